@@ -11,7 +11,7 @@ import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
 import { keyOf } from './keys.js'
 import { freshName } from './names.js'
-import { isUpdating, replacesWhole, UpdateConflict } from './update_whole.js'
+import { isUpdating, readFirst, replacesWhole, UpdateConflict } from './update_whole.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
 export { isUpdating, UpdateConflict } from './update_whole.js'
@@ -47,14 +47,18 @@ export function placeUpdates(kernel: Kernel): Kernel {
   } catch (error) {
     if (!(error instanceof UpdateConflict)) throw error
     const whole = replacesWhole(kernel, error)
-    if (whole === 'whole') return kernel
+    if (whole === 'whole') return readFirst(kernel)
     throw whole ?? error
   }
 }
 
 /** The kernel that stores what is chosen, where every output is a choice. */
 function placeChoices(kernel: Kernel): Kernel {
-  const choices = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [choiceOf(stmt, kernel)] : []))
+  const stores = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [stmt] : []))
+  const isReplaced = ({ tensor }: (typeof stores)[number]): boolean =>
+    kernel.tensors.some(({ name, updates }) => name === tensor && updates !== undefined)
+  // What updates nothing is refused behind what does: those decide whether every element may be replaced.
+  const choices = [...stores.filter(isReplaced), ...stores.filter((s) => !isReplaced(s))].map((s) => choiceOf(s, kernel))
   const updates = choices.flatMap((choice) => placeOf(choice) ?? [])
   if (updates.length < choices.length) return { ...kernel, body: kernel.body.map((stmt) => whereChosen(stmt, choices)) }
   if (updates.some(({ stmt, place }) => stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)))

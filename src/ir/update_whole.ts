@@ -4,9 +4,13 @@
  * computed of the element may be added to what rows or columns of other tensors combine to: a gradient that is accumulated.
  * Asked where an output is no choice between something new and the element as it was (src/ir/update.ts).
  */
-import type { Expr } from './expr.js'
+import { local } from './build.js'
+import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf } from './kernel.js'
-import { stmtExprs, visit } from './walk.js'
+import { freshName } from './names.js'
+import { introducedNames, mapStmt, rewrite, stmtExprs, visit } from './walk.js'
+
+type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 
 /** Why an output cannot be replaced in place. */
 export class UpdateConflict extends Error {
@@ -34,15 +38,19 @@ export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => ten
  */
 export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): 'whole' | UpdateConflict | undefined {
   const { body, tensors, rows } = kernel
-  const stores = body.filter((s): s is StmtOf<'store'> | StmtOf<'storeRow'> => s.kind === 'store' || s.kind === 'storeRow')
-  const [first] = stores
-  if (first === undefined || body.some(({ kind }) => kind === 'histogram')) return undefined
-  if (stores.some((s) => s.kind !== first.kind || s.when !== undefined || !runsOver(s, first, rows))) return undefined
+  const stores = body.filter((s): s is Store => s.kind === 'store' || s.kind === 'storeRow')
   const updated = tensors.flatMap(({ name, updates }) => (updates === undefined ? [] : [{ name, updates }]))
-  // Threads of a row compute its other statements together, in front of the stores of any of them.
+  const replaced = stores.filter((s) => updated.some(({ name }) => name === s.tensor))
+  const [first] = replaced
+  if (first === undefined || body.some(({ kind }) => kind === 'histogram')) return undefined
+  // Beside rows, numbers of a row may be stored that update nothing.
+  const along = stores.filter((s) => replaced.includes(s) || s.kind === first.kind || s.kind === 'storeRow')
+  if (along.some((s) => s.kind !== first.kind || s.when !== undefined || !runsOver(s, first, rows))) return undefined
+  // Threads of a row compute its other statements together, in front of the stores of what is replaced.
   const others = body.filter(({ kind }) => kind !== 'store' && kind !== 'storeRow')
   const isReduced = others.some(({ kind }) => kind !== 'let')
-  if (isReduced && (!isUnchosen || updated.some(({ updates }) => others.some((s) => readsTensor(s, updates))))) return undefined
+  if (isReduced && !isUnchosen) return undefined
+  const tainted = new Set<string>()
   for (const { name, updates } of updated) {
     const own = tensors.find((tensor) => tensor.name === name)
     if (updated.length > 1 && own?.layout.name !== 'row')
@@ -50,17 +58,65 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
         name,
         'several tensors are replaced together where each of them is row-major, and this one is not',
       )
-    const elsewhere = body.some((s) => readsElsewhere(s, updates, kernel))
-    if (elsewhere)
-      return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`, {
-        hint: `an element replaces itself; to add what falls to it, let it gather: ${updates}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0))`,
-      })
+    for (const s of body) {
+      if (readsElsewhere(s, updates, kernel) || (isReduced && readsRowElsewhere(s, tainted)))
+        return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`, {
+          hint: isReduced && first.kind === 'storeRow' ? reducedHint(updates) : gatherHint(updates),
+        })
+      if (!isReduced || !others.includes(s) || !(readsTensor(s, updates) || readsRows(s, tainted))) continue
+      if ((s.kind !== 'row' && s.kind !== 'reduce') || !walksAlong(s, first))
+        return new UpdateConflict(
+          name,
+          `${updates}, which is being replaced, is read by more than rows and reductions along the elements that are stored`,
+          {
+            hint: `read ${updates} in the value of the output itself, or in rows, sums and extremes along the row that is stored`,
+          },
+        )
+      if (s.kind === 'row') tainted.add(s.name)
+    }
   }
   return 'whole'
 }
 
+/**
+ * The kernel with what one store reads of another's memory named in front of both: a running mean that a running variance reads. Stores
+ * along rows read a chunk of all their inputs before they write it.
+ */
+export function readFirst(kernel: Kernel): Kernel {
+  const { body, tensors, rows } = kernel
+  if (body.every(({ kind }) => kind === 'let' || kind === 'store' || kind === 'storeRow')) return kernel
+  const stores = body.filter((s): s is StmtOf<'store'> => s.kind === 'store')
+  const crossed = tensors.flatMap(({ name, updates }) =>
+    updates !== undefined && stores.some((s) => s.tensor !== name && readsTensor(s, updates)) ? [updates] : [],
+  )
+  if (crossed.length === 0 || body.some(({ kind }) => kind === 'storeRow')) return kernel
+  const taken = new Set([...kernel.dims, ...kernel.attrs.map(({ name }) => name), ...tensors.map(({ name }) => name)])
+  for (const { index } of rows) taken.add(index)
+  for (const s of body) for (const name of introducedNames(s)) taken.add(name)
+  const names = new Map(crossed.map((tensor) => [tensor, freshName(`${tensor}_before`, taken)]))
+  const firsts = new Map<string, Stmt>()
+  const read = (e: Expr): Expr => {
+    const name = e.kind === 'load' ? names.get(e.tensor) : undefined
+    if (name === undefined) return e
+    firsts.set(name, { kind: 'let', name, type: e.type, value: e })
+    return local(name, e.type)
+  }
+  const rest = body.map((s) => (s.kind === 'store' ? mapStmt(s, (e) => rewrite(e, read)) : s))
+  return { ...kernel, body: [...firsts.values(), ...rest] }
+}
+
+const gatherHint = (tensor: string): string =>
+  `an element replaces itself; to add what falls to it, let it gather: ${tensor}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0))`
+
+const reducedHint = (tensor: string): string =>
+  `an element replaces itself; one of another place is what a reduction finds: sum(n, (c) => (c === place ? ${tensor}(m, c) : 0))`
+
+/** Whether a row or a reduction has the elements of a row that is stored, so that a thread that reads an element of it is who stores it. */
+const walksAlong = (s: StmtOf<'row'> | StmtOf<'reduce'>, first: Store): boolean =>
+  first.kind === 'storeRow' && s.length.kind === 'dim' && first.length.kind === 'dim' && s.length.name === first.length.name
+
 /** Whether a store runs over the same elements as another: all row indices as the kernel has them, and a row of one length. */
-function runsOver(s: StmtOf<'store'> | StmtOf<'storeRow'>, first: typeof s, rows: Kernel['rows']): boolean {
+function runsOver(s: Store, first: Store, rows: Kernel['rows']): boolean {
   const places = s.kind === 'store' ? s.indices : s.rows
   if (places.length !== rows.length || !places.every((at, i) => at.kind === 'index' && at.name === rows[i]?.index)) return false
   if (s.kind === 'store') return rows.length > 0
@@ -79,9 +135,26 @@ function readsTensor(s: Stmt, tensor: string): boolean {
   return found
 }
 
+/** Whether a statement reads elements of rows. */
+const readsRows = (s: Stmt, names: ReadonlySet<string>): boolean => elementsOf(s).some(({ row }) => names.has(row))
+
+/** Whether a statement reads rows at another index than that of its own elements: they are then computed there once more. */
+const readsRowElsewhere = (s: Stmt, names: ReadonlySet<string>): boolean =>
+  elementsOf(s).some(({ row, index }) => names.has(row) && !('index' in s && index.kind === 'index' && index.name === s.index))
+
+function elementsOf(s: Stmt): ExprOf<'element'>[] {
+  const found: ExprOf<'element'>[] = []
+  for (const expr of stmtExprs(s))
+    visit(expr, (node) => {
+      if (node.kind === 'element') found.push(node)
+    })
+  return found
+}
+
 /** Whether a statement reads a tensor at another place than the element that its elements are of. */
 function readsElsewhere(s: Stmt, tensor: string, { rows }: Kernel): boolean {
-  const own = [...rows.map(({ index }) => index), ...(s.kind === 'storeRow' ? [s.index] : [])]
+  const isAlong = s.kind === 'storeRow' || s.kind === 'row' || s.kind === 'reduce'
+  const own = [...rows.map(({ index }) => index), ...(isAlong ? [s.index] : [])]
   let found = false
   const see = (node: Expr): void => {
     if (node.kind !== 'load' || node.tensor !== tensor) return

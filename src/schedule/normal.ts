@@ -174,6 +174,8 @@ export interface NormalKernel {
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]
+  /** Outputs whose memory the kernel reads as well: they are stored when nothing is read any more. */
+  readonly replaced: ReadonlySet<string>
   /** True for a load that is proven in bounds, so that it may be made speculatively. */
   readonly inBounds: (load: ExprOf<'load'>) => boolean
   /** Chunks that lie in one piece of the row: the index of their first element, and where pieces end. */

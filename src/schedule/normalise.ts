@@ -16,7 +16,7 @@ import { constructOf } from '../ir/constructs/index.js'
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
-import { introducedNames, mapStmt } from '../ir/walk.js'
+import { introducedNames, mapStmt, visitKernel } from '../ir/walk.js'
 import type { Normalise } from './constructs/construct.js'
 import { normalisers } from './constructs/index.js'
 import { type Context, isInBounds, readsScan } from './elements.js'
@@ -65,10 +65,20 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
     shared: context.shared,
     loops,
     statements: normal,
+    replaced: replacedOf(kernel),
     inBounds: (load) => isInBounds(load, context),
     pieces,
     taken: context.taken,
   }
+}
+
+/** Outputs that replace what the kernel reads. */
+function replacedOf(kernel: Kernel): Set<string> {
+  const read = new Set<string>()
+  visitKernel(kernel, (node) => {
+    if (node.kind === 'load') read.add(node.tensor)
+  })
+  return new Set(kernel.tensors.flatMap(({ name, updates }) => (updates !== undefined && read.has(updates) ? [name] : [])))
 }
 
 /** All results are scalars of the row axes and nothing walks over a row: rows are computed where they are read. */

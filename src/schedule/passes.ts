@@ -11,7 +11,16 @@
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { inPassOrder, isPassStmt, passStatementOf, scheduledOf } from './constructs/index.js'
-import { type Loop, type NormalKernel, type PassStmt, type RowDef, type RowStmt, rowExprs, startsOf } from './normal.js'
+import {
+  type Loop,
+  type NormalKernel,
+  type NormalStmt,
+  type PassStmt,
+  type RowDef,
+  type RowStmt,
+  rowExprs,
+  startsOf,
+} from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
@@ -94,15 +103,26 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
     passes.set(keyOf(loop.length), pass)
     return pass
   }
-  for (const s of kernel.statements) {
+  const knownAt = (s: NormalStmt): number => {
     const scheduled = scheduledOf(s)
-    const level = Math.max(0, ...[...scheduled.places(s), ...scheduled.values(s)].map(levelOf))
+    return Math.max(0, ...[...scheduled.places(s), ...scheduled.values(s)].map(levelOf))
+  }
+  const place = (s: NormalStmt, level: number): void => {
     if (isPassStmt(s)) passAt(level, s.loop).statements.push(s)
     else at(level).scalars.push(s)
-    for (const { name } of scheduled.defines(s)) levels.set(name, isPassStmt(s) ? level + 1 : level)
+    for (const { name } of scheduledOf(s).defines(s)) levels.set(name, isPassStmt(s) ? level + 1 : level)
   }
+  for (const s of kernel.statements) if (!replaces(s, kernel)) place(s, knownAt(s))
+  // What replaces memory that is read waits until nothing reads it any more.
+  const last = kernel.statements.filter((s) => replaces(s, kernel))
+  const level = Math.max(...drafts.keys(), ...last.map(knownAt))
+  for (const s of last) place(s, level)
   return [...drafts.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }
+
+/** Whether a statement stores what replaces an input in its memory. */
+const replaces = (s: NormalStmt, { replaced }: NormalKernel): boolean =>
+  (s.kind === 'loopStore' || s.kind === 'store') && replaced.has(s.tensor)
 
 /** Puts each row into the pass that computes it. Returns the rows that later passes read again. */
 function placeRows(kernel: NormalKernel, passes: readonly DraftPass[], keep: boolean): Set<string> {

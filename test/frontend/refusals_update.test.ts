@@ -19,6 +19,8 @@ const update = (value: string, fields: Readonly<Record<string, string>> = {}): s
 }
 const gather =
   'an element replaces itself; to add what falls to it, let it gather: cache(k) + sum(t, (i) => (place(i) === k ? x(i) : 0))'
+const together = 'cache, which is being replaced, is read by more than rows and reductions along the elements that are stored'
+const inRows = 'read cache in the value of the output itself, or in rows, sums and extremes along the row that is stored'
 const cannot = (reason: string, instead = hint) => ({
   code: 'update' as const,
   message: `output y cannot be replaced in place: ${reason}`,
@@ -38,16 +40,25 @@ describe('bodies of outputs that update', () => {
     refuses(update('«s === at(r) ? x(s, r) : cache(0, r)»'), elsewhere)
     refuses(update('«cache(s, r) + cache(at(r), r) + x(s, r)»'), elsewhere)
   })
-  it('refuses a reduction of what is replaced', () =>
-    refuses(
+  it('takes rows and reductions of what is replaced along the row, and refuses what reads it elsewhere', () => {
+    const reduced = (total: string, value = '«row(n, (c) => v(c) / total)»'): string =>
       update('', {
         body: `({ cache, x, at }, { r: n }) => (s) => {
-    const total = sum(n, (c) => cache(s, c) + x(s, c) + at(c))
-    return { y: «row(n, (c) => cache(s, c) / total)» }
+    const v = row(n, (c) => cache(s, c) + x(s, c) + at(c))
+    const total = ${total}
+    return { y: ${value} }
   }`,
-      }),
-      cannot('it is not written as condition ? new : the same element of cache'),
-    ))
+      }).replace('op, row,', 'op, row, scan,')
+    const found = read(reduced('sum(n, (c) => v(c))').replace(/[«»]/g, '')).diagnostics
+    expect(found.filter(({ code }) => code.startsWith('HED'))).toEqual([])
+    const lookUp =
+      'an element replaces itself; one of another place is what a reduction finds: sum(n, (c) => (c === place ? cache(m, c) : 0))'
+    const elsewhere = cannot('another element of cache than the one that is replaced is read', lookUp)
+    refuses(reduced('sum(n, (c) => v(c) + cache(s, 0))'), elsewhere)
+    refuses(reduced('v(0)'), elsewhere)
+    refuses(reduced('sum(n, (c) => v(c))', '«row(n, (c) => v(n - 1 - c) / total)»'), elsewhere)
+    refuses(reduced('scan(n, (c) => v(c))', '«row(n, (c) => total(c))»'), cannot(together, inRows))
+  })
   it('takes what reductions of other tensors are added to, and refuses to name the element before them', () => {
     const summed = (more: string, first: string): string =>
       update('', {
@@ -59,7 +70,7 @@ describe('bodies of outputs that update', () => {
     expect(read(summed('', 'cache(s, r)').replace(/[«»]/g, '')).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual(
       [],
     )
-    refuses(summed('const old = cache(s, r)', 'old'), cannot('it is not written as condition ? new : the same element of cache'))
+    refuses(summed('const old = cache(s, r)', 'old'), cannot(together, inRows))
     refuses(summed('', 'cache(0, r)'), cannot('another element of cache than the one that is replaced is read', gather))
   })
   it('refuses several tensors of a layout that need not keep their elements together', () =>
