@@ -46,8 +46,8 @@ export interface BundleResult {
 
 /**
  * Packs what `build` left, or the kernels given, into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
- * @throws environment `bundle.missing` when something is not built, `bundle.stale` for a library of other texts, usage `bundle.model`, finding `bundle.size` over 56 MiB, `bundle.glibc` for a file
- * that an old glibc does not load
+ * @throws environment `bundle.missing` when something is not built, `bundle.stale` for a library of other texts, usage `bundle.model`,
+ * finding `bundle.size` over 56 MiB, `bundle.glibc` for a file that an old glibc does not load
  */
 export async function makeBundle({ root, models = [], kernels, signal }: BundleOptions): Promise<BundleResult> {
   const built = installation(root)
@@ -110,6 +110,7 @@ async function fill(
   await put(process.execPath, 'node')
   const dist = join(packageRoot(), 'dist')
   await put(join(dist, 'portable.mjs'), 'heddle.mjs')
+  await put(join(packageRoot(), 'LICENSE'), 'LICENSE')
   await put(join(dist, 'portable-licences.txt'), 'licences.txt')
   const peers = (await readdir(peersFolder())).filter((name) => name.endsWith('.py')).sort()
   for (const file of [
