@@ -73,7 +73,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     writer.writeLine(`const heddle::KeptChunk<VEC, ${type}> ${kept[i]?.tensor}{${kept[i]?.values}};`)
   })
   writePass({ ...pass, rows: pass.rows.filter((row) => !isProduct(row)) }, context)
-  const [group, part] = ['group of columns', names.fresh('part')]
+  const [group, beyond] = ['group of columns', names.fresh('beyond')]
   groups.forEach(({ store, fold, end }, i) => {
     const offsetAt = (place: string): string => {
       const at = { ...framed, value: (name: string) => (name === group ? place : framed.value(name)) }
@@ -88,8 +88,8 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     )
     if (end === undefined) return
     writer.write(`if (valid > 0 && column + valid == ${names.dim(n)}) `).block(() => {
-      writer.writeLine(`for (int ${part} = ${own} + 1; ${part} < ${count}; ++${part})`)
-      writer.writeLine(`  heddle::write(${tensor}, ${offsetAt(part)}, ${monoid}::result(${monoid}::identity()));`)
+      writer.writeLine(`for (int ${beyond} = ${own} + 1; ${beyond} < ${count}; ++${beyond})`)
+      writer.writeLine(`  heddle::write(${tensor}, ${offsetAt(beyond)}, ${monoid}::result(${monoid}::identity()));`)
     })
   })
   const head = bodyWriter()
