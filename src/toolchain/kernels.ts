@@ -14,7 +14,7 @@ import { link } from './link.js'
 import { readManifestOf } from './manifests.js'
 import { type BuildProgress, type BuiltObject, compileFiles } from './objects.js'
 import { outputs, packageRoot, type Target } from './paths.js'
-import { compileArguments, type Recipe, recipeFor } from './recipe.js'
+import { compileArguments, type Recipe, type RecipeOptions, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
 import { keyFiles, type SourceFile } from './sources.js'
 
@@ -34,6 +34,8 @@ export interface BuildOptions {
   readonly architecture?: string | undefined
   /** Lets profilers and checkers name lines of CUDA text. */
   readonly lineInfo?: boolean
+  /** How far text for the CPU device is optimised: less for what is run on small cases only. */
+  readonly optimise?: RecipeOptions['optimise']
 }
 
 export interface BuildResult {

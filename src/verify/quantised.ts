@@ -10,6 +10,7 @@ import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js
 import type { FloatType } from '../models/files/convert.js'
 import { defaultPlan } from '../program/plans.js'
 import { collect } from '../quant/collect.js'
+import { defaultBins } from '../quant/histogram.js'
 import { checkScales, type Scales } from '../quant/scales.js'
 import { perSite } from '../quant/sites.js'
 import { type Method, threshold } from '../quant/thresholds.js'
@@ -58,11 +59,14 @@ export async function checkQuantised(
     dtype,
     plans,
     method = { name: 'max' },
+    bins,
     sentences,
   }: {
     readonly dtype: FloatType
     readonly plans: readonly string[]
     readonly method?: Method
+    /** Bins of the histograms that scales are chosen from. */
+    readonly bins?: number | undefined
     readonly sentences?: number | undefined
   },
   name: string,
@@ -73,7 +77,7 @@ export async function checkQuantised(
     config,
     dir,
     used.map((item) => item.input_ids),
-    method,
+    { method, bins },
   )
   const score = async (plan: string, type: FloatType): Promise<number> => {
     config.signal?.throwIfAborted()
@@ -114,12 +118,13 @@ async function scalesOf(
   { device, library, manifest, signal }: QuantisedConfig,
   dir: string,
   cases: readonly (readonly number[])[],
-  method: Method,
+  // The largest magnitude is told without a histogram.
+  { method, bins = method.name === 'max' ? 1 : defaultBins }: { readonly method: Method; readonly bins?: number | undefined },
 ): Promise<Scales> {
   const checkpoint = await readCheckpoint(dir)
   const model = await openCalibration(checkpoint, { device, library, manifest, dtype: 'f32' })
   const sequences = cases.map((inputIds) => ({ inputIds }))
-  const histograms = await collect(model, sequences, { signal }).finally(() => model.session.release())
+  const histograms = await collect(model, sequences, { bins, signal }).finally(() => model.session.release())
   const layers = histograms.map((layer) => perSite((site) => threshold(layer[site], method)))
   return checkScales({ model: checkpoint.identity, method, layers }, 'scales')
 }

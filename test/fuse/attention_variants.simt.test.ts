@@ -56,7 +56,8 @@ beforeAll(async () => {
   const files = generate([], {}, templates)
   await writeGenerated(folder, files)
   process.env.HEDDLE_NATIVE ??= (await buildNative({ root })).folder
-  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out') })
+  // Most of the time would go into the compiler.
+  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
   device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   library = loadKernels(device, built.library, manifest).library

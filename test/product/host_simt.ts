@@ -40,7 +40,8 @@ export async function openProducts(kernels: readonly MatmulKernel[], types: read
   await writeGenerated(folder, files)
   const native = await buildNative({ root })
   process.env.HEDDLE_NATIVE ??= native.folder
-  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out') })
+  // Most of the time would go into the compiler.
+  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
   const device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   return {

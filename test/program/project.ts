@@ -33,7 +33,8 @@ export async function openProject(): Promise<OpenedProject> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-program-'))
   await writeGenerated(folder, files)
   process.env.HEDDLE_NATIVE ??= (await buildNative({ root })).folder
-  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out') })
+  // Most of the time would go into the compiler.
+  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   const device = openDevice('simt')
   return { folder, device, library: loadKernels(device, built.library, manifest), manifest }

@@ -25,7 +25,7 @@ describe('the example model under INT8', () => {
     const [result] = await checkQuantised(
       simt,
       exampleModel,
-      { dtype: 'f32', plans: ['ft-v3-mode2-packed'], method, sentences },
+      { dtype: 'f32', plans: ['ft-v3-mode2-packed'], method, bins: 256, sentences },
       'example',
     )
     expect(result?.passed).toBe(false)
