@@ -110,6 +110,11 @@ export const attention = {
   }),
   /** Miller, Attention Is Off By One (2023): a key with score and value 0. */
   offByOne: fused('off_by_one', { score: (x) => x, sink: () => 0, wrong: { sink: () => Number.NEGATIVE_INFINITY } }),
+  /** Powers of two whose distance from the largest is divided by 3; every fifth key has no weight. */
+  hot: fused('hot', {
+    score: (x, { t }) => (t % 5 === 1 ? hidden : (x * Math.LN2) / 3),
+    wrong: { score: (x, { t }) => (t % 5 === 1 ? hidden : x / 3) },
+  }),
   grouped: fused('grouped', {
     g: 2,
     score: (x, { s: query, t }) => (t <= query ? x : hidden),
@@ -125,5 +130,5 @@ export const attention = {
 
 /** What the graphs are called whose plans are applied. */
 export const attentionGraphs: readonly string[] = [
-  ...['causal', 'window', 'alibi', 'soft_cap', 'pair_bias', 'document', 'sink', 'off_by_one', 'grouped', 'rotated'],
+  ...['causal', 'window', 'alibi', 'soft_cap', 'pair_bias', 'document', 'sink', 'off_by_one', 'hot', 'grouped', 'rotated'],
 ].map((name) => `attend_${name}`)

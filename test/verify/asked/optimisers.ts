@@ -112,16 +112,18 @@ const clipping: Reference = async (device) => {
   ]
 }
 
-/** Both rows are made of what lay there before either was replaced. */
-const exchanged: Reference = async (device) => {
-  const given = { p: f32([17, 59], p), m: f32([17, 59], m), g: f32([17, 59], g) }
-  const { p2, m2 } = await device.call(exchange, given)
-  const means = rowsOf(g, 59).map(meanOf)
-  const next = (of: readonly number[]): number[] => p.map((each, c) => each - at(means, Math.floor(c / 59)) * at(of, c))
-  const other = (of: readonly number[]): number[] => m.map((each, c) => 0.5 * each + at(of, c))
-  const bound = { class: 'reduction', length: 59, scale: 4 } as const
-  return [claim('p', p2, next(m), next(other(p)), bound), claim('m', m2, other(p), other(next(m)), bound)]
-}
+/** Both rows are made of what lay there before either was replaced: rows that registers hold, and rows that are read again. */
+const exchanged =
+  (l: number, k: number): Reference =>
+  async (device) => {
+    const [x, y, z] = [drawn(l * k, 1), drawn(l * k, 2), drawn(l * k, 3).map((each) => Math.fround(each + 1))]
+    const { p2, m2 } = await device.call(exchange, { p: f32([l, k], x), m: f32([l, k], y), g: f32([l, k], z) })
+    const means = rowsOf(z, k).map(meanOf)
+    const next = (of: readonly number[]): number[] => x.map((each, c) => each - at(means, Math.floor(c / k)) * at(of, c))
+    const other = (of: readonly number[]): number[] => y.map((each, c) => 0.5 * each + at(of, c))
+    const bound = { class: 'reduction', length: k, scale: 4 } as const
+    return [claim('p', p2, next(y), next(other(x)), bound), claim('m', m2, other(x), other(next(y)), bound)]
+  }
 
 /** Ioffe and Szegedy, Batch Normalization (2015): moments of a batch, folded into running ones (West's form of the variance). */
 const running: Reference = async (device) => {
@@ -148,4 +150,14 @@ const running: Reference = async (device) => {
   ]
 }
 
-export const optimisers = { adamW, lionStep, lambStep, adafactor, muon, clipping, exchanged, running }
+export const optimisers = {
+  adamW,
+  lionStep,
+  lambStep,
+  adafactor,
+  muon,
+  clipping,
+  exchanged: exchanged(17, 59),
+  exchangedLong: exchanged(1, 8195),
+  running,
+}

@@ -1,6 +1,7 @@
 /** Sorted rows, and what falls to each class or row of a table. */
 
 import { tensor } from '../../../src/runtime/api/index.js'
+import { embeddingBag } from '../../projects/asked/specs/index.js'
 import { classCounts, segmentSort } from '../../projects/recipes/specs/inference.js'
 import { gatherRows } from '../../projects/types/specs/index.js'
 import { accumulateGradient, binCount, putBack } from '../../projects/workshop/specs/scatters.js'
@@ -137,4 +138,27 @@ const gathered: Reference = async (device) => {
   return [claim('y', y, read(ids), read(ids.toReversed()), exact)]
 }
 
-export const sorts = { sorted, withinSegments, dispatched, scattered, tableGradient, bins, classes, gathered }
+/** As `EmbeddingBag` of PyTorch with weights by sample: bags of several lengths, one of them empty. */
+const bags: Reference = async (device) => {
+  const [v, k] = [7, 13]
+  const [table, weight, ids] = [drawn(v * k, 1), drawn(23, 2), places(23, v)]
+  const offsets = [0, 5, 5, 6, 23]
+  const given = { table: f32([v, k], table), ids: i32([23], ids), weight: f32([23], weight), offsets: i32([5], offsets) }
+  const { y } = await device.call(embeddingBag, given, { dims: { b: 4 } })
+  const sums = (weightOf: (i: number) => number): number[] =>
+    indices(4).flatMap((bag) => {
+      const inBag = indices(23).filter((i) => i >= at(offsets, bag) && i < at(offsets, bag + 1))
+      return indices(k).map((c) => sumOf(inBag.map((i) => weightOf(i) * at(table, at(ids, i) * k + c))))
+    })
+  return [
+    claim(
+      'y',
+      y,
+      sums((i) => at(weight, i)),
+      sums(() => 1),
+      { class: 'reduction', length: 23, scale: 8 },
+    ),
+  ]
+}
+
+export const sorts = { sorted, withinSegments, dispatched, scattered, tableGradient, bins, classes, gathered, bags }

@@ -112,3 +112,19 @@ export const maxPool = op('max_pool', {
     ({ x }) =>
     (b, c, p, q) => ({ y: max(4, (i) => x(b, c, 2 * p + idiv(i, 2), 2 * q + (i % 2))) }),
 })
+
+/** Weighted sums of rows of a table, bag by bag: bag `b` has the places from `offsets(b)` to `offsets(b + 1)`. */
+export const embeddingBag = op('embedding_bag', {
+  dims: ['b', 'e', 'i', 't', 'n'],
+  types,
+  inputs: { table: tensor('T', 't n'), ids: tensor('i32', 'i'), weight: tensor('f32', 'i'), offsets: tensor('i32', 'e') },
+  outputs: { y: tensor('T', 'b n') },
+  facts: { ids: { index: 't' }, offsets: { from: 0, to: 'i', order: 'ascending' }, e: { atLeast: 'b' }, i: 37 },
+  body:
+    ({ table, ids, weight, offsets }, { e }) =>
+    (b, c) => {
+      const first = offsets(0 + b)
+      const last = offsets(minimum(b + 1, e - 1))
+      return { y: sum(last - first, (k) => weight(first + k) * table(ids(first + k), c)) }
+    },
+})
