@@ -31,7 +31,9 @@ export function weightSource(application: GraphApplication, weight: string): Wei
   }
   const value = graph.values[graph.weights[weight] ?? -1]
   const layout = value?.layout ?? 'row'
-  return value?.dtype === 'i8' ? { name: `${base}:int8:${layout}`, parts, made: 'int8', layout } : { name: base, parts, layout }
+  // A weight that the graph itself declares as int8 has no steps of a plan: its integers are what its author gave.
+  const isMade = Object.values(graph.steps ?? {}).some((of) => of.weight === weight)
+  return isMade ? { name: `${base}:int8:${layout}`, parts, made: 'int8', layout } : { name: base, parts, layout }
 }
 
 /** Every weight tensor an application reads. */

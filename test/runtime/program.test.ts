@@ -233,7 +233,7 @@ describe('buildProgram', () => {
       library: referenceLibrary(manifest),
       manifest,
       layouts,
-      weights: { 'weight:int8:row': weight },
+      weights: { weight },
     })
     const application = {
       label: 'narrow',

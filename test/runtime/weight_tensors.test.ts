@@ -42,6 +42,12 @@ describe('a weight', () => {
     expect(names).toEqual(['l3.fc:int8:col32', 'l3.fc:int8:col4_4r2_8c', 'l4.fc:int8:col32'])
   })
 
+  it('that is int8 by its declaration is what its author gave: no step of a plan is of it', () => {
+    const declared = { ...application, graph: { ...graph, steps: { 'qkv.steps': { weight: 'qkv', times: 'x.step' } } } }
+    expect(weightSource(declared, 'fc')).toEqual({ name: 'l3.fc', parts: ['l3.fc'], layout: 'col32' })
+    expect(weightSource(declared, 'qkv')).toMatchObject({ made: 'int8' })
+  })
+
   it('that is wired to nothing is refused, by itself or as a part', () => {
     const { bias, fc, query } = application.weights
     const unwired = { ...application, weights: { bias, fc, query } } as GraphApplication

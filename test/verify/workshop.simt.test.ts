@@ -7,7 +7,6 @@ import { check } from '../../src/verify/testing.js'
 import { tolerance } from '../../src/verify/tolerance.js'
 import { columnSum } from '../projects/workshop/specs/columns.js'
 import { boundedWalk, gatedRecurrence } from '../projects/workshop/specs/folds.js'
-import { exchange, lossInPlace, runningMoments } from '../projects/workshop/specs/in_place.js'
 import { adam } from '../projects/workshop/specs/optimisers.js'
 import { sortRows } from '../projects/workshop/specs/sorts.js'
 import { channelMoments, gradientNorm } from '../projects/workshop/specs/totals.js'
@@ -127,74 +126,6 @@ describe('recurrences', () => {
     expect(compare(all.h, exact, bound)).toMatchObject({ passed: true })
     expect(all.last).toEqual(all.h.filter((_, at) => at % n === n - 1))
     expect(compare(all.h, [0, ...exact.slice(0, -1)], bound)).toMatchObject({ passed: false })
-  })
-})
-
-describe('what is replaced where it is read', () => {
-  const wave = (count: number, by: number): number[] => Array.from({ length: count }, (_, i) => Math.fround(Math.sin(i * by) * 2))
-  const at = (values: readonly number[], i: number): number => values[i] ?? Number.NaN
-  const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0)
-  const held = (found: ArrayLike<number>, exact: readonly number[], length: number, wrong: readonly number[]): void => {
-    const bound = tolerance({ dtype: 'f32', class: 'reduction', length, scale: 8 })
-    expect(compare(found, exact, bound)).toMatchObject({ passed: true })
-    expect(compare(found, wrong, bound)).toMatchObject({ passed: false })
-  }
-  // Rows that registers hold, and rows that are read again.
-  it.each([67, 8195])('equals plain JavaScript for rows of %i', async (n) => {
-    expect((await heddleIn(root, 'gen')).code).toBe(0)
-    await using device = await openDevice('simt', { root })
-    const f32 = (shape: number[], values: readonly number[]) => tensor('f32', shape, values)
-    const [p, m, g] = [wave(n, 1.7), wave(n, 0.9), wave(n, 0.31)]
-    const both = await device.call(exchange, {
-      p: f32([1, n], p),
-      m: f32([1, n], m),
-      g: f32(
-        [1, n],
-        g.map((each) => each + 1),
-      ),
-    })
-    const mean = sumOf(g) / n + 1
-    const next = p.map((each, c) => each - mean * at(m, c))
-    const other = m.map((each, c) => 0.5 * each + at(p, c))
-    held(
-      toNumbers(both.p2),
-      next,
-      n,
-      p.map((each, c) => each - mean * at(other, c)),
-    )
-    held(
-      toNumbers(both.m2),
-      other,
-      n,
-      m.map((each, c) => 0.5 * each + at(next, c)),
-    )
-    const label = 5
-    const lse = Math.log(sumOf(p.map(Math.exp)))
-    const found = await device.call(lossInPlace, { logits: f32([1, n], p), label: tensor('i32', [1], [label]) })
-    const slopes = p.map((each, c) => Math.exp(each - lse) - (c === label ? 1 : 0))
-    held(toNumbers(found.loss), [lse - at(p, label)], n, [lse])
-    held(
-      toNumbers(found.gradient),
-      slopes,
-      n,
-      p.map((each) => Math.exp(each - lse)),
-    )
-  })
-  it('equals plain JavaScript for statistics that read each other', async () => {
-    expect((await heddleIn(root, 'gen')).code).toBe(0)
-    await using device = await openDevice('simt', { root })
-    const [b, n] = [9, 37]
-    const [x, mean, variance] = [wave(b * n, 1.3), wave(n, 0.7), wave(n, 0.2).map((each) => 3 + each)]
-    const given = { x: tensor('f32', [b, n], x), mean: tensor('f32', [n], mean), variance: tensor('f32', [n], variance) }
-    const found = await device.call(runningMoments, given)
-    const columns = mean.map((_, c) => Array.from({ length: b }, (_, i) => at(x, i * n + c)))
-    const own = columns.map((each) => sumOf(each) / b)
-    const spread = columns.map((each, c) => sumOf(each.map((value) => (value - at(own, c)) ** 2)) / b)
-    const newMean = mean.map((each, c) => each + 0.1 * (at(own, c) - each))
-    const moved = (of: readonly number[]): number[] =>
-      variance.map((each, c) => 0.9 * (each + 0.1 * (at(own, c) - at(of, c)) ** 2) + 0.1 * at(spread, c))
-    held(toNumbers(found.newMean), newMean, b, mean)
-    held(toNumbers(found.newVariance), moved(mean), b, moved(newMean))
   })
 })
 

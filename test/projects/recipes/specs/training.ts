@@ -40,7 +40,7 @@ export const muonScale = op('muon_scale', {
 })
 
 /** Norm of groups of channels, over channels and places. */
-export const groupNorm = op('group_norm', {
+export const channelGroupNorm = op('channel_group_norm', {
   dims: ['b', 'g', 'k', 's'],
   inputs: { x: tensor('f32', 'b g k s'), gamma: tensor('f32', 'g k'), beta: tensor('f32', 'g k') },
   outputs: { y: tensor('f32', 'b g k s') },

@@ -1,0 +1,44 @@
+/** Linear layers of few bits: weights of four bits in front of a product, and rows and weights of eight with steps behind it. */
+import { graph, op, plan, tensor } from 'heddle'
+import { unpackInt4 } from './kernels.js'
+
+/** Sums of int8 times the step of their row and that of their column. */
+export const applySteps = op('apply_steps', {
+  dims: ['m', 'n'],
+  inputs: { x: tensor('i32', 'm n'), row: tensor('f32', 'm'), column: tensor('f32', 'n') },
+  outputs: { y: tensor('f32', 'm n') },
+  body:
+    ({ x, row, column }) =>
+    (m, c) => ({ y: x(m, c) * row(m) * column(c) }),
+})
+
+/** Weights of four bits with a scale for each of `g` parts of a row, unpacked where they are multiplied. */
+export const linear4 = graph('linear4', {
+  inputs: { x: tensor('T', 'm k') },
+  weights: { packed: tensor('u8', 'n h'), scales: tensor('T', 'n g') },
+  dims: ['k'],
+  typical: { m: 16, n: 4096, k: 4096, h: 2048, g: 32 },
+  build: (g, { x }, { packed, scales }) => {
+    const weight = g.apply(unpackInt4, { packed, scales }, {}, { n: 'k' }).y
+    const y = g.matmul('m k, n k -> m n', x, weight)
+    return { nodes: { weight, y }, outputs: { y } }
+  },
+})
+
+/** Rows and weights of eight bits. */
+export const linearInt8 = graph('linear_int8', {
+  inputs: { x: tensor('i8', 'm k'), row: tensor('f32', 'm') },
+  weights: { w: tensor('i8', 'n k'), column: tensor('f32', 'n') },
+  typical: { m: 256, n: 4096, k: 4096 },
+  build: (g, { x, row }, { w, column }) => {
+    const sums = g.matmul('m k, n k -> m n', x, w, { result: 'i32' })
+    const y = g.apply(applySteps, { x: sums, row, column }).y
+    return { nodes: { sums, y }, outputs: { y } }
+  },
+})
+
+export const graphs = { [linear4.name]: linear4, [linearInt8.name]: linearInt8 }
+export const plans = [
+  plan('unpacked-inside', linear4, { groups: { linear_of_int4: ['weight', 'y'] } }),
+  plan('steps-behind', linearInt8, { groups: { linear_of_int8: ['sums', 'y'] } }),
+]

@@ -1,0 +1,67 @@
+/** What was asked and cannot be said: each is refused, for the reason that is given. */
+import { argmaxRow } from '../../../specs/ops/argmax.js'
+import { readSpecsOrThrow } from '../../../src/frontend/index.js'
+import { planAll } from '../../../src/fuse/plans.js'
+import { graph, plan, tensor } from '../../../src/index.js'
+import { refusal } from '../../refusal.js'
+
+/** Reads an op of its own. */
+const read =
+  (dtype: string, body: string, more = '') =>
+  (): unknown =>
+    readSpecsOrThrow({
+      root: process.cwd(),
+      specs: [],
+      files: {
+        'specs/wrong.ts':
+          `import { op, tensor } from 'heddle'\nexport const wrong = op('wrong', {\n  dims: ['m', 'n'],\n` +
+          `  inputs: { x: tensor('${dtype}', 'm n'), at: tensor('i32', 'm') },\n  outputs: { y: tensor('f32', 'm n') },\n  ${more}\n  body: ${body},\n})\n`,
+      },
+    })
+
+const ranked = graph('ranked', {
+  inputs: { x: tensor('T', 'm k') },
+  weights: { w: tensor('T', 'n k') },
+  build: (g, { x }, { w }) => {
+    const product = g.matmul('m k, n k -> m n', x, w)
+    const best = g.apply(argmaxRow, { x: product }).y
+    return { nodes: { product, best }, outputs: { best } }
+  },
+})
+
+/** Each ends in an error with this code and reason. */
+export const refusals = {
+  doublePrecision: {
+    code: 'HED115',
+    reason: 'f64 is neither a storage type nor a declared type parameter',
+    act: read('f64', '({ x }) => (m, c) => ({ y: x(m, c) })'),
+  },
+  scatter: {
+    code: 'HED132',
+    reason: 'output y cannot be replaced in place: another element of x than the one that is replaced is read',
+    act: read('f32', '({ x, at }) => (m, c) => ({ y: m === at(m) ? x(m, c) + x(at(m), c) : x(m, c) })', "updates: { y: 'x' },"),
+  },
+  loop: {
+    code: 'HED103',
+    reason: 'is not part of the language',
+    act: read('f32', '({ x }, { n }) => (m) => { for (const c of [0]) { } return { y: x(m, n - 1) } }'),
+  },
+  rowOfProduct: {
+    code: 'plan.illegal',
+    reason: 'what reduces a row of the product is a kernel of its own',
+    act: (): unknown => {
+      const { kernels, standard, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops/argmax.ts'] })
+      const plans = [plan('one', ranked, { groups: { ranked_inside: ['product', 'best'] } })]
+      return planAll(plans, { ranked }, [...kernels, ...standard], layouts)
+    },
+  },
+} as const
+
+/** What nothing is wrong with. */
+export const accepted = read('f32', '({ x, at }) => (m, c) => ({ y: x(m, c) + at(m) })')
+
+/** The code and the message that `act` ends in. @throws where nothing is refused */
+export function saidBy(act: () => unknown): string {
+  const { code, message } = refusal(act)
+  return `${code}: ${message}`
+}
