@@ -127,6 +127,8 @@ export const callCodes = texts({
     'The manifest of generated kernels cannot be read. | Nothing was generated yet, or the folder was removed. | Run heddle gen.',
   'model.closed':
     'A model is used after it was closed. | close() was called, or the scope that closes it ended. | Load it again.',
+  'run.argument':
+    'A body calls a function of rows without a length or without elements. | An argument is left out, or is a row that was never made. | Write sum(n, (c) => x(m, c)).',
   'run.data':
     'The data of a tensor given to a run do not go with its type or shape. | Another kind of array, or another number of elements. | Make it with tensor(dtype, shape, values), which converts numbers.',
   'run.dim': 'A dimension of a run has no size. | No tensor of the inputs has it. | Pass it in dims.',

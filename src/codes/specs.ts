@@ -71,7 +71,7 @@ export const specCodes = texts({
   'matmul.layout':
     'A product has an operand that cannot be addressed by strides. | A tiled layout, such as COL32, in front of a library product. | Store the operand in a strided layout, or convert it by an identity op.',
   'matmul.strides':
-    'A product has an operand whose elements do not lie together. | The multiplied axis and the row axis are both strided, or joined axes are apart. | Choose a layout in which one of the two is contiguous.',
+    'A product has axes that no few matmuls describe. | Axes that are summed lie apart or in two orders, or there are very many places that are multiplied one by one. | Store the tensors in layouts that keep these axes together, in one order.',
   'matmul.terms':
     'A sum of products of int8 could leave the range of int32. | The depth is more than 2^31 / 127^2. | Quantise another operand, or keep this product in floats.',
   'monoid.config':

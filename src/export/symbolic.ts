@@ -109,6 +109,11 @@ export class Symbolic {
     if (step.kind === 'matmul') {
       if (node.kind !== 'matmul') throw new Error(`internal: ${step.label} is no product`)
       expectOneWay(step.label, node)
+      if (step.offsets !== undefined) {
+        throw usageError('export.matmul', `${step.label} is several matmuls: no strides of one describe its axes`, {
+          hint: 'make the matmul a group of the plan, or store its tensors in layouts that keep axes together',
+        })
+      }
       return {
         ...plain,
         kind: 'matmul',

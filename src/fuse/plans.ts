@@ -21,6 +21,8 @@ export interface Planned {
   readonly schedules: Readonly<Record<string, Schedule>>
   /** The planned graphs: plan name, then graph name. */
   readonly graphs: Readonly<Record<string, Readonly<Record<string, Graph>>>>
+  /** The plans with their groups, those that were searched for too. */
+  readonly plans: readonly PlanDecl[]
 }
 
 /**
@@ -81,6 +83,7 @@ export function planAll(
     templates: kernels.flatMap((kernel) => (isTemplate(kernel) ? [kernel] : [])),
     schedules,
     graphs: planned,
+    plans: resolved.map(({ plan }) => plan),
   }
 }
 

@@ -79,7 +79,8 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
   const attended = all(parts.isComputed, between(range.lower, j, range.upper))
   const hidden = constant('f32', Number.NEGATIVE_INFINITY)
   const total = local('total')
-  const isAny = call('gt', total, f32(0))
+  // What is no number is no zero: it is carried on, as bodies and devices carry it.
+  const isNone = call('eq', total, f32(0))
   const weight = at('(weights)', index('(w)'))
   const sum: Expr = {
     kind: 'fold',
@@ -87,7 +88,7 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
     monoid: 'sum',
     length: keys,
     index: '(w)',
-    value: select(call('gt', weight, f32(0)), call('mul', weight, parts.value(index('(w)'), index('c'))), f32(0)),
+    value: select(call('eq', weight, f32(0)), f32(0), call('mul', weight, parts.value(index('(w)'), index('c')))),
   }
   const row = { type: 'f32', length: keys } as const
   return [
@@ -114,9 +115,9 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
       ...row,
       index: '(j4)',
       value: select(
-        call('gt', at('(scores)', index('(j4)')), hidden),
-        call('exp', call('sub', at('(scores)', index('(j4)')), local('top'))),
+        call('eq', at('(scores)', index('(j4)')), hidden),
         f32(0),
+        call('exp', call('sub', at('(scores)', index('(j4)')), local('top'))),
       ),
     },
     {
@@ -128,14 +129,14 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
       index: '(j5)',
       value: at('(weights)', index('(j5)')),
     },
-    { kind: 'let', name: '(over)', type: 'f32', value: select(isAny, denominator, f32(1)) },
+    { kind: 'let', name: '(over)', type: 'f32', value: select(isNone, f32(1), denominator) },
     {
       kind: 'row',
       name: '(results)',
       type: 'f32',
       length: valueDim,
       index: 'c',
-      value: select(isAny, call('div', sum, local('(over)')), f32(0)),
+      value: select(isNone, f32(0), call('div', sum, local('(over)'))),
     },
     {
       kind: 'storeRow',

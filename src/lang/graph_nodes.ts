@@ -52,6 +52,7 @@ export function productOf(
   if (sa === undefined || sb === undefined || so === undefined || match === null) {
     throw usageError('graph.matmul', `"${subscripts}" is not a matmul`, { hint: "write 'm k, n k -> m n'" })
   }
+  expectPaired(subscripts, [sa, sb, so])
   const axes: Record<string, Shape[number]> = {}
   for (const [names, factor] of [
     [sa, a],
@@ -79,14 +80,30 @@ export function productOf(
     })
   }
   if (a === undefined || b === undefined) return undefined
-  const shape = so.map((axis) => {
-    const extent = own(axes, axis)
-    if (extent === undefined)
-      throw usageError('graph.matmul', `"${subscripts}": axis ${axis} of the result is in neither operand`)
-    return extent
-  })
+  const shape = so.flatMap((axis) => own(axes, axis) ?? [])
   const dtype = resultType(subscripts, a.dtype, b.dtype, result)
   return { dtype, shape, subscripts: { a: sa, b: sb, out: so } }
+}
+
+/** Every axis is in two tensors at least, and once in each. @throws usage `graph.matmul` */
+function expectPaired(subscripts: string, tensors: readonly [readonly string[], readonly string[], readonly string[]]): void {
+  const [a, b, out] = tensors
+  for (const axes of tensors) {
+    const twice = axes.find((axis, i) => axes.indexOf(axis) < i)
+    if (twice === undefined) continue
+    throw usageError('graph.matmul', `"${subscripts}": ${axes.join(' ')} names axis ${twice} twice`, {
+      hint: 'take the diagonal by an op of its own',
+    })
+  }
+  const alone = [...a, ...b].find((axis) => tensors.filter((axes) => axes.includes(axis)).length < 2)
+  if (alone !== undefined) {
+    throw usageError('graph.matmul', `"${subscripts}": axis ${alone} is in one of the operands only and not in the result`, {
+      hint: 'sum it by an op of its own',
+    })
+  }
+  const nowhere = out.find((axis) => !a.includes(axis) && !b.includes(axis))
+  if (nowhere !== undefined)
+    throw usageError('graph.matmul', `"${subscripts}": axis ${nowhere} of the result is in neither operand`)
 }
 
 /** Binds dimensions and type parameters of an op's input to those of the value given. @throws usage `graph.rank`, `graph.shape`, `graph.layout`, `graph.dtype` */

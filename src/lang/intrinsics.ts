@@ -2,6 +2,7 @@
  * What a body may call besides functions of its own subset. Each export runs the table's JavaScript meaning and carries
  * its name in its type, so that the front end recognises it through any import, alias or re-export.
  */
+import { type HeddleError, usageError } from '../errors.js'
 import { sortPlaces } from '../ir/argsort.js'
 import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
 import { countValues, type MonoidName, monoids } from '../ir/monoids.js'
@@ -18,6 +19,18 @@ type Unary = (a: number) => number
 type Binary = (a: number, b: number) => number
 type Ternary = (a: number, b: number, c: number) => number
 
+/** Authors in untyped JavaScript are told what a call lacks; with types it does not compile. */
+const noArgument = (call: string, wanted: string, given: unknown): HeddleError =>
+  usageError('run.argument', `${call}: ${wanted} is ${given === null ? 'null' : typeof given}`, {
+    hint: `write ${call.replace(/\(.*/, '')}(n, (c) => x(m, c)): the length of a row, and what its elements are`,
+  })
+
+/** @throws usage `run.argument` where a length is no number or elements are no function */
+function expectRow(name: string, length: number, value: Row): void {
+  if (typeof length !== 'number') throw noArgument(`${name}(...)`, 'its length', length)
+  if (typeof value !== 'function') throw noArgument(`${name}(${length}, ...)`, 'what gives its elements', value)
+}
+
 function scalar<const Name extends IntrinsicName, F>(name: Name): F & Branded<'intrinsic', Name> {
   const meaning = (...args: never[]) => intrinsics[name].evaluate(...(args as [never, never, never]))
   return Object.assign(meaning, { heddle: { kind: 'intrinsic', name } as const }) as F & Branded<'intrinsic', Name>
@@ -26,9 +39,11 @@ function scalar<const Name extends IntrinsicName, F>(name: Name): F & Branded<'i
 function reduction<const Name extends MonoidName>(
   name: Name,
 ): ((length: number, value: Row) => number) & Branded<'reduction', Name> {
-  return Object.assign((length: number, value: Row) => monoids[name].evaluate(length, value), {
-    heddle: { kind: 'reduction', name } as const,
-  })
+  const meaning = (length: number, value: Row): number => {
+    expectRow(name, length, value)
+    return monoids[name].evaluate(length, value)
+  }
+  return Object.assign(meaning, { heddle: { kind: 'reduction', name } as const })
 }
 
 export const abs = scalar<'abs', Unary>('abs')
@@ -89,7 +104,10 @@ const rowOf =
 
 /** A row value of `length` elements: `row(n, (c) => ...)`. Elements are computed once, in order. */
 export const row: ((length: number, value: Row) => Row) & Branded<'row', 'row'> = Object.assign(
-  (length: number, value: Row): Row => rowOf(Float64Array.from({ length }, (_, index) => value(index))),
+  (length: number, value: Row): Row => {
+    expectRow('row', length, value)
+    return rowOf(Float64Array.from({ length }, (_, index) => value(index)))
+  },
   { heddle: { kind: 'row', name: 'row' } as const },
 )
 
@@ -99,7 +117,10 @@ export const row: ((length: number, value: Row) => Row) & Branded<'row', 'row'> 
  * on the row's length only; an element read at another place than the index of its loop is summed there once more.
  */
 export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'> = Object.assign(
-  (length: number, value: Row): Row => rowOf(monoids.sum.scan(length, value)),
+  (length: number, value: Row): Row => {
+    expectRow('scan', length, value)
+    return rowOf(monoids.sum.scan(length, value))
+  },
   { heddle: { kind: 'scan', name: 'sum' } as const },
 )
 

@@ -14,6 +14,9 @@ type Ids = Readonly<Record<string, ValueId>>
 /** What a state holds after a run, among the outputs of the graph. */
 export const nextName = (state: string): string => `next ${state}`
 
+/** What a node of an application is called in the graph. */
+export const inlinedName = (label: string, node: string): string => `${label}/${node}`
+
 /**
  * Inputs are those of the program and its states; outputs its results, and of each state the value it holds after a run.
  * @param sizes of dimensions, for attributes of nodes that are products of them
@@ -73,7 +76,7 @@ function inline(application: Application, { values, made, weightIds, idOf, becom
   const at = (id: ValueId): ValueId => ids.get(id) ?? -1
   const all = (named: Ids): Ids => Object.fromEntries(Object.entries(named).map(([key, id]) => [key, at(id)]))
   for (const node of graph.nodes) {
-    const name = `${label}/${node.name}`
+    const name = inlinedName(label, node.name)
     if (node.kind === 'view') made.push({ ...node, name, input: at(node.input), out: at(node.out) })
     else if (node.kind === 'matmul') made.push({ ...node, name, a: at(node.a), b: at(node.b), out: at(node.out) })
     else {

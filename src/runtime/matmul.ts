@@ -1,7 +1,8 @@
 /**
- * Lowers an einsum-style product to the strided batched matmul devices offer. Axes fall into four groups: in both operands
- * and the result (batch), in a and the result (m), in b and the result (n), in both operands only (k). A group of several
- * axes must collapse to one stride in every tensor that has it; layouts decide whether it does.
+ * Lowers an einsum-style product to the strided batched matmuls devices offer. Axes fall into four groups: in both operands
+ * and the result (batch), in a and the result (m), in b and the result (n), in both operands only (k). Axes of a group that lie
+ * together in every tensor that has them are one; layouts decide whether they do. A matmul takes one of the axes that stay of
+ * batch, m and n each, and the product is repeated over the others. Those of k are added up, so all of them must be one.
  */
 import { usageError } from '../errors.js'
 
@@ -24,21 +25,38 @@ export interface StridedMatmul {
   ]
 }
 
+/** A product as matmuls of one form, one for each place of its elements. */
+export interface LoweredMatmul {
+  readonly matmul: StridedMatmul
+  /** First elements of a, b and out. One of zeros where one matmul is all. */
+  readonly offsets: readonly Offsets[]
+}
+
+export type Offsets = readonly [a: number, b: number, out: number]
+
 type Role = 'a' | 'b' | 'out'
 type Operands = Readonly<Record<Role, StridedOperand>>
 
+/** Axes that are one. */
 interface Group {
   readonly extent: number
   /** Stride of the collapsed group in each tensor that has it. */
   readonly strides: Readonly<Partial<Record<Role, number>>>
 }
 
+/** What is never stepped along. */
+const single: Group = { extent: 1, strides: {} }
+
+/** So many matmuls of one product are too many to start one by one. */
+const mostMatmuls = 65_536
+
 /**
  * @param label names the node in errors
+ * @param whole whether n must be one axis, as for a bias along it
  * @throws usage `matmul.layout` for an operand without strides, `matmul.axes` for an axis that is in one tensor only or twice,
- * `matmul.extent` for disagreeing extents, `matmul.strides` for a group that does not collapse or an operand without a unit stride
+ * `matmul.extent` for disagreeing extents, `matmul.strides` for axes of k that do not collapse, or for too many matmuls
  */
-export function lowerMatmul(label: string, operands: Operands): StridedMatmul {
+export function lowerMatmul(label: string, operands: Operands, whole = false): LoweredMatmul {
   const { a, b, out } = operands
   for (const [role, operand] of Object.entries(operands)) {
     if (operand.strides === undefined) {
@@ -60,12 +78,6 @@ export function lowerMatmul(label: string, operands: Operands): StridedMatmul {
   }
   const shared = a.axes.filter(has(b))
   const batch = collapse(label, operands, shared.filter(has(out)), ['a', 'b', 'out'])
-  const k = collapse(
-    label,
-    operands,
-    shared.filter((axis) => !has(out)(axis)),
-    ['a', 'b'],
-  )
   const m = collapse(
     label,
     operands,
@@ -78,60 +90,127 @@ export function lowerMatmul(label: string, operands: Operands): StridedMatmul {
     b.axes.filter((axis) => !has(a)(axis)),
     ['b', 'out'],
   )
-  return {
-    extents: [batch.extent, m.extent, n.extent, k.extent],
-    strides: [inner(label, 'a', batch, m, k), inner(label, 'b', batch, n, k), inner(label, 'out', batch, m, n)],
+  const summed = shared.filter((axis) => !has(out)(axis))
+  const [k = single, apart] = collapse(label, operands, summed, ['a', 'b'])
+  if (apart !== undefined) throw notOne(label, operands, summed, ['a', 'b'])
+  if (whole && n.length > 1)
+    throw notOne(
+      label,
+      operands,
+      b.axes.filter((axis) => !has(a)(axis)),
+      ['b', 'out'],
+    )
+  const chosen = choose(batch, m, n, k, whole)
+  if (chosen.matmuls > mostMatmuls) {
+    throw usageError('matmul.strides', `${label}: no strides describe it but those of ${chosen.matmuls} matmuls`, {
+      hint: `at most ${mostMatmuls} are started: store its tensors in layouts that keep axes together, or make the matmul a group of the plan`,
+    })
   }
+  return { matmul: chosen.matmul, offsets: places(chosen.repeated) }
 }
 
-/** Merges the axes of a group into one, outermost first by their strides in the first tensor that has them. */
-function collapse(label: string, operands: Operands, axes: readonly string[], roles: readonly Role[]): Group {
-  const find = (role: Role, axis: string): { extent: number; stride: number } => {
-    const position = operands[role].axes.indexOf(axis)
-    return { extent: operands[role].extents[position] ?? 1, stride: operands[role].strides?.[position] ?? 0 }
+interface Choice {
+  readonly matmul: StridedMatmul
+  /** The axes it is repeated over. */
+  readonly repeated: readonly Group[]
+  readonly matmuls: number
+}
+
+/** The axes of one matmul that leave the fewest to start. A matmul of one row and one column always has strides. */
+function choose(batch: readonly Group[], m: readonly Group[], n: readonly Group[], k: Group, whole: boolean): Choice {
+  let best: Choice | undefined
+  for (const p of [...batch, single]) {
+    for (const i of [...m, single]) {
+      for (const j of whole ? [n[0] ?? single] : [...n, single]) {
+        const strides = [inner('a', p, i, k), inner('b', p, j, k), inner('out', p, i, j)] as const
+        const [sa, sb, so] = strides
+        if (sa === undefined || sb === undefined || so === undefined) continue
+        const repeated = [...batch, ...m, ...n].filter((group) => group !== p && group !== i && group !== j)
+        const matmuls = repeated.reduce((product, { extent }) => product * extent, 1)
+        if (best !== undefined && best.matmuls <= matmuls) continue
+        best = { matmul: { extents: [p.extent, i.extent, j.extent, k.extent], strides: [sa, sb, so] }, repeated, matmuls }
+      }
+    }
   }
-  const [lead] = roles
-  if (lead === undefined) throw new Error('internal: a matmul axis group without tensors')
+  if (best === undefined) throw new Error('internal: a product of one row and one column has strides')
+  return best
+}
+
+/** The first elements of every matmul. */
+function places(repeated: readonly Group[]): readonly Offsets[] {
+  let found: readonly Offsets[] = [[0, 0, 0]]
+  for (const { extent, strides } of repeated) {
+    const { a = 0, b = 0, out = 0 } = strides
+    found = found.flatMap(([x, y, z]) =>
+      Array.from({ length: extent }, (_, at): Offsets => [x + at * a, y + at * b, z + at * out]),
+    )
+  }
+  return found
+}
+
+const axisOf = ({ axes, extents, strides }: StridedOperand, axis: string): { extent: number; stride: number } => {
+  const position = axes.indexOf(axis)
+  return { extent: extents[position] ?? 1, stride: strides?.[position] ?? 0 }
+}
+
+/** Axes of a group that are stepped along, outermost first by their strides in the first tensor that has them. */
+function stepped(operands: Operands, axes: readonly string[], [lead]: readonly [Role, ...Role[]]): readonly string[] {
+  const { [lead]: first } = operands
+  return axes.filter((axis) => axisOf(first, axis).extent !== 1).sort((x, y) => axisOf(first, y).stride - axisOf(first, x).stride)
+}
+
+/** Merges the axes of a group that lie together in every tensor. */
+function collapse(
+  label: string,
+  operands: Operands,
+  axes: readonly string[],
+  roles: readonly [Role, ...Role[]],
+): readonly Group[] {
   for (const axis of axes) {
-    const extents = roles.map((role) => find(role, axis).extent)
+    const extents = roles.map((role) => axisOf(operands[role], axis).extent)
     if (new Set(extents).size > 1) {
       throw usageError('matmul.extent', `${label}: axis ${axis} has extents ${extents.join(' and ')}`)
     }
   }
-  const order = axes.filter((axis) => find(lead, axis).extent !== 1).sort((x, y) => find(lead, y).stride - find(lead, x).stride)
+  const groups: Group[] = []
+  for (const axis of stepped(operands, axes, roles)) {
+    const { extent } = axisOf(operands[roles[0]], axis)
+    const strides: Partial<Record<Role, number>> = Object.fromEntries(
+      roles.map((role) => [role, axisOf(operands[role], axis).stride]),
+    )
+    const outer = groups.at(-1)
+    const together = outer !== undefined && roles.every((role) => outer.strides[role] === (strides[role] ?? 0) * extent)
+    if (together) groups.pop()
+    groups.push({ extent: together ? outer.extent * extent : extent, strides })
+  }
+  return groups
+}
+
+/** What is the matter with axes that must be one and are not. */
+function notOne(label: string, operands: Operands, axes: readonly string[], roles: readonly [Role, ...Role[]]) {
+  const order = stepped(operands, axes, roles)
   for (const role of roles) {
     for (const [i, axis] of order.slice(1).entries()) {
-      const outer = find(role, order[i] ?? axis)
-      const step = find(role, axis)
-      if (outer.stride !== step.stride * step.extent) {
-        throw usageError(
-          'matmul.strides',
-          `${label}: axes ${order.join(' ')} of ${role} do not collapse: ${order[i]} has stride ${outer.stride}, ` +
-            `${axis} has stride ${step.stride} and extent ${step.extent}`,
-          { hint: 'store the tensor in a layout that keeps these axes together' },
-        )
-      }
+      const [outer, step] = [axisOf(operands[role], order[i] ?? axis), axisOf(operands[role], axis)]
+      if (outer.stride === step.stride * step.extent) continue
+      return usageError(
+        'matmul.strides',
+        `${label}: axes ${order.join(' ')} of ${role} do not collapse: ${order[i]} has stride ${outer.stride}, ` +
+          `${axis} has stride ${step.stride} and extent ${step.extent}`,
+        { hint: 'store the tensor in a layout that keeps these axes together and in one order' },
+      )
     }
   }
-  const last = order.at(-1)
-  return {
-    extent: order.reduce((product, axis) => product * find(lead, axis).extent, 1),
-    strides: Object.fromEntries(roles.map((role) => [role, last === undefined ? 0 : find(role, last).stride])),
-  }
+  throw new Error('internal: axes that are one are none')
 }
 
 /**
- * The strides of one tensor. An inner axis of extent 1 is never stepped along; it still gets the stride a dense matrix would
- * have, because matmul libraries check leading dimensions.
+ * The strides of one tensor; undefined where neither inner axis is contiguous. An inner axis of extent 1 is never stepped along; it still
+ * gets the stride a dense matrix would have, because matmul libraries check leading dimensions.
  */
-function inner(label: string, role: Role, batch: Group, first: Group, second: Group): readonly [number, number, number] {
+function inner(role: Role, batch: Group, first: Group, second: Group): readonly [number, number, number] | undefined {
   let [x, y] = [first.strides[role] ?? 0, second.strides[role] ?? 0]
   if (second.extent === 1) y = x === 1 && first.extent > 1 ? first.extent : 1
   if (first.extent === 1) x = y === 1 ? second.extent : 1
-  if (x !== 1 && y !== 1) {
-    throw usageError('matmul.strides', `${label}: ${role} has inner strides ${x} and ${y}; one of them must be 1`, {
-      hint: 'make one of the multiplied axes contiguous',
-    })
-  }
-  return [batch.strides[role] ?? 0, x, y]
+  return x === 1 || y === 1 ? [batch.strides[role] ?? 0, x, y] : undefined
 }

@@ -10,7 +10,7 @@ import type { GraphApplication } from './application.js'
 import { type BoundKernel, bindingOf, bindKernel, type ValueInfo, valueInfo } from './bind.js'
 import { type Held, ProgramMemory, type Storage, type StorageId } from './program_memory.js'
 import { carryStates, describeValue, openStates, type ProgramStates, type ProgramValue, valueBytes } from './program_states.js'
-import { type FlatStep, kernelStep, matmulStep, type StepContext } from './program_steps.js'
+import { type FlatStep, kernelStep, matmulSteps, type StepContext } from './program_steps.js'
 import { weightSource } from './weight_tensors.js'
 
 export interface FlattenConfig extends StepContext {
@@ -89,8 +89,14 @@ function flattenApplication(state: State, application: GraphApplication): void {
     else if (node.kind === 'op') appendKernel(state, name, bindKernel(graph, node, binding, state.config.manifest), values, info)
     else {
       values.set(node.out, allocate(state, info(node.out)))
-      const use = (id: ValueId): StorageId => state.memory.read(heldValue(values, id), state.steps.length, name)
-      state.steps.push(matmulStep(name, graph, node, binding, state.config, use))
+      const used: StorageId[] = []
+      const use = (id: ValueId): StorageId => {
+        const storage = state.memory.read(heldValue(values, id), state.steps.length, name)
+        used.push(storage)
+        return storage
+      }
+      for (const step of matmulSteps(name, graph, node, binding, state.config, use)) state.steps.push(step)
+      for (const storage of used) state.memory.extend(storage, state.steps.length - 1)
     }
   }
   for (const [name, id] of Object.entries(graph.outputs)) {

@@ -1,5 +1,5 @@
 /** Flattened steps for the device that runs them and for whoever measures them. */
-import { dtypes } from '../ir/dtype.js'
+import { type DType, dtypeInfo, dtypes } from '../ir/dtype.js'
 import type { NativeEpilogue, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'
 import type { FlatEpilogue, FlatStep } from './program_steps.js'
@@ -31,22 +31,35 @@ export function nativeStep(session: Session, step: FlatStep, slice: (id: Storage
   }
   if (step.kind === 'copy') return { kind: 'copy', label: step.label, from: slice(step.from), to: slice(step.to) }
   const [a, b, out] = step.dtypes
+  const [fromA, fromB, fromOut] = step.offsets ?? [0, 0, 0]
   return {
     kind: 'matmul',
     label: step.label,
-    a: slice(step.a),
-    b: slice(step.b),
-    out: slice(step.out),
+    a: from(slice(step.a), a, fromA),
+    b: from(slice(step.b), b, fromB),
+    out: from(slice(step.out), out, fromOut),
     dtypes: [dtypes.indexOf(a), dtypes.indexOf(b), dtypes.indexOf(out)],
     allowTf32: session.allowTf32,
     ...step.matmul,
-    ...(step.epilogue === undefined ? {} : { epilogue: nativeEpilogue(step.epilogue, slice) }),
+    ...(step.epilogue === undefined ? {} : { epilogue: nativeEpilogue(step.epilogue, slice, out, fromOut) }),
   }
 }
 
-const nativeEpilogue = ({ bias, residual, relu }: FlatEpilogue, slice: (id: StorageId) => NativeSlice): NativeEpilogue => ({
+/** A slice from one of its elements on. */
+function from({ buffer, offset, bytes }: NativeSlice, dtype: DType, element: number): NativeSlice {
+  const skipped = element * dtypeInfo[dtype].bytes
+  return { buffer, offset: offset + skipped, bytes: bytes - skipped }
+}
+
+/** A bias is along all of n; a residual lies as the result does, and is taken from the same element on. */
+const nativeEpilogue = (
+  { bias, residual, relu }: FlatEpilogue,
+  slice: (id: StorageId) => NativeSlice,
+  dtype: DType,
+  element: number,
+): NativeEpilogue => ({
   ...(bias === undefined ? {} : { bias: slice(bias) }),
-  ...(residual === undefined ? {} : { residual: slice(residual) }),
+  ...(residual === undefined ? {} : { residual: from(slice(residual), dtype, element) }),
   relu,
 })
 
@@ -56,13 +69,19 @@ function buffersOf(step: FlatStep): readonly StorageId[] {
   return [step.a, step.b, step.out, step.epilogue?.bias, step.epilogue?.residual].flatMap((id) => id ?? [])
 }
 
+/** Bytes of one of the matmuls that make up a product. */
+function partBytes({ dtypes: [a, b, out], matmul: { extents } }: Extract<FlatStep, { kind: 'matmul' }>): number {
+  const [batch, m, n, k] = extents
+  return batch * (m * k * dtypeInfo[a].bytes + n * k * dtypeInfo[b].bytes + m * n * dtypeInfo[out].bytes)
+}
+
 export function describeStep(step: FlatStep, slice: (id: StorageId) => NativeSlice): ProgramStep {
-  const buffers = buffersOf(step)
+  const isPart = step.kind === 'matmul' && step.offsets !== undefined
   return {
     kind: step.kind,
     label: step.label,
     kernel: step.kind === 'kernel' ? step.key : undefined,
-    bytes: buffers.reduce((sum, id) => sum + slice(id).bytes, 0),
+    bytes: isPart ? partBytes(step) : buffersOf(step).reduce((sum, id) => sum + slice(id).bytes, 0),
     flops: step.kind !== 'matmul' ? 0 : 2 * step.matmul.extents.reduce((product, extent) => product * extent, 1),
   }
 }

@@ -5,7 +5,7 @@ import { type DType, dtypeInfo, isFloat8 } from '../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { type Binding, type BoundKernel, valueInfo } from './bind.js'
 import { type Layouts, stridesOf } from './layouts.js'
-import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
+import { lowerMatmul, type Offsets, type StridedMatmul, type StridedOperand } from './matmul.js'
 import type { StorageId } from './program_memory.js'
 
 export type FlatStep =
@@ -25,6 +25,8 @@ export type FlatStep =
       readonly out: StorageId
       readonly dtypes: readonly [DType, DType, DType]
       readonly matmul: StridedMatmul
+      /** First elements of a, b and out, where it is one of several that make up a product. */
+      readonly offsets?: Offsets
       readonly epilogue?: FlatEpilogue
     }
   /** Moves a value to the memory of a state, or out of the way of a step that replaces elements of it. */
@@ -53,15 +55,18 @@ export function kernelStep(
   return { kind: 'kernel', label, key: entry.key, buffers: values.map(storageOf), dims, attrs }
 }
 
-/** @throws usage `matmul.*` for a product that no strides describe, or whose sums int32 might not hold */
-export function matmulStep(
+/**
+ * The steps of a product: one, or one for each place along axes that no strides of a matmul describe.
+ * @throws usage `matmul.*` for a product that no strides describe, or whose sums int32 might not hold
+ */
+export function matmulSteps(
   label: string,
   graph: Graph,
   node: NodeOf<'matmul'>,
   binding: Binding,
   context: StepContext,
   storageOf: (id: ValueId) => StorageId,
-): FlatStep {
+): readonly FlatStep[] {
   const dtype = (id: ValueId): DType => valueInfo(graph, id, binding).dtype
   const operand = (id: ValueId, axes: readonly string[]): StridedOperand => {
     const { shape, layout } = valueInfo(graph, id, binding)
@@ -70,21 +75,24 @@ export function matmulStep(
   const { a, b, out, subscripts, epilogue } = node
   const dtypes = [dtype(a), dtype(b), dtype(out)] as const
   expectMultiplied(label, dtypes)
-  const matmul = lowerMatmul(label, {
-    a: operand(a, subscripts.a),
-    b: operand(b, subscripts.b),
-    out: operand(out, subscripts.out),
-  })
+  const { matmul, offsets } = lowerMatmul(
+    label,
+    { a: operand(a, subscripts.a), b: operand(b, subscripts.b), out: operand(out, subscripts.out) },
+    epilogue?.bias !== undefined,
+  )
   if (dtypes[0] === 'i8') expectSummable(label, matmul.extents[3])
-  const faster = measuredKernel(node, dtypes, matmul, context)
+  const faster = offsets.length === 1 ? measuredKernel(node, dtypes, matmul, context) : undefined
   if (faster !== undefined) {
     const [, m, n, k] = matmul.extents
-    return { kind: 'kernel', label, key: faster.key, buffers: [a, b, out].map(storageOf), dims: [m, n, k], attrs: [] }
+    return [{ kind: 'kernel', label, key: faster.key, buffers: [a, b, out].map(storageOf), dims: [m, n, k], attrs: [] }]
   }
-  const step = { kind: 'matmul', label, a: storageOf(a), b: storageOf(b), out: storageOf(out), dtypes, matmul } as const
-  if (epilogue === undefined) return step
+  const plain = { kind: 'matmul', label, a: storageOf(a), b: storageOf(b), out: storageOf(out), dtypes, matmul } as const
   const added = (id: ValueId | undefined) => (id === undefined ? undefined : storageOf(id))
-  return { ...step, epilogue: { bias: added(epilogue.bias), residual: added(epilogue.residual), relu: epilogue.relu } }
+  const step: FlatStep =
+    epilogue === undefined
+      ? plain
+      : { ...plain, epilogue: { bias: added(epilogue.bias), residual: added(epilogue.residual), relu: epilogue.relu } }
+  return offsets.length === 1 ? [step] : offsets.map((at): FlatStep => ({ ...step, offsets: at }))
 }
 
 /**

@@ -24,6 +24,7 @@ import { findTrespass, initialBlock, load, type Placed, place } from './block.js
 import { drawnSize, inputsOf, type KernelCase } from './cases.js'
 import { compare } from './compare.js'
 import { filling } from './filling.js'
+import { locatingReads } from './reads.js'
 import { ruleOf } from './rules.js'
 import { roundTo } from './storage.js'
 import { type Tolerance, tolerance } from './tolerance.js'
@@ -139,8 +140,11 @@ export interface PreparedCase {
   readonly wanted: ReadonlyMap<string, { readonly values: ArrayLike<number>; readonly bound: Tolerance }>
 }
 
-/** @throws usage `verify.oracle` when the subject has neither body nor IR of the op */
-export function prepareCase(subject: Subject, given: KernelCase): PreparedCase {
+/** @throws usage `verify.oracle` when the subject has neither body nor IR of the op; finding `evaluate.bounds` where its body reads outside of a tensor */
+export const prepareCase = (subject: Subject, given: KernelCase): PreparedCase =>
+  locatingReads(given.entry.facts, () => prepared(subject, given))
+
+function prepared(subject: Subject, given: KernelCase): PreparedCase {
   const test = filling(given, (attempt, inputs) => expect(subject, attempt, inputs))
   const inputs = inputsOf(test)
   const expected = expect(subject, test, inputs)
@@ -172,9 +176,9 @@ export async function runCases(
   try {
     for (const test of cases) {
       signal?.throwIfAborted()
-      const prepared = prepareCase(subject, test)
+      const next = prepareCase(subject, test)
       if (running !== undefined) results.push(await running)
-      running = runPrepared(subject, prepared)
+      running = runPrepared(subject, next)
       // Lets it begin.
       await setImmediate()
     }

@@ -112,6 +112,8 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
     "'m k, k -> m'",
   ],
   ['no product', { build: "g.matmul('m k; n k', x, x)" }, 'graph.matmul', "'m k; n k'"],
+  ['an axis twice', { build: "g.matmul('m m, m n -> m n', x, x)" }, 'graph.matmul', "'m m, m n -> m n'"],
+  ['an axis in one operand only', { build: "g.matmul('m k, n m -> n', x, x)" }, 'graph.matmul', "'m k, n m -> n'"],
   ['a view of another size', { build: "g.view(x, 'q q')" }, 'graph.view', "'q q'"],
   ['no extent', { build: "g.view(x, 'q w+1')" }, 'graph.extent', "'q w+1'"],
   [

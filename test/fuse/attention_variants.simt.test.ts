@@ -15,10 +15,11 @@ import { maskedRule } from '../../src/fuse/check/masked.js'
 import type { DerivedGroup } from '../../src/fuse/check/meaning.js'
 import { graphOf } from '../../src/fuse/search/resolve.js'
 import type { DType } from '../../src/ir/dtype.js'
+import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
 import type { NodeOf, ValueId } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
-import type { TemplateKernel } from '../../src/ir/template.js'
+import { isTemplate, type TemplateKernel } from '../../src/ir/template.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
 import { loadKernels } from '../../src/runtime/library.js'
@@ -74,8 +75,32 @@ const sizes = [
   { b: 2, h: 2, g: 1, s: 5, t: 3, d: 20, e: 12, r: 3 },
 ]
 
+/** What an output is on the device, by the bodies of the nodes, and as the kernel is evaluated. */
+interface Computed {
+  readonly found: ArrayLike<number>
+  readonly expected: ArrayLike<number>
+  readonly evaluated: ArrayLike<number>
+}
+
 /** What differs between the kernel's results and those of the nodes; nothing where all is as it should be. */
 async function difference(name: string, dtype: DType, dims: Readonly<Record<string, number>>, seed: number): Promise<string> {
+  const rule = tolerance({ dtype, class: 'attention', length: dims.d ?? 1 })
+  return (await computed(name, dtype, dims, seed))
+    .map(({ found, expected }) => {
+      const result = compare(found, expected, rule)
+      return result.passed ? '' : `${name} ${dtype} at ${JSON.stringify(dims)}: ${result.summary}`
+    })
+    .join('')
+}
+
+/** @param spoil changes what is drawn for the inputs, by their names */
+async function computed(
+  name: string,
+  dtype: DType,
+  dims: Readonly<Record<string, number>>,
+  seed: number,
+  spoil: (input: string, data: Float64Array) => void = () => {},
+): Promise<Computed[]> {
   const group = groups.get(name)
   const entry = entries.get(`fused_${name}__${dtype}`)
   if (group === undefined || entry === undefined) throw new Error(`there is no kernel of ${name} in ${dtype}`)
@@ -86,6 +111,7 @@ async function difference(name: string, dtype: DType, dims: Readonly<Record<stri
   }
   const drawn = drawValues(graph, graph.nodes, ops, dims, randomFrom(seed))
   const values = new Map([...drawn].map(([id, data]) => [id, Float64Array.from(roundTo(typeOf(id), data))]))
+  for (const [input, id] of Object.entries(graph.inputs)) spoil(input, values.get(id) ?? new Float64Array())
   const masked = maskedRule(graph, nodes, ops)
   const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
   // Rows that are computed on the way are rounded as they are stored for the products.
@@ -143,13 +169,21 @@ async function difference(name: string, dtype: DType, dims: Readonly<Record<stri
   )
   program.release()
   for (const { slice } of buffers) slice.buffer.release()
-  const rule = tolerance({ dtype, class: 'attention', length: dims.d ?? 1 })
-  return outputs
-    .map(({ value, dtype: stored }, at) => {
-      const result = compare(decode(stored, results[at] ?? new Uint8Array()), expected.get(value) ?? [], rule)
-      return result.passed ? '' : `${entry.key} at ${JSON.stringify(dims)}: ${result.summary}`
-    })
-    .join('')
+  const tensors = buffers.flatMap(({ isInput, param, value, shape }) =>
+    isInput
+      ? [[param, { data: values.get(value) ?? [], shape: shape.map((extent) => evaluateExtent(extent, dims)) }] as const]
+      : [],
+  )
+  const attrs = Object.fromEntries(
+    Object.entries(derived.attrs).map(([attr, bound]) => [attr, attrOf(bound, dims, { window: 3 })]),
+  )
+  if (!isTemplate(derived.kernel)) throw new Error(`${name} is no attention`)
+  const evaluated = evaluateTemplate(derived.kernel, Object.fromEntries(tensors), extents, attrs)
+  return outputs.map(({ value, param, dtype: stored }, at) => ({
+    found: decode(stored, results[at] ?? new Uint8Array()),
+    expected: expected.get(value) ?? [],
+    evaluated: evaluated[param]?.data ?? [],
+  }))
 }
 
 /** Whether a value is made without the scores: a query, a key or a value, and no weight. */
@@ -173,6 +207,21 @@ describe('each variant on simt equals its nodes', () => {
     const found: string[] = []
     for (const [seed, dims] of sizes.entries()) found.push(await difference(name, dtype, dims, seed + 1))
     expect(found.filter((text) => text !== '')).toEqual([])
+  })
+
+  it.each(named)('what is no number stays none, in each row that attends to it: %s', async (name) => {
+    const [, size] = sizes
+    if (size === undefined) throw new Error('no size')
+    const none = (data: ArrayLike<number>): number[] => Array.from(data).flatMap((each, i) => (Number.isNaN(each) ? [i] : []))
+    // The first key, which no mask of these hides from every query, and none by adding a number: that hides no NaN from a body.
+    const spoil = (input: string, data: Float64Array): void => {
+      if (input === 'key') data[0] = Number.NaN
+    }
+    for (const { found, expected, evaluated } of await computed(name, 'f32', size, 1, spoil)) {
+      expect(none(expected)).not.toEqual([])
+      expect(none(evaluated)).toEqual(none(expected))
+      expect(none(found)).toEqual(none(expected))
+    }
   })
 
   it('another graph would be told apart', async () => {

@@ -68,7 +68,21 @@ describe('a group', () => {
     expect(refusal(() => checkMeaning(groupOf(outside), outside.kernels))).toMatchObject({
       code: 'plan.meaning',
       message: 'group k: no data was found on which the bodies of op0 stay inside of their tensors',
+      hint: 'an op of the group indexes a tensor by integers of another; clamp them in its body',
     })
+    // Where no integers are read, sizes are to blame.
+    const draft = new Draft()
+    const x = { value: draft.input('m n'), dims: ['m', 'n'] }
+    draft.output(
+      draft.each(['m', 'n'], { m: 'm', n: 'n' }, { x }, ({ x: given }, { m, n }) => {
+        if (m === undefined) throw new Error('no row')
+        return at(given, call('add', m, i32(1000)), n)
+      }),
+    )
+    const { hint } = refusal(() => checkMeaning(groupOf(draft), draft.kernels))
+    expect(hint).toMatch(
+      /^\w+\[\d+, \d+\] is outside its shape .*, of extents from 2 to 7: .*facts: \{ n: \{ atLeast: 'm' \} \}$/,
+    )
   })
 
   it('may differ by rounding, which is as large as its numbers are', () => {

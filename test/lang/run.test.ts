@@ -128,3 +128,15 @@ describe('NaN in a body', () => {
     expect(of(Number.NaN, Number.NaN)).toEqual([Number.NaN, Number.NaN, 0, 0])
   })
 })
+
+describe('functions of rows that lack an argument', () => {
+  // As an author in untyped JavaScript calls them.
+  const untyped: Readonly<Record<string, (...args: unknown[]) => unknown>> = { sum, max, min, argmax, argmin, row, scan } as never
+  it.each(Object.keys(untyped))('%s says which', (name) => {
+    const call = untyped[name] ?? expect.fail('no function')
+    const refused = (message: string) => expect.objectContaining({ code: 'run.argument', message })
+    expect(() => call(3, undefined)).toThrow(refused(`${name}(3, ...): what gives its elements is undefined`))
+    expect(() => call(undefined, () => 1)).toThrow(refused(`${name}(...): its length is undefined`))
+    expect(() => call(3, () => 1)).not.toThrow()
+  })
+})

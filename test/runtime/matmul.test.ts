@@ -11,7 +11,12 @@ const operand = (axes: string, layout = 'row'): StridedOperand => {
   return { axes: names, extents, strides: layoutStrides(findLayout({ split_heads: splitHeads }, layout, names.length), extents) }
 }
 
-const lower = (a: StridedOperand, b: StridedOperand, out: StridedOperand) => lowerMatmul('node', { a, b, out })
+/** The one matmul of a product that is no more than one. */
+const lower = (a: StridedOperand, b: StridedOperand, out: StridedOperand) => {
+  const { matmul, offsets } = lowerMatmul('node', { a, b, out })
+  expect(offsets).toEqual([[0, 0, 0]])
+  return matmul
+}
 
 describe('lowerMatmul', () => {
   it('lowers a linear layer', () => {
@@ -76,22 +81,64 @@ describe('lowerMatmul', () => {
     ])
   })
 
+  it('repeats a matmul over axes that are apart, and keeps the strides of what is left', () => {
+    const heads = lowerMatmul('node', { a: operand('b s h d'), b: operand('b t h d'), out: operand('b h s t') })
+    expect(heads.matmul).toEqual({
+      extents: [3, 5, 5, 4],
+      strides: [
+        [4, 12, 1],
+        [4, 12, 1],
+        [25, 5, 1],
+      ],
+    })
+    expect(heads.offsets).toEqual([
+      [0, 0, 0],
+      [60, 60, 75],
+    ])
+  })
+
+  it('multiplies rows where no axis is contiguous', () => {
+    const strided = { axes: ['m', 'k'], extents: [6, 8], strides: [16, 2] }
+    const { matmul, offsets } = lowerMatmul('node', { a: strided, b: operand('n k'), out: operand('m n') })
+    expect(matmul).toEqual({
+      extents: [1, 1, 7, 8],
+      strides: [
+        [0, 1, 2],
+        [0, 8, 1],
+        [0, 7, 1],
+      ],
+    })
+    expect(offsets).toEqual([0, 1, 2, 3, 4, 5].map((row) => [16 * row, 0, 7 * row]))
+  })
+
+  it('keeps n whole for a bias along it', () => {
+    const given = { a: operand('m k'), b: operand('n d k'), out: operand('n m d') }
+    expect(lowerMatmul('node', given).offsets).toHaveLength(7)
+    expect(() => lowerMatmul('node', given, true)).toThrow(
+      expect.objectContaining({ code: 'matmul.strides', message: expect.stringContaining('axes n d of out do not collapse') }),
+    )
+  })
+
+  it('refuses more matmuls than can be started one by one', () => {
+    const many = (axes: string, extents: number[]) => ({
+      axes: axes.split(' '),
+      extents,
+      strides: extents.map((_, i) => extents.slice(i + 1).reduce((product, extent) => product * extent, 2)),
+    })
+    const given = { a: many('m k', [300, 4]), b: many('n k', [300, 4]), out: many('m n', [300, 300]) }
+    expect(() => lowerMatmul('node', given)).toThrow(
+      expect.objectContaining({ code: 'matmul.strides', message: expect.stringContaining('those of 90000 matmuls') }),
+    )
+  })
+
   it.each([
     [
-      'heads that do not collapse',
-      operand('b s h d'),
-      operand('b t h d'),
-      operand('b h s t'),
-      'matmul.strides',
-      'axes b h of a do not collapse',
-    ],
-    [
-      'no unit stride',
-      { axes: ['m', 'k'], extents: [6, 8], strides: [16, 2] },
-      operand('n k'),
+      'sums over axes that lie in two orders',
+      operand('m h d'),
+      operand('n d h'),
       operand('m n'),
       'matmul.strides',
-      'inner strides 16 and 2',
+      'axes h d of b do not collapse: h has stride 1, d has stride 3 and extent 4',
     ],
     [
       'a layout without strides',

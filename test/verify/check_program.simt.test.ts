@@ -86,3 +86,37 @@ it('packed rows, ids, flags and states that are no floats are held on rows of to
   const plans = ['fused', 'ragged', 'unfused']
   expect(names).toEqual(['mixers', 'tagger'].flatMap((of) => plans.map((plan) => `${of} ${plan} f32`)))
 })
+
+it('queries without keys have no weights where a plan makes attention one kernel, in graphs and in programs', async () => {
+  const root = await ownProject('unattended')
+  roots.push(root)
+  const { out, log } = await heddleIn(root, 'check', ...f32, '--json')
+  const { groups } = JSON.parse(out) as { groups: Group[] }
+  expect(
+    groups.flatMap(({ name, failures }) => (failures.length === 0 ? [] : name)),
+    log,
+  ).toEqual([])
+  const wholes = groups.filter(({ kind }) => kind === 'graph' || kind === 'program').map(({ kind, name }) => `${kind} ${name}`)
+  expect(wholes.sort()).toEqual([
+    'graph attend searched f32',
+    'graph attend unfused f32',
+    'graph attend written f32',
+    'program twice searched f32',
+    'program twice unfused f32',
+    'program twice written f32',
+  ])
+  // Without the rule the same kernels are found wrong.
+  expect((await heddleIn(root, 'gen')).code).toBe(0)
+  const specs = await readKernels(root)
+  const subject = subjectsOf(specs).programs.find(({ plan }) => plan === 'written') ?? expect.fail('no program')
+  expect(subject.groups).toHaveLength(2)
+  const { device, library, manifest } = await openKernels('simt', { root })
+  try {
+    const stage = { device, library, manifest, layouts: {}, ops: specs.ops }
+    const passed = async (groups: typeof subject.groups): Promise<boolean> =>
+      (await checkProgram(stage, { ...subject, groups }, 'f32')).every((result) => result.passed)
+    expect([await passed(subject.groups), await passed([])]).toEqual([true, false])
+  } finally {
+    device.close()
+  }
+})

@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto'
 import { HeddleError, usageError } from '../../errors.js'
 import { contentKey } from '../../ir/content.js'
+import { dtypeInfo } from '../../ir/dtype.js'
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
@@ -47,12 +48,13 @@ export function contentOf({ name, graph, nodes, derived }: DerivedGroup, kernels
 }
 
 /** Changes when this check does: what an older one found right is tried again. */
-const version = 4
+const version = 5
 
 /** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
 export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): void {
   let tried = 0
   const seen = new Set<Compared>()
+  let outside: HeddleError | undefined
   for (let seed = 1; seed <= draws && tried < trials; seed++) {
     try {
       const compared = tryOnce(group, kernels, seed)
@@ -60,6 +62,7 @@ export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, K
       if (compared === 'numbers') tried += 1
     } catch (error) {
       if (!(error instanceof HeddleError) || error.code !== 'evaluate.bounds') throw error
+      outside = error
     }
   }
   // Bodies that give zeros on all data, such as `x - x`, mean just that.
@@ -78,10 +81,19 @@ export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, K
     'plan.meaning',
     `group ${group.name}: no data was found on which the bodies of ${names} stay inside of their tensors`,
     {
-      hint: 'an op of the group indexes a tensor by integers of another; clamp them in its body',
+      hint: readsIntegers(group)
+        ? 'an op of the group indexes a tensor by integers of another; clamp them in its body'
+        : `${outside?.message ?? 'a read is outside'}, of extents from 2 to 7: read within the extents that an op has, or say of them what it wants: facts: { n: { atLeast: 'm' } }`,
     },
   )
 }
+
+/** Whether nodes of a group read integers, which may be what they index tensors by. */
+const readsIntegers = ({ graph, nodes }: DerivedGroup): boolean =>
+  nodes.flatMap(inputsOf).some((id) => {
+    const dtype = graph.values[id]?.dtype
+    return typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
+  })
 
 /** What a trial compared: numbers, nothing but zeros, or no number at all, as where every element is NaN. */
 type Compared = 'numbers' | 'zeros' | 'nothing'

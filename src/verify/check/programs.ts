@@ -30,6 +30,8 @@ export interface ProgramSubject {
   readonly facts: Facts
   /** Storage types that the plan's kernels are generated for; all where undefined. */
   readonly dtypes: readonly string[] | undefined
+  /** Names of the nodes of `inlined` that became one kernel, for each group of the plan in each use of its graph. */
+  readonly groups: readonly (readonly string[])[]
 }
 
 /** Elements of the largest value that is computed on the host. */
@@ -100,12 +102,15 @@ function validIn(
 
 async function runSize(
   stage: GraphStage,
-  { program, compiled, inlined, facts }: ProgramSubject,
+  { program, compiled, inlined, facts, groups }: ProgramSubject,
   dtype: DType,
   dims: Numbers,
   name: string,
 ): Promise<CheckResult[]> {
-  const { runNodes } = await import('../../fuse/check/compose.js')
+  const [{ runNodes }, { maskedRules }] = await Promise.all([
+    import('../../fuse/check/compose.js'),
+    import('../../fuse/check/masked.js'),
+  ])
   const { layouts, ops, device, library, manifest } = stage
   const params = [...program.values, ...Object.values(program.weights)].flatMap(({ dtype: of }) =>
     typeof of === 'string' ? [] : [of.param],
@@ -157,7 +162,13 @@ async function runSize(
       )
       const results: CheckResult[] = []
       for (let run = 1; run <= (dtype === 'f32' && kept.length > 0 ? 2 : 1); run++) {
-        const expected = runNodes(inlined, inlined.nodes, { values, dims, attrs: {}, kernels: ops })
+        const expected = runNodes(inlined, inlined.nodes, {
+          values,
+          dims,
+          attrs: {},
+          kernels: ops,
+          revise: maskedRules(inlined, groups, ops),
+        })
         const found: Record<string, Uint8Array> = {}
         const returned = await built.run(fed)
         for (const [output, wire] of Object.entries(compiled.outputs)) found[output] = returned[wire] ?? new Uint8Array()

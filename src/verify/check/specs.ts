@@ -16,6 +16,8 @@ export interface SpecKernels extends Linked {
   /** As they are declared. */
   readonly declared: Readonly<Record<string, { readonly graph: Graph }>>
   readonly plans: readonly PlanDecl[]
+  /** The same with the groups that were found for those that leave them to a search. */
+  readonly resolved: readonly PlanDecl[]
   /** Kernels of all ops that graphs may use, by the names of the ops. */
   readonly ops: ReadonlyMap<string, Kernel>
   readonly layouts: readonly Layout[]
@@ -46,6 +48,7 @@ export async function readNamed(root: string, names: readonly string[], specs = 
     graphs: {},
     declared: {},
     plans: [],
+    resolved: [],
     derived: new Set<string>(),
     programs: [],
     refused: [],
@@ -76,6 +79,7 @@ export async function readKernels(root: string, specs = 'specs', search: SearchO
     refused: ahead.refused.map((error) => placed(error, locating)),
     declared: graphs,
     plans,
+    resolved: planned.plans,
     ops,
     layouts,
     derived,

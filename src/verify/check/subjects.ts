@@ -5,8 +5,8 @@ import { graphFacts } from '../../fuse/facts.js'
 import { prepareGraph } from '../../fuse/passes.js'
 import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'
-import type { Program } from '../../ir/program.js'
-import { inlineProgram } from '../../program/inline.js'
+import type { Application, Program } from '../../ir/program.js'
+import { inlinedName, inlineProgram } from '../../program/inline.js'
 import { canRunWhole, type GraphSubject } from './graphs.js'
 import { canRunProgram, type ProgramSubject } from './programs.js'
 import type { SpecKernels } from './specs.js'
@@ -28,9 +28,9 @@ const bare = 'unfused'
 
 /** Everything there is. */
 export function subjectsOf(specs: SpecKernels): Subjects {
-  const { kernels, templates, declared, plans, ops, layouts } = specs
+  const { kernels, templates, declared, resolved, ops, layouts } = specs
   const byName = new Map(layouts.map((layout) => [layout.name, layout]))
-  const planned = plans.flatMap((plan): GraphSubject[] => {
+  const planned = resolved.flatMap((plan): GraphSubject[] => {
     const graph = specs.graphs[plan.name]?.[plan.graph]
     const source = declared[plan.graph]?.graph ?? Object.values(declared).find((each) => each.graph.name === plan.graph)?.graph
     if (graph === undefined || source === undefined) return []
@@ -46,7 +46,7 @@ export function subjectsOf(specs: SpecKernels): Subjects {
 }
 
 /** Programs under their plans. Facts of one are those of its nodes, whatever the plan. */
-function programsOf({ programs, ops, plans }: SpecKernels): ProgramSubject[] {
+function programsOf({ programs, ops, plans, resolved, declared }: SpecKernels): ProgramSubject[] {
   const known = new Map<Program, Pick<ProgramSubject, 'inlined' | 'facts'>>()
   return programs.map(({ program, compiled }) => {
     const { name, plan } = compiled
@@ -55,9 +55,22 @@ function programsOf({ programs, ops, plans }: SpecKernels): ProgramSubject[] {
     known.set(program, { inlined, facts })
     const graphs = new Set(Object.values(compiled.graphs).map((graph) => graph.name))
     const dtypes = plans.find((decl) => decl.name === plan && decl.dtypes !== undefined && graphs.has(decl.graph))?.dtypes
-    return { name, plan, program, compiled, inlined, facts, dtypes }
+    const groups = program.nodes.flatMap((node) => (node.kind === 'view' ? [] : groupsIn(node, plan, resolved, declared)))
+    return { name, plan, program, compiled, inlined, facts, dtypes, groups }
   })
 }
+
+/** The groups that a plan makes of an application's nodes, by their names in the program as one graph. */
+const groupsIn = (
+  { graph, label }: Application,
+  name: string,
+  plans: SpecKernels['plans'],
+  declared: SpecKernels['declared'],
+): ProgramSubject['groups'] =>
+  plans
+    .filter((plan) => plan.name === name && (declared[plan.graph]?.graph.name ?? plan.graph) === graph.name)
+    .flatMap((plan) => plan.groups.flatMap(({ occurrences }) => occurrences))
+    .map((nodes) => nodes.map((node) => inlinedName(label, node)))
 
 const subject = (
   plan: string,
