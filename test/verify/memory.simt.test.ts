@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Device, openDevice, tensor, toNumbers } from '../../src/runtime/api/index.js'
+import { type Device, openDevice, type Tensor, tensor, toNumbers } from '../../src/runtime/api/index.js'
 import { compare } from '../../src/verify/compare.js'
 import { check } from '../../src/verify/testing.js'
 import { tolerance } from '../../src/verify/tolerance.js'
@@ -37,7 +37,7 @@ const sizes: readonly (readonly [Float, number])[] = [
 ]
 
 /** Numbers of [from, to) as a storage type holds them, others for each seed. */
-function draw(dtype: Float, shape: readonly number[], seed: number, from: number, to: number) {
+function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number, from: number, to: number) {
   const length = shape.reduce((x, y) => x * y, 1)
   const given = tensor(
     dtype,
@@ -151,7 +151,7 @@ const rules = {
 
 type Called = (
   t: Token,
-  state: ReturnType<typeof draw>['given'],
+  state: Tensor<'f32'>,
 ) => Promise<{ readonly next: Parameters<typeof toNumbers>[0]; readonly y: Parameters<typeof toNumbers>[0] }>
 const calls: Readonly<Record<keyof typeof rules, Called>> = {
   fade: ({ query, key, value, fade }, state) =>

@@ -36,7 +36,7 @@ const sizes: readonly (readonly [Float, number, number])[] = [
 ]
 const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN
 
-function draw(dtype: Float, shape: readonly number[], seed: number, from: number, to: number) {
+function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number, from: number, to: number) {
   const length = shape.reduce((x, y) => x * y, 1)
   const waves = Array.from({ length }, (_, i) => from + (to - from) * (0.5 + 0.5 * Math.sin(i * 1.7 + seed)))
   const given = tensor(dtype, shape, waves)

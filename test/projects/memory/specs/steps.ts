@@ -75,6 +75,7 @@ export const selectStep = op('select_step', {
     },
 })
 
+// #region correctStep
 /** What the memory gives for the key is replaced by the value, by as much as `rate` says (the gated delta rule; the delta rule where `fade` is 1). */
 export const correctStep = op('correct_step', {
   dims: ['b', 'h', 'v', 'k'],
@@ -99,6 +100,7 @@ export const correctStep = op('correct_step', {
       return { next: row(k, (c) => s(c)), y: sum(k, (c) => s(c) * query(b, h, c)) }
     },
 })
+// #endregion
 
 /** What is taken out and where it is put are keys of their own, each element fades by itself (RWKV-7). */
 export const exchangeStep = op('exchange_step', {
