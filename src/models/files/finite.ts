@@ -25,12 +25,13 @@ const fields = {
 export function holdsNonFinite(dtype: keyof typeof fields, bytes: Uint8Array): boolean {
   const { mask, one, carry } = fields[dtype]
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2)
-  let carries = 0
-  // Sums stay 32-bit integers, and two of them do not wait for each other: twice the speed.
-  let others = 0
-  for (let i = 0; i < words.length; i += 2) {
+  // Sums stay 32-bit integers, and four of them do not wait for each other: the loop is as fast as loads are.
+  let [carries, second, third, fourth] = [0, 0, 0, 0]
+  for (let i = 0; i < words.length; i += 4) {
     carries |= (((words[i] ?? 0) & mask) + one) | 0
-    others |= (((words[i + 1] ?? 0) & mask) + one) | 0
+    second |= (((words[i + 1] ?? 0) & mask) + one) | 0
+    third |= (((words[i + 2] ?? 0) & mask) + one) | 0
+    fourth |= (((words[i + 3] ?? 0) & mask) + one) | 0
   }
   // One 16-bit value may be left.
   const rest = bytes.byteLength & 3
@@ -38,5 +39,5 @@ export function holdsNonFinite(dtype: keyof typeof fields, bytes: Uint8Array): b
     const last = bytes.byteLength - rest
     carries |= (((bytes[last] ?? 0) | ((bytes[last + 1] ?? 0) << 8)) & mask) + one
   }
-  return ((carries | others) & carry) !== 0
+  return ((carries | second | third | fourth) & carry) !== 0
 }
