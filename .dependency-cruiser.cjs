@@ -15,6 +15,8 @@ const rooms = [
   'program',
   'toolchain',
   'runtime',
+  'checkpoint',
+  'text',
   'quant',
   'models',
   'verify',
@@ -41,7 +43,7 @@ module.exports = {
       name: 'runtime-without-the-compiler',
       comment: 'The portable bundle runs models without the front end.',
       severity: 'error',
-      from: { path: within(['runtime', 'models', 'quant']) },
+      from: { path: within(['runtime', 'checkpoint', 'text', 'models', 'quant']) },
       to: { path: [within(['frontend']), 'node_modules/(ts-morph|typescript)/'] },
     },
     {

@@ -3,11 +3,11 @@
  * candidate also has the single forward pass whose steps and memory are reported, which is not what is replayed when weights rotate.
  */
 import { layouts } from '../../specs/index.js'
+import type { FloatType } from '../checkpoint/convert.js'
 import type { Manifest } from '../emit/manifest.js'
 import { type Assembly, assembleBert, bertDims, bertInputs, type LayerScales } from '../models/encoder/bert.js'
 import type { BertConfig } from '../models/encoder/config.js'
-import type { FloatType } from '../models/files/convert.js'
-import { idRows } from '../models/files/token_rows.js'
+import { idRows } from '../models/parts/token_rows.js'
 import { findPlan } from '../program/plans.js'
 import { encode } from '../runtime/buffer.js'
 import type { KernelSource } from '../runtime/library.js'

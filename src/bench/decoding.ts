@@ -3,10 +3,10 @@
  * pipeline would wait for them. No end id is drawn, so that every run takes all steps. The plans of a batch take turns.
  */
 import { layouts } from '../../specs/index.js'
+import type { FloatType } from '../checkpoint/convert.js'
 import type { Manifest } from '../emit/manifest.js'
 import { type Decoding, type DecodingBatch, openDecoding } from '../models/decoding/decoding.js'
 import { type GenerationOptions, resolveGeneration } from '../models/decoding/generation_options.js'
-import type { FloatType } from '../models/files/convert.js'
 import { assembleDecoder, assembleSeq2seqEncoder } from '../models/seq2seq/programs.js'
 import { parseSeq2seqConfig, type Seq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { seq2seqShapes } from '../models/seq2seq/seq2seq_weights.js'

@@ -3,9 +3,10 @@
  * moving its weights once at the device's bandwidth. A time alone says which plan wins; its fraction of the floor says how much
  * is left to win. The peaks are measured on the device at hand, not advertised (facts/).
  */
+
+import type { FloatType } from '../checkpoint/convert.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { BertConfig } from '../models/encoder/config.js'
-import type { FloatType } from '../models/files/convert.js'
 
 /** What no implementation of the encoder layers avoids. */
 export interface Workload {

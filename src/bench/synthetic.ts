@@ -1,10 +1,10 @@
 /** Models without files: named configurations and random weights. Times do not depend on what the weights say. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import { bertShapes } from '../models/encoder/bert.js'
 import { type BertConfig, parseBertConfig, readBertConfig } from '../models/encoder/config.js'
-import type { FloatType } from '../models/files/convert.js'
 import { encode } from '../runtime/buffer.js'
 import { tensorBytes, type WeightTensor } from '../runtime/session.js'
 import { normal, random } from '../verify/random.js'

@@ -3,6 +3,7 @@
  * the device is, which may be another machine: `candidates.json` beside the candidates' kernel library holds it.
  */
 import { z } from 'zod'
+import type { FloatType } from '../checkpoint/convert.js'
 import { type CandidateSet, candidateKey, rulesKey, type TileSet } from '../emit/candidates.js'
 import { templateInstances } from '../emit/template.js'
 import { type HeddleError, usageError } from '../errors.js'
@@ -12,7 +13,6 @@ import type { Graph } from '../ir/graph.js'
 import { allInstances } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
-import type { FloatType } from '../models/files/convert.js'
 import { candidatesFor, keepsOrder } from '../schedule/candidates.js'
 import { choiceName } from '../schedule/choice.js'
 import { mapKernel } from '../schedule/map.js'

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
-import type { FloatType } from '../models/files/convert.js'
+import type { FloatType } from '../checkpoint/convert.js'
 import {
   type BundleResult,
   bundledKernels,

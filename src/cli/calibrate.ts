@@ -7,12 +7,12 @@ import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import Table from 'cli-table3'
 import writeFileAtomic from 'write-file-atomic'
+import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
-import type { FloatType } from '../models/files/convert.js'
-import { checkCases } from '../models/files/token_cases.js'
 import { calibrateLlama } from '../models/llama/calibration.js'
+import { checkCases } from '../models/parts/token_cases.js'
 import {
   type ChannelMaxima,
   collect,

@@ -3,7 +3,7 @@ import type { OpenOptions } from '../runtime/open.js'
 import type { CliContext } from './context.js'
 import { compileProgress } from './progress.js'
 
-export { floatTypes as dtypes } from '../models/files/float_types.js'
+export { floatTypes as dtypes } from '../checkpoint/float_types.js'
 export { type DeviceKind, deviceKinds } from '../runtime/device.js'
 
 /** What is compiled is told on stderr. */

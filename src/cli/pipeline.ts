@@ -1,12 +1,12 @@
 /** Opens what a model needs to run: device, kernel library, manifest, and the model itself. Shared by `run` and `demo`. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import type { FloatType } from '../checkpoint/convert.js'
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { readBertConfig } from '../models/encoder/config.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
-import type { FloatType } from '../models/files/convert.js'
 import { readScales } from '../quant/index.js'
 import { type ChosenPlan, choosePlan } from '../runtime/default_plan.js'
 import type { Device, DeviceKind } from '../runtime/device.js'

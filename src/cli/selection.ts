@@ -1,8 +1,8 @@
 /** Which kernels a build with `--for` or `--filter` is for, and that build. */
 import { resolve } from 'node:path'
+import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
-import type { FloatType } from '../models/files/convert.js'
 import { loadLlama } from '../models/llama/llama_pipeline.js'
 import { loadSeq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import { recording } from '../runtime/recording.js'

@@ -1,9 +1,9 @@
 /** Cases as token ids, for verbs that run models on them. */
 
 import { usageError } from '../errors.js'
-import type { TokenCase } from '../models/files/token_cases.js'
-import { loadTokenizer } from '../models/files/tokenizer.js'
-import type { Truncation } from '../models/files/truncation.js'
+import type { TokenCase } from '../models/parts/token_cases.js'
+import { loadTokenizer } from '../text/tokenizer.js'
+import type { Truncation } from '../text/truncation.js'
 import type { Case } from './cases.js'
 
 /** What texts become for a model. */

@@ -3,13 +3,13 @@
  * pipeline computes on the host, such as the tables of a rotation and int8 weights, is among the weights.
  */
 import { join } from 'node:path'
+import { openCheckpoint } from '../checkpoint/checkpoint.js'
+import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import type { Program } from '../ir/program.js'
 import { bertDims, programOf as bertProgram, bertWeights, hasPooler, tensorNames } from '../models/encoder/bert.js'
 import { bertIdentity } from '../models/encoder/calibration.js'
 import { readBertConfig } from '../models/encoder/config.js'
-import { openCheckpoint } from '../models/files/checkpoint.js'
-import type { FloatType } from '../models/files/convert.js'
 import { openLlamaFiles } from '../models/llama/open_files.js'
 import { modelDims, promptProgram, stepProgram } from '../models/llama/programs.js'
 import { llamaInt8, llamaWeights, type Reach, usualRotation, weightTensors } from '../models/llama/weights.js'

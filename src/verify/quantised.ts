@@ -3,11 +3,11 @@
  * beside the float32 model, which has no golden for that part of the set.
  */
 import { join } from 'node:path'
+import type { FloatType } from '../checkpoint/convert.js'
 import type { Manifest } from '../emit/manifest.js'
 import { type Graph, isQuantised } from '../ir/graph.js'
 import { openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
-import type { FloatType } from '../models/files/convert.js'
 import { defaultPlan } from '../program/plans.js'
 import { collect } from '../quant/collect.js'
 import { defaultBins } from '../quant/histogram.js'

@@ -1,7 +1,7 @@
 /** Exports built and run: by CMake as their users do, or, for speed, linked with kernels that the run in Node has compiled already. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { formatSafetensors, parseSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { formatSafetensors, parseSafetensors, type StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { demandKernels, findCxx, runTool, searchManifests } from '../../src/toolchain/index.js'
 
 export type Tensors = Readonly<Record<string, StoredTensor>>

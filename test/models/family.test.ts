@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { tokenIds } from '../../src/cli/token_ids.js'
 import { readBertConfig } from '../../src/models/encoder/config.js'
-import { loadTokenizer } from '../../src/models/files/tokenizer.js'
+import { loadTokenizer } from '../../src/text/tokenizer.js'
 import { familyCases, familyFolder, familyNames } from './family.js'
 
 describe.each(familyNames)('%s', (name) => {

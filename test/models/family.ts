@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { truncations } from '../../src/models/files/truncation.js'
+import { truncations } from '../../src/text/truncation.js'
 
 const folder = fileURLToPath(new URL('../data/models/family', import.meta.url))
 

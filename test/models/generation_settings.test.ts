@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { resolveGeneration } from '../../src/models/decoding/generation_options.js'
-import { parseGenerationSettings, readGenerationSettings } from '../../src/models/text/generation_settings.js'
+import { parseGenerationSettings, readGenerationSettings } from '../../src/models/decoding/generation_settings.js'
 import { refusal } from '../refusal.js'
 import { kjvGqa } from './text_fixtures.js'
 

@@ -1,6 +1,6 @@
 /** GGUF files of small models, written as llama.cpp's converter writes them. */
 
-import type { StoredTensor } from '../../src/models/files/safetensors.js'
+import type { StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
 
 /** Metadata: a number is an unsigned 32-bit integer, a `Float` a 32-bit one. */

@@ -1,8 +1,8 @@
 /** LLaMA-like models on simt as their checkpoints are and with tensors changed, and how far their scores lie from each other. */
 import { readFile, rm } from 'node:fs/promises'
-import { openCheckpoint } from '../../src/models/files/checkpoint.js'
-import { convertTensor } from '../../src/models/files/convert.js'
-import type { StoredTensor } from '../../src/models/files/safetensors.js'
+import { openCheckpoint } from '../../src/checkpoint/checkpoint.js'
+import { convertTensor } from '../../src/checkpoint/convert.js'
+import type { StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
 import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import type { Score } from '../../src/models/llama/score.js'

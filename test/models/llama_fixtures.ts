@@ -1,7 +1,7 @@
 /** Configurations of small LLaMA-like models, one of each type, as transformers 5 writes them, and checkpoints to go with them. */
 
-import type { Checkpoint } from '../../src/models/files/checkpoint.js'
-import type { StoredTensor } from '../../src/models/files/safetensors.js'
+import type { Checkpoint } from '../../src/checkpoint/checkpoint.js'
+import type { StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
 import { type LlamaTensor, llamaTensors } from '../../src/models/llama/tensor_names.js'
 import { encode } from '../../src/runtime/buffer.js'

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type Checkpoint, openCheckpoint } from '../../src/models/files/checkpoint.js'
-import { formatSafetensors } from '../../src/models/files/safetensors.js'
+import { type Checkpoint, openCheckpoint } from '../../src/checkpoint/checkpoint.js'
+import { formatSafetensors } from '../../src/checkpoint/safetensors.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
 import {
   checkLlamaTensors,

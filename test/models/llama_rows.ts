@@ -1,6 +1,6 @@
 /** Rows of texts of a LLaMA-like model on simt, as the pipeline has them: what passes and steps leave in the caches of each. */
 import { generationOf, openTimedModel } from '../../src/bench/llama/model.js'
-import type { FloatType } from '../../src/models/files/convert.js'
+import type { FloatType } from '../../src/checkpoint/convert.js'
 import { firstLeg } from '../../src/models/llama/legs.js'
 import { openLlamaFiles } from '../../src/models/llama/open_files.js'
 import { openRows, type Rows } from '../../src/models/llama/rows.js'

@@ -2,7 +2,7 @@
  * Pegasus' and Marian's decoder written out in double precision, as the whole text so far is read anew for every token: no caches, no
  * steps. It shares nothing with what it is held against but the written-out encoder.
  */
-import type { Safetensors } from '../../src/models/files/safetensors.js'
+import type { Safetensors } from '../../src/checkpoint/safetensors.js'
 import type { Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import type { Model } from './beam_search.js'
 import { attention, encodeSource, type Matrix, partsOf, type ReferenceConfig, sum, wordsOf } from './seq2seq_reference.js'

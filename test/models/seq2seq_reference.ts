@@ -2,7 +2,7 @@
  * Pegasus' and Marian's encoder written out over one source, in double precision, from the tensors of a checkpoint by their own names.
  * It shares nothing with what it is held against: no graphs, no ops, no name tables.
  */
-import type { Safetensors } from '../../src/models/files/safetensors.js'
+import type { Safetensors } from '../../src/checkpoint/safetensors.js'
 import { decode } from '../../src/runtime/buffer.js'
 
 export type Matrix = readonly (readonly number[])[]

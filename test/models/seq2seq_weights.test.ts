@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { readSafetensors, type StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { HeddleError } from '../../src/errors.js'
-import { readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
 import { assembleSeq2seqEncoder } from '../../src/models/seq2seq/programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import { hasLogitsBias, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { loadTokenizer, type Tokenizer } from '../../src/models/files/tokenizer.js'
+import { loadTokenizer, type Tokenizer } from '../../src/text/tokenizer.js'
 
 /** Byte-level, as Llama 3, Qwen and SmolLM have it. */
 export const kjvGqa = fileURLToPath(new URL('../data/models/kjv-gqa', import.meta.url))

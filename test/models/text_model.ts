@@ -1,7 +1,7 @@
 /** A small LLaMA that reads and writes text: random weights, and a real tokenizer with its template. */
 import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { formatSafetensors } from '../../src/models/files/safetensors.js'
+import { formatSafetensors } from '../../src/checkpoint/safetensors.js'
 import { noise } from './fixtures.js'
 import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
 import { kjvGqa } from './text_fixtures.js'

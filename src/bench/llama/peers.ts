@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { z } from 'zod'
-import type { FloatType } from '../../models/files/convert.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import type { LlamaConfig } from '../../models/llama/config.js'
 import { peersFolder } from '../../toolchain/paths.js'
 import { type Shape, shapeName } from '../result.js'

@@ -3,10 +3,11 @@
  * of its own on, again and again. Their spread is that of trained weights, so that activations are neither zeros nor too large for their
  * type, and products take the power that they take of real ones. Times do not depend on more than that.
  */
+
+import type { Checkpoint } from '../../checkpoint/checkpoint.js'
+import type { FloatType } from '../../checkpoint/convert.js'
+import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { dtypeInfo } from '../../ir/dtype.js'
-import type { Checkpoint } from '../../models/files/checkpoint.js'
-import type { FloatType } from '../../models/files/convert.js'
-import type { FileTensor } from '../../models/files/safetensors.js'
 import type { LlamaConfig } from '../../models/llama/config.js'
 import { type LlamaTensor, llamaTensors } from '../../models/llama/tensor_names.js'
 import type { GraphApplication } from '../../runtime/application.js'

@@ -2,8 +2,9 @@
  * What a LLaMA-like model cannot do without: bytes of weights and caches, and arithmetic, for one step and for reading prompts; and what it
  * has to hold. By the configuration alone, whatever a plan does.
  */
+
+import type { FloatType } from '../../checkpoint/convert.js'
 import { dtypeInfo } from '../../ir/dtype.js'
-import type { FloatType } from '../../models/files/convert.js'
 import type { LlamaConfig } from '../../models/llama/config.js'
 import { rotaryDims } from '../../models/llama/rotary_config.js'
 import { llamaTensors } from '../../models/llama/tensor_names.js'

@@ -3,6 +3,7 @@
  * that is run again and again. Made once for a shape and used for one batch after the other.
  */
 import { layouts } from '../../../specs/index.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import { findingError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
@@ -13,8 +14,7 @@ import type { ProgramStates } from '../../runtime/program_states.js'
 import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
 import { openStates, type States } from '../../runtime/states.js'
-import type { FloatType } from '../files/convert.js'
-import { idRows } from '../files/token_rows.js'
+import { idRows } from '../parts/token_rows.js'
 import { type Assembly, assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 import { type DecodingShape, type DecodingStart, decodingDims, initialStates } from './decoding_states.js'

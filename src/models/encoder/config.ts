@@ -1,7 +1,7 @@
 /** HF `config.json` of BERT and the models of its family: read, checked, and reduced to what the assembly needs. */
 import { z } from 'zod'
+import { checkFields, keysOf, readConfigFile, size } from '../../checkpoint/config_file.js'
 import { usageError } from '../../errors.js'
-import { checkFields, keysOf, readConfigFile, size } from '../files/config_file.js'
 import type { FamilyFields } from './families/family.js'
 import { type FamilyName, families } from './families/index.js'
 

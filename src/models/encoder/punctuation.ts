@@ -1,7 +1,7 @@
 /** Restores punctuation with a token classifier whose labels are punctuation marks: the demonstration of an encoder. */
 import { usageError } from '../../errors.js'
-import type { Tokenizer } from '../files/tokenizer.js'
-import type { BatchOptions } from '../options.js'
+import type { Tokenizer } from '../../text/tokenizer.js'
+import type { BatchOptions } from '../parts/options.js'
 import type { Encoder } from './encoder_pipeline.js'
 
 /** The label of words that no mark follows. */

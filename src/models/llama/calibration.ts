@@ -3,6 +3,7 @@
  * magnitude of each channel is kept. Smoothing chooses its factors by these.
  */
 import { layouts } from '../../../specs/index.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import type { Manifest } from '../../emit/manifest.js'
 import { usageError } from '../../errors.js'
 import type { Fold, Graph } from '../../ir/graph.js'
@@ -28,8 +29,7 @@ import { stateDecls } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
 import { openStates } from '../../runtime/states.js'
 import type { Weight } from '../../runtime/weight.js'
-import type { FloatType } from '../files/convert.js'
-import { checkCases, type TokenCase } from '../files/token_cases.js'
+import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
 import { passesOf, passInputs } from './passes.js'

@@ -4,10 +4,10 @@
  * HF gives its model type; where such a default was never meant by a file, the field must be stated.
  */
 import { join } from 'node:path'
+import { checkFields, readConfigFile, readOptionalConfigFile } from '../../checkpoint/config_file.js'
+import type { FloatType } from '../../checkpoint/convert.js'
+import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { checkFields, readConfigFile, readOptionalConfigFile } from '../files/config_file.js'
-import type { FloatType } from '../files/convert.js'
-import { shown } from '../files/safetensors_header.js'
 import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
 import { type Family, families, type LlamaType } from './families.js'
 import { type LlamaQuantization, parseQuantization } from './quantization.js'

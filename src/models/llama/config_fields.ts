@@ -1,7 +1,7 @@
 /** The fields of a LLaMA-like model's `config.json` and `generation_config.json`, and what each may be. */
 import { z } from 'zod'
-import { epsilon, keysOf, size } from '../files/config_file.js'
-import type { FloatType } from '../files/convert.js'
+import { epsilon, keysOf, size } from '../../checkpoint/config_file.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import { families } from './families.js'
 import { fractionField, thetaField } from './rotary_fields.js'
 

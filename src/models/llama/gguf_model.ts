@@ -3,15 +3,15 @@
  * HF's. Files of architecture `llama` hold the rows of queries and keys in pairs that are rotated together; they are put back into halves.
  */
 import { basename } from 'node:path'
+import type { Checkpoint } from '../../checkpoint/checkpoint.js'
+import { type Gguf, openGguf } from '../../checkpoint/gguf.js'
+import { ggufFields } from '../../checkpoint/gguf_fields.js'
+import type { GgufValue } from '../../checkpoint/gguf_header.js'
+import type { FileTensor } from '../../checkpoint/safetensors.js'
+import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { decode } from '../../runtime/buffer.js'
-import type { Checkpoint } from '../files/checkpoint.js'
-import { type Gguf, openGguf } from '../files/gguf.js'
-import type { GgufValue } from '../files/gguf_header.js'
-import type { FileTensor } from '../files/safetensors.js'
-import { shown } from '../files/safetensors_header.js'
 import { type LlamaConfig, parseLlamaConfig } from './config.js'
-import { ggufFields } from './gguf_fields.js'
 import { rotaryDims } from './rotary_config.js'
 
 export interface LlamaFiles {

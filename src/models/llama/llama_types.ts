@@ -1,9 +1,10 @@
 /** What a LLaMA pipeline is asked for and what it offers: options of loading and of runs, and the pipeline itself. */
+
+import type { FloatType } from '../../checkpoint/convert.js'
 import type { ChannelMaxima } from '../../quant/index.js'
 import type { GenerationOptions } from '../decoding/generation_options.js'
-import type { FloatType } from '../files/convert.js'
-import type { TokenCase } from '../files/token_cases.js'
-import type { BatchOptions, ModelOptions } from '../options.js'
+import type { BatchOptions, ModelOptions } from '../parts/options.js'
+import type { TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
 import type { CacheType } from './programs.js'
 import type { LlamaResult, LlamaTokens } from './results.js'

@@ -1,13 +1,13 @@
 /** A LLaMA-like model on the disk: a folder as HF writes it, or one GGUF file. */
 import { extname } from 'node:path'
-import { openCheckpoint } from '../files/checkpoint.js'
-import { loadTokenizer } from '../files/tokenizer.js'
-import { type GenerationSettings, parseGenerationSettings, readGenerationSettings } from '../text/generation_settings.js'
-import { loadChatTemplate } from '../text/load_template.js'
-import type { PromptReader } from '../text/prompts.js'
+import { openCheckpoint } from '../../checkpoint/checkpoint.js'
+import { ggufTemplate, ggufTokenizer } from '../../text/gguf_tokenizer.js'
+import { loadChatTemplate } from '../../text/load_template.js'
+import type { PromptReader } from '../../text/prompts.js'
+import { loadTokenizer } from '../../text/tokenizer.js'
+import { type GenerationSettings, parseGenerationSettings, readGenerationSettings } from '../decoding/generation_settings.js'
 import { type LlamaConfig, readLlamaConfig } from './config.js'
 import { type LlamaFiles, openLlamaGguf } from './gguf_model.js'
-import { ggufTemplate, ggufTokenizer } from './gguf_tokenizer.js'
 
 /** Whether a path names a model in one file. */
 export const isGguf = (path: string): boolean => extname(path).toLowerCase() === '.gguf'

@@ -3,9 +3,9 @@
  * for each output channel, and activations that are quantised token by token while the model runs.
  */
 import { z } from 'zod'
+import { checkFields } from '../../checkpoint/config_file.js'
+import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { checkFields } from '../files/config_file.js'
-import { shown } from '../files/safetensors_header.js'
 
 /** `w8a8`: int8 weights `[outputs, inputs]` with float steps `[outputs, 1]` of all products of the layers. */
 export type LlamaQuantization = 'w8a8'

@@ -3,8 +3,9 @@
  * rounds where HF's rounds: at position 100,000 an inverse frequency that differs in its last bit is an angle that differs in its second
  * digit behind the point.
  */
+
+import type { FloatType } from '../../checkpoint/convert.js'
 import { decode, encode } from '../../runtime/buffer.js'
-import type { FloatType } from '../files/convert.js'
 import { type RotaryConfig, rotaryDims } from './rotary_config.js'
 
 export interface RotaryTable {

@@ -3,9 +3,9 @@
  * transformers 4, checked field by field. A type or a field that is not known here is refused: it would change every angle.
  */
 import { z } from 'zod'
+import { checkFields } from '../../checkpoint/config_file.js'
+import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { checkFields } from '../files/config_file.js'
-import { shown } from '../files/safetensors_header.js'
 import { common, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
 
 interface Rotated {

@@ -1,6 +1,6 @@
 /** The fields of a configuration that say how to rotate, and what each may be: by type, since a field of another type is a mistake. */
 import { z } from 'zod'
-import { keysOf, size } from '../files/config_file.js'
+import { keysOf, size } from '../../checkpoint/config_file.js'
 
 /** The fields of a configuration that say how to rotate. */
 export interface RotaryFields {

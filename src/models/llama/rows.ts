@@ -3,6 +3,7 @@
  * steps that is run again and again. Made once for a shape and used for one batch after the other.
  */
 import { layouts } from '../../../specs/index.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
@@ -15,8 +16,7 @@ import { type SharedArena, sharedArena } from '../../runtime/shared_arena.js'
 import { openStates, type States } from '../../runtime/states.js'
 import { type BeamSizes, beamParts, beamSizes } from '../decoding/beam_search.js'
 import { candidatesOf, type Generation, mostCandidates } from '../decoding/generation_options.js'
-import type { FloatType } from '../files/convert.js'
-import { releasingCache } from '../lru_cache.js'
+import { releasingCache } from '../parts/lru_cache.js'
 import type { Advanced, Stepped } from './ahead.js'
 import type { LlamaConfig } from './config.js'
 import { fixedPasses, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'

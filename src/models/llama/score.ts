@@ -1,6 +1,6 @@
 /** How likely a model finds texts: of each token but the first its negative log-likelihood behind those before it, and logits at some places. */
 import { findingError, usageError } from '../../errors.js'
-import type { TokenCase } from '../files/token_cases.js'
+import type { TokenCase } from '../parts/token_cases.js'
 import type { Run } from './passes.js'
 import type { Rows } from './rows.js'
 

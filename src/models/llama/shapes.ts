@@ -2,7 +2,7 @@
 import { usageError } from '../../errors.js'
 import { endsOf } from '../decoding/decoding_states.js'
 import type { Generation, GenerationOptions } from '../decoding/generation_options.js'
-import { longestOf, type TokenCase } from '../files/token_cases.js'
+import { longestOf, type TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
 import type { Leg } from './legs.js'
 import type { Reach } from './weights.js'

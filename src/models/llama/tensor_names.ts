@@ -2,14 +2,15 @@
  * Which tensor of a LLaMA-like checkpoint is which weight, and the shape the configuration gives it. Fused tensors (Phi-3 has queries, keys
  * and values in one, and gate and up in another) are read by their rows, so that every model has the same weights.
  */
+
+import { type Checkpoint, expectCount, findTensor, takeInt8, takeTensor } from '../../checkpoint/checkpoint.js'
+import { convertTensor, type FloatType } from '../../checkpoint/convert.js'
+import type { FileTensor } from '../../checkpoint/safetensors.js'
+import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
 import { type DeferredTensor, type Int8Tensor, inMemory } from '../../runtime/weight.js'
-import { type Checkpoint, expectCount, findTensor, takeInt8, takeTensor } from '../files/checkpoint.js'
-import { convertTensor, type FloatType } from '../files/convert.js'
-import type { FileTensor } from '../files/safetensors.js'
-import { shown } from '../files/safetensors_header.js'
 import type { LlamaConfig } from './config.js'
 
 /** A weight's place in a checkpoint. */

@@ -2,11 +2,12 @@
  * Weights of LLaMA-like models: which tensor is which weight of the programs, and the tensors as they are uploaded. Two weights that are one
  * tensor, as tied embeddings and the tables of the rotation are, are one tensor on the device too.
  */
+
+import type { Checkpoint } from '../../checkpoint/checkpoint.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import { encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
 import type { DeferredTensor, Int8Tensor, Weight } from '../../runtime/weight.js'
-import type { Checkpoint } from '../files/checkpoint.js'
-import type { FloatType } from '../files/convert.js'
 import type { LlamaConfig } from './config.js'
 import { type RotaryTable, rotaryTable } from './rotary.js'
 import { rotaryDims } from './rotary_config.js'

@@ -4,10 +4,10 @@
  */
 import { join } from 'node:path'
 import { z } from 'zod'
+import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../../checkpoint/config_file.js'
+import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { type Activation, activations } from '../files/activations.js'
-import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../files/config_file.js'
-import { shown } from '../files/safetensors_header.js'
+import { type Activation, activations } from '../parts/activations.js'
 
 /** What sets the model types apart, and the token ids of one that states none. */
 const kinds = {

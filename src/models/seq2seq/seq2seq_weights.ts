@@ -2,13 +2,14 @@
  * Weights of encoder-decoder models, Pegasus and Marian: their shapes, and what a checkpoint may leave out. Names are without the
  * checkpoint's `model.` prefix.
  */
+
+import { type Checkpoint, expectCount, findTensor, takeTensor } from '../../checkpoint/checkpoint.js'
+import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
 import { type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
-import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
-import type { FloatType } from '../files/convert.js'
-import { shapesOf } from '../files/weight_names.js'
+import { shapesOf } from '../parts/weight_names.js'
 import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, wordsOf } from './tensor_names.js'

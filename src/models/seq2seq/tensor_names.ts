@@ -2,7 +2,7 @@
  * Which tensor of a Pegasus or Marian checkpoint is which weight of the encoder's and the decoder's program. Names are without the
  * checkpoint's `model.` prefix.
  */
-import { below, belowEach, linearAs, norm, normAs, type TensorNames } from '../files/weight_names.js'
+import { below, belowEach, linearAs, norm, normAs, type TensorNames } from '../parts/weight_names.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 
 export type Side = 'encoder' | 'decoder'

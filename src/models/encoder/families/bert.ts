@@ -1,8 +1,8 @@
 /** BERT (Devlin et al. 2018): learned positions, types of tokens, a pooler of the first token. */
 import { z } from 'zod'
-import { activations } from '../../files/activations.js'
-import { checkFields, epsilon, keysOf, size } from '../../files/config_file.js'
-import { linear, linearAs, norm, normAs } from '../../files/weight_names.js'
+import { checkFields, epsilon, keysOf, size } from '../../../checkpoint/config_file.js'
+import { activations } from '../../parts/activations.js'
+import { linear, linearAs, norm, normAs } from '../../parts/weight_names.js'
 import type { EncoderFamily, FamilyFields } from './family.js'
 
 const schema = z.looseObject({

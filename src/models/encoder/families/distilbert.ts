@@ -1,8 +1,8 @@
 /** DistilBERT (Sanh et al. 2019): BERT without types of tokens and without a pooler, in words of its own. */
 import { z } from 'zod'
-import { activations } from '../../files/activations.js'
-import { checkFields, keysOf, size } from '../../files/config_file.js'
-import { linear, linearAs, norm, normAs } from '../../files/weight_names.js'
+import { checkFields, keysOf, size } from '../../../checkpoint/config_file.js'
+import { activations } from '../../parts/activations.js'
+import { linear, linearAs, norm, normAs } from '../../parts/weight_names.js'
 import type { EncoderFamily } from './family.js'
 
 const schema = z.looseObject({

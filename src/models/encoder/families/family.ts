@@ -3,8 +3,8 @@
  * program (`specs/programs/bert.ts`); a family is a file beside this one and an entry of `index.ts`.
  */
 import type { BertProgram } from '../../../../specs/programs/bert.js'
-import type { Activation } from '../../files/activations.js'
-import type { TensorNames } from '../../files/weight_names.js'
+import type { Activation } from '../../parts/activations.js'
+import type { TensorNames } from '../../parts/weight_names.js'
 
 /** What configurations of a family say, in this project's words. */
 export interface FamilyFields {

@@ -1,5 +1,5 @@
 /** RoBERTa with norms in front of attention and inner networks (Ott et al. 2019), and one behind the last layer. */
-import { linearAs, norm, normAs } from '../../files/weight_names.js'
+import { linearAs, norm, normAs } from '../../parts/weight_names.js'
 import type { EncoderFamily } from './family.js'
 import { roberta } from './roberta.js'
 

@@ -3,7 +3,7 @@
  * behind that of the padding token, and a classifier of sequences with a dense layer of its own.
  */
 import { usageError } from '../../../errors.js'
-import { linear, linearAs } from '../../files/weight_names.js'
+import { linear, linearAs } from '../../parts/weight_names.js'
 import { bert, bertFields } from './bert.js'
 import type { EncoderFamily } from './family.js'
 

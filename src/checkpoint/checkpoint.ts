@@ -1,0 +1,132 @@
+/** Tensors of a checkpoint as a model's weights: found by name, held against the shapes its configuration gives, converted when they are read. */
+import { join } from 'node:path'
+import { usageError } from '../errors.js'
+import { isMissing } from '../files.js'
+import type { DeferredTensor } from '../runtime/weight.js'
+import { type Allowed, type CheckpointTensor, convertTensor, type FloatType } from './convert.js'
+import { openSafetensors } from './safetensors.js'
+import { shown } from './safetensors_header.js'
+import { openShards } from './sharded.js'
+
+/** The tensors of a model's files. */
+export interface Checkpoint {
+  readonly tensors: ReadonlyMap<string, CheckpointTensor>
+}
+
+/**
+ * Opens the weights of a model folder: `model.safetensors`, or the files that `model.safetensors.index.json` names. Only headers are
+ * read; nothing stays open.
+ * @throws usage `safetensors.*`, `checkpoint.index`, `checkpoint.shard`; the signal's reason when it aborts
+ */
+export async function openCheckpoint(dir: string, signal?: AbortSignal): Promise<Checkpoint> {
+  try {
+    return await openSafetensors(join(dir, 'model.safetensors'), signal)
+  } catch (single) {
+    if (!isMissing(single)) throw single
+    return openShards(dir, signal).catch((sharded: unknown) => {
+      // With neither, the usual one is what is missing.
+      throw isMissing(sharded) && isIndex(sharded) ? single : sharded
+    })
+  }
+}
+
+const isIndex = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'checkpoint.index'
+
+/** The first tensor a checkpoint has under any of these names, and the name it has. */
+export function findTensor(file: Checkpoint, names: readonly string[]): readonly [string, CheckpointTensor] | undefined {
+  for (const name of names) {
+    const tensor = file.tensors.get(name)
+    if (tensor !== undefined) return [name, tensor]
+  }
+  return undefined
+}
+
+/**
+ * Refuses a count of repeated parts that the checkpoint cannot hold, before anything is made for each of them: each part has a tensor
+ * at least, so that a small configuration cannot ask for more than its checkpoint has.
+ * @param what the field of the configuration
+ * @throws usage `config.count`
+ */
+export function expectCount(file: Checkpoint, what: string, count: number): void {
+  if (count <= file.tensors.size) return
+  throw usageError('config.count', `${what} is ${count}, the checkpoint has ${file.tensors.size} tensors in all`, {
+    hint: 'the weights may belong to another configuration',
+  })
+}
+
+/** Of what a tensor is taken, where not all of it is. */
+interface Taken {
+  readonly allowed?: Allowed | undefined
+  /** Rows, from and to. */
+  readonly rows?: readonly [number, number] | undefined
+}
+
+/**
+ * A tensor in storage type `dtype`, read when it is uploaded; then a value that is no number throws finding `weights.value`.
+ * @param found what the checkpoint has for it
+ * @param shape of the whole tensor, also where some of its rows are taken
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ */
+export function takeTensor(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  shape: readonly number[],
+  dtype: FloatType,
+  { allowed, rows }: Taken = {},
+): DeferredTensor {
+  const [stored, tensor] = expectTensor(found, name, shape)
+  if (rows === undefined) return convertTensor(stored, tensor, dtype, allowed)
+  return convertTensor(nameOfRows(stored, rows), rowsOf(tensor, ...rows), dtype, allowed)
+}
+
+const nameOfRows = (name: string, [from, to]: readonly [number, number]): string => `${name}, rows ${from} to ${to - 1},`
+
+/**
+ * A tensor of int8 as it is stored, or some of its rows.
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
+ */
+export function takeInt8(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  shape: readonly number[],
+  rows: readonly [number, number] = [0, shape[0] ?? 0],
+): DeferredTensor {
+  const [stored, tensor] = expectTensor(found, name, shape)
+  if (tensor.dtype !== 'I8') throw usageError('weights.dtype', `tensor ${shown(stored)} is ${tensor.dtype}, expected I8`)
+  const taken = rowsOf(tensor, ...rows)
+  return {
+    ...{ dtype: 'i8', shape: taken.shape, bytes: taken.shape.reduce((product, extent) => product * extent, 1) },
+    async *pieces(signal) {
+      if ('data' in taken) yield taken.data
+      else yield* taken.pieces(signal)
+    },
+  }
+}
+
+/** @throws usage `weights.missing`, `weights.shape` */
+function expectTensor(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  shape: readonly number[],
+): readonly [string, CheckpointTensor] {
+  if (found === undefined) {
+    throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
+      hint: 'the weights may belong to another architecture than config.json states',
+    })
+  }
+  const [stored, tensor] = found
+  if (tensor.shape.join() !== shape.join()) {
+    throw usageError(
+      'weights.shape',
+      `tensor ${shown(stored)} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
+    )
+  }
+  return found
+}
+
+/** Rows of a tensor, from and to. */
+function rowsOf(tensor: CheckpointTensor, from: number, to: number): CheckpointTensor {
+  if (!('data' in tensor)) return tensor.rows(from, to)
+  const row = tensor.data.byteLength / (tensor.shape[0] ?? 1)
+  return { ...tensor, shape: [to - from, ...tensor.shape.slice(1)], data: tensor.data.subarray(from * row, to * row) }
+}

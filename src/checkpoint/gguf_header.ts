@@ -1,0 +1,255 @@
+/**
+ * The header of a GGUF file: metadata, and which tensor is where. The file is not trusted: every count is held against the bytes that are
+ * there before anything is made for it.
+ */
+import { type CodeOf, usageError } from '../errors.js'
+import { shown } from './safetensors_header.js'
+
+export type GgufValue = string | number | boolean | readonly string[] | readonly number[] | readonly boolean[]
+
+/** Types of tensors read here: the values of a block and its bytes. */
+const tensorTypes = {
+  0: { type: 'F32', values: 1, bytes: 4 },
+  1: { type: 'F16', values: 1, bytes: 2 },
+  8: { type: 'Q8_0', values: 32, bytes: 34 },
+  30: { type: 'BF16', values: 1, bytes: 2 },
+} as const
+
+export type GgufType = (typeof tensorTypes)[keyof typeof tensorTypes]['type']
+
+/** Types that are known and not read, for messages. */
+const otherTypes: Readonly<Record<number, string>> = {
+  ...{
+    2: 'Q4_0',
+    3: 'Q4_1',
+    6: 'Q5_0',
+    7: 'Q5_1',
+    9: 'Q8_1',
+    10: 'Q2_K',
+    11: 'Q3_K',
+    12: 'Q4_K',
+    13: 'Q5_K',
+    14: 'Q6_K',
+    15: 'Q8_K',
+  },
+  ...{ 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S', 22: 'IQ2_S', 23: 'IQ4_XS' },
+  ...{ 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4' },
+}
+
+export interface GgufTensor {
+  readonly type: GgufType
+  /** Row-major: the extent that changes fastest comes last. */
+  readonly shape: readonly number[]
+  /** Bytes from the first data byte of the file, from and to. */
+  readonly from: number
+  readonly to: number
+}
+
+export interface GgufHeader {
+  readonly metadata: ReadonlyMap<string, GgufValue>
+  readonly tensors: ReadonlyMap<string, GgufTensor>
+  /** The place of the first data byte. */
+  readonly first: number
+}
+
+/** More of the file is needed to read its header. */
+export class HeaderTooShort extends Error {}
+
+const magic = 'GGUF'
+const maxRank = 4
+const maxText = 2 ** 26
+const maxAlignment = 2 ** 20
+/** Entries of all lists: the largest vocabularies have half a million words and merges. */
+const maxItems = 2 ** 23
+
+/**
+ * Reads a header.
+ * @param bytes the beginning of the file
+ * @param fileBytes of the whole file
+ * @throws `HeaderTooShort` where the header goes on behind `bytes`; usage `gguf.*` for what is no header
+ */
+export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, name: string): GgufHeader {
+  const reader = readerOf(bytes, fileBytes, name)
+  const { refuse } = reader
+  if (reader.ascii(4) !== magic) throw refuse('gguf.header', 'does not begin with GGUF')
+  const version = reader.u32()
+  if (version !== 2 && version !== 3) {
+    throw refuse(
+      'gguf.version',
+      `has version ${version === 0x0300_0000 ? '3 with the bytes of numbers turned around' : version}, expected 2 or 3`,
+    )
+  }
+  const tensorCount = reader.count('tensors', 24)
+  const metadata = readMetadata(reader, reader.count('metadata', 13))
+  const alignment = metadata.get('general.alignment') ?? 32
+  if (typeof alignment !== 'number' || alignment < 1 || alignment > maxAlignment || !Number.isInteger(Math.log2(alignment))) {
+    throw refuse(
+      'gguf.header',
+      `general.alignment is ${shown(JSON.stringify(alignment))}, expected a power of two up to ${maxAlignment}`,
+    )
+  }
+  const tensors = readTensors(reader, tensorCount)
+  const first = Math.ceil(reader.place() / alignment) * alignment
+  checkPlaces(tensors, { alignment, body: fileBytes - first, name })
+  return { metadata, tensors, first }
+}
+
+type Reader = ReturnType<typeof readerOf>
+
+function readerOf(bytes: Uint8Array, fileBytes: number, name: string) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const text = new TextDecoder()
+  let at = 0
+  let items = 0
+  const refuse = (code: CodeOf<'gguf'>, what: string, hint?: string) =>
+    usageError(code, `${name}: the file ${what}`, hint === undefined ? {} : { hint })
+  /** The place of the next `count` bytes, which are there. */
+  const take = (count: number): number => {
+    const from = at
+    if (from + count > fileBytes) {
+      throw refuse(
+        'gguf.truncated',
+        `ends in its header: ${count} bytes at ${from} are missing`,
+        'the download may be incomplete',
+      )
+    }
+    if (from + count > bytes.byteLength) throw new HeaderTooShort()
+    at += count
+    return from
+  }
+  /** Integers beyond 2^53 are in no file that is whole. */
+  const whole = (value: bigint): number => {
+    if (value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value)
+    throw refuse('gguf.header', `has the integer ${value} at ${at - 8}, which no file needs`)
+  }
+  const scalars = {
+    0: { bytes: 1, read: (place: number) => view.getUint8(place) },
+    1: { bytes: 1, read: (place: number) => view.getInt8(place) },
+    2: { bytes: 2, read: (place: number) => view.getUint16(place, true) },
+    3: { bytes: 2, read: (place: number) => view.getInt16(place, true) },
+    4: { bytes: 4, read: (place: number) => view.getUint32(place, true) },
+    5: { bytes: 4, read: (place: number) => view.getInt32(place, true) },
+    6: { bytes: 4, read: (place: number) => view.getFloat32(place, true) },
+    10: { bytes: 8, read: (place: number) => whole(view.getBigUint64(place, true)) },
+    11: { bytes: 8, read: (place: number) => whole(view.getBigInt64(place, true)) },
+    12: { bytes: 8, read: (place: number) => view.getFloat64(place, true) },
+  } as const
+  const u32 = (): number => view.getUint32(take(4), true)
+  const u64 = (): number => whole(view.getBigUint64(take(8), true))
+  return {
+    refuse,
+    u32,
+    u64,
+    scalar: (type: number) => (Object.hasOwn(scalars, type) ? scalars[type as keyof typeof scalars] : undefined),
+    take,
+    flag: (): boolean => view.getUint8(take(1)) !== 0,
+    place: (): number => at,
+    ascii: (count: number): string => {
+      const from = take(count)
+      return String.fromCharCode(...bytes.subarray(from, from + count))
+    },
+    text(): string {
+      const length = u64()
+      if (length > maxText) throw refuse('gguf.header', `has a text of ${length} bytes at ${at}, at most ${maxText} are read`)
+      const from = take(length)
+      return text.decode(bytes.subarray(from, from + length))
+    },
+    /** A count of things that take at least `least` bytes each. */
+    count(what: string, least: number): number {
+      const count = u64()
+      if (count * least > fileBytes - at) {
+        throw refuse('gguf.truncated', `claims ${count} ${what}, more than its ${fileBytes} bytes can hold`)
+      }
+      items += count
+      if (items > maxItems) throw refuse('gguf.header', `claims ${count} ${what}, at most ${maxItems} things are read in all`)
+      if (count * least > bytes.byteLength - at) throw new HeaderTooShort()
+      return count
+    },
+  }
+}
+
+const textType = 8
+const flagType = 7
+const listType = 9
+
+function readMetadata(reader: Reader, count: number): Map<string, GgufValue> {
+  const metadata = new Map<string, GgufValue>()
+  for (let i = 0; i < count; i++) {
+    const key = reader.text()
+    if (metadata.has(key)) throw reader.refuse('gguf.duplicate', `names ${shown(key)} twice`)
+    metadata.set(key, readValue(reader, reader.u32(), key))
+  }
+  return metadata
+}
+
+function readValue(reader: Reader, type: number, key: string): GgufValue {
+  if (type === textType) return reader.text()
+  if (type === flagType) return reader.flag()
+  if (type === listType) return readList(reader, reader.u32(), key)
+  return numberReader(reader, type, key)()
+}
+
+function readList(reader: Reader, type: number, key: string): GgufValue {
+  if (type === textType) return Array.from({ length: reader.count(`texts of ${shown(key)}`, 8) }, () => reader.text())
+  if (type === flagType) return Array.from({ length: reader.count(`flags of ${shown(key)}`, 1) }, () => reader.flag())
+  const read = numberReader(reader, type, key)
+  return Array.from({ length: reader.count(`numbers of ${shown(key)}`, reader.scalar(type)?.bytes ?? 1) }, read)
+}
+
+function numberReader(reader: Reader, type: number, key: string): () => number {
+  const scalar = reader.scalar(type)
+  if (scalar !== undefined) return () => scalar.read(reader.take(scalar.bytes))
+  throw reader.refuse('gguf.header', `has metadata ${shown(key)} of type ${type}, which is not known`)
+}
+
+function readTensors(reader: Reader, count: number): Map<string, GgufTensor> {
+  const tensors = new Map<string, GgufTensor>()
+  for (let i = 0; i < count; i++) {
+    const name = reader.text()
+    if (tensors.has(name)) throw reader.refuse('gguf.duplicate', `names tensor ${shown(name)} twice`)
+    const rank = reader.u32()
+    if (rank < 1 || rank > maxRank)
+      throw reader.refuse('gguf.tensor', `has tensor ${shown(name)} of ${rank} axes, expected 1 to ${maxRank}`)
+    const shape = Array.from({ length: rank }, () => reader.u64()).toReversed()
+    const code = reader.u32()
+    const from = reader.u64()
+    if (!Object.hasOwn(tensorTypes, code)) {
+      throw reader.refuse(
+        'gguf.dtype',
+        `has tensor ${shown(name)} of type ${otherTypes[code] ?? code}, expected F32, F16, BF16 or Q8_0`,
+        'convert the model to F16 or Q8_0',
+      )
+    }
+    const { type, values, bytes } = tensorTypes[code as keyof typeof tensorTypes]
+    const columns = shape.at(-1) ?? 0
+    const size = (shape.reduce((product, extent) => product * extent, 1) / values) * bytes
+    if (columns % values !== 0 || size === 0 || !Number.isSafeInteger(from + size)) {
+      throw reader.refuse(
+        'gguf.tensor',
+        `has tensor ${shown(name)}, ${type} [${shape.join(', ')}], expected rows of whole blocks of ${values}`,
+      )
+    }
+    tensors.set(name, { type, shape, from, to: from + size })
+  }
+  return tensors
+}
+
+/** Tensors lie in the file, at aligned places, none over another. */
+function checkPlaces(
+  tensors: ReadonlyMap<string, GgufTensor>,
+  { alignment, body, name }: { readonly alignment: number; readonly body: number; readonly name: string },
+): void {
+  let end = 0
+  for (const [tensor, { from, to }] of [...tensors].sort(([, a], [, b]) => a.from - b.from || a.to - b.to)) {
+    if (from % alignment !== 0) {
+      throw usageError('gguf.offsets', `${name}: tensor ${shown(tensor)} begins at ${from}, expected a multiple of ${alignment}`)
+    }
+    if (from < end)
+      throw usageError('gguf.offsets', `${name}: tensor ${shown(tensor)} begins at ${from}, inside another that ends at ${end}`)
+    end = to
+  }
+  if (end <= body) return
+  throw usageError('gguf.truncated', `${name}: the tensors take ${end} bytes, the file holds ${Math.max(0, body)}`, {
+    hint: 'the download may be incomplete',
+  })
+}

@@ -1,0 +1,90 @@
+/**
+ * Checkpoints in several files: `model.safetensors.index.json` names the file of each tensor. Index and files must agree in every
+ * tensor, so that what is loaded is what the index describes.
+ */
+import { join } from 'node:path'
+import { usageError } from '../errors.js'
+import { type Refusal, readText } from '../files.js'
+import { duplicateKey } from './duplicate_key.js'
+import { type FileTensor, openSafetensors, type SafetensorsFile } from './safetensors.js'
+import { shown } from './safetensors_header.js'
+
+export const indexFile = 'model.safetensors.index.json'
+
+const refusal: Refusal = { code: 'checkpoint.index' }
+
+interface Index {
+  /** File of each tensor. */
+  readonly files: ReadonlyMap<string, string>
+  /** Bytes of all tensors, where the index states them. */
+  readonly totalBytes: number | undefined
+}
+
+/** Files beside the index: nothing outside the folder is read because a file in it says so. */
+const shardName = /^[^/\\\0]+\.safetensors$/
+
+function parseIndex(text: string, path: string): Index {
+  const refuse = (what: string, cause?: unknown) => usageError('checkpoint.index', `${path}: ${what}`, { cause })
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw refuse('is not JSON', cause)
+  }
+  const twice = duplicateKey(text)
+  if (twice !== undefined) throw refuse(`names ${shown(twice)} twice`)
+  const { weight_map: map, metadata = {} } = isObject(value) ? value : {}
+  if (!isObject(map)) throw refuse('has no weight_map, the file of each tensor')
+  const files = new Map<string, string>()
+  for (const [tensor, file] of Object.entries(map)) {
+    if (typeof file !== 'string' || !shardName.test(file)) {
+      throw refuse(
+        `tensor ${shown(tensor)} is in ${shown(JSON.stringify(file))}, expected the name of a .safetensors file beside the index`,
+      )
+    }
+    files.set(tensor, file)
+  }
+  const total = isObject(metadata) ? metadata.total_size : undefined
+  if (total !== undefined && !(Number.isSafeInteger(total) && Number(total) >= 0)) {
+    throw refuse(`metadata.total_size is ${shown(JSON.stringify(total))}, expected a count of bytes`)
+  }
+  return { files, totalBytes: total === undefined ? undefined : Number(total) }
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * Opens every file that the index of a folder names.
+ * @throws usage `checkpoint.index` where it is not an index, `checkpoint.shard` where index and files disagree, and what
+ * `openSafetensors` throws
+ */
+export async function openShards(dir: string, signal?: AbortSignal): Promise<SafetensorsFile> {
+  const path = join(dir, indexFile)
+  const { files, totalBytes } = parseIndex(await readText(path, refusal, { signal }), path)
+  const tensors = new Map<string, FileTensor>()
+  const foundIn = new Map<string, string>()
+  for (const name of [...new Set(files.values())].sort()) {
+    const shard = await openSafetensors(join(dir, name), signal)
+    for (const [tensor, stored] of shard.tensors) {
+      const other = foundIn.get(tensor)
+      const named = files.get(tensor)
+      if (other !== undefined) throw disagree(path, tensor, `is in ${other} and in ${name}`)
+      if (named === undefined) throw disagree(path, tensor, `is in ${name}, the index does not name it`)
+      if (named !== name) throw disagree(path, tensor, `is in ${name}, the index names ${named}`)
+      foundIn.set(tensor, name)
+      tensors.set(tensor, stored)
+    }
+  }
+  for (const [tensor, file] of files) if (!tensors.has(tensor)) throw disagree(path, tensor, `is not in ${file}`)
+  const bytes = [...tensors.values()].reduce((sum, tensor) => sum + tensor.bytes, 0)
+  if (totalBytes !== undefined && totalBytes !== bytes) {
+    throw usageError('checkpoint.shard', `${path}: total_size is ${totalBytes}, the tensors take ${bytes} bytes`, { hint })
+  }
+  return { tensors, metadata: {} }
+}
+
+const hint = 'the files may be of different downloads'
+
+const disagree = (path: string, tensor: string, what: string) =>
+  usageError('checkpoint.shard', `${path}: tensor ${shown(tensor)} ${what}`, { hint })

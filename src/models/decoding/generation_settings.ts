@@ -1,0 +1,135 @@
+/**
+ * HF `generation_config.json`: how a model's authors meant it to generate. What is here is what a caller starts from; what a file asks for
+ * and cannot have is told, never dropped in silence.
+ */
+import { join } from 'node:path'
+import { z } from 'zod'
+import { checkFields, readOptionalConfigFile } from '../../checkpoint/config_file.js'
+import { shown } from '../../checkpoint/safetensors_header.js'
+import type { GenerationOptions } from './generation_options.js'
+
+export interface GenerationSettings {
+  /** As `GenerationOptions` has them; what the file leaves out has HF's default, so that a file means here what it means there. */
+  readonly options: GenerationOptions
+  /** Texts that end a generation. */
+  readonly stop: readonly string[]
+  /** What the file asks for that is not done, in words: one line for each field. */
+  readonly ignored: readonly string[]
+}
+
+const count = z.int().nonnegative()
+const number = z.number()
+
+const schema = z.looseObject({
+  do_sample: z.boolean().nullish(),
+  temperature: number.nullish(),
+  top_k: count.nullish(),
+  top_p: number.nullish(),
+  min_p: number.nullish(),
+  repetition_penalty: number.nullish(),
+  max_new_tokens: count.nullish(),
+  min_new_tokens: count.nullish(),
+  num_beams: count.nullish(),
+  num_return_sequences: count.nullish(),
+  length_penalty: number.nullish(),
+  early_stopping: z.union([z.boolean(), z.literal('never')]).nullish(),
+  stop_strings: z.union([z.string(), z.array(z.string())]).nullish(),
+})
+
+type Fields = z.output<typeof schema>
+
+/** Read elsewhere, or about how a file was made and how HF's own code runs. */
+const otherwise = new Set([
+  ...['bos_token_id', 'eos_token_id', 'pad_token_id', 'decoder_start_token_id', 'bad_words_ids'],
+  ...['transformers_version', '_from_model_config', 'use_cache', 'return_dict_in_generate', 'renormalize_logits'],
+  ...['output_attentions', 'output_hidden_states', 'output_scores', 'output_logits', 'cache_implementation', 'cache_config'],
+  ...['compile_config', 'disable_compile', 'generation_kwargs', 'chat_format', 'max_window_size'],
+])
+
+/** Values that ask for nothing. */
+const neutral: Readonly<Record<string, unknown>> = {
+  ...{
+    typical_p: 1,
+    epsilon_cutoff: 0,
+    eta_cutoff: 0,
+    encoder_repetition_penalty: 1,
+    no_repeat_ngram_size: 0,
+    guidance_scale: 1,
+  },
+  ...{ encoder_no_repeat_ngram_size: 0, diversity_penalty: 0, num_beam_groups: 1, min_length: 0, top_h: 0, token_healing: false },
+  ...{ remove_invalid_values: false, low_memory: false, is_assistant: false, max_length: 20 },
+}
+
+/** HF draws from so many words where a file says nothing. */
+const usualTopK = 50
+
+/**
+ * The settings of a model folder; those of an empty file where there is none.
+ * @throws usage `config.read`, `config.json`, `config.field`
+ */
+export async function readGenerationSettings(dir: string): Promise<GenerationSettings> {
+  const path = join(dir, 'generation_config.json')
+  return parseGenerationSettings((await readOptionalConfigFile(path)) ?? {}, path)
+}
+
+/** Checks parsed settings; `name` is used in messages. @throws usage `config.field` */
+export function parseGenerationSettings(value: unknown, name: string): GenerationSettings {
+  const fields = checkFields(schema, value, name)
+  const { stop_strings: stop } = fields
+  const options = { ...limits(fields), ...(beams(fields) ?? (fields.do_sample === true ? draws(fields) : undefined)) }
+  return {
+    options: Object.fromEntries(Object.entries(options).filter(([, option]) => option != null)),
+    stop: typeof stop === 'string' ? [stop] : (stop ?? []),
+    ignored: [...unknown(fields, name), ...unused(fields, name)],
+  }
+}
+
+const limits = (fields: Fields) => ({
+  maxNewTokens: fields.max_new_tokens,
+  minNewTokens: fields.min_new_tokens === 0 ? null : fields.min_new_tokens,
+  repetitionPenalty: fields.repetition_penalty === 1 ? null : fields.repetition_penalty,
+})
+
+/** Without sampling, temperatures and shares mean nothing: HF follows the best word. */
+const draws = (fields: Fields) => ({
+  temperature: fields.temperature ?? 1,
+  topK: fields.top_k ?? usualTopK,
+  topP: fields.top_p === 1 ? null : fields.top_p,
+  minP: fields.min_p === 0 ? null : fields.min_p,
+})
+
+function beams(fields: Fields) {
+  if ((fields.num_beams ?? 1) <= 1) return undefined
+  return {
+    beams: fields.num_beams,
+    rule: 'hf' as const,
+    returned: fields.num_return_sequences === 1 ? null : fields.num_return_sequences,
+    lengthPenalty: fields.length_penalty,
+    earlyStopping: fields.early_stopping,
+  }
+}
+
+const text = (value: unknown): string => shown(JSON.stringify(value))
+
+/** Fields that are not known here, or not done. */
+const unknown = (fields: Fields, name: string): string[] =>
+  Object.entries(fields)
+    .filter(([field]) => !Object.hasOwn(schema.shape, field) && !otherwise.has(field))
+    .filter(([field, value]) => value != null && !(Object.hasOwn(neutral, field) && neutral[field] === value) && !isEmpty(value))
+    .map(([field, value]) => `${name}: ${shown(field)} ${text(value)} is not supported and changes nothing here`)
+
+const isEmpty = (value: unknown): boolean => typeof value === 'object' && value !== null && Object.keys(value).length === 0
+
+/** Fields that mean nothing beside others. */
+function unused(fields: Fields, name: string): string[] {
+  const beam = (fields.num_beams ?? 1) > 1
+  const says = (field: string, value: unknown, why: string) => `${name}: ${field} ${text(value)} means nothing ${why}`
+  const drawn = (['temperature', 'top_k', 'top_p', 'min_p'] as const).filter((field) => {
+    const value = fields[field]
+    return value != null && value !== { temperature: 1, top_k: usualTopK, top_p: 1, min_p: 0 }[field]
+  })
+  if (beam && fields.do_sample === true) {
+    return [says('do_sample', true, `with num_beams ${fields.num_beams}: beams are not drawn here`)]
+  }
+  return fields.do_sample === true ? [] : drawn.map((field) => says(field, fields[field], 'without do_sample'))
+}

@@ -1,0 +1,20 @@
+/** Which plans multiply int8, and which devices can. */
+import { environmentError } from '../../errors.js'
+import { computesInt8 } from '../../ir/graph.js'
+import type { GraphApplication } from '../../runtime/application.js'
+import type { NativeDeviceInfo } from '../../runtime/native.js'
+
+/** Compute capability from which tensor cores multiply int8. */
+const firstInt8 = 7.5
+
+/** Whether a plan multiplies int8 by int8: weights alone are converted as they are loaded. */
+export const multipliesInt8 = ({ applications }: { readonly applications: readonly GraphApplication[] }): boolean =>
+  applications.some(({ graph }) => computesInt8(graph))
+
+/** @throws environment `device.int8` on a GPU without int8 tensor cores */
+export function expectInt8({ kind, name, computeCapability }: NativeDeviceInfo, plan: string): void {
+  if (kind !== 'cuda' || Number(computeCapability) >= firstInt8) return
+  throw environmentError('device.int8', `plan ${plan} multiplies int8, ${name} has compute capability ${computeCapability}`, {
+    hint: `int8 needs ${firstInt8} or newer: choose a plan of floats`,
+  })
+}

@@ -1,0 +1,146 @@
+/**
+ * Chat messages as the text a model was trained with, by the model's own Jinja template. The template is rendered as HF renders it:
+ * blocks are trimmed, special tokens are variables, dates are English.
+ */
+import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja'
+import { HeddleError, usageError } from '../errors.js'
+import { withinTime } from './time_limit.js'
+
+/** One message. What else it holds (`tool_calls`, `name`, `reasoning_content`) is the template's to read. */
+export interface ChatMessage {
+  readonly role: string
+  readonly content: string
+  readonly [field: string]: unknown
+}
+
+export interface RenderOptions {
+  /** Whether the text ends where the model's answer begins; true by default. */
+  readonly answer?: boolean
+  /** Further variables of the template, such as `enable_thinking` or `tools`. */
+  readonly variables?: Readonly<Record<string, unknown>>
+  /** What `strftime_now` tells; now by default. */
+  readonly now?: Date
+}
+
+export interface ChatTemplate {
+  /**
+   * The text of a conversation.
+   * @throws usage `chat.message` for what is no message, `chat.refused` where the template refuses the conversation, `chat.template` where
+   * it fails
+   */
+  render(messages: readonly ChatMessage[], options?: RenderOptions): string
+}
+
+/** Milliseconds a template may take. */
+const allowedMs = 3000
+/** Numbers that `range` gives at most: an array that is larger would fill the memory. */
+const mostRange = 1_000_000
+
+/**
+ * A template that can be rendered.
+ * @param source the Jinja text
+ * @param name of the file, used in messages
+ * @param tokens variables such as `bos_token`
+ * @throws usage `chat.template` for a text that is no template
+ */
+export function chatTemplate(source: string, name: string, tokens: Readonly<Record<string, string>>): ChatTemplate {
+  const failed = (what: string, cause: unknown) =>
+    usageError('chat.template', `${name} ${what}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  const inTime = <T>(what: string, work: () => T): T => {
+    const done = withinTime(allowedMs, () => {
+      try {
+        return work()
+      } catch (cause) {
+        throw cause instanceof HeddleError ? cause : failed(`cannot ${what}`, cause)
+      }
+    })
+    if (done !== undefined) return done.value
+    throw usageError('chat.template', `${name} does not ${what} within ${allowedMs / 1000} s`, {
+      hint: 'give the prompt as a text or as token ids',
+    })
+  }
+  const program = inTime('be read', () => parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })))
+  return {
+    render(messages, { answer = true, variables = {}, now = new Date() } = {}) {
+      checkMessages(messages)
+      return inTime('render the conversation', () => {
+        const environment = new Environment()
+        const values = {
+          ...tokens,
+          tools: null,
+          documents: null,
+          ...variables,
+          ...globals(name, now),
+          messages,
+          add_generation_prompt: answer,
+        }
+        for (const [variable, value] of Object.entries(values)) environment.set(variable, value)
+        const { value } = new Interpreter(environment).run(program)
+        if (typeof value === 'string') return value
+        throw new Error(`the result is of type ${typeof value}`)
+      })
+    },
+  }
+}
+
+/** What every template may use. */
+const globals = (name: string, now: Date): Readonly<Record<string, unknown>> => ({
+  ...{ true: true, false: false, none: null, True: true, False: false, None: null },
+  raise_exception: (message: unknown) => {
+    throw usageError('chat.refused', `${name} refuses the conversation: ${String(message)}`)
+  },
+  range: (start: number, stop?: number, step = 1): number[] =>
+    numbers(stop === undefined ? [0, start, step] : [start, stop, step]),
+  strftime_now: (format: string): string => formatDate(now, format),
+})
+
+function numbers([start, stop, step]: readonly [number, number, number]): number[] {
+  const count = Math.max(0, Math.ceil((stop - start) / step))
+  if (![start, stop, step].every(Number.isSafeInteger) || step === 0)
+    throw new Error('range takes integers, and a step that is not 0')
+  if (count > mostRange) throw new Error(`range gives ${count} numbers, at most ${mostRange} are allowed`)
+  return Array.from({ length: count }, (_, i) => start + i * step)
+}
+
+const months = 'January February March April May June July August September October November December'.split(' ')
+const days = 'Sunday Monday Tuesday Wednesday Thursday Friday Saturday'.split(' ')
+
+/** Python's `strftime` in its own locale: what templates use of it. @throws an error for another directive */
+function formatDate(date: Date, format: string): string {
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const [month = '', day = ''] = [months[date.getMonth()], days[date.getDay()]]
+  const parts: Readonly<Record<string, string>> = {
+    ...{ Y: String(date.getFullYear()), y: two(date.getFullYear() % 100), m: two(date.getMonth() + 1), d: two(date.getDate()) },
+    ...{ B: month, b: month.slice(0, 3), A: day, a: day.slice(0, 3) },
+    ...{ H: two(date.getHours()), I: two(date.getHours() % 12 || 12), M: two(date.getMinutes()), S: two(date.getSeconds()) },
+    ...{ p: date.getHours() < 12 ? 'AM' : 'PM', '%': '%' },
+  }
+  return format.replace(/%(.?)/gs, (directive, letter: string) => {
+    const part = parts[letter]
+    if (part === undefined) throw new Error(`strftime_now does not know ${directive}`)
+    return part
+  })
+}
+
+/** @throws usage `chat.message` */
+function checkMessages(messages: readonly ChatMessage[]): void {
+  if (!Array.isArray(messages) || messages.length === 0) {
+    throw usageError('chat.message', 'there are no messages, expected one at least', {
+      hint: 'for example [{"role": "user", "content": "..."}]',
+    })
+  }
+  for (const [i, message] of messages.entries()) {
+    const { role, content } = typeof message === 'object' && message !== null ? message : {}
+    if (typeof role !== 'string' || role === '') {
+      throw usageError('chat.message', `message ${i} has no role, expected user, assistant, system or what the template knows`)
+    }
+    if (typeof content === 'string') continue
+    throw usageError(
+      'chat.message',
+      `message ${i} has content of type ${Array.isArray(content) ? 'list' : typeof content}, expected a text`,
+      {
+        hint: 'models here read text; join the parts of a message',
+      },
+    )
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * The tokenizer that a GGUF file holds: its words, and what joins them, as the `tokenizer.json` it was made from. How a text is split
+ * before is a name there; of a name that is not known no tokenizer is made, since it would give other ids.
+ */
+
+import type { GgufValue } from '../checkpoint/gguf_header.js'
+import { shown } from '../checkpoint/safetensors_header.js'
+import { usageError } from '../errors.js'
+import { type ChatTemplate, chatTemplate } from './chat_template.js'
+import { type Tokenizer, tokenizerOf } from './tokenizer.js'
+
+type Metadata = ReadonlyMap<string, GgufValue>
+
+/** Kinds of words by their numbers. */
+const kinds = { unknown: 2, control: 3, userDefined: 4 } as const
+
+const word = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false }
+const split = (pattern: string) => ({
+  type: 'Sequence',
+  pretokenizers: [{ type: 'Split', pattern: { Regex: pattern }, behavior: 'Isolated', invert: false }, word],
+})
+const digits = (count: string): string =>
+  `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}${count}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`
+const gpt2 = { ...word, use_regex: true }
+
+interface Splitting {
+  readonly pre_tokenizer: object
+  readonly normalizer?: object
+  readonly ignore_merges?: boolean
+  /** Whether a text begins with the first token where the file does not say. */
+  readonly first: boolean
+}
+
+/** Ways of splitting a text before its words are joined, by `tokenizer.ggml.pre`. */
+const splittings: Readonly<Record<string, Splitting>> = {
+  'gpt-2': { pre_tokenizer: gpt2, first: false },
+  smollm: {
+    pre_tokenizer: { type: 'Sequence', pretokenizers: [{ type: 'Digits', individual_digits: true }, gpt2] },
+    first: false,
+  },
+  'llama-bpe': { pre_tokenizer: split(digits('{1,3}')), ignore_merges: true, first: true },
+  qwen2: { pre_tokenizer: split(digits('')), normalizer: { type: 'NFC' }, first: false },
+}
+
+/**
+ * The tokenizer of a file's metadata.
+ * @throws usage `tokenizer.read` where the file has none that can be made, and why; `tokenizer.invalid`, `tokenizer.time`
+ */
+export function ggufTokenizer(metadata: Metadata, name: string): Tokenizer {
+  const refuse = (what: string) =>
+    usageError('tokenizer.read', `${name} ${what}`, { hint: 'without a tokenizer, give token ids instead of text' })
+  const tokens = list(metadata, 'tokens', 'string')
+  if (tokens === undefined) throw refuse('has no words of a tokenizer')
+  if (new Set(tokens).size !== tokens.length) throw refuse('has words of a tokenizer twice')
+  const types = list(metadata, 'token_type', 'number') ?? []
+  const common = {
+    version: '1.0',
+    added_tokens: tokens.flatMap((content, id) => {
+      const type = types[id]
+      if (type !== kinds.control && type !== kinds.userDefined && type !== kinds.unknown) return []
+      const special = type !== kinds.userDefined
+      return [{ id, content, special, normalized: false, lstrip: false, rstrip: false, single_word: false }]
+    }),
+  }
+  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]))
+  const model = metadata.get('tokenizer.ggml.model')
+  if (model === 'gpt2') {
+    const pre = metadata.get('tokenizer.ggml.pre') ?? 'none'
+    const splitting = typeof pre === 'string' && Object.hasOwn(splittings, pre) ? splittings[pre] : undefined
+    const merges = list(metadata, 'merges', 'string')
+    if (splitting === undefined) {
+      throw refuse(`splits texts by ${shown(JSON.stringify(pre))}, expected one of ${Object.keys(splittings).join(', ')}`)
+    }
+    if (merges === undefined) throw refuse('has no merges of a tokenizer')
+    const { pre_tokenizer, normalizer = null, ignore_merges = false } = splitting
+    const definition = {
+      ...{ ...common, normalizer, pre_tokenizer, post_processor: beginning(metadata, tokens, splitting.first), decoder: word },
+      model: { type: 'BPE', unk_token: null, byte_fallback: false, ignore_merges, vocab, merges },
+    }
+    return tokenizerOf(definition, { clean_up_tokenization_spaces: false }, name)
+  }
+  const scores = list(metadata, 'scores', 'number')
+  if (model !== 'llama' || scores === undefined) {
+    throw refuse(`has a tokenizer of type ${shown(JSON.stringify(model ?? null))}, expected gpt2, or llama with scores`)
+  }
+  const definition = {
+    ...common,
+    normalizer: {
+      type: 'Sequence',
+      normalizers: [
+        ...(metadata.get('tokenizer.ggml.add_space_prefix') === false ? [] : [{ type: 'Prepend', prepend: '▁' }]),
+        { type: 'Replace', pattern: { String: ' ' }, content: '▁' },
+      ],
+    },
+    pre_tokenizer: null,
+    post_processor: beginning(metadata, tokens, true),
+    decoder: {
+      type: 'Sequence',
+      decoders: [
+        { type: 'Replace', pattern: { String: '▁' }, content: ' ' },
+        { type: 'ByteFallback' },
+        { type: 'Fuse' },
+        { type: 'Strip', content: ' ', start: 1, stop: 0 },
+      ],
+    },
+    model: {
+      ...{ type: 'BPE', fuse_unk: true, byte_fallback: true, vocab, merges: mergesOf(tokens, types, scores) },
+      unk_token: tokens[types.indexOf(kinds.unknown)] ?? null,
+    },
+  }
+  return tokenizerOf(definition, { clean_up_tokenization_spaces: false }, name)
+}
+
+/** The chat template of a file's metadata, if it has one. @throws usage `chat.template` */
+export function ggufTemplate(metadata: Metadata, name: string): ChatTemplate | undefined {
+  const source = metadata.get('tokenizer.chat_template')
+  if (typeof source !== 'string') return undefined
+  const tokens = list(metadata, 'tokens', 'string') ?? []
+  const token = (key: string): Record<string, string> => {
+    const content = tokens[Number(metadata.get(`tokenizer.ggml.${key}_token_id`))]
+    return content === undefined ? {} : { [`${key}_token`]: content }
+  }
+  return chatTemplate(source, `tokenizer.chat_template of ${name}`, { ...token('bos'), ...token('eos') })
+}
+
+function list(metadata: Metadata, key: string, type: 'string'): readonly string[] | undefined
+function list(metadata: Metadata, key: string, type: 'number'): readonly number[] | undefined
+function list(metadata: Metadata, key: string, type: 'string' | 'number'): readonly unknown[] | undefined {
+  const value = metadata.get(`tokenizer.ggml.${key}`)
+  return Array.isArray(value) && value.every((each) => typeof each === type) ? value : undefined
+}
+
+/** What puts the first token in front of a text. */
+function beginning(metadata: Metadata, tokens: readonly string[], usual: boolean): object | null {
+  const id = Number(metadata.get('tokenizer.ggml.bos_token_id'))
+  const first = tokens[id]
+  if (first === undefined || (metadata.get('tokenizer.ggml.add_bos_token') ?? usual) !== true) return null
+  const single = [{ SpecialToken: { id: first, type_id: 0 } }, { Sequence: { id: 'A', type_id: 0 } }]
+  const pair = [...single, { Sequence: { id: 'B', type_id: 1 } }]
+  return { type: 'TemplateProcessing', single, pair, special_tokens: { [first]: { id: first, ids: [id], tokens: [first] } } }
+}
+
+/** Characters of the longest word that joins are looked for in: all its splits are tried. */
+const longestWord = 64
+
+/** Joins of two words, the best first: SentencePiece has scores of words instead, and joins what gives the word with the highest. */
+function mergesOf(tokens: readonly string[], types: readonly number[], scores: readonly number[]): string[] {
+  const ids = new Map(tokens.map((token, id) => [token, id]))
+  const merges: { readonly left: string; readonly right: string; readonly score: number; readonly order: number }[] = []
+  for (const [id, token] of tokens.entries()) {
+    if ((types[id] ?? 1) !== 1 || token.length > longestWord) continue
+    const letters = [...token]
+    for (let at = 1; at < letters.length; at++) {
+      const [left, right] = [letters.slice(0, at).join(''), letters.slice(at).join('')]
+      const order = ids.get(left)
+      if (order !== undefined && ids.has(right)) merges.push({ left, right, score: scores[id] ?? 0, order })
+    }
+  }
+  return merges.sort((a, b) => b.score - a.score || a.order - b.order).map(({ left, right }) => `${left} ${right}`)
+}

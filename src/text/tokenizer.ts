@@ -1,0 +1,183 @@
+/**
+ * Texts to token ids and back, by a model's `tokenizer.json`. The file is as little trusted as any other: whatever it makes the library
+ * do, a caller gets ids or an error that names the file.
+ */
+import { join } from 'node:path'
+import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
+import { HeddleError, usageError } from '../errors.js'
+import { isMissing, readText } from '../files.js'
+import { withinTime } from './time_limit.js'
+import { type Encoded, type Truncation, truncated } from './truncation.js'
+
+export interface EncodeOptions {
+  /** Whether special tokens are added; true by default. */
+  readonly special?: boolean
+  /** A second text, such as the one that a question is about. */
+  readonly pair?: string | undefined
+  /** Cut what is too long. */
+  readonly truncate?: Truncation | undefined
+}
+
+export interface EncodedWords extends Encoded {
+  /** The word each token belongs to; -1 for special tokens. */
+  readonly words: readonly number[]
+}
+
+export interface DecodeOptions {
+  /** Whether special tokens are kept; they are left out by default. */
+  readonly special?: boolean
+  /**
+   * Whether blanks before punctuation are taken away; what the tokenizer's configuration says by default. Text that was generated keeps
+   * them: what is cleaned encodes to other tokens, and cannot be shown before the next token is known.
+   */
+  readonly cleanUp?: boolean
+}
+
+/** All methods throw usage `tokenizer.invalid` where the file does not do its part, and `tokenizer.time` where it takes too long. */
+export interface Tokenizer {
+  /** Encodes a text, or two in one sequence. @throws usage `run.truncate` for what cannot be cut as asked */
+  encode(text: string, options?: EncodeOptions): Encoded
+  /** Encodes words one by one and joins them as one sequence, so that each token is known to belong to a word. */
+  encodeWords(words: readonly string[]): EncodedWords
+  /** The text of token ids. */
+  decode(ids: readonly number[], options?: DecodeOptions): string
+  idOf(token: string): number | undefined
+}
+
+/**
+ * Loads `tokenizer.json` and, if there is one, `tokenizer_config.json` of a model folder.
+ * @throws usage `tokenizer.read` when tokenizer.json cannot be read, `tokenizer.invalid` when it is not a tokenizer this understands,
+ * `tokenizer.time` when it takes too long
+ */
+export async function loadTokenizer(dir: string): Promise<Tokenizer> {
+  const path = join(dir, 'tokenizer.json')
+  const definition = await readJson(path)
+  if (definition === undefined) {
+    throw usageError('tokenizer.read', `there is no ${path}`, { hint: 'without a tokenizer, give token ids instead of text' })
+  }
+  return tokenizerOf(definition, (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}, path)
+}
+
+/**
+ * The tokenizer of a parsed `tokenizer.json` and `tokenizer_config.json`; `path` is used in messages.
+ * @throws usage `tokenizer.invalid`, `tokenizer.time`
+ */
+export function tokenizerOf(definition: object, config: object, path: string): Tokenizer {
+  const guard = guardOf(path)
+  // Streams decode every token: only what a file's regular expressions can hold up is watched.
+  const { decoder = null } = definition as { readonly decoder?: unknown }
+  const watched = JSON.stringify(decoder).includes('"Regex"')
+  return guarded(wrap(guard('load', JSON.stringify(definition).length, () => new HfTokenizer(definition, config))), {
+    guard,
+    decoding: watched ? guard : plainly(path),
+  })
+}
+
+/** A call of the library: what it does, how much text it does it with, and the call. */
+type Guard = <T>(what: string, characters: number, call: () => T) => T
+
+/** Milliseconds a call may take: far more than any tokenizer needs, on a machine that is busy too. */
+const allowedMs = (characters: number): number => 3000 + characters
+
+/** Says which file made a call fail. */
+const plainly =
+  (path: string): Guard =>
+  (what, _, call) => {
+    try {
+      return call()
+    } catch (cause) {
+      if (cause instanceof HeddleError) throw cause
+      throw usageError('tokenizer.invalid', `${path} cannot ${what}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+        cause,
+      })
+    }
+  }
+
+/** The same, and ends a call that takes too long. */
+const guardOf =
+  (path: string): Guard =>
+  (what, characters, call) => {
+    const done = plainly(path)(what, characters, () => withinTime(allowedMs(characters), call))
+    if (done !== undefined) return done.value
+    throw usageError('tokenizer.time', `${path} does not ${what} within ${allowedMs(characters) / 1000} s`, {
+      hint: 'one of its regular expressions may need time that grows exponentially; give token ids instead of text',
+    })
+  }
+
+const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0)
+
+/** The same tokenizer, held to its contract. */
+function guarded(tokenizer: Tokenizer, { guard, decoding }: { readonly guard: Guard; readonly decoding: Guard }): Tokenizer {
+  const checked = <T extends Encoded>(encoded: T): T => {
+    const wrong = encoded.ids.findIndex((id) => !Number.isInteger(id) || id < 0)
+    if (wrong < 0) return encoded
+    throw new Error(`token ${JSON.stringify(encoded.tokens[wrong])} has id ${String(encoded.ids[wrong])}`)
+  }
+  return {
+    encode: (text, options) =>
+      guard('encode a text', text.length + (options?.pair?.length ?? 0), () => checked(tokenizer.encode(text, options))),
+    encodeWords: (words) => guard('encode words', lengthOf(words), () => checked(tokenizer.encodeWords(words))),
+    decode: (ids, options) => decoding('decode ids', ids.length, () => tokenizer.decode(ids, options)),
+    idOf: (token) => guard('look a token up', token.length, () => tokenizer.idOf(token)),
+  }
+}
+
+/** What the library returns; types only where they are asked for. */
+interface Encoding {
+  readonly ids: readonly number[]
+  readonly tokens: readonly string[]
+  readonly token_type_ids?: readonly number[]
+}
+
+function wrap(hf: HfTokenizer): Tokenizer {
+  const encode: Tokenizer['encode'] = (text, { special = true, pair, truncate: how } = {}) => {
+    const ofPair = pair === undefined ? {} : { text_pair: pair, return_token_type_ids: true }
+    const { ids, tokens, token_type_ids: types } = hf.encode(text, { add_special_tokens: special, ...ofPair }) as Encoding
+    const whole = { ids, tokens, types }
+    if (how === undefined || ids.length <= how.most) return whole
+    const bare = (part: string): readonly number[] => encode(part, { special: false }).ids
+    return truncated(whole, pair === undefined ? [bare(text)] : [bare(text), bare(pair)], how)
+  }
+  /** The special tokens put before and after a text. */
+  const surroundings = (text: string): readonly [number[], number[]] => {
+    const bare = encode(text, { special: false }).ids
+    const full = encode(text).ids
+    const at = full.findIndex((_, start) => bare.every((id, i) => full[start + i] === id))
+    return [full.slice(0, at), full.slice(at + bare.length)]
+  }
+  return {
+    encode,
+    encodeWords(words) {
+      const pieces = words.map((word) => encode(word, { special: false }))
+      const inner = pieces.flatMap(({ ids, tokens }, word) => ids.map((id, i) => ({ id, token: tokens[i] ?? '', word })))
+      const [before, after] = surroundings(words.find((_, i) => (pieces[i]?.ids.length ?? 0) > 0) ?? '')
+      const special = (ids: readonly number[]) => ids.map((id) => ({ id, token: hf.id_to_token(id) ?? '', word: -1 }))
+      const all = [...special(before), ...inner, ...special(after)]
+      return { ids: all.map(({ id }) => id), tokens: all.map(({ token }) => token), words: all.map(({ word }) => word) }
+    },
+    // The library refuses an empty list; a result may be empty.
+    decode: (ids, { special = false, cleanUp } = {}) =>
+      ids.length === 0
+        ? ''
+        : hf.decode([...ids], { skip_special_tokens: !special, clean_up_tokenization_spaces: cleanUp ?? null }),
+    idOf: (token) => hf.token_to_id(token),
+  }
+}
+
+/** A JSON object file, or undefined if it does not exist. */
+async function readJson(path: string): Promise<object | undefined> {
+  let text: string
+  try {
+    text = await readText(path, { code: 'tokenizer.read' })
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  } catch (cause) {
+    throw usageError('tokenizer.invalid', `${path} is not JSON`, { cause })
+  }
+  throw usageError('tokenizer.invalid', `${path} is not a JSON object`)
+}

@@ -1,0 +1,71 @@
+/**
+ * Sequences of tokens cut to a length, as HF's tokenizers cut them: tokens of the texts go from their ends, special tokens stay. A text
+ * that is too long is refused unless its caller says how to cut it.
+ */
+import { usageError } from '../errors.js'
+
+/** A sequence of tokens. */
+export interface Encoded {
+  readonly ids: readonly number[]
+  readonly tokens: readonly string[]
+  /** Of two texts, which one each token is of: 0 or 1, special tokens as the tokenizer counts them. */
+  readonly types?: readonly number[] | undefined
+}
+
+/** What is cut: the longer one of two texts until both are equally long, or one of them alone. */
+export const truncations = ['longest_first', 'only_first', 'only_second'] as const
+
+export interface Truncation {
+  readonly how: (typeof truncations)[number]
+  /** Tokens that are left at most, special ones included. */
+  readonly most: number
+}
+
+/**
+ * A sequence of at most `most` tokens.
+ * @param parts ids of the one or two texts in it, without special tokens
+ * @throws usage `run.truncate` where nothing would be left of what is to be cut, or there is no second text
+ */
+export function truncated(whole: Encoded, parts: readonly (readonly number[])[], { how, most }: Truncation): Encoded {
+  const lengths = parts.map(({ length }) => length)
+  const special = whole.ids.length - lengths.reduce((sum, length) => sum + length, 0)
+  const kept = keptTokens(lengths, most - special, { how, most })
+  const dropped = new Set<number>()
+  let from = 0
+  for (const [i, part] of parts.entries()) {
+    const first = placeOf(part, whole.ids, from)
+    for (let at = kept[i] ?? 0; at < part.length; at++) dropped.add(first + at)
+    from = first + part.length
+  }
+  const left = <T>(values: readonly T[]): T[] => values.filter((_, at) => !dropped.has(at))
+  const { ids, tokens, types } = whole
+  return { ids: left(ids), tokens: left(tokens), types: types === undefined ? undefined : left(types) }
+}
+
+/** Where a text begins in a sequence, at `from` or behind. */
+function placeOf(part: readonly number[], ids: readonly number[], from: number): number {
+  for (let first = from; first + part.length <= ids.length; first++) {
+    if (part.every((id, i) => ids[first + i] === id)) return first
+  }
+  throw new Error('internal: a text is not in its own sequence')
+}
+
+/** Tokens that are left of each text where they have `room` together. */
+function keptTokens(lengths: readonly number[], room: number, { how, most }: Truncation): readonly number[] {
+  const [first = 0, second] = lengths
+  const refuse = (why: string) => usageError('run.truncate', `a case cannot be cut to ${most} tokens by ${how}: ${why}`)
+  if (room < 1) throw refuse('special tokens leave no room')
+  if (how === 'only_second' && second === undefined) throw refuse('it has no second text')
+  if (how === 'longest_first') return second === undefined ? [room] : longestFirst(first, second, room)
+  const cut = how === 'only_first' ? first : (second ?? 0)
+  const left = room - (first + (second ?? 0) - cut)
+  if (left < 1) throw refuse(`the ${how === 'only_first' ? 'first' : 'second'} text has ${cut} tokens, and none would be left`)
+  return how === 'only_first' ? [left, second ?? 0] : [first, left]
+}
+
+/** The shorter text is cut only where half of the room is too little for it; of an odd room the longer one has more, of equals the second. */
+function longestFirst(first: number, second: number, room: number): readonly number[] {
+  const [shorter, half] = [Math.min(first, second), Math.floor(room / 2)]
+  const [less, more] = shorter <= half ? [shorter, room - shorter] : [half, room - half]
+  return first > second ? [more, less] : [less, more]
+}
