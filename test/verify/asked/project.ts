@@ -1,6 +1,6 @@
 /**
  * One generated project and one device for all that was asked: the kernels of several folders of test/projects, in float32, and the graphs
- * that the families run. The first call compiles all of them together, as `heddle check` does, and links them once.
+ * that the families run. A kernel is compiled when it is first called, without optimisation: each runs a few times on few elements.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -49,7 +49,7 @@ export async function openAsked(graphNames: readonly string[]): Promise<{ readon
   const native = openDevice('simt')
   const core = new DeviceCore(native, async (device) => {
     const searched = await searchManifests(root)
-    const demanded = demandedKernels(device, searched, { root, optimise: '-Og' })
+    const demanded = demandedKernels(device, searched, { root, optimise: '-O0' })
     return { manifest: searched.manifest, kernels: demanded }
   })
   const device = deviceOf(native, root, [], core)
