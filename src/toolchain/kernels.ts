@@ -17,7 +17,6 @@ import { outputs, packageRoot, type Target } from './paths.js'
 import { compileArguments, type Recipe, type RecipeOptions, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
 import { keyFiles, type SourceFile } from './sources.js'
-import type { Sharing } from './units.js'
 
 export interface BuildOptions {
   readonly target: Target
@@ -37,8 +36,6 @@ export interface BuildOptions {
   readonly lineInfo?: boolean
   /** How far text for the CPU device is optimised: less for what is run on small cases only. */
   readonly optimise?: RecipeOptions['optimise']
-  /** Whose texts share a translation unit: instances of an op by default, so that an edit compiles little. */
-  readonly together?: Sharing
 }
 
 export interface BuildResult {
@@ -55,13 +52,13 @@ export interface BuildResult {
  * reason when cancelled
  */
 export async function buildKernels(options: BuildOptions): Promise<BuildResult> {
-  const { target, root, signal, jobs, onProgress, architecture, lineInfo = false, together = 'op' } = options
+  const { target, root, signal, jobs, onProgress, architecture, lineInfo = false } = options
   const generated = options.generated ?? generatedFolder(root)
   const outDir = options.outDir ?? outputs(root).target(target)
   const { files, digest, digests } = await readSources(generated)
   const recipe = await recipeFor(target, packageRoot(), options)
   const cache = cacheFolder()
-  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs, together })
+  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs, together: 'op' })
 
   const reportPath = join(outDir, 'build.json')
   const linked = await link(recipe, objects, outDir, await readBuildReport(reportPath), signal)

@@ -65,8 +65,7 @@ export async function openFiles(files: GeneratedFiles): Promise<Host> {
   const native = await buildNative({ root })
   process.env.HEDDLE_NATIVE ??= native.folder
   // Most of the time would go into the compiler.
-  const quickly = { optimise: '-O0', together: 'headers' } as const
-  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), ...quickly })
+  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
   const device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   const { library } = loadKernels(device, built.library, manifest)

@@ -58,8 +58,7 @@ beforeAll(async () => {
   await writeGenerated(folder, files)
   process.env.HEDDLE_NATIVE ??= (await buildNative({ root })).folder
   // Most of the time would go into the compiler.
-  const quickly = { optimise: '-O0', together: 'headers' } as const
-  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), ...quickly })
+  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
   device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   library = loadKernels(device, built.library, manifest).library
