@@ -457,9 +457,6 @@ int32_t heddle_launch_mask_scores__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_mask_steps__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_steps__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_steps__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_matmul__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_matmul__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_matmul__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
@@ -582,6 +579,24 @@ int32_t heddle_launch_repeat_heads_int8__f32(const heddle_launch* launch, heddle
 int32_t heddle_launch_rms_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_int8_weight_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -1156,9 +1171,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"mask_steps__bf16", "e993d6f34b6af9f721395ceba1760916b23796e2ef565183b0f2ad0b65578395", 3, 4, 0, heddle_launch_mask_steps__bf16, "rrw"},
       {"mask_steps__f16", "64e0a5d6de12631597cfbd41af63415d647d65d0ae8634463da0c53fa2154127", 3, 4, 0, heddle_launch_mask_steps__f16, "rrw"},
       {"mask_steps__f32", "573bb1d5da778e3cb8487903cde72ed5521be9d7b56d6849102e16091a96e0e8", 3, 4, 0, heddle_launch_mask_steps__f32, "rrw"},
-      {"matmul__bf16", "aba0632e28df574fbd7d92184c91e1c40d334a929ea71348f86936211bc44bec", 3, 3, 0, heddle_launch_matmul__bf16, "rrw"},
-      {"matmul__f16", "3385b81bf8900a0b4603687be5f55e77fe7ed15f21cce5bb2684f1df23bc8deb", 3, 3, 0, heddle_launch_matmul__f16, "rrw"},
-      {"matmul__f32", "678b85cbec9d3ccb82f57de9404ef35fbecf5b7441bd1f5c68e341c2eec621f6", 3, 3, 0, heddle_launch_matmul__f32, "rrw"},
       {"matmul_bias__bf16", "8db02549f36f5a9b5b1b066b944a152511b8ffa7b46397ae01040773d0313cee", 4, 3, 0, heddle_launch_matmul_bias__bf16, "rrrw"},
       {"matmul_bias__f16", "ed6fd4b645ec7f9196b210de9d9a0fa87336bd46f0323f2bf1335c7f7e2d5e89", 4, 3, 0, heddle_launch_matmul_bias__f16, "rrrw"},
       {"matmul_bias__f32", "3116fe0eb5a1c4d1c162960152b1feb28d944c531c6738b4c43db925b8364f72", 4, 3, 0, heddle_launch_matmul_bias__f32, "rrrw"},
@@ -1281,6 +1293,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm__bf16", "3796c88087e3d1d65a5d81f04e555c808491c1d4f6b73d55a6a6ef495bcb11b5", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
       {"rms_norm__f16", "432c2fcec8eb4854a12875ff052af74753dcc5f39300a7ebe9ee90d5c29c1047", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
       {"rms_norm__f32", "11589943356b0eee0288b00d34626aa141c4dd14143512fc33077fe528cd3ac7", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},
+      {"rms_norm_int8_weight_matmul__bf16", "cb89eb2605ab6c17fa8d1c5cd924d7ba9d0ed112b4ba0427df73d233322e2728", 5, 3, 2, heddle_launch_rms_norm_int8_weight_matmul__bf16, "rrrrw"},
+      {"rms_norm_int8_weight_matmul__f16", "8ad55d72b79477f73d96ed1a2f571986239c404832e05c1ca7b636bf800fad59", 5, 3, 2, heddle_launch_rms_norm_int8_weight_matmul__f16, "rrrrw"},
+      {"rms_norm_int8_weight_matmul__f32", "949845f91c920051ea26d86634bda66419c1410478ea543cb229c134598fc8ff", 5, 3, 2, heddle_launch_rms_norm_int8_weight_matmul__f32, "rrrrw"},
+      {"rms_norm_int8_weight_matmul_bias__bf16", "51c500149a0708c9c64b17336cc714a4174e42fe76af1529507c5a43123a8cec", 6, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_bias__bf16, "rrrrrw"},
+      {"rms_norm_int8_weight_matmul_bias__f16", "25b359aab3f02a2bd0e497511e26df621c1e90a57b14d49c2a6b04621c3750b7", 6, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_bias__f16, "rrrrrw"},
+      {"rms_norm_int8_weight_matmul_bias__f32", "447b36f05359addd13845f0dd95c005dccdc8addb30b1ace083025c19d5d0750", 6, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_bias__f32, "rrrrrw"},
+      {"rms_norm_int8_weight_matmul_swiglu__bf16", "4bd6a6c1e23816c59bd8389972017d3834a6ce6838c7e0d299821d9176bf244d", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__bf16, "rrrrrrw"},
+      {"rms_norm_int8_weight_matmul_swiglu__f16", "cba0a5ead55aac67be3ef8dfeda9166afd183d0cd04b690c7cf91a3587807d11", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__f16, "rrrrrrw"},
+      {"rms_norm_int8_weight_matmul_swiglu__f32", "0853f3a232216254c21e4d8bfba36c2ae457bc1daaad8db8d12dd24ac211e3f6", 7, 3, 2, heddle_launch_rms_norm_int8_weight_matmul_swiglu__f32, "rrrrrrw"},
+      {"rms_norm_matmul__bf16", "c7619df62cbd1185708f05129c53792c1248e078cc3139acf3e921eb61c66852", 4, 3, 2, heddle_launch_rms_norm_matmul__bf16, "rrrw"},
+      {"rms_norm_matmul__f16", "cb345a8a7c639a939849e0f9e20e95d7e9381b1a4c718beeb8d84f455cf09bda", 4, 3, 2, heddle_launch_rms_norm_matmul__f16, "rrrw"},
+      {"rms_norm_matmul__f32", "35188f13c6b36784135224c35f09396f80f1990c1a6600d29ea8a9fb66788b60", 4, 3, 2, heddle_launch_rms_norm_matmul__f32, "rrrw"},
+      {"rms_norm_matmul_bias__bf16", "4cd4fed5c2993f846d98ce432c56e51b20a3d676112c07e5a5cef33c216d6b81", 5, 3, 2, heddle_launch_rms_norm_matmul_bias__bf16, "rrrrw"},
+      {"rms_norm_matmul_bias__f16", "de30dbfaa8cc5e83c9af46021b57f319f8c9ae97a4617d301429d8e35caaa0c3", 5, 3, 2, heddle_launch_rms_norm_matmul_bias__f16, "rrrrw"},
+      {"rms_norm_matmul_bias__f32", "7eb07c1038da2bf13ade27541ccdb6199712d54a39a0924ff8f9502303735920", 5, 3, 2, heddle_launch_rms_norm_matmul_bias__f32, "rrrrw"},
+      {"rms_norm_matmul_swiglu__bf16", "815f867de6576b3687c14c2c8d0bf585c11d589c15706090e0411c1ac6f94238", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__bf16, "rrrrw"},
+      {"rms_norm_matmul_swiglu__f16", "1e4506cdd9ed768d26b8df04eaf324e5059c12241328f7e50ac7436fbcd82fe7", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__f16, "rrrrw"},
+      {"rms_norm_matmul_swiglu__f32", "33be751c7cb65a94c1842338b9ab02605002beee0a547e3b1d3d0976142f1fc4", 5, 3, 2, heddle_launch_rms_norm_matmul_swiglu__f32, "rrrrw"},
       {"rms_norm_quantize_rows__bf16", "a169c5d5c14df858de1d9ec4340473981a3f4cbee079138713e49d7f14f68672", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__bf16, "rrww"},
       {"rms_norm_quantize_rows__f16", "f102418eec870bdd7184cf301b95759f29d66c138126380e4d17546826c2637e", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f16, "rrww"},
       {"rms_norm_quantize_rows__f32", "fe5b3eff71efa98628812ee9dbaea08900d23257882a18f8a2ada7057d478e87", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f32, "rrww"},

@@ -73,7 +73,11 @@ int32_t launch_products_stored(const heddle_launch* queue, heddle_error* error, 
       if (right.first == 0) return launch_matmul<T>(queue, error, name, m, n, k, left, right.tensor, slots, constant);
     }
   }
-  return launch_products_many(queue, error, name, 1, m, n, k, StoredLeft<Slots>{slots, left, static_cast<int>(k)}, constant);
+  const StoredLeft<Slots> stored{slots, left, static_cast<int>(k)};
+  if constexpr (std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
+    if (m <= few::most_rows && has_whole_rows(stored, k)) return launch_products_few(queue, error, name, m, n, k, constant, stored);
+  }
+  return launch_products_many(queue, error, name, 1, m, n, k, stored, constant);
 }
 
 /// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile, so that they
@@ -90,7 +94,15 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
   }
   if constexpr (multiplies_by_mma<Slots> && std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
     if constexpr (takes_one_row<Slots>()) {
-      if (matrices == 1 && m == 1 && has_whole_rows(slots, k)) return launch_products_one(queue, error, name, n, k, constant, slots);
+      if (matrices == 1 && m == 1 && k % OneTile<Slots>::vec == 0 && has_whole_rows(slots, k)) {
+        return launch_products_one(queue, error, name, n, k, constant, slots);
+      }
+    }
+    // Every block would have to know all of several rows before it multiplies.
+    if constexpr (computes_left<Slots> && !std::is_empty_v<typename Slots::Row0>) {
+      if (matrices == 1 && m > 1 && m <= few::most_rows && has_whole_rows(slots, k)) {
+        return launch_products_stored(queue, error, name, m, n, k, slots, constant);
+      }
     }
     if (matrices == 1 && m <= few::most_rows && has_whole_rows(slots, k)) {
       return launch_products_few(queue, error, name, m, n, k, constant, slots);

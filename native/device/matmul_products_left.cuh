@@ -3,10 +3,14 @@
 #ifndef HEDDLE_MATMUL_PRODUCTS_LEFT_CUH
 #define HEDDLE_MATMUL_PRODUCTS_LEFT_CUH
 
-#include "matmul_factor.cuh"
+#include "matmul_row_scale.cuh"
 #include "scratch.cuh"
 
 namespace heddle {
+
+namespace left {
+constexpr int threads = 256, warps = threads / 32;
+}
 
 /// Slots whose left factor lies in memory, m rows of k elements one behind the other. Everything else is as in `Slots`.
 template <class Slots>
@@ -91,17 +95,41 @@ template <class Slots>
 constexpr bool has_copied_right =
     std::is_same_v<decltype(std::declval<const Slots&>().copy_of(Factor<1>(), int64_t())), CopiedRows<typename Slots::Element>>;
 
-/// A block for each row.
-template <class Slots>
-__global__ void __launch_bounds__(256) store_left(const int k, const Out<typename Slots::Element> left, const Slots slots) {
-  begin_kernel();
-  const int row = static_cast<int>(blockIdx.x);
-  LeftRow<Slots> known = {};
-  known.find(slots, BlockTeam<256>(), 0, row);
-  for (int at = static_cast<int>(threadIdx.x) * 8; at < k; at += 256 * 8) {
-    float values[8];
-    factor_chunk<0, true>(slots, known.template of<0>(), true, 0, row, at, k, values);
-    store_chunk<8, true>(left, static_cast<int64_t>(row) * k + at, 8, values);
+/// A block for each row. `Kept`: chunks that a thread has registers for; a row that is scaled by what is known of sums over it is read once
+/// then, and otherwise for these sums and again for its elements.
+template <int Kept, class Slots>
+__global__ void __launch_bounds__(left::threads) store_left(const int k, const Out<typename Slots::Element> left, const Slots slots) {
+  constexpr int step = left::threads * 8;
+  const int row = static_cast<int>(blockIdx.x), own = static_cast<int>(threadIdx.x) * 8;
+  const int64_t start = static_cast<int64_t>(row) * k;
+  if constexpr (Kept > 0) {
+    for (int at = own; at < k; at += step) slots.prefetch_of(Factor<0>(), at);
+    begin_kernel();
+    float values[Kept][8], folds[Slots::FOLDS] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < Kept; ++i) {
+      if (own + i * step < k) slots.template unscaled_of<true>(Factor<0>(), 0, row, own + i * step, 8, values[i], folds);
+    }
+    HEDDLE_SHARED(float, sums, left::warps * Slots::FOLDS);
+    leave_folds<Slots>(folds, sums);
+    __syncthreads();
+    const float scale = scale_of_row<left::warps>(slots, row, sums);
+    HEDDLE_UNROLL
+    for (int i = 0; i < Kept; ++i) {
+      if (own + i * step >= k) break;
+      HEDDLE_UNROLL
+      for (int e = 0; e < 8; ++e) values[i][e] *= scale;
+      store_chunk<8, true>(left, start + own + i * step, 8, values[i]);
+    }
+  } else {
+    begin_kernel();
+    LeftRow<Slots> known = {};
+    known.find(slots, BlockTeam<left::threads>(), 0, row);
+    for (int at = own; at < k; at += step) {
+      float values[8];
+      factor_chunk<0, true>(slots, known.template of<0>(), true, 0, row, at, k, values);
+      store_chunk<8, true>(left, start + at, 8, values);
+    }
   }
 }
 
@@ -110,8 +138,13 @@ template <class Slots>
 int32_t launch_store_left(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t k, const Scratch& scratch,
                           const Slots& slots) {
   if (m > INT32_MAX) return fail(error, HEDDLE_INVALID, "kernel %s: m is %lld, allowed are 2147483647", name, static_cast<long long>(m));
-  const LaunchConfig config{name, dim3(static_cast<unsigned int>(m)), dim3(256), 0, Sync::block, true};
-  return launch(queue, error, config, store_left<Slots>, static_cast<int>(k), scratch.out_as<typename Slots::Element>(), slots);
+  const LaunchConfig config{name, dim3(static_cast<unsigned int>(m)), dim3(left::threads), 0, Sync::block, true};
+  const auto run = [&](auto kernel) { return launch(queue, error, config, kernel, static_cast<int>(k), scratch.out_as<typename Slots::Element>(), slots); };
+  if constexpr (row_folds<Slots> > 0) {
+    constexpr int kept = 4;
+    if (k <= kept * left::threads * 8) return run(store_left<kept, Slots>);
+  }
+  return run(store_left<0, Slots>);
 }
 
 }  // namespace heddle

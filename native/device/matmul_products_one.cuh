@@ -1,76 +1,117 @@
 // Products of one row whose right factors lie one row behind the other, such as the weights of a step at batch 1: as matmul_rows.cuh, a
 // block takes eight columns of every product, its warps divide k, and no tensor core helps. What a lane multiplies next is on its way while
 // it multiplies, the first of it before the launch in front has finished where nothing writes weights. Sums are added in the order of k.
+// A row that is scaled by what is known of sums over it, as a norm does, is met whole by every block: sums of products are scaled at the end.
 #ifndef HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 #define HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 
 #include "matmul_products_ahead.cuh"
+#include "matmul_row_scale.cuh"
 #include "matmul_rows.cuh"
 
 namespace heddle {
 
+/// Small blocks, of which a multiprocessor has room for several: one begins while others end.
 template <class Slots>
 struct OneTile {
   using Stored = typename FewFactor<Slots, 1>::Stored;
-  static constexpr int columns = RowsTile::columns, warps = RowsTile::most_warps, threads = 32 * warps;
-  static constexpr int vec = FewFactor<Slots, 1>::vec;  // elements of k a lane takes of a row at a time: 16 bytes as they lie
+  static constexpr int columns = RowsTile::columns, warps = 4, threads = 32 * warps, resident = 4;
+  static constexpr int held = columns / Slots::PRODUCTS;  // columns of each product that registers hold at once
+  static constexpr int vec = FewFactor<Slots, 1>::vec;    // elements of k a lane takes of a row at a time: 16 bytes as they lie
   static constexpr int step = threads * vec;
+};
+
+/// What is known of the left factor's only row, whether it is known before the row is multiplied or after that.
+template <class Slots, bool Scales = (row_folds<Slots> > 0)>
+struct OneRow {
+  LeftRow<Slots> known = {};
+
+  __device__ __forceinline__ void find(const Slots& slots) { known.find(slots, BlockTeam<OneTile<Slots>::threads>(), 0, 0); }
+  __device__ __forceinline__ void prefetch(const Slots&, int) const {}
+  __device__ __forceinline__ void read(const Slots& slots, int at, int k, bool, float (&values)[8]) {
+    factor_chunk<0, true>(slots, known.template of<0>(), true, 0, 0, at, k, values);
+  }
+};
+template <class Slots>
+struct OneRow<Slots, true> {
+  float folds[Slots::FOLDS] = {};
+
+  __device__ __forceinline__ void find(const Slots&) {}
+  __device__ __forceinline__ void prefetch(const Slots& slots, int at) const { slots.prefetch_of(Factor<0>(), at); }
+  /// `counts`: the row's sums have not had these elements yet.
+  __device__ __forceinline__ void read(const Slots& slots, int at, int, bool counts, float (&values)[8]) {
+    float terms[Slots::FOLDS] = {};
+    slots.template unscaled_of<true>(Factor<0>(), 0, 0, at, 8, values, terms);
+    HEDDLE_UNROLL
+    for (int f = 0; f < Slots::FOLDS; ++f) folds[f] += counts ? terms[f] : 0.0f;
+  }
 };
 
 /// k is a multiple of `OneTile::vec`. `constant`: nothing writes the right factors meanwhile.
 template <bool Whole, class Slots>
-__global__ void __launch_bounds__(OneTile<Slots>::threads, 2)
+__global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resident)
     matmul_products_one(const int64_t n, const int k, const bool constant, const Slots slots) {
   using Tile = OneTile<Slots>;
-  constexpr int count = Slots::PRODUCTS, columns = Tile::columns, vec = Tile::vec;
+  constexpr int count = Slots::PRODUCTS, columns = Tile::columns, held = Tile::held, vec = Tile::vec;
+  static_assert(count * held == 8, "lanes add up eight sums at a time");
   HEDDLE_SHARED(float, parts, Tile::warps * count * columns);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * columns;
   const int64_t left = n - column;
   const int valid = static_cast<int>(left < columns ? left : columns);
-  Chunk<typename Tile::Stored, vec> weights[count][columns];
-  const auto fetch = [&](int at) {
+  Chunk<typename Tile::Stored, vec> weights[count][held];
+  const auto fetch = [&](int first, int at) {
     for_each_product<Slots>([&](auto p) {
       constexpr int which = decltype(p)::value;
       const auto from = slots.stored_of(Factor<which + 1>(), 0);
       HEDDLE_UNROLL
-      for (int j = 0; j < columns; ++j) {
-        const int64_t row = column + (j < valid ? j : 0);
+      for (int j = 0; j < held; ++j) {
+        const int64_t row = column + (first + j < valid ? first + j : 0);
         weights[which][j] = load_chunk<vec, true>(from.tensor, from.first + row * k + at, vec);
       }
     });
   };
 
   if (!constant) wait_for_producers();
-  int at = static_cast<int>(threadIdx.x) * vec;
-  if (at < k) fetch(at);
+  const int own = static_cast<int>(threadIdx.x) * vec;
+  if (own < k) fetch(0, own);
+  OneRow<Slots> row_of = {};
+  for (int at = own; at < k; at += Tile::step) row_of.prefetch(slots, at);
   if (threadIdx.x == 0) prefetch_constants(slots, static_cast<int>(column), 0);
   if (constant) wait_for_producers();
   release_consumers();
   const bool finishes = threadIdx.x == 0;
   typename Slots::Loaded loaded = {};
   if (finishes) loaded = slots.template load<Whole>(0, static_cast<int>(column), valid);
-  const LeftRow<Slots> known = find_left<Tile::warps>(slots, 1);
-  float sums[count][columns] = {};
-  for (; at < k; at += Tile::step) {
-    float row[vec / 8][8];
-    HEDDLE_UNROLL
-    for (int part = 0; part < vec / 8; ++part) factor_chunk<0, true>(slots, known.template of<0>(), true, 0, 0, at + part * 8, k, row[part]);
-    HEDDLE_UNROLL
-    for (int p = 0; p < count; ++p) {
+  row_of.find(slots);
+  HEDDLE_UNROLL
+  for (int first = 0; first < columns; first += held) {
+    float sums[8] = {};
+    for (int at = own; at < k; at += Tile::step) {
+      float row[vec / 8][8];
       HEDDLE_UNROLL
-      for (int j = 0; j < columns; ++j) {
+      for (int part = 0; part < vec / 8; ++part) row_of.read(slots, at + part * 8, k, first == 0, row[part]);
+      HEDDLE_UNROLL
+      for (int p = 0; p < count; ++p) {
         HEDDLE_UNROLL
-        for (int e = 0; e < vec; ++e) sums[p][j] += row[e / 8][e % 8] * weights[p][j][e];
+        for (int j = 0; j < held; ++j) {
+          HEDDLE_UNROLL
+          for (int e = 0; e < vec; ++e) sums[p * held + j] += row[e / 8][e % 8] * weights[p][j][e];
+        }
+      }
+      const bool is_last = at + Tile::step >= k;
+      if (!is_last) {
+        fetch(first, at + Tile::step);
+      } else if (first + held < columns) {
+        fetch(first + held, own);
       }
     }
-    if (at + Tile::step < k) fetch(at + Tile::step);
+    const float sum = sum_eight(sums, lane);
+    const int which = lane / 4 / held, j = first + lane / 4 % held;
+    if (lane % 4 == 0) parts[(warp * count + which) * columns + j] = sum;
   }
-  HEDDLE_UNROLL
-  for (int p = 0; p < count; ++p) {
-    const float sum = sum_eight(sums[p], lane);
-    if (lane % 4 == 0) parts[(warp * count + p) * columns + lane / 4] = sum;
-  }
+  HEDDLE_SHARED(float, folds, Tile::warps * (row_folds<Slots> + 1));
+  if constexpr (row_folds<Slots> > 0) leave_folds<Slots>(row_of.folds, folds);
   __syncthreads();
   if (!finishes) return;
   float total[count][columns] = {};
@@ -82,15 +123,24 @@ __global__ void __launch_bounds__(OneTile<Slots>::threads, 2)
       for (int j = 0; j < columns; ++j) total[p][j] += parts[(w * count + p) * columns + j];
     }
   }
+  if constexpr (row_folds<Slots> > 0) {
+    const float scale = scale_of_row<Tile::warps>(slots, 0, folds);
+    HEDDLE_UNROLL
+    for (int p = 0; p < count; ++p) {
+      HEDDLE_UNROLL
+      for (int j = 0; j < columns; ++j) total[p][j] *= scale;
+    }
+  }
   finish_products<Whole>(slots, 0, static_cast<int>(column), valid, total, loaded);
 }
 
 /// Whether there are so few products that one row of them is multiplied so, and their factors lie as it takes. More products would
-/// leave no registers for what is on its way, and integers take less to become what tensor cores multiply than to become floats.
+/// leave no registers for what is on its way.
 template <class Slots>
 constexpr bool takes_one_row() {
   if constexpr (Slots::PRODUCTS <= 2 && std::is_same_v<typename Slots::Sum, float> && few_stored<Slots>()) {
-    return std::is_same_v<typename FewFactor<Slots, 1>::Stored, typename Slots::Element>;
+    using Stored = typename FewFactor<Slots, 1>::Stored;
+    return std::is_same_v<Stored, typename Slots::Element> || std::is_same_v<Stored, signed char>;
   } else {
     return false;
   }

@@ -15,6 +15,7 @@ struct RowsTile {
   static constexpr int vec = 8;                   // elements of k a lane takes at a time
   static constexpr int warp_k = 32 * vec;
   static constexpr int most_warps = 8;
+  static constexpr int few_warps = 4;  // of smaller blocks, of which one begins while another ends
   static constexpr int most_rows = 4;
   /// Blocks that ptxas is to fit into a multiprocessor, 0 for as many as it likes: for one more it spills a register or two on sm_80.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
@@ -22,6 +23,7 @@ struct RowsTile {
 #else
   static constexpr int resident = 0;
 #endif
+  static constexpr int resident_few = 4;
 };
 
 /// Adds up eight values over the lanes of a warp. Returns the sum of value (lane / 4), the same in four lanes.
@@ -41,13 +43,14 @@ __device__ __forceinline__ float sum_eight(float (&values)[8], int lane) {
   return sum;
 }
 
-/// A block for each eight columns. `Rows`: at least m. k is a multiple of eight, and rows are aligned to 16 bytes.
-template <class T, int Rows, bool Whole, class Epilogue>
-__global__ void __launch_bounds__(32 * RowsTile::most_warps, RowsTile::resident)
+/// A block for each eight columns. `Rows`: at least m; `Warps`: at least those of a block. k is a multiple of eight, and rows are aligned to
+/// 16 bytes.
+template <class T, int Rows, int Warps, bool Whole, class Epilogue>
+__global__ void __launch_bounds__(32 * Warps, Warps == RowsTile::few_warps ? RowsTile::resident_few : RowsTile::resident)
     matmul_rows(const int m, const int64_t n, const int k, const bool constant_b, const In<T> a, const In<T> b, const Epilogue epilogue) {
   using Tile = RowsTile;
   using Call = EpilogueCall<Epilogue>;
-  HEDDLE_SHARED(float, parts, Tile::most_warps * Rows * Tile::columns);
+  HEDDLE_SHARED(float, parts, Warps * Rows * Tile::columns);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warps = static_cast<int>(blockDim.x) / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * Tile::columns;
@@ -112,16 +115,25 @@ int32_t launch_matmul_rows(const heddle_launch* queue, heddle_error* error, cons
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are 2147483647 of k and eight times that of n", name,
                 static_cast<long long>(n), static_cast<long long>(k));
   }
-  const int64_t wanted = (k + RowsTile::warp_k - 1) / RowsTile::warp_k;
-  const int64_t warps = wanted < RowsTile::most_warps ? wanted : RowsTile::most_warps;
+#if defined(HEDDLE_SIMT)
+  constexpr int64_t multiprocessors = 132;
+#else
+  const int64_t multiprocessors = longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
+#endif
+  // Small blocks are as many threads as large ones only where there are enough of them.
+  const bool small = m == 1 && blocks >= 3 * multiprocessors;
+  const int64_t wanted = (k + RowsTile::warp_k - 1) / RowsTile::warp_k, most = small ? RowsTile::few_warps : RowsTile::most_warps;
+  const int64_t warps = wanted < most ? wanted : most;
   LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(static_cast<unsigned int>(32 * warps)), 0, Sync::block};
   config.starts_early = true;
   const bool whole = n % RowsTile::columns == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
   const auto run = [&](auto kernel) {
     return launch(queue, error, config, kernel, static_cast<int>(m), n, static_cast<int>(k), constant_b, a, b, epilogue);
   };
-  if (m == 1) return run(whole ? matmul_rows<T, 1, true, Epilogue> : matmul_rows<T, 1, false, Epilogue>);
-  return run(whole ? matmul_rows<T, RowsTile::most_rows, true, Epilogue> : matmul_rows<T, RowsTile::most_rows, false, Epilogue>);
+  constexpr int rows = RowsTile::most_rows, many = RowsTile::most_warps, few = RowsTile::few_warps;
+  if (small) return run(whole ? matmul_rows<T, 1, few, true, Epilogue> : matmul_rows<T, 1, few, false, Epilogue>);
+  if (m == 1) return run(whole ? matmul_rows<T, 1, many, true, Epilogue> : matmul_rows<T, 1, many, false, Epilogue>);
+  return run(whole ? matmul_rows<T, rows, many, true, Epilogue> : matmul_rows<T, rows, many, false, Epilogue>);
 }
 
 }  // namespace heddle

@@ -15,6 +15,8 @@ type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
 interface Products {
   readonly multiply: string
   readonly behind: (product: string) => readonly string[]
+  /** Whether the product takes floats, which a norm in front of it may be computed for as they are multiplied. */
+  readonly takesFloats: boolean
 }
 
 /** Between the two products of attention. */
@@ -30,16 +32,19 @@ const stacks = ({ bias }: LlamaFlags): Readonly<Record<string, readonly string[]
 })
 
 /**
- * Products with what follows them. The one of queries, keys and values is the library's in prompts where nothing does: a step's few rows
- * are multiplied while the launch in front still runs.
+ * Products with what follows them, and of a step with the norm in front of them, which costs a launch by itself. The one of queries, keys
+ * and values is the library's in prompts where nothing follows: a step's few rows are multiplied while the launch in front still runs.
  */
-function products(form: Form, { multiply, behind }: Products, { bias }: LlamaFlags): Groups {
+function products(form: Form, { multiply, behind, takesFloats }: Products, { bias }: LlamaFlags): Groups {
   const made = (product: string, ...more: readonly string[]) => [product, ...behind(product), ...more]
-  const qkv = made('qkv', ...(bias === 'none' ? [] : ['qkvBias']))
+  const isNormed = takesFloats && form !== 'prompt'
+  const normed = (norm: string) => (isNormed ? [norm] : [])
+  const first = `${isNormed ? 'rms_norm_' : ''}${multiply}`
+  const qkv = [...normed('attentionNorm'), ...made('qkv', ...(bias === 'none' ? [] : ['qkvBias']))]
   const down = made('down', 'outputResidual')
   return {
-    [`${multiply}_swiglu`]: [[...made('gate'), ...made('up'), 'gated']],
-    ...(qkv.length === 1 && form === 'prompt' ? {} : { [bias === 'none' ? multiply : `${multiply}_bias`]: [qkv] }),
+    [`${first}_swiglu`]: [[...normed('innerNorm'), ...made('gate'), ...made('up'), 'gated']],
+    ...(qkv.length === 1 && form === 'prompt' ? {} : { [bias === 'none' ? first : `${first}_bias`]: [qkv] }),
     ...(bias === 'all'
       ? {
           [`${multiply}_residual`]: [down],
@@ -104,7 +109,7 @@ export const bestLayer = (form: Form, flags: LlamaFlags, of: Products) => ({
 
 const over = (form: Form, flags: LlamaFlags) => {
   const layer: GraphDecl = llamaLayer(form, flags)
-  return plan('best-llama', layer, bestLayer(form, flags, { multiply: 'matmul', behind: () => [] }))
+  return plan('best-llama', layer, bestLayer(form, flags, { multiply: 'matmul', behind: () => [], takesFloats: true }))
 }
 
 export const bestLlama = [

@@ -79,11 +79,15 @@ const fasterllama = (form: Form, flags: LlamaFlags) =>
   })
 
 /** What multiplies int8, and brings its sums back to floats. */
-const scaled = (multiply: string) => ({ multiply, behind: (product: string) => [`${product}.float`] })
+const scaled = (multiply: string, takesFloats: boolean) => ({
+  multiply,
+  behind: (product: string) => [`${product}.float`],
+  takesFloats,
+})
 
 const bestW8a8 = (form: Form, flags: LlamaFlags) => {
   const layer: GraphDecl = llamaLayer(form, flags)
-  const { stacked, groups } = bestLayer(form, flags, scaled('int8_rows_matmul'))
+  const { stacked, groups } = bestLayer(form, flags, scaled('int8_rows_matmul', false))
   const normed = ['attentionNorm', 'innerNorm'].map((norm) => [norm, `${norm}.int8`])
   return plan('best-llama-w8a8', layer, {
     stacked,
@@ -94,7 +98,7 @@ const bestW8a8 = (form: Form, flags: LlamaFlags) => {
 
 const bestInt8w = (form: Form, flags: LlamaFlags) => {
   const layer: GraphDecl = llamaLayer(form, flags)
-  const { stacked, groups } = bestLayer(form, flags, scaled('int8_weight_matmul'))
+  const { stacked, groups } = bestLayer(form, flags, scaled('int8_weight_matmul', true))
   return plan('best-llama-int8w', layer, {
     stacked,
     quantised: { weightOnly: ['qkv', 'projection', 'gate', 'up', 'down'] },

@@ -14,10 +14,11 @@ import type { KernelSource } from '../runtime/library.js'
 import type { NativeDevice } from '../runtime/native.js'
 import { checkAbuse } from './abuse.js'
 import { casesOf } from './cases.js'
-import { type CheckResult, hasOracle, runCase, type Subject } from './conformance.js'
+import { type CheckResult, runCase, type Subject } from './conformance.js'
 import { checkDraws, drawModes } from './draws.js'
 import { matmulCases, runMatmul } from './matmul.js'
 import { checkModel } from './model.js'
+import { hasOracle } from './oracle.js'
 import { calibratedPlans, checkQuantised, quantisedPlans } from './quantised.js'
 
 export interface SelftestConfig {

@@ -122,10 +122,13 @@ export async function differences(host: Kernels, kernel: MatmulKernel, key: stri
   const typed = (ref: DTypeRef): DType => resolveDType(ref, entry.types as Readonly<Record<string, DType>>)
   const round = (ref: DTypeRef, values: ArrayLike<number>) => roundTo(typed(ref), values)
   const stored = withFactors(kernel, inputs, dims, attrs, round)
-  const expected = evaluateTemplate(stored.kernel, stored.inputs, dims, attrs)
+  const expected = [evaluateTemplate(stored.kernel, stored.inputs, dims, attrs)]
+  // The only row of a product may be scaled behind it, and is not rounded then.
+  if (kernel.a.prologue !== undefined && dims[kernel.m] === 1) expected.push(evaluateTemplate(kernel, inputs, dims, attrs))
   return outputs.flatMap(({ name, dtype, stored: found }) => {
     const rule = tolerance({ dtype, class: 'matmul', length: dims.k ?? 1, scale: 1 })
-    const result = compare(found, expected[name]?.data ?? [], rule)
+    const results = expected.map((each) => compare(found, each[name]?.data ?? [], rule))
+    const result = results.find(({ passed }) => passed) ?? results[0] ?? { passed: false, summary: 'nothing is expected' }
     return result.passed ? [] : [`${name} at ${JSON.stringify(dims)}: ${result.summary}`]
   })
 }

@@ -18,6 +18,8 @@ import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { type FactorText, isLong, ownAxis, type Place, placeTexts } from './factor_frame.js'
 import { placed, renamed } from './frame.js'
+import { rowScaleOf } from './row_scale.js'
+import { unscaledText } from './unscaled_factor.js'
 
 /** The text of a factor with a prologue, in the storage types of an instance. */
 export function computedFactor(
@@ -66,20 +68,34 @@ export function computedFactor(
   const long = tensors.filter((param) => loop.length.kind === 'dim' && isLong(param, loop.length.name))
   const covers = ({ tensor: of, run }: ChunkAccess): boolean =>
     run === Number.POSITIVE_INFINITY && long.some(({ name }) => name === of && name !== tensor)
+  const whole = { covers, condition: '' }
   const names: Names = { ...inChunk, first: (name) => (name === last.pass.loop.index ? frame.along : inChunk.first(name)) }
   chunk.writeLine(`const heddle::KeptChunk<VEC> ${frame.kept}{${frame.values}};`)
-  writePass(last.pass, { ...context(chunk, names, 'single'), whole: { covers, condition: '' } })
+  writePass(last.pass, { ...context(chunk, names, 'single'), whole })
+  const accesses = chunkAccesses(last.pass)
+  // Only the left factor's rows are met whole by one block.
+  const scaled = which === 0 ? rowScaleOf(before, last.pass) : undefined
+  const param = tensors.find(({ name }) => name === tensor)
+  if (param === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${tensor}`)
+  const shared = long.filter(({ name, dims }) => dims.length === 1 && accesses.some(({ tensor: of }) => of === name))
   return {
-    read: [
-      ...new Set(
-        chunkAccesses(last.pass)
-          .filter(covers)
-          .map(({ tensor: of }) => kept.tensor(of)),
-      ),
-    ],
+    read: [...new Set(accesses.filter(covers).map(({ tensor: of }) => kept.tensor(of)))],
     rows: rows.map(({ name, type }) => ({ name: scope.names.value(name), type })),
     first: lines(first),
     chunk: lines(chunk),
+    unscaled:
+      scaled === undefined
+        ? ''
+        : unscaledText({
+            scaled,
+            last: last.pass,
+            frame,
+            param,
+            names: rowNames,
+            context: (writer, own) => context(writer, own, 'single'),
+            whole,
+            shared: shared.map(({ name }) => kept.tensor(name)),
+          }),
   }
 }
 

@@ -37,6 +37,8 @@ export interface FactorText {
   readonly rows: readonly { readonly name: string; readonly type: 'f32' | 'i32' | 'bool' }[]
   readonly first: string
   readonly chunk: string
+  /** Members that give the factor without what its rows are scaled by, if anything. */
+  readonly unscaled: string
 }
 
 /** What a program calls its rows in the functions of a factor: batch axes by the matrix, its own axis by the row there. */

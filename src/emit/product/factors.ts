@@ -48,7 +48,7 @@ function factorBody(
   scope: Scope,
   types: TemplateInstance['types'],
 ): string {
-  const { rows, first, chunk, read } =
+  const { rows, first, chunk, read, unscaled } =
     factor.prologue === undefined
       ? plainFactor(kernel, factor, { which, frame }, scope)
       : computedFactor(kernel, factor, { which, frame }, scope, types)
@@ -72,7 +72,7 @@ function factorBody(
   const third = bodyWriter()
   const tests = ['length % VEC == 0', ...read.map((tensor) => `${tensor}.aligned(0, 16)`)]
   third.writeLine(`bool whole_rows(heddle::Factor<${which}>, int64_t length) const { return ${tests.join(' && ')}; }`)
-  return `${head}${lines(second).trimEnd()} {\n${chunk}  }\n${lines(third)}${copyText(kernel, factor, { which, frame }, scope)}`
+  return `${head}${lines(second).trimEnd()} {\n${chunk}  }\n${unscaled}${lines(third)}${copyText(kernel, factor, { which, frame }, scope)}`
 }
 
 function plainFactor(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: Place, scope: Scope): FactorText {
@@ -96,7 +96,7 @@ function plainFactor(kernel: MatmulKernel, factor: MatmulFactor, { which, frame 
   writer.writeLine('HEDDLE_UNROLL')
   const value = runs ? 'chunk[i]' : `i < valid ? heddle::read(${tensor}, ${at(`(${frame.along} + i)`)}) : 0`
   writer.writeLine(`for (int i = 0; i < VEC; ++i) ${frame.values}[i] = static_cast<Sum>(${value});`)
-  return { read: together ? [tensor] : [], rows: [], first: '    return {};\n', chunk: lines(writer) }
+  return { read: together ? [tensor] : [], rows: [], first: '    return {};\n', chunk: lines(writer), unscaled: '' }
 }
 
 /**

@@ -1,0 +1,88 @@
+/**
+ * What each element of a computed factor is multiplied by that is the same for its whole row and known of sums over that row, as a norm's
+ * elements are divided by the root of a mean square. A sum of products can be multiplied by it at the end, so that a row is read once:
+ *
+ *     sum over k of (x[k] * inverse * gamma[k]) * w[k]  =  inverse * sum over k of (x[k] * gamma[k]) * w[k]
+ */
+import { call } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import { freeNames, visit } from '../../ir/walk.js'
+import { type LoopStore, type Reduction, rowExprs } from '../../schedule/normal.js'
+import { type Pass, type PassRow, type Step, statementsOf } from '../../schedule/passes.js'
+
+export interface RowScale {
+  /** The sums, of f32. */
+  readonly sums: readonly Reduction[]
+  /** The rows that elements and the terms of the sums are computed of. */
+  readonly rows: readonly PassRow[]
+  /** Steps that are no pass: what is made of the sums. */
+  readonly after: readonly Exclude<Step, { readonly kind: 'pass' }>[]
+  readonly scale: Expr
+  /** The store of an element with its row's scale left out. */
+  readonly store: LoopStore
+}
+
+/** An expression as a product of what a row is scaled by and the rest. */
+interface Split {
+  readonly scale?: Expr
+  readonly rest?: Expr
+}
+
+/**
+ * @param before the steps in front of the pass that makes the elements
+ * @returns undefined where elements are no such product, or where what their row is scaled by is known of anything but sums of terms that
+ *   are known of an element alone
+ */
+export function rowScaleOf(before: readonly Step[], last: Pass): RowScale | undefined {
+  const passes = before.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+  const after = before.flatMap((step) => (step.kind === 'pass' ? [] : [step]))
+  const [folding] = passes
+  const [store] = statementsOf(last, 'loopStore')
+  if (folding === undefined || passes.length !== 1 || store === undefined || store.when !== undefined) return undefined
+  const sums = statementsOf(folding, 'reduce')
+  if (sums.length !== folding.statements.length || folding.loop.index !== last.loop.index) return undefined
+  if (sums.some(({ monoid, type }) => monoid !== 'sum' || type !== 'f32')) return undefined
+  if (after.some(({ kind }) => kind !== 'let')) return undefined
+
+  const known = new Set([...sums.map(({ name }) => name), ...after.flatMap((step) => (step.kind === 'let' ? [step.name] : []))])
+  const { scale, rest } = splitOf(store.value, known, last.loop.index) ?? {}
+  if (scale === undefined || rest === undefined) return undefined
+  const rows = [...new Map([...folding.rows, ...last.rows].map((row) => [row.name, row])).values()]
+  const elements = [rest, ...sums.map(({ value }) => value), ...rows.flatMap(rowExprs)]
+  if (rows.some(({ kind }) => kind === 'scanned') || elements.some((expr) => isKnownOf(expr, known))) return undefined
+  return { sums, rows, after, scale, store: { ...store, value: rest } }
+}
+
+/** Whether an expression reads one of the names. */
+const isKnownOf = (expr: Expr, names: ReadonlySet<string>): boolean => [...freeNames(expr)].some((name) => names.has(name))
+
+/** Whether an expression is another one for each element of a row. */
+function varies(expr: Expr, index: string): boolean {
+  let found = false
+  visit(expr, (node) => {
+    if (node.kind === 'element' || (node.kind === 'index' && node.name === index)) found = true
+  })
+  return found
+}
+
+/** @returns undefined for what is no product of a part that varies along the row and one that is known of the names */
+function splitOf(expr: Expr, known: ReadonlySet<string>, index: string): Split | undefined {
+  if (!isKnownOf(expr, known)) return { rest: expr }
+  if (!varies(expr, index)) return { scale: expr }
+  if (expr.kind !== 'call') return undefined
+  const [a, b] = expr.args.map((arg) => splitOf(arg, known, index))
+  if (a === undefined) return undefined
+  if (expr.fn === 'neg') return a.rest && { ...a, rest: call('neg', a.rest) }
+  if (b === undefined) return undefined
+  if (expr.fn === 'mul') return { ...joined('scale', a.scale, b.scale), ...joined('rest', a.rest, b.rest) }
+  // Divided by what varies, the scale would be a divisor of nothing: only elements are divided.
+  if (expr.fn !== 'div' || a.rest === undefined) return undefined
+  if (b.rest !== undefined && b.scale !== undefined) return undefined
+  if (b.scale === undefined) return b.rest && { ...a, rest: call('div', a.rest, b.rest) }
+  return { rest: a.rest, scale: a.scale === undefined ? call('div', one, b.scale) : call('div', a.scale, b.scale) }
+}
+
+const one: Expr = { kind: 'const', type: 'f32', value: 1 }
+
+const joined = <K extends keyof Split>(key: K, a: Expr | undefined, b: Expr | undefined): Split =>
+  a === undefined ? (b === undefined ? {} : { [key]: b }) : { [key]: b === undefined ? a : call('mul', a, b) }

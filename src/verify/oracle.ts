@@ -1,0 +1,75 @@
+/**
+ * What a kernel should compute in a case: what its op's body does, run by Node, or for a fused kernel, which has no body, what its IR says,
+ * interpreted.
+ */
+import type { KernelEntry } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import type { PlannedKernel } from '../fuse/apply.js'
+import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
+import { withFactors } from '../ir/evaluate_product.js'
+import { evaluateTemplate } from '../ir/evaluate_template.js'
+import { resolveDType } from '../ir/instance.js'
+import { isTemplate } from '../ir/template.js'
+import { runOp } from '../lang/run.js'
+import type { Op } from '../lang/types.js'
+import type { KernelCase } from './cases.js'
+import { compare } from './compare.js'
+import { roundTo } from './storage.js'
+import { tolerance } from './tolerance.js'
+
+export type Tensors = Readonly<Record<string, HostTensor>>
+
+/** Where the meanings of kernels come from. */
+export interface Oracle {
+  readonly ops: Readonly<Record<string, Op>>
+  /** The IR by op, where the front end is at hand: the oracle of fused kernels, and what tells a wrong lowering from a wrong schedule. */
+  readonly kernels?: ReadonlyMap<string, PlannedKernel>
+}
+
+/** Whether the subject can tell what a kernel should compute: its op's body, or the IR of a fused kernel, which has no body. */
+export const hasOracle = ({ ops, kernels }: Oracle, { op }: KernelEntry): boolean =>
+  Object.hasOwn(ops, op) || kernels?.has(op) === true
+
+/** @throws usage `verify.oracle` when there is neither body nor IR of the op */
+export function expected({ ops, kernels }: Oracle, { entry, dims, attrs }: KernelCase, inputs: Tensors): Tensors {
+  const op = Object.hasOwn(ops, entry.op) ? ops[entry.op] : undefined
+  if (op !== undefined) return runOp(op, inputs, { dims, attrs })
+  const kernel = kernels?.get(entry.op)
+  if (kernel === undefined) throw usageError('verify.oracle', `${entry.key}: there is neither a body nor IR of ${entry.op}`)
+  return evaluate(kernel, entry, inputs, dims, attrs)
+}
+
+/** What the IR of a kernel of either kind computes. Factors that are computed are multiplied as they would be stored. */
+function evaluate(
+  kernel: PlannedKernel,
+  { types }: KernelEntry,
+  inputs: Tensors,
+  dims: Readonly<Record<string, number>>,
+  attrs: Readonly<Record<string, number>>,
+): Tensors {
+  if (!isTemplate(kernel)) return evaluateKernel(kernel, inputs, dims, attrs)
+  if (kernel.kind !== 'matmul') return evaluateTemplate(kernel, inputs, dims, attrs)
+  const made = withFactors(kernel, inputs, dims, attrs, (dtype, values) => roundTo(resolveDType(dtype, types), values))
+  return evaluateTemplate(made.kernel, made.inputs, dims, attrs)
+}
+
+/**
+ * What a product of one row may give besides: a row that is scaled when its products are added up is not rounded in front of them
+ * (matmul_products_one.cuh).
+ */
+export function unrounded({ kernels }: Oracle, { entry, dims, attrs }: KernelCase, inputs: Tensors): readonly Tensors[] {
+  const kernel = kernels?.get(entry.op)
+  if (kernel === undefined || !isTemplate(kernel) || kernel.kind !== 'matmul') return []
+  return kernel.a.prologue !== undefined && dims[kernel.m] === 1 ? [evaluateTemplate(kernel, inputs, dims, attrs)] : []
+}
+
+/** The first stage on the road whose result leaves the oracle's. */
+export function rung({ ops, kernels }: Oracle, { entry, dims, attrs }: KernelCase, inputs: Tensors, wanted: Tensors): string {
+  if (!Object.hasOwn(ops, entry.op)) return 'device differs from IR'
+  const kernel = kernels?.get(entry.op)
+  if (kernel === undefined) return 'device differs from body'
+  const evaluated = evaluate(kernel, entry, inputs, dims, attrs)
+  const exact = tolerance({ dtype: 'f32', class: 'exact' })
+  const same = Object.entries(wanted).every(([tensor, { data }]) => compare(evaluated[tensor]?.data ?? [], data, exact).passed)
+  return same ? 'device differs from body and IR' : 'IR differs from body'
+}
