@@ -402,6 +402,25 @@ export const computed: readonly ProductCase[] = [
       return { normed, gate, up, both: g.apply(own.gated, { gate, up }).y }
     },
   ),
+  made('balanced_gate_and_up', { x: m, v: tensor('T', 'n k'), w: tensor('T', 'n k'), weight: tensor('T', 'k') }, (g, x) => {
+    const balance = g.apply(own.balanced, { x: of(x, 'x'), weight: of(x, 'weight') }).y
+    const gate = g.matmul(linear, balance, of(x, 'v'))
+    const up = g.matmul(linear, balance, of(x, 'w'))
+    return { balance, gate, up, both: g.apply(own.gated, { gate, up }).y }
+  }),
+  made('balanced_in_front', { x: m, w: tensor('T', 'n k'), weight: tensor('T', 'k'), scale: tensor('f32', 'm') }, (g, x) => {
+    const balance = g.apply(own.balanced, { x: of(x, 'x'), weight: of(x, 'weight') }).y
+    const product = g.matmul(linear, balance, of(x, 'w'))
+    return { balance, product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
+  }),
+  made('centred_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const centred = g.apply(own.centred, { x: of(x, 'x') }).y
+    return { centred, product: g.matmul(linear, centred, of(x, 'w')) }
+  }),
+  made('peaked_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const peaked = g.apply(own.peaked, { x: of(x, 'x') }).y
+    return { peaked, product: g.matmul(linear, peaked, of(x, 'w')) }
+  }),
   made('channel_weights', { x: m, w: tensor('i8', 'n k'), step: tensor('T', 'n'), bias: tensor('T', 'n') }, (g, x) => {
     const weight = g.apply(own.channelWeight, { w: of(x, 'w'), step: of(x, 'step') }).y
     const product = g.matmul(linear, of(x, 'x'), weight)

@@ -47,6 +47,50 @@ export const tableScale = op('table_scale', {
     (m, c) => ({ y: x(m, c) * scale(ids(m)) + table(ids(m), c) }),
 })
 
+/** Elements times what two sums over their row say: a product by it may be scaled when it is done. */
+export const balanced = op('balanced', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), weight: tensor('T', 'n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, weight }, { n }) =>
+    (m) => {
+      const v = row(n, (c) => x(m, c))
+      const size = sum(n, (c) => abs(v(c)))
+      const power = sum(n, (c) => v(c) ** 2 * weight(c) ** 2)
+      return { y: row(n, (c) => (-(v(c) * (size + 1)) / ((power + 2) * n)) * (weight(c) + 3)) }
+    },
+})
+
+/** Elements from which something of their row is taken: no scale of the row makes them. */
+export const centred = op('centred', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }, { n }) =>
+    (m) => {
+      const mean = sum(n, (c) => x(m, c)) / n
+      return { y: row(n, (c) => (x(m, c) - mean) * mean) }
+    },
+})
+
+/** Elements in units of the largest of their row, which is no sum. */
+export const peaked = op('peaked', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }, { n }) =>
+    (m) => {
+      const top = max(n, (c) => abs(x(m, c)))
+      return { y: row(n, (c) => x(m, c) / (top + 1)) }
+    },
+})
+
 /** What a gated network makes of its two products. */
 export const gated = op('gated', {
   dims: ['m', 'n'],
