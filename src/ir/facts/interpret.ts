@@ -2,7 +2,7 @@
  * What the outputs of a body are as values that err (error.ts): a row program is run once for all elements together, a matmul as the
  * program of its epilogue over sums of products. How that is judged is for accuracy.ts.
  */
-import type { Stmt, StmtOf } from '../constructs/index.js'
+import { constructOf, type Stmt, type StmtOf } from '../constructs/index.js'
 import { dtypeInfo } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import type { Kernel, TensorParam } from '../kernel.js'
@@ -90,6 +90,7 @@ class Program {
   #statement(stmt: Stmt): Value {
     if (stmt.kind === 'merge' || stmt.kind === 'mergeScan') return this.#merged(stmt, stmt.monoid.fields)
     if (stmt.kind === 'foldRow') return this.#merged({ ...stmt, values: [...stmt.starts, ...stmt.values] }, stmt.fold.fields)
+    if (stmt.kind === 'foldState') return this.#carried(stmt)
     const value = this.#value(stmt.value)
     switch (stmt.kind) {
       case 'let':
@@ -138,6 +139,15 @@ class Program {
     }
     for (const [i, name] of names.entries()) this.#named.set(name, fields[i]?.type === 'i32' ? decided(elements) : any)
     return any
+  }
+
+  /** What steps carry errs as a sum over all of them; what a step makes of it, as what is carried does. */
+  #carried(stmt: StmtOf<'foldState'>): Value {
+    const names = constructOf(stmt)
+      .defines(stmt)
+      .map(({ name }) => name)
+    const { length } = stmt
+    return this.#merged({ names, length, values: [...stmt.starts, ...stmt.values] }, [])
   }
 
   #reduced(monoid: string, length: Expr, value: Value): Value {
