@@ -38,13 +38,13 @@ const sizes: readonly (readonly [Float, number, number])[] = [
 const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN
 
 /** Numbers of [from, to) as a storage type holds them. */
-function draw(dtype: Float, shape: readonly number[], seed: number, from: number, to: number) {
+function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number, from: number, to: number) {
   const length = shape.reduce((x, y) => x * y, 1)
   const waves = Array.from({ length }, (_, i) => from + (to - from) * (0.5 + 0.5 * Math.sin(i * 1.7 + seed * i + seed)))
   const given = tensor(dtype, shape, waves)
   return { given, shape, dtype, of: Array.from(toNumbers(given)) }
 }
-type Drawn = ReturnType<typeof draw>
+type Drawn<D extends Float = Float> = ReturnType<typeof draw<D>>
 
 function drawAll(dtype: Float, t: number, k: number) {
   // Keys of about one in length, so that a correction takes away and does not amplify.
@@ -64,7 +64,7 @@ type All = ReturnType<typeof drawAll>
 
 /** Tokens from..to of everything. */
 function part(all: All, from: number, to: number): All {
-  const cut = ({ shape, dtype, of }: Drawn): Drawn => {
+  const cut = <D extends Float>({ shape, dtype, of }: Drawn<D>): Drawn<D> => {
     const [batches = 0, t = 0, ...inner] = shape
     const size = inner.reduce((x, y) => x * y, 1)
     const kept = Array.from({ length: batches }, (_, i) => of.slice((i * t + from) * size, (i * t + to) * size)).flat()

@@ -2,7 +2,7 @@
  * What the outputs of a body are as values that err (error.ts): a row program is run once for all elements together, a matmul as the
  * program of its epilogue over sums of products. How that is judged is for accuracy.ts.
  */
-import { constructOf, type Stmt, type StmtOf } from '../constructs/index.js'
+import type { Stmt, StmtOf } from '../constructs/index.js'
 import { dtypeInfo } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import type { Kernel, TensorParam } from '../kernel.js'
@@ -141,13 +141,34 @@ class Program {
     return any
   }
 
-  /** What steps carry errs as a sum over all of them; what a step makes of it, as what is carried does. */
+  /**
+   * What steps carry errs as a sum over all of them of what one makes, of terms of either sign. A step is looked at twice, since the first
+   * may carry nothing yet.
+   */
   #carried(stmt: StmtOf<'foldState'>): Value {
-    const names = constructOf(stmt)
-      .defines(stmt)
-      .map(({ name }) => name)
-    const { length } = stmt
-    return this.#merged({ names, length, values: [...stmt.starts, ...stmt.values] }, [])
+    const { fields, starts, step, values, length, width } = stmt
+    let carried = starts.map((start) => this.#value(start))
+    for (const _ of ['first', 'second']) {
+      this.#memo.clear()
+      fields.forEach(({ before }, i) => this.#named.set(before, carried[i] ?? constant(0)))
+      step.forEach(({ does, name, monoid }, i) => {
+        const given = values[i]
+        if (given === undefined) return
+        const value = this.#value(given)
+        this.#named.set(name, does === 'reduce' && monoid !== undefined ? this.#reduced(monoid, width, value) : value)
+        if (does === 'let') this.#locals.set(name, given)
+      })
+      carried = fields.map(({ after }, i) => either(carried[i] ?? constant(0), this.#named.get(after) ?? constant(0)))
+    }
+    const count = countOf(length, this.#locals) ?? longestDim(this.#kernel)
+    const any = carried.map((each) => ({
+      ...summed({ ...each, isPositive: false }, count),
+      calls: true,
+      exact: undefined,
+      isStored: false,
+    }))
+    fields.forEach(({ result }, i) => this.#named.set(result, any[i] ?? constant(0)))
+    return any.reduce(either, constant(0))
   }
 
   #reduced(monoid: string, length: Expr, value: Value): Value {

@@ -2,7 +2,7 @@
  * The sequence forms of rules whose tokens correct what others left, which need a step for each token: a row of the state over the key, for
  * each element of the value, is carried from token to token (the steps themselves are in steps.ts).
  */
-import { exp, foldRow, layout, op, row, sum, tensor } from 'heddle'
+import { exp, foldRow, layout, max, op, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
@@ -64,5 +64,33 @@ export const rwkvSequence = op('rwkv_sequence', {
         return { s: next, y: sum(k, (c) => next(c) * receptance(b, i, h, c)) }
       })
       return { next: row(k, (c) => all.s(c)), y: row(t, (i) => all.y(i)) }
+    },
+})
+
+/** Two rows that are carried together, each made of the other at other places, beside a number that is carried too. */
+export const crossedRows = op('crossed_rows', {
+  dims: ['m', 't', 'n'],
+  types,
+  inputs: { x: tensor('T', 'm n'), w: tensor('T', 'm t n'), rate: tensor('f32', 'm t') },
+  outputs: { first: tensor('f32', 'm n'), second: tensor('T', 'm n'), y: tensor('f32', 'm t'), most: tensor('f32', 'm t') },
+  facts: { rate: { from: 0, to: 1 } },
+  body:
+    ({ x, w, rate }, { t, n }) =>
+    (m) => {
+      const half = row(n, (c) => 0.5 * x(m, c))
+      const all = foldRow(t, { s: half, r: row(n, (c) => x(m, n - 1 - c)), y: 0.25, most: 0 }, ({ s, r, y }, i) => {
+        const most = max(n, (c) => s(n - 1 - c) + w(m, i, c))
+        const mixed = row(n, (c) => 0.5 * s(n - 1 - c) + 0.25 * r(c) + rate(m, i) * w(m, i, c))
+        const share = rate(m, i) > 0.5 ? 0.5 : 0.25
+        const crossed = row(n, (c) => share * mixed(n - 1 - c) - 0.125 * s(c))
+        const total = sum(n, (c) => 0.125 * mixed(c) * crossed(c))
+        return { s: mixed, r: crossed, y: 0.5 * y + total, most }
+      })
+      return {
+        first: row(n, (c) => all.s(c) + all.r(n - 1 - c)),
+        second: row(n, (c) => all.r(c) + half(c)),
+        y: row(t, (i) => all.y(i)),
+        most: row(t, (i) => all.most(i)),
+      }
     },
 })
