@@ -150,7 +150,7 @@ class Program {
     let carried = starts.map((start) => this.#value(start))
     for (const _ of ['first', 'second']) {
       this.#memo.clear()
-      fields.forEach(({ before }, i) => this.#named.set(before, carried[i] ?? constant(0)))
+      for (const [i, { before }] of fields.entries()) this.#named.set(before, carried[i] ?? constant(0))
       step.forEach(({ does, name, monoid }, i) => {
         const given = values[i]
         if (given === undefined) return
@@ -167,7 +167,7 @@ class Program {
       exact: undefined,
       isStored: false,
     }))
-    fields.forEach(({ result }, i) => this.#named.set(result, any[i] ?? constant(0)))
+    for (const [i, { result }] of fields.entries()) this.#named.set(result, any[i] ?? constant(0))
     return any.reduce(either, constant(0))
   }
 

@@ -11,6 +11,7 @@ export const valuesByTime = layout('values_by_time', ['b', 'h', 'v', 't'], {
   offset: (at, of) => ((at.b * of.t + at.t) * of.h + at.h) * of.v + at.v,
 })
 
+// #region correctSequence
 /** The gated delta rule over a sequence: what the memory gives for a key is replaced by the value, by as much as `rate` says. */
 export const correctSequence = op('correct_sequence', {
   dims: ['b', 'h', 'v', 't', 'k'],
@@ -38,6 +39,7 @@ export const correctSequence = op('correct_sequence', {
       return { next: row(k, (c) => all.s(c)), y: row(t, (i) => all.y(i)) }
     },
 })
+// #endregion
 
 /** RWKV-7's rule over a sequence: each element of the key fades by itself, what it gives for `removed` is taken out, and put in `added`. */
 export const rwkvSequence = op('rwkv_sequence', {
