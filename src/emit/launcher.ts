@@ -117,6 +117,11 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   const sorts = program.kept.flatMap((step) => (step.kind === 'pass' ? statementsOf(step.pass, 'argsort') : []))
   const bounds = sorts.map(({ most, loop }) => `${expressionText(loop.length, scope)}, ${most}`)
   for (const bound of new Set(bounds)) writer.writeLine(`arguments.at_most(${bound}, "elements of a row that is sorted");`)
+  for (const step of program.kept)
+    if (step.kind === 'foldState')
+      writer.writeLine(
+        `arguments.at_most(${expressionText(step.width, scope)}, ${step.most}, "elements of a row that is carried");`,
+      )
   writer.writeLine(`const int64_t rows = arguments.work(${productText(extents)}, 1);`)
   writer.writeLine('if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;')
   writer.write('const auto run = [&](auto team, const char* name, auto kernel) ').inlineBlock(() => {

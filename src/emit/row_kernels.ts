@@ -55,9 +55,12 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   // Passes in which lanes meet check every chunk, and those that only share a row have none, so a row that has no other need not be
   // judged. One that is ranked is not either: what it would win in the other passes is less than a second copy of the ranking costs.
   const all = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
-  const passes = all.some(({ statements }) => statements.some((s) => passStatementOf(s).meets))
-    ? []
-    : all.filter((pass) => !meets(pass) && !isAlone(pass))
+  // Steps that carry rows are written once.
+  const isCarried = steps.some(({ kind }) => kind === 'foldState')
+  const passes =
+    isCarried || all.some(({ statements }) => statements.some((s) => passStatementOf(s).meets))
+      ? []
+      : all.filter((pass) => !meets(pass) && !isAlone(pass))
   const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
   const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
 

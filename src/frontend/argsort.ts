@@ -1,6 +1,7 @@
 /** Sorted rows in a body: one statement of the kernel, whose row of places can be read at any index. */
 import type { Node } from 'ts-morph'
 import { longestSorted } from '../ir/argsort.js'
+import { longestCarried } from '../ir/constructs/fold_state.js'
 import type { Facts } from '../ir/facts/facts.js'
 import type { Kernel } from '../ir/kernel.js'
 import { quote, reject } from './diagnostics.js'
@@ -69,10 +70,17 @@ export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
     )
 }
 
-/** What sorting says of dimensions: rows that are too long are not worth checking. */
+const carriedDims = (s: Kernel['body'][number], stated: Facts['dims']) =>
+  s.kind === 'foldState' && s.width.kind === 'dim'
+    ? [[s.width.name, { upTo: longestCarried, ...stated[s.width.name] }] as const]
+    : []
+
+/** What sorting and carrying rows say of dimensions: rows that are too long are not worth checking. */
 export const sortedDims = ({ body }: Pick<Kernel, 'body'>, stated: Facts['dims']): Facts['dims'] =>
   Object.fromEntries(
     body.flatMap((s) =>
-      s.kind === 'argsort' && s.length.kind === 'dim' ? [[s.length.name, { upTo: s.most, ...stated[s.length.name] }]] : [],
+      s.kind === 'argsort' && s.length.kind === 'dim'
+        ? [[s.length.name, { upTo: s.most, ...stated[s.length.name] }]]
+        : carriedDims(s, stated),
     ),
   )

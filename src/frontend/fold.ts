@@ -8,6 +8,7 @@ import type { Expr } from '../ir/expr.js'
 import { keyOf } from '../ir/keys.js'
 import { substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
+import { carriesRows, foldRows } from './fold_rows.js'
 import { closeStep, lastOf } from './fold_step.js'
 import { readBrand } from './resolve.js'
 import { expectRowLevel } from './rows.js'
@@ -35,13 +36,6 @@ function saysInteger({ node }: ValueOf<'record'>, name: string): boolean {
 function startOf(start: Value, node: Node): readonly Field[] {
   if (start.kind !== 'record') return reject('dtype', node, `a fold starts with ${describe(start)}`, example)
   const fields = [...start.fields].map(([name, value]): Field => {
-    if (value.kind === 'row' || value.kind === 'pendingRow')
-      return reject(
-        'row',
-        node,
-        `field ${name} starts as ${describe(value)}, a fold carries numbers`,
-        `where each element goes its own way, take its index with those of the rows: (m, c) => ({ h: fold(n, { ${name}: 0 }, ...).${name} }); a step that reads other elements of what is carried is an op of its own, launched for each step`,
-      )
     const given = asScalar(value, node)
     if (given.type === 'bool')
       return reject('dtype', node, `field ${name} starts with a boolean`, 'carry an integer: condition ? int(1) : int(0)')
@@ -96,6 +90,7 @@ export function foldCall(
     )
   expectRowLevel('a fold', node, place)
   const extent = asIndex(length, argumentAt(node, 0), 'length of a fold:')
+  if (carriesRows(start)) return foldRows(does, { extent, start, step, node, place, wanted }, lowering)
   const fields = startOf(start, argumentAt(node, 1))
   const at = argumentAt(node, 2)
   const name = /^\w+$/.test(wanted) ? wanted : 'carried'

@@ -52,6 +52,11 @@ export function lowering(
     emit: (stmt) => {
       body.push(stmt)
     },
+    collect: (action) => {
+      const from = body.length
+      const made = action()
+      return { made, statements: body.splice(from) }
+    },
     unique: uniqueNames(taken),
     spans: new Map(),
     loops: new Map(),

@@ -11,6 +11,7 @@ import { stmtExprs, visitKernel } from '../ir/walk.js'
 import { checkTeams, sortedDims } from './argsort.js'
 import { lowerBody } from './bodies.js'
 import { reject } from './diagnostics.js'
+import { checkSteps } from './fold_rows.js'
 import { Refusals } from './refusals.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
 
@@ -65,7 +66,8 @@ function checkSize(kernel: Kernel, values: ReadonlyMap<string, Node>, nameNode: 
       .map(oversize)
       .find((each) => each !== undefined)
     if (reason === undefined) continue
-    const what = 'tensor' in stmt ? `output ${stmt.tensor}` : 'names' in stmt ? stmt.names.join(', ') : stmt.name
+    const what =
+      'tensor' in stmt ? `output ${stmt.tensor}` : 'names' in stmt ? stmt.names.join(', ') : 'name' in stmt ? stmt.name : 'a fold'
     const node = 'tensor' in stmt ? (values.get(stmt.tensor) ?? nameNode) : nameNode
     reject('size', node, `${what} is too large: ${reason}`, 'keep parts of it in a row or a const at row level')
   }
@@ -109,6 +111,7 @@ function lower(
   const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowered }
   checkSize(kernel, values, nameNode)
   checkTeams(kernel, nameNode)
+  checkSteps(kernel, nameNode)
   verifyKernel(kernel, 'lowering')
   const simple = simplifyKernel(kernel)
   verifyKernel(simple, 'simplification')

@@ -81,6 +81,8 @@ export interface Lowering {
   /** Calls a value. */
   readonly call: (callee: Value, args: readonly Value[], node: Node, place: Place, name?: string) => Value
   readonly emit: (stmt: Stmt) => void
+  /** What an action makes, and the statements it emits, which are then not the kernel's own. */
+  readonly collect: <T>(action: () => T) => { readonly made: T; readonly statements: readonly Stmt[] }
   readonly unique: Unique
   /** Dimension each loop and row index runs over, where that is known. */
   readonly spans: Map<string, string>

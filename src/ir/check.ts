@@ -168,6 +168,7 @@ export const checkIn = (scope: Scope): Check => {
       if (output.rank !== rank) fail(`the store to ${tensor} has ${rank} indices, the rank is ${output.rank}`)
       if (output.type !== value) fail(`the store to ${tensor} is ${value}, the tensor holds ${output.type}`)
     },
+    within: (names) => checkIn(bind(scope, names)),
     fail,
   }
 }

@@ -82,7 +82,7 @@ export function runnable(kernel: Kernel): (bound: Bound) => Running {
 
 const rootsOf = (stmt: Stmt): Root[] => {
   const construct = constructOf(stmt)
-  const index = 'index' in stmt ? stmt.index : undefined
+  const index = 'column' in stmt ? stmt.column : 'index' in stmt ? stmt.index : undefined
   return [
     ...construct.rowExprs(stmt).map((expr) => ({ expr })),
     ...construct.elementExprs(stmt).map((expr) => (index === undefined ? { expr } : { expr, index })),
@@ -92,7 +92,9 @@ const rootsOf = (stmt: Stmt): Root[] => {
 function compile(kernel: Kernel): (bound: Bound) => Running {
   const roots = kernel.body.flatMap(rootsOf)
   const defined = kernel.body.flatMap((stmt) => constructOf(stmt).defines(stmt))
-  const values = [...kernel.rows.map(({ index }) => index), ...namesOf(defined, 'local')]
+  // The index of a step is set like a scalar, beside that of an element.
+  const ofSteps = kernel.body.flatMap((stmt) => ('column' in stmt ? [stmt.index] : []))
+  const values = [...kernel.rows.map(({ index }) => index), ...ofSteps, ...namesOf(defined, 'local')]
   const { text, names } = javascript(roots, { values, rows: namesOf(defined, 'row') })
   const factory = factoryOf(text)
   return (bound) => running(factory(scopeOf(names, bound)), names, roots)

@@ -5,6 +5,7 @@
  * Asked where an output is no choice between something new and the element as it was (src/ir/update.ts).
  */
 import { local } from './build.js'
+import { stepRows } from './constructs/fold_state.js'
 import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf } from './kernel.js'
 import { freshName } from './names.js'
@@ -44,7 +45,9 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
   const [first] = replaced
   if (first === undefined || body.some(({ kind }) => kind === 'histogram')) return undefined
   // Beside rows, numbers of a row may be stored that update nothing.
-  const along = stores.filter((s) => replaced.includes(s) || s.kind === first.kind || s.kind === 'storeRow')
+  const along = stores.filter(
+    (s) => replaced.includes(s) || ((s.kind === first.kind || s.kind === 'storeRow') && !isOfSteps(s, body)),
+  )
   if (along.some((s) => s.kind !== first.kind || s.when !== undefined || !runsOver(s, first, rows))) return undefined
   // Threads of a row compute its other statements together, in front of the stores of what is replaced.
   const others = body.filter(({ kind }) => kind !== 'store' && kind !== 'storeRow')
@@ -64,7 +67,9 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
           hint: isReduced && first.kind === 'storeRow' ? reducedHint(updates) : gatherHint(updates),
         })
       if (!isReduced || !others.includes(s) || !(readsTensor(s, updates) || readsRows(s, tainted))) continue
-      if ((s.kind !== 'row' && s.kind !== 'reduce') || !walksAlong(s, first))
+      // A fold that carries a row has read all of it in front of the stores, but for those of its steps.
+      const isCarried = s.kind === 'foldState' && !replaced.some((store) => isOfSteps(store, body))
+      if (!isCarried && ((s.kind !== 'row' && s.kind !== 'reduce') || !walksAlong(s, first)))
         return new UpdateConflict(
           name,
           `${updates}, which is being replaced, is read by more than rows and reductions along the elements that are stored`,
@@ -115,6 +120,10 @@ const reducedHint = (tensor: string): string =>
 const walksAlong = (s: StmtOf<'row'> | StmtOf<'reduce'>, first: Store): boolean =>
   first.kind === 'storeRow' && s.length.kind === 'dim' && first.length.kind === 'dim' && s.length.name === first.length.name
 
+/** Whether a store has an element for every step of a fold that carries a row, and is made with that step. */
+const isOfSteps = (s: Store, body: Kernel['body']): boolean =>
+  s.kind === 'storeRow' && s.value.kind === 'element' && stepRows(body).has(s.value.row)
+
 /** Whether a store runs over the same elements as another: all row indices as the kernel has them, and a row of one length. */
 function runsOver(s: Store, first: Store, rows: Kernel['rows']): boolean {
   const places = s.kind === 'store' ? s.indices : s.rows
@@ -154,7 +163,8 @@ function elementsOf(s: Stmt): ExprOf<'element'>[] {
 /** Whether a statement reads a tensor at another place than the element that its elements are of. */
 function readsElsewhere(s: Stmt, tensor: string, { rows }: Kernel): boolean {
   const isAlong = s.kind === 'storeRow' || s.kind === 'row' || s.kind === 'reduce'
-  const own = [...rows.map(({ index }) => index), ...(isAlong ? [s.index] : [])]
+  const along = s.kind === 'foldState' ? [s.column] : isAlong ? [s.index] : []
+  const own = [...rows.map(({ index }) => index), ...along]
   let found = false
   const see = (node: Expr): void => {
     if (node.kind !== 'load' || node.tensor !== tensor) return

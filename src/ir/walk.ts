@@ -95,12 +95,13 @@ export function stmtExprs(stmt: Stmt): readonly Expr[] {
 /** The statement with every expression replaced. */
 export const mapStmt = (stmt: Stmt, map: (expr: Expr) => Expr): Stmt => constructOf(stmt).map(stmt, map)
 
-/** Every name a statement introduces: its scalars, row values and loop index. */
+/** Every name a statement introduces: its scalars, row values and loop indices. */
 export const introducedNames = (stmt: Stmt): readonly string[] => [
   ...constructOf(stmt)
     .defines(stmt)
     .map(({ name }) => name),
   ...('index' in stmt ? [stmt.index] : []),
+  ...('column' in stmt ? [stmt.column] : []),
 ]
 
 /** Calls `see` on every expression node of a kernel. */

@@ -103,6 +103,14 @@ export interface Threshold {
   readonly value: Expr
 }
 
+/** Steps that carry rows, made by the lanes of a warp in a loop of their own, with what they carry in shared memory. */
+export interface FoldedState extends StmtOf<'foldState'> {
+  /** The longest row there is memory for. */
+  readonly most: number
+  /** What each step stores: the scalar of it that `value` names. */
+  readonly stores: readonly { readonly tensor: string; readonly indices: readonly Expr[]; readonly value: string }[]
+}
+
 /** The `count` largest elements of a row and their indices: two rows in shared memory, which any thread may read at any index. */
 export interface Ranking {
   readonly kind: 'topK'
@@ -146,7 +154,7 @@ export interface WrittenStore extends Looped {
 export type Statement = Stmt | WrittenStore
 
 /** What runs once a row. */
-export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold
+export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold | FoldedState
 
 /** What runs in a pass over its loop. */
 export type PassStmt = Reduction | Merged | Histogram | Ranking | SortedRow | SharedRow | LoopStore
@@ -170,7 +178,7 @@ export interface NormalKernel {
   readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
   /** Rows in shared memory, by name. */
-  readonly shared: ReadonlyMap<string, Ranking | SortedRow | SharedRow>
+  readonly shared: ReadonlyMap<string, Ranking | SortedRow | SharedRow | FoldedState>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]

@@ -18,6 +18,7 @@ import type { Instance } from '../ir/instance.js'
 import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
 import { introducedNames, mapStmt, visitKernel } from '../ir/walk.js'
 import type { Normalise } from './constructs/construct.js'
+import { madeWithSteps } from './constructs/fold_state.js'
 import { normalisers } from './constructs/index.js'
 import { type Context, isInBounds, readsScan } from './elements.js'
 import { freshName, type NormalKernel, type NormalStmt, type Statement } from './normal.js'
@@ -53,7 +54,8 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
     taken,
     pieces,
   }
-  const normal = statements.flatMap((s) => normaliseStatement(s, context))
+  const isMade = madeWithSteps(statements)
+  const normal = statements.flatMap((s) => (isMade(s) ? [] : normaliseStatement(s, context)))
   const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
   const elementwise =
     loops.length === 1 && normal.every((s) => s.kind === 'let' || (s.kind === 'loopStore' && !readsScan(s.value, context.rows)))

@@ -4,6 +4,8 @@
  * Results must not depend on how many rows there are, so a rule that looks at the row count may only choose between
  * variants that combine in the same order: a whole warp and a block (native/device/team.cuh).
  */
+
+import { mostCarried } from '../ir/constructs/fold_state.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
@@ -61,6 +63,8 @@ export const fewRows = 528
 
 /** The variants of a row program, in the order the launcher tries them. */
 export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean, areNeighbours = false): Variant[] {
+  const [carried] = carriedRows(kept)
+  if (carried !== undefined) return [carried]
   if (carries(kept)) return foldVariants(kept, vec, boundedLength, valuesThatFit(kept), areNeighbours)
   // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
   const searches = kept.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)
@@ -127,8 +131,33 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
   return [...reached, reread]
 }
 
+/** The variant of a kernel that carries rows from step to step: a warp a row, as many to a block as its shared memory has place for. */
+function carriedRows(steps: readonly Step[]): Variant[] {
+  const counts = steps.flatMap((step) => (step.kind === 'foldState' ? [step.fields.filter(({ is }) => is === 'row').length] : []))
+  if (counts.length === 0) return []
+  const all = counts.reduce((sum, count) => sum + count, 0)
+  return [
+    {
+      name: 'warp_reread',
+      team: { kind: 'warp', lanes: warp, rowsPerBlock: Math.max(1, Math.floor(mostCarried / all)) },
+      chunks: undefined,
+      limit: { length: undefined, rows: undefined },
+      reason: 'steps run in order: the lanes of a warp share what is carried, and meet without waiting for others',
+    },
+  ]
+}
+
 /** Whether a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps; a block sorts. */
-export const mayHave = (team: Team, steps: readonly Step[]): boolean =>
+export const mayHave = (team: Team, steps: readonly Step[]): boolean => {
+  const [carried] = carriedRows(steps)
+  if (carried !== undefined) return sameTeam(team, carried.team)
+  return mayDivide(team, steps)
+}
+
+const sameTeam = (a: Team, b: Team): boolean =>
+  a.kind === 'warp' && b.kind === 'warp' && a.lanes === b.lanes && a.rowsPerBlock <= b.rowsPerBlock
+
+const mayDivide = (team: Team, steps: readonly Step[]): boolean =>
   team.kind === 'block' || (!sorts(steps) && ((team.kind === 'warp' && team.lanes === warp) || !ranks(steps)))
 
 /** Whether rows are sorted, each in the memory of a block. */

@@ -51,7 +51,8 @@ function startOf(
   )
 }
 
-const storedBy = (statements: readonly NormalStmt[]): string[] => statements.flatMap((s) => ('tensor' in s ? [s.tensor] : []))
+const storedBy = (statements: readonly NormalStmt[]): string[] =>
+  statements.flatMap((s) => ('tensor' in s ? [s.tensor] : 'stores' in s ? s.stores.map(({ tensor }) => tensor) : []))
 
 function expectUnique(names: readonly string[], fail: Fail): void {
   const seen = new Set<string>()

@@ -70,11 +70,6 @@ describe('a fold', () => {
       message: 'field h starts as an integer, the step returns a float',
       hint: 'use toInt, or start with a float',
     })
-    refuses(op('foldRow(n, «{ h: row(n, (c) => x(m, c) + k(m, c)) as unknown as number }», ({ h }) => ({ h }))'), {
-      code: 'row',
-      message: 'field h starts as a row, a fold carries numbers',
-      hint: 'where each element goes its own way, take its index with those of the rows: (m, c) => ({ h: fold(n, { h: 0 }, ...).h }); a step that reads other elements of what is carried is an op of its own, launched for each step',
-    })
     refuses(op('foldRow(n, «{ h: (k(m, 0) > 0) as unknown as number }», ({ h }) => ({ h }))'), {
       code: 'dtype',
       message: 'field h starts with a boolean',

@@ -54,6 +54,29 @@ const samples: { readonly [K in Stmt['kind']]: StmtOf<K> } = {
     index: 'c',
     values: [load('x', index('r'), index('c'))],
   },
+  foldState: {
+    kind: 'foldState',
+    fields: [
+      { is: 'row', result: 'a', before: 's', after: 's2' },
+      { is: 'number', result: 'b', before: 'p', after: 'p2' },
+    ],
+    each: true,
+    length: n,
+    index: 'c',
+    width: dim('k'),
+    column: 'd',
+    starts: [load('x', index('r'), index('d')), f32(0)],
+    step: [
+      { does: 'reduce', name: 'total', type: 'f32', monoid: 'sum' },
+      { does: 'row', name: 's2', type: 'f32' },
+      { does: 'let', name: 'p2', type: 'f32' },
+    ],
+    values: [
+      { kind: 'element', type: 'f32', row: 's', index: index('d') },
+      call('mul', { kind: 'element', type: 'f32', row: 's', index: index('d') }, f32(2)),
+      call('add', local('p'), local('total')),
+    ],
+  },
   threshold: { kind: 'threshold', name: 'a', target: f32(2), key: f32(1), ...looped },
   topK: { kind: 'topK', name: 'a', indices: 'b', count: dim('k'), ...looped },
   argsort: { kind: 'argsort', name: 'a', most: 64, ...looped },
@@ -87,7 +110,11 @@ describe.each(all)('$kind', (stmt) => {
     const renamed = construct.rename(stmt, (name) => `${name}_new`)
     expect(construct.defines(renamed).map(({ name }) => name)).toEqual(construct.defines(stmt).map(({ name }) => `${name}_new`))
     expect('index' in renamed ? renamed.index : undefined).toBe('index' in stmt ? 'c' : undefined)
-    expect(introducedNames(stmt)).toEqual([...construct.defines(stmt).map(({ name }) => name), ...('index' in stmt ? ['c'] : [])])
+    expect(introducedNames(stmt)).toEqual([
+      ...construct.defines(stmt).map(({ name }) => name),
+      ...('index' in stmt ? ['c'] : []),
+      ...('column' in stmt ? ['d'] : []),
+    ])
   })
 
   it('has traits that agree with its form', () => {
@@ -95,7 +122,9 @@ describe.each(all)('$kind', (stmt) => {
     expect(makes === 'output').toBe('tensor' in stmt)
     expect(elements !== 'none').toBe('length' in stmt)
     expect(walk === 'none').toBe(elements === 'none')
-    expect(construct.defines(stmt).every(({ kind }) => (kind === 'row') === (makes === 'rows'))).toBe(true)
+    // What carries rows makes scalars besides.
+    const made = construct.defines(stmt).filter(({ kind }) => !(stmt.kind === 'foldState' && kind === 'local'))
+    expect(made.every(({ kind }) => (kind === 'row') === (makes === 'rows'))).toBe(true)
     expect(construct.defines(stmt).length > 0).toBe(makes !== 'output')
   })
 })

@@ -6,6 +6,7 @@ import type { Step } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
 import { sortedRowText } from './argsort.js'
 import type { Frame, PassText, RowText, Written } from './construct.js'
+import { foldedStateText } from './fold_state.js'
 import { histogramText } from './histogram.js'
 import { letText } from './let.js'
 import { mergeText } from './merge.js'
@@ -20,6 +21,7 @@ const rowTexts: { readonly [K in RowStmt['kind']]: RowText<Extract<RowStmt, { ki
   let: letText,
   store: storeText,
   threshold: thresholdText,
+  foldState: foldedStateText,
 }
 
 const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, { kind: K }>> } = {

@@ -28,6 +28,7 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   merge: false,
   mergeScan: false,
   foldRow: false,
+  foldState: false,
   threshold: false,
   topK: false,
   argsort: false,

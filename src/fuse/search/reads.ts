@@ -74,7 +74,8 @@ export function readsOf(kernel: Kernel, sizes: Sizes): ReadonlyMap<string, numbe
   const rows = kernel.rows.map(({ index }) => index)
   const outer = new Map(kernel.rows.map(({ index, dim }) => [index, sizes.dims[dim] ?? Number.POSITIVE_INFINITY]))
   for (const stmt of kernel.body) {
-    const extents = 'length' in stmt ? new Map([...outer, [stmt.index, lengthOf(stmt.length, sizes)]]) : outer
+    const extents = 'length' in stmt ? new Map([...outer, [stmt.index, lengthOf(stmt.length, sizes)]]) : new Map(outer)
+    if ('column' in stmt) extents.set(stmt.column, lengthOf(stmt.width, sizes))
     for (const expr of stmtExprs(stmt)) reads.add(expr, extents, rows)
   }
   return reads.total()

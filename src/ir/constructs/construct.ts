@@ -79,6 +79,8 @@ export interface Check {
   says(name: string, said: ScalarType, type: ScalarType): void
   /** Refuses what is no output, or one of another rank or type. */
   store(tensor: string, rank: number, value: ScalarType): void
+  /** The rules where names besides can be read: those of a statement's own steps. */
+  within(names: readonly (Pick<Defined, 'name' | 'type'> & { readonly kind: Defined['kind'] | 'index' })[]): Check
   fail(problem: string): never
 }
 

@@ -5,6 +5,7 @@
 import { type Argsort, argsortConstruct } from './argsort.js'
 import type { Construct } from './construct.js'
 import { type FoldRow, foldRowConstruct } from './fold_row.js'
+import { type FoldState, foldStateConstruct } from './fold_state.js'
 import { type Histogram, histogramConstruct } from './histogram.js'
 import { type Let, letConstruct } from './let.js'
 import { type Merge, mergeConstruct } from './merge.js'
@@ -25,6 +26,7 @@ export type Stmt =
   | Merge
   | MergeScan
   | FoldRow
+  | FoldState
   | Threshold
   | TopK
   | Argsort
@@ -42,6 +44,7 @@ export const constructs: { readonly [K in Stmt['kind']]: Construct<StmtOf<K>> } 
   merge: mergeConstruct,
   mergeScan: mergeScanConstruct,
   foldRow: foldRowConstruct,
+  foldState: foldStateConstruct,
   threshold: thresholdConstruct,
   topK: topKConstruct,
   argsort: argsortConstruct,

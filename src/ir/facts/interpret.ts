@@ -90,6 +90,7 @@ class Program {
   #statement(stmt: Stmt): Value {
     if (stmt.kind === 'merge' || stmt.kind === 'mergeScan') return this.#merged(stmt, stmt.monoid.fields)
     if (stmt.kind === 'foldRow') return this.#merged({ ...stmt, values: [...stmt.starts, ...stmt.values] }, stmt.fold.fields)
+    if (stmt.kind === 'foldState') return this.#carried(stmt)
     const value = this.#value(stmt.value)
     switch (stmt.kind) {
       case 'let':
@@ -138,6 +139,36 @@ class Program {
     }
     for (const [i, name] of names.entries()) this.#named.set(name, fields[i]?.type === 'i32' ? decided(elements) : any)
     return any
+  }
+
+  /**
+   * What steps carry errs as a sum over all of them of what one makes, of terms of either sign. A step is looked at twice, since the first
+   * may carry nothing yet.
+   */
+  #carried(stmt: StmtOf<'foldState'>): Value {
+    const { fields, starts, step, values, length, width } = stmt
+    let carried = starts.map((start) => this.#value(start))
+    for (const _ of ['first', 'second']) {
+      this.#memo.clear()
+      for (const [i, { before }] of fields.entries()) this.#named.set(before, carried[i] ?? constant(0))
+      step.forEach(({ does, name, monoid }, i) => {
+        const given = values[i]
+        if (given === undefined) return
+        const value = this.#value(given)
+        this.#named.set(name, does === 'reduce' && monoid !== undefined ? this.#reduced(monoid, width, value) : value)
+        if (does === 'let') this.#locals.set(name, given)
+      })
+      carried = fields.map(({ after }, i) => either(carried[i] ?? constant(0), this.#named.get(after) ?? constant(0)))
+    }
+    const count = countOf(length, this.#locals) ?? longestDim(this.#kernel)
+    const any = carried.map((each) => ({
+      ...summed({ ...each, isPositive: false }, count),
+      calls: true,
+      exact: undefined,
+      isStored: false,
+    }))
+    for (const [i, { result }] of fields.entries()) this.#named.set(result, any[i] ?? constant(0))
+    return any.reduce(either, constant(0))
   }
 
   #reduced(monoid: string, length: Expr, value: Value): Value {

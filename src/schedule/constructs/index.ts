@@ -3,6 +3,7 @@ import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normal.js'
 import { normaliseArgsort, sortedRowStatement } from './argsort.js'
 import type { Normalise, PassStatement, RowStatement, Scheduled } from './construct.js'
 import { normaliseFoldRow } from './fold_row.js'
+import { foldedStateStatement, normaliseFoldState } from './fold_state.js'
 import { histogramStatement, normaliseHistogram } from './histogram.js'
 import { letStatement, normaliseLet } from './let.js'
 import { mergeStatement, normaliseMerge, normaliseMergeScan } from './merge.js'
@@ -25,6 +26,7 @@ export const normalisers: { readonly [K in Statement['kind']]: Normalise<Of<Stat
   merge: normaliseMerge,
   mergeScan: normaliseMergeScan,
   foldRow: normaliseFoldRow,
+  foldState: normaliseFoldState,
   threshold: normaliseThreshold,
   topK: normaliseTopK,
   argsort: normaliseArgsort,
@@ -38,6 +40,7 @@ const rowStatements: { readonly [K in RowStmt['kind']]: RowStatement<Of<RowStmt,
   let: letStatement,
   store: storeStatement,
   threshold: thresholdStatement,
+  foldState: foldedStateStatement,
 }
 
 /** In the order in which the statements of one pass are written. */
