@@ -13,7 +13,7 @@ export interface CleanOptions {
 export async function clean(context: CliContext, { cache = false }: CleanOptions = {}): Promise<void> {
   const { base } = outputs(context.root)
   // Of a cache that the user named, only what heddle keeps there.
-  const shared = ['objects', 'libraries', 'native', 'kept'].map((name) => join(cacheFolder(), name))
+  const shared = ['objects', 'headers', 'libraries', 'native', 'kept'].map((name) => join(cacheFolder(), name))
   for (const folder of [base, ...(cache ? shared : [])]) {
     await rm(folder, { recursive: true, force: true })
     context.log(`removed ${folder}\n`)

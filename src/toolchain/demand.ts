@@ -77,7 +77,7 @@ function sourceFiles(kernels: readonly PlacedKernel[]): SourceFile[] {
 export async function sweepCache(cache: string = cacheFolder()): Promise<void> {
   const limit = cacheLimit()
   if (!(await isSweepDue(cache))) return
-  const folders = ['objects', 'libraries', 'native'].map((name) => join(cache, name))
+  const folders = ['objects', 'headers', 'libraries', 'native'].map((name) => join(cache, name))
   await sweep(folders, limit)
 }
 

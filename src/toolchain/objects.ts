@@ -11,6 +11,7 @@ import { findingError, HeddleError } from '../errors.js'
 import { refuseFullDisk, writing } from '../writing.js'
 import { cached } from './cache.js'
 import { threadsOf } from './cubin.js'
+import { precompiledHeader } from './precompiled.js'
 import { firstLines, runTool } from './process.js'
 import { type KernelResources, parsePtxas } from './ptxas.js'
 import { compileArguments, type Recipe } from './recipe.js'
@@ -71,7 +72,7 @@ export async function compileFiles(
   const compileUnit = async (unit: readonly KeyedFile[]): Promise<readonly BuiltObject[]> => {
     stop.throwIfAborted()
     try {
-      const built = await compile(recipe, unit, { ...options, signal: stop })
+      const built = await compile(recipe, unit, units.length, { ...options, signal: stop })
       for (const { source, made } of built) {
         done += 1
         onProgress?.({ done, total: files.length, source, cached: !made })
@@ -128,10 +129,11 @@ function refuseAll(refused: readonly HeddleError[], total: number): void {
   })
 }
 
-/** The objects of a unit's files, which is one object. */
+/** The objects of a unit's files, which is one object. @param units how many are compiled besides */
 async function compile(
   recipe: Recipe,
   files: readonly KeyedFile[],
+  units: number,
   { cache, signal, onWait }: CompileOptions,
 ): Promise<readonly BuiltObject[]> {
   const [first] = files
@@ -145,7 +147,12 @@ async function compile(
     const args = compileArguments(recipe, isOne ? first.path : await writeUnit(scratch, files), first.headers, object)
     const tool = recipe.compiler.path
     const env = { TMPDIR: scratch }
-    const { exitCode, stderr } = await runTool(tool, args, { signal, env, ...(isOne ? {} : { cwd: scratch }) })
+    const run = (ahead: readonly string[]) =>
+      runTool(tool, [...ahead, ...args], { signal, env, ...(isOne ? {} : { cwd: scratch }) })
+    const { quick, plain } = await precompiledHeader(recipe, files, units, cache)
+    const tried = await run(quick)
+    // What is refused is refused by the text itself, not by what was to make it quicker.
+    const { exitCode, stderr } = tried.exitCode !== 0 && quick !== plain ? await run(plain) : tried
     if (exitCode !== 0) {
       refuseFullDisk(first.path, stderr)
       const name = first.op === undefined ? '' : `op ${first.op}: `
