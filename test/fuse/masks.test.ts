@@ -1,5 +1,6 @@
 /** Masks that are taken off scores: what remains hides the same keys, and what bounds a key leaves whole tiles out. */
 import { describe, expect, it } from 'vitest'
+import { hidden } from '../../src/fuse/attention/exponent.js'
 import { type Masked, rangeOf, takeMasks } from '../../src/fuse/attention/masks.js'
 import { call, f32, i32, index, local } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
@@ -80,5 +81,16 @@ describe('a mask', () => {
     ['a product', call('mul', keep(past), f32(2))],
   ])('is not taken off %s', (_, score) => {
     expect(takeMasks(score)).toEqual({ score, lower: [], upper: [] })
+  })
+})
+
+describe('what hides a key', () => {
+  it('is -Infinity, however low the number was that an author wrote, and no other number is', () => {
+    const kept = call('add', call('mul', raw, f32(-3)), f32(0.5))
+    expect(printExpr(hidden(kept))).toBe(printExpr(kept))
+    expect(printExpr(hidden(hide(past)))).toBe(printExpr(call('select', past, f32(Number.NEGATIVE_INFINITY), raw)))
+    // An integer as low is a place.
+    const place = call('select', past, i32(-2_000_000_000), i)
+    expect(printExpr(hidden(place))).toBe(printExpr(place))
   })
 })

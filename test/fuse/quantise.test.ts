@@ -246,6 +246,19 @@ describe('what a plan quantises', () => {
     expect([...prepared.attrs].sort()).toEqual(['eps', 'scale', 'x.inverse', 'x.step'])
   })
 
+  it('refuses a product whose first operand is a weight', () => {
+    const turned = graph('turned', {
+      inputs: { x: tensor('T', 'm k') },
+      weights: { w: tensor('T', 'n k') },
+      build: (g, { x }, { w }) => {
+        const product = g.matmul('n k, m k -> n m', w, x)
+        return { nodes: { product }, outputs: { product } }
+      },
+    })
+    const error = refusal({ ...plan('p', turned, { groups: {} }), quantised: decl(['x']).quantised } as PlanDecl, turned.graph)
+    expect([error.code, error.message]).toEqual(['plan.quantised', 'plan p: matmul product has a weight as its first operand'])
+  })
+
   it('refuses a name the graph lacks', () => {
     const error = refusal(decl(['fc1Activaton']))
     expect(error.code).toBe('plan.quantised')
