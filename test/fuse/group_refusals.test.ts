@@ -132,9 +132,7 @@ describe('names of groups', () => {
 it('an epilogue reads its own row of the product', () => {
   const draft = new Draft()
   const product = draft.matmul('m k, n k -> m n', draft.input('m k'), draft.input('n k'))
-  draft.output(
-    draft.each(axes, extents, { x: { value: product, dims: axes } }, ({ x: given }, { n }) => at(given, i32(0), n)),
-  )
+  draft.output(draft.each(axes, extents, { x: { value: product, dims: axes } }, ({ x: given }, { n }) => at(given, i32(0), n)))
   const [code, message] = said(draft, planOf(draft.members()))
   expect([code, message]).toEqual(['plan.illegal', expect.stringContaining('another row of the product')])
 })
@@ -231,8 +229,7 @@ describe('attention', () => {
 
   it('stores results along their own axes', () => {
     const draft = attention({
-      behind: (made, x) =>
-        made.each(rows.over, rows.extents, reading(x), ({ x: given }, { i }) => at(given, i, i32(0))),
+      behind: (made, x) => made.each(rows.over, rows.extents, reading(x), ({ x: given }, { i }) => at(given, i, i32(0))),
     })
     expect(said(draft, planOf(draft.members()))[1]).toContain('axis')
   })
