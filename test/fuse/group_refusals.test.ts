@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { applyPlan, sameKernel } from '../../src/fuse/apply.js'
 import { checkMeaning } from '../../src/fuse/check/meaning.js'
-import { planAll } from '../../src/fuse/plans.js'
 import { searchPlan } from '../../src/fuse/search/auto.js'
 import { type Candidate, Candidates } from '../../src/fuse/search/candidates.js'
 import { costDevice } from '../../src/fuse/search/cost.js'
@@ -85,47 +84,6 @@ describe('a row program', () => {
     const { code, message } = refusal(() => checkMeaning(wrong, draft.kernels))
     expect(code).toBe('plan.meaning')
     expect(message).toContain('group k0: one kernel of nodes op0, op1 would read what they do not: ')
-  })
-})
-
-describe('names of groups', () => {
-  const draft = new Draft()
-  const x = draft.input('m n')
-  draft.output(step(draft, x, (element) => call('mul', element, f32(2))))
-  draft.output(step(draft, x, (element) => call('mul', element, f32(3))))
-  const refused = (...plans: readonly PlanDecl[]) => {
-    const { code, message, hint, about } = refusal(() =>
-      planAll(plans, { drawn: { graph: draft.graph() } }, [...draft.kernels.values()]),
-    )
-    return { code, message, hint, path: about?.path }
-  }
-  const grouped = (name: string, kernel: string, ...nodes: readonly string[]): PlanDecl => ({
-    ...planOf(),
-    name,
-    groups: [{ kernel, occurrences: [nodes] }],
-  })
-
-  it('are names a kernel may have', () => {
-    const { code, message, hint } = refused(grouped('p', 'No Name', 'op0'))
-    expect([code, message, hint]).toEqual([
-      'plan.name',
-      'plan p: group name "No Name" is not allowed',
-      'write it like bias_residual',
-    ])
-  })
-
-  it('stand for one kernel among all plans', () => {
-    const { code, message, hint, path } = refused(grouped('p', 'same', 'op0'), grouped('q', 'same', 'op1'))
-    expect([code, message, hint]).toEqual([
-      'plan.differ',
-      'plan q derives a kernel same that differs from another of that name',
-      'rename the group',
-    ])
-    expect(path?.slice(-2)).toEqual(['groups', 'same'])
-  })
-
-  it('hold nodes', () => {
-    expect(refused(grouped('p', 'none'))).toMatchObject({ code: 'plan.empty', message: 'plan p: group none holds no node' })
   })
 })
 
@@ -231,7 +189,9 @@ describe('attention', () => {
     const draft = attention({
       behind: (made, x) => made.each(rows.over, rows.extents, reading(x), ({ x: given }, { i }) => at(given, i, i32(0))),
     })
-    expect(said(draft, planOf(draft.members()))[1]).toContain('axis')
+    expect(said(draft, planOf(draft.members()))[1]).toBe(
+      'group k0: nodes mm2 and op3 cannot be one kernel: results are stored along an axis that they do not have',
+    )
   })
 
   it('stores what an element and its place decide', () => {

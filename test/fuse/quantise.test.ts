@@ -295,20 +295,6 @@ describe('what a plan quantises', () => {
     expect(error.message).toContain('right multiplies w by a value of another scale than before')
   })
 
-  it('refuses a weight that is the first operand', () => {
-    const turned = graph('turned', {
-      inputs: { x: tensor('T', 'n k') },
-      weights: { w: tensor('T', 'm k') },
-      build: (g, { x }, { w }) => {
-        const product = g.matmul('m k, n k -> m n', w, x)
-        return { nodes: { product }, outputs: { product } }
-      },
-    })
-    const error = refusal({ ...decl(['x']), graph: 'turned' }, turned.graph)
-    expect(error.code).toBe('plan.quantised')
-    expect(error.message).toContain('matmul product has a weight as its first operand')
-  })
-
   /** What `merged` moves is multiplied, and is also added in another shape (`sum`) or returned (`result`). */
   const shared = (other: 'sum' | 'none' | 'result') =>
     graph(`moved_and_${other}`, {
