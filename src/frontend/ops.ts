@@ -11,7 +11,7 @@ import { stmtExprs, visitKernel } from '../ir/walk.js'
 import { checkTeams, sortedDims } from './argsort.js'
 import { lowerBody } from './bodies.js'
 import { reject } from './diagnostics.js'
-import { checkSteps } from './fold_rows.js'
+import { checkSteps } from './fold_rows_checks.js'
 import { Refusals } from './refusals.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
 

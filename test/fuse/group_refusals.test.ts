@@ -87,6 +87,14 @@ describe('a row program', () => {
   })
 })
 
+it('an epilogue reads its own row of the product', () => {
+  const draft = new Draft()
+  const product = draft.matmul('m k, n k -> m n', draft.input('m k'), draft.input('n k'))
+  draft.output(draft.each(axes, extents, { x: { value: product, dims: axes } }, ({ x: given }, { n }) => at(given, i32(0), n)))
+  const [code, message] = said(draft, planOf(draft.members()))
+  expect([code, message]).toEqual(['plan.illegal', expect.stringContaining('another row of the product')])
+})
+
 describe('attention', () => {
   const rows = { over: ['i', 'c'], extents: { i: 's', c: 'd' } } as const
   const reading = (x: ValueId) => ({ x: { value: x, dims: ['i', 'c'] } })
@@ -175,6 +183,15 @@ describe('attention', () => {
     }
     expect(keyOf(['j', 'c'], 's d', 'j', 'c')).toBe(true)
     expect(keyOf(['j', 'j', 'c'], 's s d', 'j', 'j', 'c')).toBe(false)
+  })
+
+  it('stores results along their own axes', () => {
+    const draft = attention({
+      behind: (made, x) => made.each(rows.over, rows.extents, reading(x), ({ x: given }, { i }) => at(given, i, i32(0))),
+    })
+    expect(said(draft, planOf(draft.members()))[1]).toBe(
+      'group k0: nodes mm2 and op3 cannot be one kernel: results are stored along an axis that they do not have',
+    )
   })
 
   it('stores what an element and its place decide', () => {

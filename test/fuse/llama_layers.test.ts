@@ -160,8 +160,8 @@ describe('launches of a layer', () => {
 
   it.each([
     // A step of LLaMA, of Qwen2 and of Qwen3; a prompt of each.
-    ['best-llama', [7, 7, 7], [9, 9, 10]],
-    ['best-llama-int8w', [7, 7, 7], [9, 9, 10]],
+    ['best-llama', [5, 5, 5], [9, 9, 10]],
+    ['best-llama-int8w', [5, 5, 5], [9, 9, 10]],
     ['best-llama-w8a8', [9, 9, 9], [11, 11, 12]],
     ['fasterllama-v1', [22, 22, 24], [23, 23, 26]],
   ] as const)('%s', (plan, steps, prompts) => {
@@ -171,8 +171,8 @@ describe('launches of a layer', () => {
 
   // What joins caches of int8 is a kernel of its own in a step, and takes the place of one in a prompt.
   it.each([
-    ['best-llama', [8, 10], [9, 10]],
-    ['best-llama-int8w', [8, 10], [9, 10]],
+    ['best-llama', [6, 8], [9, 10]],
+    ['best-llama-int8w', [6, 8], [9, 10]],
     ['best-llama-w8a8', [10, 12], [11, 12]],
     ['fasterllama-v1', [undefined, undefined], [undefined, undefined]],
   ] as const)('%s over int8 caches', (plan, steps, prompts) => {

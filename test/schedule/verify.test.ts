@@ -164,6 +164,15 @@ describe.each(['ordering passes', 'simplifying'])('%s', (pass) => {
     )(after)
   })
 
+  it('reads rows at the index of its loop', () => {
+    const elsewhere: Expr = { kind: 'element', type: 'f32', row: 'e', index: i32(0) }
+    plant(
+      passes(({ statements }) => ({
+        statements: statements.map((s) => (s.kind === 'loopStore' ? { ...s, value: elsewhere } : s)),
+      })),
+    )('e[0] is read at another place than the index of its loop')
+  })
+
   it('loads behind conditions alone', () => {
     const guard = (value: Expr) =>
       passes(({ rows }) => ({ rows: rows.map((row) => (row.kind === 'loaded' ? { ...row, guard: value } : row)) }))

@@ -1,0 +1,149 @@
+/** The step of a fold that carries rows: what its function returns for each field, and what it emits, over the elements of what is carried. */
+import type { Node } from 'ts-morph'
+import { coerce } from '../ir/build.js'
+import type { StateField, StepPart } from '../ir/constructs/fold_state.js'
+import type { Expr } from '../ir/expr.js'
+import type { Stmt } from '../ir/kernel.js'
+import { sameExpr } from '../ir/keys.js'
+import { reject } from './diagnostics.js'
+import { placeRow } from './rows.js'
+import { asScalar } from './scalars.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+
+type RowValue = ValueOf<'row'> | ValueOf<'pendingRow'>
+
+export const isRow = (value: Value): value is RowValue => value.kind === 'row' || value.kind === 'pendingRow'
+
+export const isAt = (at: Expr, index: string): boolean => at.kind === 'index' && at.name === index
+
+export const floatOf = (value: Expr, what: string, node: Node): Expr =>
+  value.type === 'bool'
+    ? reject('dtype', node, `${what} booleans, a fold that carries a row carries floats`, 'write condition ? 1 : 0')
+    : (coerce(value, 'f32') ??
+      reject('dtype', node, `${what} ${describe(scalar(value))}, a fold that carries a row carries floats`, 'use toFloat'))
+
+/** The names of what a step makes of each field. */
+export function madeBy(
+  made: Value,
+  names: readonly string[],
+  kinds: readonly StateField['is'][],
+  width: Expr,
+  node: Node,
+  place: Place,
+  lowering: Lowering,
+): readonly string[] {
+  const wanted = names.join(', ')
+  if (made.kind !== 'record') return reject('dtype', node, `the step returns ${describe(made)}`, `return ({ ${wanted} })`)
+  const extra = [...made.fields.keys()].find((field) => !names.includes(field))
+  if (extra !== undefined)
+    return reject(
+      'unknownIdentifier',
+      node,
+      `the step returns a field ${extra}, the fold starts without it`,
+      `its fields are ${wanted}`,
+    )
+  return names.map((field, i) => {
+    const value = made.fields.get(field)
+    if (value === undefined) return reject('dtype', node, `the step returns no field ${field}`, `the fields are ${wanted}`)
+    const after = lowering.unique(`after_${field}`)
+    if (kinds[i] === 'row') {
+      if (!isRow(value))
+        return reject(
+          'dtype',
+          node,
+          `field ${field} starts as a row, the step returns ${describe(value)}`,
+          `return a row of it: row(n, (c) => ${field}(c) + ...)`,
+        )
+      if (!sameExpr(value.length, width))
+        return reject(
+          'shape',
+          node,
+          `field ${field} starts as a row of another length than the step returns`,
+          'a row that is carried has one length',
+        )
+      // A statement of its own, even of what is carried or made already, so that each field has memory of its own.
+      const pending: ValueOf<'pendingRow'> =
+        value.kind === 'pendingRow' ? value : { kind: 'pendingRow', length: width, element: value, node }
+      const placed = placeRow(pending, after, { ...place, level: 'row' }, lowering)
+      if (placed.kind !== 'row') throw new Error('internal: a row has no place')
+      return placed.name
+    }
+    if (isRow(value))
+      return reject(
+        'dtype',
+        node,
+        `field ${field} starts as a number, the step returns a row`,
+        `start with a row, { ${field}: row(n, (c) => 0) }, or reduce what the step returns`,
+      )
+    lowering.emit({
+      kind: 'let',
+      name: after,
+      type: 'f32',
+      value: floatOf(asScalar(value, node), `field ${field} is`, node),
+    })
+    return after
+  })
+}
+
+/** A row that the author named and returns is what is carried, instead of a copy of it, unless two fields are that row. */
+export function withoutCopies(
+  returned: readonly string[],
+  emitted: readonly Stmt[],
+): { readonly after: readonly string[]; readonly statements: readonly Stmt[] } {
+  const taken = new Set<string>()
+  const copies = new Set<string>()
+  const after = returned.map((name) => {
+    const copy = emitted.find((s) => s.kind === 'row' && s.name === name)
+    if (copy?.kind !== 'row' || copy.value.kind !== 'element' || !isAt(copy.value.index, copy.index)) return name
+    const { row } = copy.value
+    const isNamed = emitted.some((s) => s.kind === 'row' && s.name === row && s.type === 'f32')
+    if (!isNamed || returned.includes(row) || taken.has(row)) return name
+    taken.add(row)
+    copies.add(name)
+    return row
+  })
+  return { after, statements: emitted.filter((s) => !(s.kind === 'row' && copies.has(s.name))) }
+}
+
+/** What a step does not make, in words. */
+const words: Partial<Readonly<Record<Stmt['kind'], string>>> = {
+  scan: 'a scan',
+  merge: 'a reduction by a monoid of its own',
+  mergeScan: 'a scan by a monoid of its own',
+  foldRow: 'a fold of its own',
+  foldState: 'a fold of its own',
+  threshold: 'a threshold',
+  topK: 'a ranking',
+  argsort: 'a sorted row',
+}
+
+/** What a statement makes, in words. */
+export const madeOf = ({ kind }: Stmt): string => words[kind] ?? 'more than numbers and rows'
+
+/** A statement of the step over the elements of what is carried. */
+export function partOf(
+  s: Stmt,
+  width: Expr,
+  over: (value: Expr, index: string) => Expr,
+  node: Node,
+): { readonly part: StepPart; readonly value: Expr } {
+  if (s.kind === 'let') return { part: { does: 'let', name: s.name, type: s.type }, value: s.value }
+  if (s.kind !== 'reduce' && s.kind !== 'row')
+    return reject(
+      'row',
+      node,
+      `the step makes ${madeOf(s)}, a step that carries a row makes sums, extremes and rows`,
+      'make it before the fold or behind it, or in an op of its own',
+    )
+  if (!sameExpr(s.length, width))
+    return reject(
+      'shape',
+      node,
+      `${s.name} runs over another length than the rows that are carried`,
+      'the rows and reductions of a step run over the elements of what is carried; what is otherwise is made in an op before it',
+    )
+  const value = over(s.value, s.index)
+  return s.kind === 'row'
+    ? { part: { does: 'row', name: s.name, type: s.type }, value }
+    : { part: { does: 'reduce', name: s.name, type: s.type, monoid: s.monoid }, value }
+}
