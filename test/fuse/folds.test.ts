@@ -233,9 +233,16 @@ describe('there is no fold', () => {
     ['behind an activation', behind((g, x) => g.apply(silu, { x }).y)],
     ['behind a softmax', behind((g, x) => g.apply(softmax, { x }).y)],
     ['where one value is gate and what passes', behind((g, x) => g.apply(swiglu, { gate: x, up: x }).y)],
+    [
+      'where one axis of a weight is a channel and the row it is in',
+      (g, w) => {
+        const y = g.apply(swiglu, { gate: at(w, 'x'), up: g.view(at(w, 'flat'), 'm n') }).y
+        return { norm: y, out: product(g, y, at(w, 'weight')) }
+      },
+    ],
     ['where an input of the graph would have to be scaled', behind((g, x, w) => g.apply(add, { x, y: at(w, 'x') }).z)],
   ])('%s', (_, build) => {
-    expect(folds(made({ other: tensor('T', 'n n') }, build))).toBe(0)
+    expect(folds(made({ other: tensor('T', 'n n'), flat: tensor('T', 'm*n') }, build))).toBe(0)
   })
 
   it('twice: both terms of a sum take the factor', () => {

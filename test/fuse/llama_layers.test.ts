@@ -13,6 +13,7 @@ import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
 import { prepareGraph } from '../../src/fuse/passes.js'
 import type { AttrValue, Graph } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import { printExpr } from '../../src/ir/print.js'
 import { normal, random } from '../../src/verify/random.js'
 import { refusal } from '../refusal.js'
 import { exactly, reordered } from './compare.js'
@@ -101,6 +102,17 @@ describe('best-llama computes what the graph does', () => {
       same(Array.from(found[name] ?? []), Array.from(wanted[name] ?? []))
     }
   })
+})
+
+it('a step reads caches of int8 in place, each row times its own step', () => {
+  const { graph, plan } = planOf('step', { ...plain, int8Caches: true })
+  const derived = applyPlan(graph, plan, ops, layouts).templates.get('past_attention_int8')
+  if (derived?.kind !== 'decode attention') throw new Error(`derived as ${derived?.kind}`)
+  const steps = [derived.key.scale, derived.value.scale].map((scale) => scale?.kind === 'load' && scale.indices.map(printExpr))
+  expect(steps).toEqual([
+    ['owner', 'h', 'j'],
+    ['owner', 'h', 'j'],
+  ])
 })
 
 describe('parts of one product with other columns each', () => {

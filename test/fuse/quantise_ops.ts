@@ -34,6 +34,16 @@ export const orOne = op('or_one', {
     (m, c) => ({ y: flags(m) > 0 ? x(m, c) : 1 }),
 })
 
+/** Floats that are stored as such: there is nothing that could move as int8. */
+export const wholeFloats = op('whole_floats', {
+  dims: ['m', 'k'],
+  inputs: { z: tensor('f32', 'm k') },
+  outputs: { y: tensor('f32', 'm k') },
+  body:
+    ({ z }) =>
+    (m, c) => ({ y: z(m, c) }),
+})
+
 /** Elements, or floats of another tensor. */
 export const orFloat = op('or_float', {
   dims: ['m', 'k'],

@@ -19,7 +19,7 @@ import type { PlanDecl, QuantisedDecl } from '../../src/lang/plan.js'
 import { integer, random, uniform } from '../../src/verify/random.js'
 import { refusal } from '../refusal.js'
 import { runGraph } from './host.js'
-import { eitherRow, orFloat, orOne, shrink } from './quantise_ops.js'
+import { eitherRow, orFloat, orOne, shrink, wholeFloats } from './quantise_ops.js'
 
 type Given = Readonly<Record<string, GraphTensor>>
 type Numbers = readonly number[]
@@ -289,6 +289,22 @@ describe('what depends on how large elements are, or is of two tensors, is compu
     const product = nodes.find((node) => node.kind === 'matmul')
     expect([product?.a, product?.b].map((id) => values[id ?? -1]?.dtype)).toEqual([{ param: 'T' }, { param: 'T' }])
   })
+})
+
+it('a product of floats that nothing stored is in stays one, beside a product of integers', () => {
+  const inputs = { x: tensor('T', 'm k'), z: tensor('f32', 'm k') }
+  const foreign = made('foreign', inputs, { w: tensor('T', 'n k'), u: tensor('f32', 'n k') }, (g, x) => {
+    const rows = g.apply(wholeFloats, { z: of(x, 'z') }).y
+    return { rows, floats: g.matmul(linear, rows, of(x, 'u')), sums: g.matmul(linear, of(x, 'x'), of(x, 'w')) }
+  })
+  const { nodes, values } = prepared(foreign, { values: ['x'] })
+  const types = nodes.flatMap((node) =>
+    node.kind === 'matmul' ? [[node.name, values[node.a]?.dtype, values[node.b]?.dtype]] : [],
+  )
+  expect(types).toEqual([
+    ['floats', 'f32', 'f32'],
+    ['sums', 'i8', 'i8'],
+  ])
 })
 
 describe('what the scales do not fit is refused', () => {

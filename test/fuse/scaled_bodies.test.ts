@@ -43,6 +43,8 @@ it.each<[string, Expr, string]>([
 it('what another result is made of takes no factor', () => {
   expect(waysOf(call('mul', x, g), store('z', x))).toBe('g')
   expect(waysOf(call('mul', x, g), store('z', call('add', x, g)))).toBe('')
+  // Terms are scaled together or not at all.
+  expect(waysOf(call('add', x, g), store('z', g))).toBe('')
 })
 
 it('what is stored in parts, or where a condition holds alone, is scaled by no one', () => {
