@@ -64,8 +64,8 @@ export async function openFiles(files: GeneratedFiles): Promise<Host> {
   await writeGenerated(folder, files)
   const native = await buildNative({ root })
   process.env.HEDDLE_NATIVE ??= native.folder
-  // Most of the time would go into the compiler.
-  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
+  // Some run for a moment and some draw a million words: between what either would choose.
+  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-Og' })
   const device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   const { library } = loadKernels(device, built.library, manifest)
