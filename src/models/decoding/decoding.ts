@@ -10,12 +10,12 @@ import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
 import { encode, type HostArrays } from '../../runtime/buffer.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
-import type { ProgramStates } from '../../runtime/program_states.js'
 import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
 import { openStates, type States } from '../../runtime/states.js'
+import { type Assembly, statesOf } from '../parts/assembly.js'
 import { idRows } from '../parts/token_rows.js'
-import { type Assembly, assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
+import { assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 import { type DecodingShape, type DecodingStart, decodingDims, initialStates } from './decoding_states.js'
 import type { Generation } from './generation_options.js'
@@ -161,26 +161,11 @@ const sourceProgram = ({ session, config, encoder, shape, dtype }: DecodingConfi
     types: { T: dtype },
   })
 
-/** The memory of a program's states, and what they hold behind it. */
-const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
-  Object.fromEntries(
-    Object.entries(compiled.states).map(([name, { next }]) => [
-      name,
-      { tensor: memoryOf(states, name), ...(next === undefined ? {} : { next }) },
-    ]),
-  )
-
 /** The least there is to decode: a source of one token for each sequence. */
 const shortestBatch = ({ startToken }: Seq2seqConfig, { batch }: DecodingShape): DecodingBatch => ({
   sources: Array.from({ length: batch }, () => [startToken]),
   cases: Array.from({ length: batch }, (_, i) => i),
 })
-
-function memoryOf(states: States, name: string) {
-  const tensor = states.tensors[name]
-  if (tensor === undefined) throw new Error(`internal: no state ${name}`)
-  return tensor
-}
 
 function sourceInputs(
   { config, encoder, shape }: DecodingConfig,

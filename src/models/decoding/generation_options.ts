@@ -95,6 +95,9 @@ export interface Generation {
   readonly minNewTokens: number
 }
 
+/** Any, where what is asked for does not depend on it: all ways of choosing words have the model's weights. */
+export const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
+
 /** What the model and the cases allow. */
 export interface GenerationLimits {
   readonly vocab: number

@@ -29,12 +29,12 @@ import { stateDecls } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
 import { openStates } from '../../runtime/states.js'
 import type { Weight } from '../../runtime/weight.js'
-import { checkCases, type TokenCase } from '../parts/token_cases.js'
+import { statesOf } from '../parts/assembly.js'
+import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
 import { passesOf, passInputs } from './passes.js'
 import { assemblePrompt, modelDims } from './programs.js'
-import { statesOf } from './rows.js'
 import { llamaWeights, type Rotation, reachOf, usualRotation } from './weights.js'
 
 export interface LlamaCalibration {
@@ -77,8 +77,7 @@ export async function calibrateLlama(
   const { config, checkpoint } = await openLlamaFiles(dir, signal)
   checkCases(config, cases, 1)
   const exact = llamaWeights(config, checkpoint, 'f32', rotation)
-  const longest = cases.reduce((most, { inputIds }) => Math.max(most, inputIds.length), 0)
-  const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', reachOf(config, longest))
+  const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', reachOf(config, longestOf(cases)))
   const outputs: string[] = []
   const applications = assembly.wired.applications.map((application) => {
     const folds = foldsIn(manifest, application.graph)

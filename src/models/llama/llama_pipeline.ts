@@ -8,7 +8,7 @@ import { HeddleError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
-import { type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
+import { anyGeneration, type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
@@ -44,9 +44,6 @@ const keptShapes = 4
 const usualBatch = 8
 export const usualChunk = 2048
 const usualScoredChunk = 512
-
-/** Any program over the layers has their weights. */
-const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
 
 /**
  * Loads a LLaMA-like model: a folder, or one GGUF file.

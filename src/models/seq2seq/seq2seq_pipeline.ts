@@ -12,7 +12,7 @@ import { openSession } from '../../runtime/session.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
-import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import type { BatchOptions, ModelOptions } from '../parts/options.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
@@ -75,8 +75,7 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   const weights = seq2seqWeights(config, await openCheckpoint(dir, signal), dtype)
   const headBias = hasLogitsBias(weights)
   const encoder = assembleSeq2seqEncoder(config, plan)
-  const greedy: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
-  const decoder = assembleDecoder(config, headBias, plan, greedy, 1)
+  const decoder = assembleDecoder(config, headBias, plan, anyGeneration, 1)
   const applications = [...encoder.wired.applications, ...decoder.wired.applications]
   const prepared = prepareWeights(applications, weights, layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
