@@ -3,11 +3,10 @@
  * (`rope_theta`, `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`) are read. What a file leaves out has the default that
  * HF gives its model type; where such a default was never meant by a file, the field must be stated.
  */
-import { join } from 'node:path'
-import { checkFields, readConfigFile, readOptionalConfigFile } from '../../checkpoint/config_file.js'
+import { checkFields } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
+import { checkToken, expectArchitecture, readModelConfig } from '../parts/config_checks.js'
 import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
 import { type Family, families, type LlamaType } from './families.js'
 import { type LlamaQuantization, parseQuantization } from './quantization.js'
@@ -56,18 +55,8 @@ export interface LlamaConfig {
   readonly pad: number | undefined
 }
 
-/**
- * Reads `config.json` and, if there is one, `generation_config.json` of a model folder.
- * @throws usage `config.read`, `config.json`, and what `parseLlamaConfig` throws
- */
-export async function readLlamaConfig(dir: string): Promise<LlamaConfig> {
-  const path = join(dir, 'config.json')
-  return parseLlamaConfig(
-    await readConfigFile(path),
-    path,
-    (await readOptionalConfigFile(join(dir, 'generation_config.json'))) ?? {},
-  )
-}
+/** The configuration of a model folder. @throws usage `config.read`, `config.json`, and what `parseLlamaConfig` throws */
+export const readLlamaConfig = (dir: string): Promise<LlamaConfig> => readModelConfig(dir, parseLlamaConfig)
 
 /**
  * Checks a parsed configuration; `name` is used in messages.
@@ -111,13 +100,8 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
 
 /** @throws usage for what is stated and not supported, or left out and needed */
 function checkFamily(config: Fields, { architecture, stated, biases, window }: Family, name: string): void {
-  const { model_type: type, architectures } = config
-  const [found = architecture] = architectures ?? []
-  if (found !== architecture) {
-    throw usageError('config.architecture', `${name}: architecture ${shown(found)} is not supported`, {
-      hint: `supported of ${type}: ${architecture}`,
-    })
-  }
+  const { model_type: type } = config
+  expectArchitecture(config, architecture, name)
   const missing = stated.find((field) => config[field] === undefined)
   if (missing !== undefined) {
     throw usageError('config.field', `${name}: ${missing} is missing, and models of type ${type} have different ones`, {
@@ -191,12 +175,7 @@ function tokensOf(
 ): Pick<LlamaConfig, 'bos' | 'eos' | 'pad'> {
   const { vocab_size: vocab } = config
   const stated = <K extends 'bos_token_id' | 'eos_token_id' | 'pad_token_id'>(field: K) => settings[field] ?? config[field]
-  const checked = (field: string, id: number): number => {
-    if (id < vocab) return id
-    throw usageError('config.token', `${name}: ${field} ${id} is not in [0, ${vocab})`, {
-      hint: 'token ids are rows of the embeddings',
-    })
-  }
+  const checked = (field: string, id: number): number => checkToken(name, field, id, vocab)
   /** A default of the model type is no statement about a smaller vocabulary. */
   const usual = (id: number | undefined): number | undefined => (id !== undefined && id < vocab ? id : undefined)
   const [bos, eos, pad] = [stated('bos_token_id'), stated('eos_token_id'), stated('pad_token_id')]

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { epsilon, keysOf, size } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
+import { token } from '../parts/config_checks.js'
 import { families } from './families.js'
 import { fractionField, thetaField } from './rotary_fields.js'
 
@@ -12,7 +13,6 @@ export const dtypes = {
   bfloat16: 'bf16',
 } as const satisfies Readonly<Record<string, FloatType>>
 
-const token = z.int().nonnegative()
 const ends = z.union([token, z.array(token).max(1024)])
 /** No model has more; what is made for each layer is bounded before the checkpoint is known. */
 const layerCount = size.max(4096)
@@ -59,10 +59,6 @@ export const schema = z.looseObject({
 export type Fields = z.output<typeof schema>
 
 /** What generation settings may say instead of the configuration. */
-export const generationSchema = z.looseObject({
-  bos_token_id: token.nullish(),
-  eos_token_id: ends.nullish(),
-  pad_token_id: padField,
-})
+export const generationSchema = schema.pick({ bos_token_id: true, eos_token_id: true, pad_token_id: true })
 
 export type GenerationFields = z.output<typeof generationSchema>
