@@ -4,17 +4,17 @@
  */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import { findingError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
-import { encode, type HostArrays } from '../../runtime/buffer.js'
+import type { HostArrays } from '../../runtime/buffer.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
 import { openStates, type States } from '../../runtime/states.js'
 import { type Assembly, statesOf } from '../parts/assembly.js'
-import { idRows } from '../parts/token_rows.js'
+import { noNumbers } from '../parts/no_numbers.js'
+import { idInputs } from '../parts/token_rows.js'
 import { assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 import { type DecodingShape, type DecodingStart, decodingDims, initialStates } from './decoding_states.js'
@@ -75,6 +75,8 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
   // States that must hold numbers from the start are those that a layer keeps: as many for each, in order.
   const kept = Object.keys(decls).filter((name) => decls[name]?.cleared === true)
   const lastKept = kept.slice(kept.length - kept.length / config.decoder.layers)
+  const packed = isPacked(made.encoder.compiled, 'ids')
+  const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
   const programs: Program[] = []
   const release = (): void => {
     for (const program of programs) program.release()
@@ -96,7 +98,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
       const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
       return settled([
         states.writeAll(initialStates(config, asked, shape, start)),
-        abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources))),
+        abortable(encoder, signal, () => encoder.run(idInputs(sources, place))),
       ])
     }
     if (session.device.info().kind === 'cuda') {
@@ -128,9 +130,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
           const at = values.findIndex((value) => !Number.isFinite(value))
           if (at < 0) continue
           const index = first + Math.floor((at * shape.batch) / values.length)
-          throw findingError('run.value', `case ${index}: ${name} holds ${values[at]}`, {
-            hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-          })
+          throw noNumbers(`case ${index}: ${name} holds ${values[at]}`)
         }
       },
       release,
@@ -166,13 +166,3 @@ const shortestBatch = ({ startToken }: Seq2seqConfig, { batch }: DecodingShape):
   sources: Array.from({ length: batch }, () => [startToken]),
   cases: Array.from({ length: batch }, (_, i) => i),
 })
-
-function sourceInputs(
-  { config, encoder, shape }: DecodingConfig,
-  sources: readonly (readonly number[])[],
-): Record<'ids' | 'lengths', Uint8Array> {
-  const lengths = sources.map(({ length }) => length)
-  const packed = isPacked(encoder.compiled, 'ids')
-  const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
-  return { ids: encode('i32', idRows(sources, place)), lengths: encode('i32', Int32Array.from(lengths)) }
-}

@@ -7,7 +7,7 @@ import type { Manifest } from '../../emit/manifest.js'
 import { findPlan } from '../../program/plans.js'
 import type { CalibrationModel } from '../../quant/collect.js'
 import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
-import { decode } from '../../runtime/buffer.js'
+import { decode, encode } from '../../runtime/buffer.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { channelMaxima } from '../../runtime/quantise_weights.js'
@@ -86,7 +86,7 @@ export async function openCalibration(
 
 /** A BERT whose weights are in a session, as collection runs it. */
 export function calibrationModel(config: BertConfig, session: Session, dtype: FloatType): CalibrationModel {
-  const int32 = (values: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(values).buffer)
+  const int32 = (values: readonly number[]): Uint8Array => encode('i32', Int32Array.from(values))
   return {
     session,
     applications: assembleBert(config, findPlan('unfused'), false).applications,

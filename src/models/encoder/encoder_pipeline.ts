@@ -5,21 +5,21 @@
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import { openCheckpoint } from '../../checkpoint/checkpoint.js'
-import { expectFloatType, type FloatType } from '../../checkpoint/convert.js'
-import { findingError } from '../../errors.js'
+import { expectFloatType } from '../../checkpoint/convert.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { abortable } from '../../runtime/abortable.js'
-import { decode } from '../../runtime/buffer.js'
+import { decode, encode } from '../../runtime/buffer.js'
 import { packedRows } from '../../runtime/packed_rows.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { releasingCache } from '../parts/lru_cache.js'
-import type { BatchOptions, ModelOptions } from '../parts/options.js'
+import { noNumbers } from '../parts/no_numbers.js'
+import type { BatchOptions, LoadedModel, ModelOptions } from '../parts/options.js'
 import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
-import { firstRows, idRows } from '../parts/token_rows.js'
+import { firstRows, idInputs, idRows } from '../parts/token_rows.js'
 import { turns } from '../parts/turns.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
@@ -52,10 +52,7 @@ export type EncoderResult =
   | { readonly kind: 'question-answering'; readonly begins: Float32Array; readonly ends: Float32Array }
   | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
 
-export interface Encoder {
-  readonly config: BertConfig
-  readonly dtype: FloatType
-  readonly plan: string
+export interface Encoder extends LoadedModel<BertConfig> {
   /**
    * Runs cases in order. Runs of one encoder follow each other; they never interleave.
    * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` for a result that holds NaN or an
@@ -64,8 +61,6 @@ export interface Encoder {
   run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
   /** The program of a shape, built if needed; for inspection and timing. */
   program(shape: BertShape): Promise<Program>
-  /** Frees programs and weights. */
-  release(): void
 }
 
 /**
@@ -164,9 +159,7 @@ function expectNumbers(result: EncoderResult, index: number): EncoderResult {
     for (const [token, row] of rows.entries()) {
       const value = row.find((value) => !Number.isFinite(value))
       if (value === undefined) continue
-      throw findingError('run.value', `case ${index}: the ${what} of token ${token} hold ${value}`, {
-        hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-      })
+      throw noNumbers(`case ${index}: the ${what} of token ${token} hold ${value}`)
     }
   }
   return result
@@ -180,17 +173,11 @@ function batchInputs(
 ): Record<(typeof bertInputs)[number], Uint8Array> {
   const filler = Math.min(config.padToken, config.vocab - 1)
   const sequences = batch.map(({ inputIds }) => inputIds)
+  const types = batch.map(({ typeIds = [] }) => typeIds)
   const lengths = sequences.map(({ length }) => length)
-  const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
   return {
-    ids: bytes(idRows(sequences, { ...place, filler })),
-    typeIds: bytes(
-      idRows(
-        batch.map(({ typeIds = [] }) => typeIds),
-        { ...place, filler: 0, lengths },
-      ),
-    ),
-    lengths: bytes(Int32Array.from(sequences, (sequence) => sequence.length)),
+    ...idInputs(sequences, { ...place, filler }),
+    typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),
   }
 }
 

@@ -71,10 +71,8 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
   checkFamily(config, family, name)
   const heads = headsOf(config, name)
   const positions = config.max_position_embeddings
-  const rotary = parseRotary(config, {
-    ...{ name, modelType: config.model_type, headDim: heads.headDim, positions, theta: undefined },
-    ...family.rotary,
-  })
+  const context = { name, modelType: config.model_type, headDim: heads.headDim, positions }
+  const rotary = parseRotary(config, { ...context, ...family.rotary })
   const biased = family.biases === 'attention_bias' && config.attention_bias === true
   return {
     modelType: config.model_type,

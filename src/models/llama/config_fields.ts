@@ -4,7 +4,7 @@ import { epsilon, keysOf, size } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { token } from '../parts/config_checks.js'
 import { families } from './families.js'
-import { fractionField, thetaField } from './rotary_fields.js'
+import { rotaryFields } from './rotary_fields.js'
 
 /** Types of weights by HF's names. */
 export const dtypes = {
@@ -37,11 +37,7 @@ export const schema = z.looseObject({
   attention_bias: z.boolean().nullish(),
   mlp_bias: z.literal(false).nullish(),
   tie_word_embeddings: z.boolean().nullish(),
-  rope_parameters: z.unknown().optional(),
-  rope_scaling: z.unknown().optional(),
-  rope_theta: thetaField.nullish(),
-  partial_rotary_factor: fractionField.nullish(),
-  original_max_position_embeddings: size.nullish(),
+  ...rotaryFields,
   sliding_window: size.nullish(),
   use_sliding_window: z.boolean().nullish(),
   max_window_layers: z.int().nonnegative().nullish(),

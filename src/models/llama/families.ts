@@ -1,5 +1,5 @@
 /** The model types that are LLaMA with other numbers: what sets them apart, in one table. */
-import { type RotaryType, rotaryTypes } from './rotary_fields.js'
+import { type RotaryChoices, rotaryTypes } from './rotary_fields.js'
 
 /** What sets the model types apart, and what HF takes for fields that a file leaves out. */
 export interface Family {
@@ -10,7 +10,7 @@ export interface Family {
   readonly qkNorm: boolean
   readonly window: 'none' | 'every layer' | 'by layer'
   readonly fusedRows: boolean
-  readonly rotary: { readonly types: readonly RotaryType[]; readonly theta?: number; readonly partial: boolean }
+  readonly rotary: RotaryChoices
   readonly bos?: number
   readonly eos?: number
   readonly pad?: number

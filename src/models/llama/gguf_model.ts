@@ -11,6 +11,7 @@ import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { decode } from '../../runtime/buffer.js'
+import { wholeOf } from '../../runtime/weight.js'
 import { type LlamaConfig, parseLlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
 
@@ -95,8 +96,7 @@ async function withFactors(config: LlamaConfig, { tensors }: Gguf, name: string,
         `${name}: tensor ${tensor} is ${stored.dtype} [${stored.shape.join(', ')}], expected F32 [${pairs}]`,
       )
     }
-    const values: number[] = []
-    for await (const piece of stored.pieces(signal)) values.push(...decode('f32', piece.slice()))
+    const values = [...decode('f32', await wholeOf(stored, signal))]
     if (values.every((value) => Number.isFinite(value) && value > 0)) return values
     throw usageError('gguf.tensor', `${name}: tensor ${tensor} divides frequencies, expected positive numbers`)
   }
@@ -150,14 +150,4 @@ function inHalves(tensor: FileTensor, heads: number, headDim: number, file: stri
       throw new Error(`internal: rows of ${name} are in another order in the file`)
     },
   }
-}
-
-async function wholeOf(tensor: FileTensor, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  const data = new Uint8Array(tensor.bytes)
-  let at = 0
-  for await (const piece of tensor.pieces(signal)) {
-    data.set(piece, at)
-    at += piece.byteLength
-  }
-  return data
 }

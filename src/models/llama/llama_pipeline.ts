@@ -25,7 +25,7 @@ import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
 import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
 import { startStates } from './start.js'
-import { llamaInt8, llamaWeights, rotations, usualRotation } from './weights.js'
+import { llamaInt8, llamaWeights, reachesOf, rotations, usualRotation } from './weights.js'
 
 /** Legs that run together. */
 interface LegsRun {
@@ -59,12 +59,10 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   const { config: stored, checkpoint } = await openLlamaFiles(dir, signal)
   const config = withCaches(stored, options.caches ?? 'float')
   const weights = llamaWeights(config, checkpoint, dtype, rotation)
-  const applications = (['short', 'long'] as const)
-    .filter((reach) => reach === 'short' || config.rotary.type === 'longrope')
-    .flatMap((reach) => [
-      ...assemblePrompt(config, plan, 'logits', reach).wired.applications,
-      ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
-    ])
+  const applications = reachesOf(config).flatMap((reach) => [
+    ...assemblePrompt(config, plan, 'logits', reach).wired.applications,
+    ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
+  ])
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
   // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
@@ -77,12 +75,11 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = releasingCache<Rows>(keptShapes)
-  const open = (generation: Generation, shape: RowsShape): Promise<Rows> =>
-    kept.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
+  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
+  const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> =>
+    makingRoom(kept, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openRows({ session, config, plan, generation, shape, dtype, stepsPerRun }),
     )
-  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
-  const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> => makingRoom(kept, () => open(generation, shape))
   /** What was computed of no numbers stays in the caches, so they go with it. */
   const orForget = <T>(run: Promise<T>): Promise<T> =>
     run.catch(async (error: unknown) => {

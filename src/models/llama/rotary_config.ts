@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { checkFields } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { common, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
+import { common, type RotaryChoices, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
 
 interface Rotated {
   /** The base of the frequencies. */
@@ -49,18 +49,12 @@ export type RotaryConfig = Rotated &
   )
 
 /** What the rest of the configuration gives. */
-export interface RotaryContext {
+export interface RotaryContext extends RotaryChoices {
   /** Used in messages. */
   readonly name: string
   readonly modelType: string
   readonly headDim: number
   readonly positions: number
-  /** The types that models of this kind may have. */
-  readonly types: readonly RotaryType[]
-  /** The base of a model that states none; undefined where it must. */
-  readonly theta: number | undefined
-  /** Whether models of this kind may rotate a part of a head. */
-  readonly partial: boolean
 }
 
 /** Where a configuration says how to rotate. */

@@ -1,5 +1,6 @@
 /** How likely a model finds texts: of each token but the first its negative log-likelihood behind those before it, and logits at some places. */
-import { findingError, usageError } from '../../errors.js'
+import { usageError } from '../../errors.js'
+import { noNumbers } from '../parts/no_numbers.js'
 import type { TokenCase } from '../parts/token_cases.js'
 import type { Run } from './passes.js'
 import type { Rows } from './rows.js'
@@ -63,7 +64,7 @@ export async function scoreRows(
       const found = await rows.ask(pass, asked, signal)
       for (const [i, { row, place }] of followed.entries()) {
         const loss = found[i] ?? Number.NaN
-        if (!Number.isFinite(loss)) throw noNumber(first + row, place, loss)
+        if (!Number.isFinite(loss)) throw noNumbers(`case ${first + row}: the loss behind place ${place} is ${loss}`)
         losses[row]?.push(loss)
       }
     }
@@ -79,8 +80,3 @@ export async function scoreRows(
     logits: places.map((place) => logits[row]?.get(place) ?? new Float32Array()),
   }))
 }
-
-const noNumber = (index: number, place: number, loss: number): Error =>
-  findingError('run.value', `case ${index}: the loss behind place ${place} is ${loss}`, {
-    hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-  })

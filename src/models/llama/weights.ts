@@ -30,7 +30,8 @@ export const usualRotation: Rotation = 'stored'
 /** Longrope turns long texts by other tables than short ones. */
 export type Reach = 'short' | 'long'
 const tableName = (table: (typeof tables)[number], reach: Reach): string => `rotation.${reach}.${table}`
-const reachesOf = ({ rotary }: LlamaConfig): readonly Reach[] => (rotary.type === 'longrope' ? ['short', 'long'] : ['short'])
+export const reachesOf = ({ rotary }: LlamaConfig): readonly Reach[] =>
+  rotary.type === 'longrope' ? ['short', 'long'] : ['short']
 
 /** Which tables a text of `length` tokens is turned by. All of it is turned by the same ones, as they are cached together. */
 export const reachOf = ({ rotary }: Pick<LlamaConfig, 'rotary'>, length: number): Reach =>

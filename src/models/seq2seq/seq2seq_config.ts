@@ -126,24 +126,13 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
       { hint: 'encoders of another width have embeddings of their own: share_encoder_decoder_embeddings is false' },
     )
   }
-  const widthOf = (hidden: number) => ({ hidden, embedScale: config.scale_embedding ? Math.sqrt(hidden) : 1 })
   const ends = settings.eos_token_id ?? (config.eos_token_id === undefined ? kind.end : config.eos_token_id)
   const checked = (what: string, id: number): number => checkToken(name, what, id, vocab)
   return {
     kind: config.model_type,
     vocab,
-    encoder: stackOf(name, 'encoder', {
-      ...widthOf(memory),
-      layers: config.encoder_layers,
-      heads: config.encoder_attention_heads,
-      inner: config.encoder_ffn_dim,
-    }),
-    decoder: stackOf(name, 'decoder', {
-      ...widthOf(config.d_model),
-      layers: config.decoder_layers,
-      heads: config.decoder_attention_heads,
-      inner: config.decoder_ffn_dim,
-    }),
+    encoder: stackOf(config, 'encoder', memory, name),
+    decoder: stackOf(config, 'decoder', config.d_model, name),
     positions: config.max_position_embeddings,
     activation: activations[config.activation_function],
     preNorm: kind.preNorm,
@@ -162,10 +151,13 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   }
 }
 
-function stackOf(name: string, stack: 'encoder' | 'decoder', sizes: Omit<StackConfig, 'headDim'>): StackConfig {
-  const { hidden, heads } = sizes
-  if (hidden % heads === 0) return { ...sizes, headDim: hidden / heads }
-  throw usageError('config.heads', `${name}: a width of ${hidden} is not a multiple of ${stack}_attention_heads ${heads}`)
+function stackOf(config: z.output<typeof schema>, side: 'encoder' | 'decoder', hidden: number, name: string): StackConfig {
+  const { [`${side}_layers` as const]: layers, [`${side}_attention_heads` as const]: heads } = config
+  if (hidden % heads !== 0) {
+    throw usageError('config.heads', `${name}: a width of ${hidden} is not a multiple of ${side}_attention_heads ${heads}`)
+  }
+  const embedScale = config.scale_embedding ? Math.sqrt(hidden) : 1
+  return { hidden, embedScale, layers, heads, headDim: hidden / heads, inner: config[`${side}_ffn_dim`] }
 }
 
 /** @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose */

@@ -5,7 +5,7 @@
  */
 import { layouts } from '../../../specs/index.js'
 import { openCheckpoint } from '../../checkpoint/checkpoint.js'
-import { expectFloatType, type FloatType } from '../../checkpoint/convert.js'
+import { expectFloatType } from '../../checkpoint/convert.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
@@ -14,7 +14,7 @@ import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
 import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
-import type { BatchOptions, ModelOptions } from '../parts/options.js'
+import type { BatchOptions, ModelOptions, TextModel } from '../parts/options.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
@@ -35,26 +35,7 @@ export interface StreamedTokens {
   readonly ids: readonly number[]
 }
 
-export interface Seq2seq {
-  readonly config: Seq2seqConfig
-  readonly dtype: FloatType
-  readonly plan: string
-  /**
-   * Generates texts for cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is
-   * a run: whoever waits for another run inside of its loop waits forever.
-   * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` where texts were
-   * chosen by what is no number; environment `states.memory` and
-   * `device.memory`; the signal's reason when it aborts: what the run held is freed or used again, and the next run is not affected
-   */
-  generate(cases: readonly TokenCase[], options?: GenerateOptions): Promise<GenerationResult[]>
-  /**
-   * The same, token by token as the device chooses them; beams, whose texts are known at the end, come whole.
-   * Leaving the loop early ends the run.
-   */
-  stream(cases: readonly TokenCase[], options?: GenerateOptions): AsyncGenerator<StreamedTokens, void>
-  /** Frees weights and everything made for shapes. */
-  release(): void
-}
+export type Seq2seq = TextModel<Seq2seqConfig, GenerateOptions, GenerationResult, StreamedTokens>
 
 /** Steps between two looks at what has ended. */
 const stepsPerRun = 8
@@ -81,13 +62,11 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const decodings = releasingCache<Decoding>(keptShapes)
-  const open = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
-    decodings.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
-      openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
-    )
   /** Where memory is short, the shapes that were kept make room: no run uses them now. */
   const decodingFor = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
-    makingRoom(decodings, () => open(generation, shape))
+    makingRoom(decodings, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
+      openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
+    )
 
   /** What was computed of no numbers stays in the states, so they go with it. */
   const expectNumbers = (decoding: Decoding, first: number): Promise<void> =>

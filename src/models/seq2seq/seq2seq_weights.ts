@@ -95,20 +95,18 @@ function sinusoids(
     })
   }
   const sines = Math.ceil(hidden / 2)
-  const row = (position: number): Float32Array =>
-    Float32Array.from({ length: hidden }, (_, column) => {
-      const k = column < sines ? column : column - sines
-      const angle = position / 10_000 ** ((2 * k) / hidden)
-      return column < sines ? Math.sin(angle) : Math.cos(angle)
-    })
+  const value = (position: number, column: number): number => {
+    const k = column < sines ? column : column - sines
+    const angle = position / 10_000 ** ((2 * k) / hidden)
+    return column < sines ? Math.sin(angle) : Math.cos(angle)
+  }
   return {
     ...{ dtype, shape: [positions, hidden], bytes: tensorBytes(dtype, [positions, hidden]) },
     async *pieces(signal) {
       for (let first = 0; first < positions; first += rowsAtOnce) {
         signal?.throwIfAborted()
-        const rows = Array.from({ length: Math.min(rowsAtOnce, positions - first) }, (_, i) => row(first + i))
-        const values = new Float32Array(rows.length * hidden)
-        for (const [i, each] of rows.entries()) values.set(each, i * hidden)
+        const length = Math.min(rowsAtOnce, positions - first) * hidden
+        const values = Float32Array.from({ length }, (_, i) => value(first + Math.floor(i / hidden), i % hidden))
         yield encode(dtype, values)
       }
     },
