@@ -96,7 +96,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       return built
     })
 
-  async function runBatch(batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
+  async function runBatch(batch: readonly TokenCase[], start: number, signal: AbortSignal | undefined): Promise<EncoderResult[]> {
     const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
     const lengths = batch.map(({ inputIds }) => inputIds.length)
     const tokens = packedRows(lengths, seq)
@@ -105,7 +105,10 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     const inputs = batchInputs(config, batch, { seq, rows, packed: assembly.packed.inputs })
     const outputs = await abortable(ready, signal, () => ready.run(inputs))
     const first = firstRows(lengths, seq, assembly.packed.outputs)
-    return lengths.map((length, i) => unpackOutputs(config, outputs, { index: i, first: first[i] ?? 0, length }))
+    return lengths.map((length, i) => {
+      const place = { index: i, first: first[i] ?? 0, length }
+      return unpackOutputs(config, outputs, place, `case ${start + i}`)
+    })
   }
 
   const turn = turns()
@@ -121,8 +124,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
         const results: EncoderResult[] = []
         for (let start = 0; start < cases.length; start += batch) {
           signal?.throwIfAborted()
-          const ran = await runBatch(cases.slice(start, start + batch), signal)
-          for (const [i, result] of ran.entries()) results.push(expectNumbers(result, start + i))
+          results.push(...(await runBatch(cases.slice(start, start + batch), start, signal)))
           progress?.(results.length, cases.length)
         }
         return results
@@ -135,34 +137,6 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       session.release()
     },
   }
-}
-
-/** What a result is made of, token by token, in words of a message. */
-function rowsOf(result: EncoderResult): (readonly [string, readonly Float32Array[]])[] {
-  switch (result.kind) {
-    case 'token-classifier':
-    case 'sequence-classifier':
-      return [['logits', result.logits]]
-    case 'question-answering':
-      return [['logits', Array.from(result.begins, (begin, token) => Float32Array.of(begin, result.ends[token] ?? 0))]]
-    case 'encoder':
-      return [['states', result.states], ...(result.pooled === undefined ? [] : [['pooled state', [result.pooled]] as const])]
-  }
-}
-
-/**
- * A result of numbers: the label of a row that has none would say nothing.
- * @throws finding `run.value` naming the case and the token
- */
-function expectNumbers(result: EncoderResult, index: number): EncoderResult {
-  for (const [what, rows] of rowsOf(result)) {
-    for (const [token, row] of rows.entries()) {
-      const value = row.find((value) => !Number.isFinite(value))
-      if (value === undefined) continue
-      throw noNumbers(`case ${index}: the ${what} of token ${token} hold ${value}`)
-    }
-  }
-  return result
 }
 
 /** The inputs of a batch. Rows without a token are masked by the lengths; what they hold only has to be a valid id. */
@@ -181,39 +155,36 @@ function batchInputs(
   }
 }
 
-/** The rows of one case's valid tokens. */
+/** The rows of one case's valid tokens. @throws finding `run.value` for what is no number: the label of such a row would say nothing */
 function unpackOutputs(
   config: BertConfig,
   outputs: Readonly<Record<string, Uint8Array>>,
   { index, first, length }: { readonly index: number; readonly first: number; readonly length: number },
+  name: string,
 ): EncoderResult {
-  const floats = (name: string): Float32Array => decode('f32', outputs[name] ?? new Uint8Array())
-  const rows = (values: Float32Array, width: number): Float32Array[] =>
-    Array.from({ length }, (_, token) => values.slice((first + token) * width, (first + token + 1) * width))
+  const rows = (output: string, width: number, { from = first, count = length, what = output } = {}): Float32Array[] => {
+    const values = decode('f32', outputs[output] ?? new Uint8Array()).subarray(from * width, (from + count) * width)
+    const wrong = values.findIndex((value) => !Number.isFinite(value))
+    if (wrong >= 0) throw noNumbers(`${name}: the ${what} of token ${Math.floor(wrong / width)} hold ${values[wrong]}`)
+    return Array.from({ length: count }, (_, row) => values.slice(row * width, (row + 1) * width))
+  }
+  const labels = decode('i32', outputs.labels ?? new Uint8Array())
   const nameOf = (id: number): string => config.labels[id] ?? `LABEL_${id}`
-  if (config.kind === 'sequence-classifier') {
-    const labelId = decode('i32', outputs.labels ?? new Uint8Array())[index] ?? 0
-    const logits = floats('logits').slice(index * config.classes, (index + 1) * config.classes)
-    return { kind: config.kind, labelId, label: nameOf(labelId), logits: [logits] }
+  const { kind, classes, hidden } = config
+  if (kind === 'sequence-classifier') {
+    const labelId = labels[index] ?? 0
+    const [logits = new Float32Array()] = rows('logits', classes, { from: index, count: 1 })
+    return { kind, labelId, label: nameOf(labelId), logits: [logits] }
   }
-  if (config.kind === 'question-answering') {
-    const logits = rows(floats('logits'), config.classes)
+  if (kind === 'question-answering') {
+    const logits = rows('logits', classes)
     const column = (at: number): Float32Array => Float32Array.from(logits, (row) => row[at] ?? Number.NaN)
-    return { kind: config.kind, begins: column(0), ends: column(1) }
+    return { kind, begins: column(0), ends: column(1) }
   }
-  if (config.kind === 'token-classifier') {
-    const labelIds = [...decode('i32', outputs.labels ?? new Uint8Array()).subarray(first, first + length)]
-    return {
-      kind: config.kind,
-      labelIds,
-      labels: labelIds.map(nameOf),
-      logits: rows(floats('logits'), config.classes),
-    }
+  if (kind === 'token-classifier') {
+    const labelIds = [...labels.subarray(first, first + length)]
+    return { kind, labelIds, labels: labelIds.map(nameOf), logits: rows('logits', classes) }
   }
-  const pooled = outputs.pooled === undefined ? undefined : floats('pooled')
-  return {
-    kind: config.kind,
-    states: rows(floats('states'), config.hidden),
-    pooled: pooled?.slice(index * config.hidden, (index + 1) * config.hidden),
-  }
+  const [pooled] = outputs.pooled === undefined ? [] : rows('pooled', hidden, { from: index, count: 1, what: 'pooled state' })
+  return { kind, states: rows('states', hidden), pooled }
 }

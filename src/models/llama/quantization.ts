@@ -3,7 +3,7 @@
  * for each output channel, and activations that are quantised token by token while the model runs.
  */
 import { z } from 'zod'
-import { checkFields } from '../../checkpoint/config_file.js'
+import { checkField } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 
@@ -57,11 +57,7 @@ export function parseQuantization(value: unknown, name: string): LlamaQuantizati
       hint: 'supported: none, or compressed-tensors with int8 weights by channel and activations by token',
     })
   }
-  const { config_groups: groups, ignore } = checkFields(
-    z.object({ quantization_config: schema }),
-    { quantization_config: value },
-    name,
-  ).quantization_config
+  const { config_groups: groups, ignore } = checkField(schema, value, 'quantization_config', name)
   const count = Object.keys(groups).length
   if (count !== 1)
     throw usageError('config.quantization', `${field}.config_groups has ${count} groups, expected one for all products`)

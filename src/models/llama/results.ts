@@ -85,8 +85,7 @@ export async function beamResults(
   const [done = 0] = await rows.state('step')
   const wrong = history.subarray(0, Math.min(done, most) * count).findIndex((id, at) => id < 0 && at % count < texts * width)
   if (wrong >= 0) throw noLogits(first + Math.floor((wrong % count) / width), Math.floor(wrong / count))
-  const states = { read: (name: string) => rows.state(name) }
-  const found = await foundBeams(states, choice, { batch: count / width, ends: eos, most })
+  const found = await foundBeams(rows.state, choice, { batch: count / width, ends: eos, most })
   return found.slice(0, texts).map((beams) => {
     const ids = beams[0]?.ids ?? []
     return { ids, finish: ids.length < most ? 'end' : 'limit', beams }

@@ -2,10 +2,11 @@
  * How a LLaMA-like model rotates queries and keys: `rope_parameters` of transformers 5, or `rope_theta` and `rope_scaling` of
  * transformers 4, checked field by field. A type or a field that is not known here is refused: it would change every angle.
  */
-import { z } from 'zod'
-import { checkFields } from '../../checkpoint/config_file.js'
+import type { z } from 'zod'
+import { checkField } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
+import { own } from '../../ir/own.js'
 import { common, type RotaryChoices, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
 
 interface Rotated {
@@ -77,10 +78,8 @@ export function parseRotary(fields: RotaryFields, given: RotaryContext): RotaryC
   }
   const stated = statedFields(fields, context)
   const type = typeOf(stated, context)
-  const read = <K extends RotaryType>(kind: K): RotaryFieldsOf<K> => {
-    const checked = checkFields(z.object({ [source]: schemas[kind] as z.ZodType }), { [source]: stated }, context.name)
-    return checked[source] as RotaryFieldsOf<K>
-  }
+  const read = <K extends RotaryType>(kind: K) =>
+    checkField(schemas[kind] as z.ZodType, stated, source, context.name) as RotaryFieldsOf<K>
   const { rope_theta: theta = context.theta, partial_rotary_factor: fraction = 1 } = read(type)
   if (theta === undefined) {
     const hint = `models of type ${context.modelType} have different ones`
@@ -139,7 +138,7 @@ function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): Rotar
     if (more === undefined) return 'default'
     throw refused(context, `${field} is missing, and ${shown(more)} is there`, `supported: ${types.join(', ')}`)
   }
-  const known = typeof type === 'string' && Object.hasOwn(aliases, type) ? aliases[type] : type
+  const known = typeof type === 'string' ? (own(aliases, type) ?? type) : type
   const found = types.find((each) => each === known)
   if (found !== undefined) return found
   const hint =

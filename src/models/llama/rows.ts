@@ -7,7 +7,7 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
-import { decode, encode, type HostArrays } from '../../runtime/buffer.js'
+import { decode, type HostArrays } from '../../runtime/buffer.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
@@ -19,7 +19,7 @@ import { type Assembly, statesOf } from '../parts/assembly.js'
 import { releasingCache } from '../parts/lru_cache.js'
 import type { Advanced, Stepped } from './ahead.js'
 import type { LlamaConfig } from './config.js'
-import { fixedPasses, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
+import { fixedPasses, inputsOf, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
 import { assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
 import type { RowsShape } from './shapes.js'
 import { startStates } from './start.js'
@@ -113,10 +113,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     const program = await programFor(extents, gives, count)
     const padded = (values: readonly number[] = []): Int32Array => Int32Array.from({ length: count }, (_, i) => values[i] ?? 0)
     const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(asked?.wanted), targets: padded(asked?.targets) }
-    const inputs = Object.fromEntries(
-      Object.keys(program.inputs).map((name) => [name, encode('i32', given[name as keyof typeof given])]),
-    )
-    return abortable(program, signal, () => program.run(inputs))
+    return abortable(program, signal, () => program.run(inputsOf(program, given)))
   }
   let released = false
   let underWay: Promise<unknown> = Promise.resolve()

@@ -2,7 +2,6 @@
 import { usageError } from '../../errors.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import type { TokenCase } from '../parts/token_cases.js'
-import type { Run } from './passes.js'
 import type { Rows } from './rows.js'
 
 export interface Score {
@@ -36,15 +35,6 @@ export interface Scoring {
   readonly vocab: number
 }
 
-/** A token of a pass: of which text, and where. */
-interface Read {
-  readonly row: number
-  readonly place: number
-}
-
-const tokensOf = (pass: readonly Run[]): Read[] =>
-  pass.flatMap(({ row, first, ids }) => ids.map((_, i) => ({ row, place: first + i })))
-
 /** Scores texts, each in a row of its own. @throws finding `run.value` for a loss that is no number */
 export async function scoreRows(
   rows: Rows,
@@ -57,7 +47,8 @@ export async function scoreRows(
   const unread = texts.map((ids, row) => ({ row, first: 0, ids }))
   for (const pass of rows.passes(unread, chunk)) {
     signal?.throwIfAborted()
-    const tokens = tokensOf(pass).map((read, at) => ({ ...read, at, target: texts[read.row]?.[read.place + 1] }))
+    const read = pass.flatMap(({ row, first, ids }) => ids.map((_, i) => ({ row, place: first + i })))
+    const tokens = read.map(({ row, place }, at) => ({ row, place, at, target: texts[row]?.[place + 1] }))
     const followed = tokens.flatMap(({ target, ...token }) => (target === undefined ? [] : [{ ...token, target }]))
     if (followed.length > 0) {
       const asked = { wanted: followed.map(({ at }) => at), targets: followed.map(({ target }) => target) }

@@ -12,7 +12,7 @@ export interface ModelOptions {
   readonly library: KernelSource
   readonly manifest: Manifest
   /** Storage type of weights, caches and activations; f32 by default. */
-  readonly dtype?: FloatType
+  readonly dtype?: FloatType | undefined
   /** `unfused` by default. */
   readonly plan?: string
   /** Ends loading; runs have signals of their own. */

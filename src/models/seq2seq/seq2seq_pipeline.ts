@@ -176,6 +176,10 @@ async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: 
     return (await rowsOf(config, decoding, generation.maxNewTokens)).map((ids) => ({ ids, beams: undefined }))
   }
   const { batch } = decoding.shape
-  const beams = await foundBeams(decoding, generation.choice, { batch, ends: config.endTokens, most: generation.maxNewTokens })
+  const beams = await foundBeams(decoding.read, generation.choice, {
+    batch,
+    ends: config.endTokens,
+    most: generation.maxNewTokens,
+  })
   return beams.map((hypotheses) => ({ ids: hypotheses[0]?.ids ?? [], beams: hypotheses }))
 }
