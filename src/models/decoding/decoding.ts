@@ -8,10 +8,10 @@ import type { DType } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
 import type { HostArrays } from '../../runtime/buffer.js'
-import { buildProgram, type Program } from '../../runtime/program.js'
+import { buildProgram, type Program, type ProgramConfig } from '../../runtime/program.js'
 import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
-import { openStates, type States } from '../../runtime/states.js'
+import { openStates } from '../../runtime/states.js'
 import { type Assembly, statesOf } from '../parts/assembly.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import { idInputs } from '../parts/token_rows.js'
@@ -82,17 +82,20 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     for (const program of programs) program.release()
     states.release()
   }
+  const build = async (
+    assembly: Assembly,
+    sized: Pick<ProgramConfig, 'dims'> & Partial<Pick<ProgramConfig, 'outputs'>>,
+  ): Promise<Program> => {
+    const held = { session, states: statesOf(assembly, states), types: { T: dtype } }
+    const program = await buildProgram({ ...assembly.wired, ...held, ...sized })
+    programs.push(program)
+    return program
+  }
   try {
-    const encoder = await sourceProgram(made, states)
-    programs.push(encoder)
-    const steps = await buildProgram({
-      session,
-      ...decoder.wired,
-      states: statesOf(decoder, states),
-      dims: sizes,
-      types: { T: dtype },
-    })
-    programs.push(steps)
+    // What decoder layers attend to, the encoder leaves in their states.
+    const sourceDims = seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source })
+    const encoder = await build(made.encoder, { dims: sourceDims, outputs: [] })
+    const steps = await build(decoder, { dims: sizes })
     const begin = ({ sources, cases, generation: asked = generation }: DecodingBatch, signal?: AbortSignal) => {
       const lengths = sources.map(({ length }) => length)
       const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
@@ -103,7 +106,8 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     }
     if (session.device.info().kind === 'cuda') {
       // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
-      await begin(shortestBatch(config, shape))
+      const cases = Array.from({ length: shape.batch }, (_, i) => i)
+      await begin({ cases, sources: cases.map(() => [config.startToken]) })
       await encoder.capture()
       await steps.capture()
     }
@@ -149,20 +153,3 @@ async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
   await Promise.allSettled(asked)
   return Promise.all(asked)
 }
-
-/** The encoder, which leaves what decoder layers attend to in their states. */
-const sourceProgram = ({ session, config, encoder, shape, dtype }: DecodingConfig, states: States): Promise<Program> =>
-  buildProgram({
-    session,
-    ...encoder.wired,
-    outputs: [],
-    states: statesOf(encoder, states),
-    dims: seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source }),
-    types: { T: dtype },
-  })
-
-/** The least there is to decode: a source of one token for each sequence. */
-const shortestBatch = ({ startToken }: Seq2seqConfig, { batch }: DecodingShape): DecodingBatch => ({
-  sources: Array.from({ length: batch }, () => [startToken]),
-  cases: Array.from({ length: batch }, (_, i) => i),
-})

@@ -19,9 +19,9 @@ import { releasingCache } from '../parts/lru_cache.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import type { BatchOptions, LoadedModel, ModelOptions } from '../parts/options.js'
 import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
-import { firstRows, idInputs, idRows } from '../parts/token_rows.js'
+import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
 import { turns } from '../parts/turns.js'
-import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
+import { assembleBert, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 
@@ -60,7 +60,7 @@ export interface Encoder extends LoadedModel<BertConfig> {
    */
   run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
   /** The program of a shape, built if needed; for inspection and timing. */
-  program(shape: BertShape): Promise<Program>
+  program(shape: BatchShape): Promise<Program>
 }
 
 /**
@@ -83,7 +83,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
 
   const captures = device.info().kind === 'cuda'
   const programs = releasingCache<Program>(maxPrograms)
-  const program = (shape: BertShape): Promise<Program> =>
+  const program = (shape: BatchShape): Promise<Program> =>
     programs.get(`${shape.batch}x${shape.seq}x${shape.tokens}`, async () => {
       const built = await buildProgram({
         session,
@@ -98,11 +98,18 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
 
   async function runBatch(batch: readonly TokenCase[], start: number, signal: AbortSignal | undefined): Promise<EncoderResult[]> {
     const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
-    const lengths = batch.map(({ inputIds }) => inputIds.length)
+    const sequences = batch.map(({ inputIds }) => inputIds)
+    const types = batch.map(({ typeIds = [] }) => typeIds)
+    const lengths = sequences.map(({ length }) => length)
     const tokens = packedRows(lengths, seq)
     const ready = await program({ batch: batch.length, seq, tokens })
     const rows = assembly.packed.inputs ? tokens : batch.length * seq
-    const inputs = batchInputs(config, batch, { seq, rows, packed: assembly.packed.inputs })
+    const place = { seq, rows, packed: assembly.packed.inputs }
+    // Rows without a token are masked by the lengths; what they hold only has to be a valid id.
+    const inputs = {
+      ...idInputs(sequences, { ...place, filler: Math.min(config.padToken, config.vocab - 1) }),
+      typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),
+    }
     const outputs = await abortable(ready, signal, () => ready.run(inputs))
     const first = firstRows(lengths, seq, assembly.packed.outputs)
     return lengths.map((length, i) => {
@@ -136,22 +143,6 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       void programs.clear()
       session.release()
     },
-  }
-}
-
-/** The inputs of a batch. Rows without a token are masked by the lengths; what they hold only has to be a valid id. */
-function batchInputs(
-  config: BertConfig,
-  batch: readonly TokenCase[],
-  place: { readonly seq: number; readonly rows: number; readonly packed: boolean },
-): Record<(typeof bertInputs)[number], Uint8Array> {
-  const filler = Math.min(config.padToken, config.vocab - 1)
-  const sequences = batch.map(({ inputIds }) => inputIds)
-  const types = batch.map(({ typeIds = [] }) => typeIds)
-  const lengths = sequences.map(({ length }) => length)
-  return {
-    ...idInputs(sequences, { ...place, filler }),
-    typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),
   }
 }
 

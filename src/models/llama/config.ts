@@ -133,26 +133,20 @@ function windowOf(config: Fields, { window: kind }: Family, name: string): Pick<
   const on = kind === 'every layer' || (kind === 'by layer' && config.use_sliding_window === true)
   const window = on ? (config.sliding_window ?? undefined) : undefined
   const from = kind === 'every layer' ? 0 : config.max_window_layers
+  const refused = (what: string, hint?: string) => usageError('config.window', `${name}: ${what}`, { hint })
   if (types != null && types.length !== layers) {
-    throw usageError('config.window', `${name}: layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
+    throw refused(`layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
   }
   if (kind === 'by layer' && window !== undefined && types == null && from == null) {
-    throw usageError(
-      'config.window',
-      `${name}: neither max_window_layers nor layer_types says which layers have sliding_window ${window}`,
-    )
+    throw refused(`neither max_window_layers nor layer_types says which layers have sliding_window ${window}`)
   }
   const byCount = Array.from({ length: layers }, (_, layer) => window !== undefined && layer >= (from ?? layers))
   const windowLayers = types?.map((type) => type === 'sliding_attention') ?? byCount
   const wrong = windowLayers.findIndex((has, layer) => has !== byCount[layer] && (kind !== 'by layer' || window === undefined))
   if (wrong >= 0) {
-    throw usageError(
-      'config.window',
-      `${name}: layer_types[${wrong}] is ${types?.[wrong]}, which the window of the model contradicts`,
-      {
-        hint: `sliding_window is ${config.sliding_window ?? null}, use_sliding_window is ${config.use_sliding_window ?? null}`,
-      },
-    )
+    const { sliding_window: size = null, use_sliding_window: used = null } = config
+    const what = `layer_types[${wrong}] is ${types?.[wrong]}, which the window of the model contradicts`
+    throw refused(what, `sliding_window is ${size}, use_sliding_window is ${used}`)
   }
   return windowLayers.includes(true) ? { window, windowLayers } : { window: undefined, windowLayers }
 }

@@ -146,12 +146,9 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   }
 
   /** The best of beams that have ended. Their own tokens lie between those of others: of the caches, the prompts are kept. */
-  async function searched(
-    rows: Rows,
-    choice: Beams,
-    { prompts, ...rest }: { readonly most: number; readonly first: number; readonly prompts: readonly (readonly number[])[] },
-  ): Promise<LlamaResult[]> {
-    const found = await orForget(beamResults(config, rows, choice, { ...rest, texts: prompts.length }))
+  async function searched({ rows, first, prompts, generation }: LegsRun, choice: Beams): Promise<LlamaResult[]> {
+    const given = { most: generation.maxNewTokens, first, texts: prompts.length }
+    const found = await orForget(beamResults(config, rows, choice, given))
     prefixes.keep(rows, prompts, [])
     return found
   }
@@ -181,9 +178,9 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       for await (const run of batches(cases, given)) {
         let last: Reached = { step: 0, history: new Int32Array() }
         for await (const reached of steps(run, given.signal)) last = reached
-        const { choice, maxNewTokens } = run.generation
+        const { choice } = run.generation
         if (choice.kind === 'beams') {
-          searches.push(...(await searched(run.rows, choice, { most: maxNewTokens, ...run })))
+          searches.push(...(await searched(run, choice)))
           continue
         }
         run.words = await chosen(run, last)
@@ -201,7 +198,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           yield* newTokens(run.legs, run.words, { eos: config.eos, maxNewTokens }, sent)
         }
         if (choice.kind !== 'beams') continue
-        const found = await searched(run.rows, choice, { most: maxNewTokens, ...run })
+        const found = await searched(run, choice)
         for (const [i, { ids, finish }] of found.entries()) yield { index: run.first + i, ids, finish }
       }
     },

@@ -2,6 +2,7 @@
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import type { Beams } from '../decoding/generation_options.js'
 import { noNumbers } from '../parts/no_numbers.js'
+import type { StreamedTokens } from '../parts/options.js'
 import type { Reached } from './ahead.js'
 import type { LlamaConfig } from './config.js'
 import type { Leg } from './legs.js'
@@ -17,10 +18,7 @@ export interface LlamaResult {
   readonly beams?: readonly Hypothesis[]
 }
 
-/** Tokens of a case that have just been chosen. */
-export interface LlamaTokens {
-  readonly index: number
-  readonly ids: readonly number[]
+export interface LlamaTokens extends StreamedTokens {
   /** What ended the text, with its last tokens. */
   readonly finish?: LlamaResult['finish']
 }

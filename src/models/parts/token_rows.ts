@@ -4,6 +4,17 @@
  */
 import { encode } from '../../runtime/buffer.js'
 
+export interface BatchShape {
+  readonly batch: number
+  /** Positions that sequences are padded to. */
+  readonly seq: number
+  /** Rows of packed tensors: at least the number of tokens. `batch * seq`, room for full sequences, by default. */
+  readonly tokens?: number
+}
+
+/** Extents of the dimensions that a batch says. */
+export const batchDims = ({ batch, seq, tokens = batch * seq }: BatchShape) => ({ b: batch, s: seq, t: tokens })
+
 /** The first row of each sequence. */
 export function firstRows(lengths: readonly number[], seq: number, packed: boolean): number[] {
   let next = 0

@@ -8,22 +8,13 @@ import type { Program } from '../../ir/program.js'
 import type { ModelPlan } from '../../program/index.js'
 import { candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
 import { type Assembly, assemble } from '../parts/assembly.js'
+import { type BatchShape, batchDims } from '../parts/token_rows.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { decoderTensors, encoderTensors } from './tensor_names.js'
 
-export interface SourceShape {
-  readonly batch: number
-  /** Positions the sources are padded to. */
-  readonly seq: number
-  /** Rows of packed tensors: at least the number of tokens. `batch * seq`, room for full sequences, by default. */
-  readonly tokens?: number
-}
-
 /** Extents of the encoder's dimensions. */
-export const seq2seqEncoderDims = (config: Seq2seqConfig, { batch, seq, tokens }: SourceShape): Record<string, number> => ({
-  b: batch,
-  s: seq,
-  t: tokens ?? batch * seq,
+export const seq2seqEncoderDims = (config: Seq2seqConfig, shape: BatchShape): Record<string, number> => ({
+  ...batchDims(shape),
   h: config.encoder.heads,
   d: config.encoder.headDim,
   i: config.encoder.inner,

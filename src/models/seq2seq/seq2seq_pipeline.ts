@@ -14,7 +14,7 @@ import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
 import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
-import type { BatchOptions, ModelOptions, TextModel } from '../parts/options.js'
+import type { BatchOptions, ModelOptions, StreamedTokens, TextModel } from '../parts/options.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
@@ -27,12 +27,6 @@ export interface GenerationResult {
   readonly ids: readonly number[]
   /** The best hypotheses, best first, where beams were asked for. */
   readonly beams: readonly Hypothesis[] | undefined
-}
-
-/** Tokens of a case that have just been chosen. */
-export interface StreamedTokens {
-  readonly index: number
-  readonly ids: readonly number[]
 }
 
 export type Seq2seq = TextModel<Seq2seqConfig, GenerateOptions, GenerationResult, StreamedTokens>
@@ -122,11 +116,8 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
         }
         await expectNumbers(decoding, first)
         if (generation.choice.kind !== 'beams') continue
-        yield* newTokens(
-          (await resultsOf(config, decoding, generation)).map(({ ids }) => ids),
-          sent,
-          first,
-        )
+        const whole = (await resultsOf(config, decoding, generation)).map(({ ids }) => ids)
+        yield* newTokens(whole, sent, first)
       }
     },
     release() {
