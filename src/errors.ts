@@ -55,7 +55,7 @@ export interface Subject {
 
 export interface ErrorDetails {
   /** What to write or do instead. */
-  readonly hint?: string
+  readonly hint?: string | undefined
   /** What in the author's text is wrong, in order. The message says it in words; tools read these. */
   readonly places?: readonly Culprit[]
   /** The underlying failure, kept for `--verbose`. */

@@ -70,3 +70,7 @@ export function checkFields<T extends z.ZodType>(schema: T, value: unknown, name
   const more = issues.length > shownProblems ? `; and ${issues.length - shownProblems} more` : ''
   throw usageError('config.field', `${name}: ${problems.join('; ')}${more}`)
 }
+
+/** The value of one field, which is named in messages with what is in it. @throws usage `config.field` */
+export const checkField = <T extends z.ZodType>(schema: T, value: unknown, field: string, name: string): z.output<T> =>
+  checkFields(z.object({ [field]: schema }), { [field]: value }, name)[field] as z.output<T>

@@ -7,6 +7,7 @@ import { openCheckpoint } from '../checkpoint/checkpoint.js'
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import type { Program } from '../ir/program.js'
+import { anyGeneration } from '../models/decoding/generation_options.js'
 import { bertDims, programOf as bertProgram, bertWeights, hasPooler, tensorNames } from '../models/encoder/bert.js'
 import { bertIdentity } from '../models/encoder/calibration.js'
 import { readBertConfig } from '../models/encoder/config.js'
@@ -136,10 +137,7 @@ async function llamaModel(
   const names = weightTensors(config, reach)
   const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
   return {
-    program:
-      name === 'llama_prompt'
-        ? promptProgram(config, 'logits')
-        : stepProgram(config, { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }, 1),
+    program: name === 'llama_prompt' ? promptProgram(config, 'logits') : stepProgram(config, anyGeneration, 1),
     dims: modelDims(config),
     weights: renamed(weights, names),
     exact: renamed(dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', usualRotation), names),

@@ -46,14 +46,19 @@ export async function* piecesOf(weight: Weight, signal?: AbortSignal): AsyncGene
 /** A weight in host memory. @throws what its pieces throw */
 export async function inMemory(weight: Weight, signal?: AbortSignal): Promise<WeightTensor> {
   if ('data' in weight) return weight
-  const { bytes, pieces: _, ...tensor } = weight
-  const data = new Uint8Array(bytes)
+  const { bytes: _, pieces: __, ...tensor } = weight
+  return { ...tensor, data: await wholeOf(weight, signal) }
+}
+
+/** All pieces of a tensor as one. @throws what its pieces throw */
+export async function wholeOf(tensor: Pick<DeferredTensor, 'bytes' | 'pieces'>, signal?: AbortSignal): Promise<Uint8Array> {
+  const data = new Uint8Array(tensor.bytes)
   let at = 0
-  for await (const piece of weight.pieces(signal)) {
+  for await (const piece of tensor.pieces(signal)) {
     data.set(piece, at)
     at += piece.byteLength
   }
-  return { ...tensor, data }
+  return data
 }
 
 /** A row-major tensor without its first `rows` rows. */

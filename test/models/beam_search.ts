@@ -98,17 +98,13 @@ export async function runSearch(search: Search, step: Step = stepByBodies): Prom
   const batch = models.length
   const rows = batch * width
   const at = (data: ArrayLike<number>, shape = [batch, width]): HostTensor => ({ data, shape })
-  const pool = emptyPool(batch, width)
   let texts = Array.from({ length: rows }, (): readonly number[] => [])
   let state: Tensors =
     rule === 'plain'
       ? { cumulative: at(initialScores(batch, width, rule), [rows]), finished: at(new Int32Array(rows), [rows]) }
       : {
           cumulative: at(initialScores(batch, width, rule), [rows]),
-          poolScores: at(pool.scores),
-          poolSteps: at(pool.steps),
-          poolRows: at(pool.rows),
-          poolWords: at(pool.words),
+          ...Object.fromEntries(Object.entries(emptyPool(batch, width)).map(([name, values]) => [name, at(values)])),
           finished: at(new Int32Array(batch), [batch]),
         }
   const outputs: Tensors[] = []

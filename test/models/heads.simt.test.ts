@@ -64,6 +64,29 @@ describe.each(Object.entries(heads))('%s', (_, changes) => {
   })
 })
 
+const faulty: readonly (readonly [Readonly<Record<string, unknown>>, string])[] = [
+  ...Object.values(heads).map((changes) => [changes, 'logits'] as const),
+  [{}, 'states'],
+]
+
+it.each(faulty)('names the case whose results are no numbers: %o', async (changes, what) => {
+  const model = randomBert(changes)
+  const words = model.tensors.get('embeddings.word_embeddings.weight')
+  // A row whose variance is beyond float32, of a token that the last case alone has.
+  new Float32Array(words?.data.buffer ?? new ArrayBuffer(0)).fill(3e38, 49 * 128, 49 * 128 + 64)
+  const dir = await writeModel(model)
+  try {
+    const encoder = await load(dir, { seqStep: 1 })
+    const wrong = { code: 'run.value', message: `case 2: the ${what} of token 0 hold NaN` }
+    await expect(encoder.run(cases)).rejects.toMatchObject(wrong)
+    await expect(encoder.run(cases, { batch: 1 })).rejects.toMatchObject(wrong)
+    expect(await encoder.run(cases.slice(0, 2))).toHaveLength(2)
+    encoder.release()
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+})
+
 it('refuses types that are not the tokens', async () => {
   const dir = await writeModel(randomBert({}))
   try {

@@ -3,7 +3,7 @@
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js'
 import type { StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
-import { type LlamaTensor, llamaTensors } from '../../src/models/llama/tensor_names.js'
+import { llamaTensors } from '../../src/models/llama/tensor_names.js'
 import { encode } from '../../src/runtime/buffer.js'
 
 const numbers = {
@@ -85,8 +85,7 @@ export function int8Checkpoint(config: Record<string, unknown>): { readonly tens
 
 /** A checkpoint that has every tensor of a configuration, as float32; value `i` of a tensor is `i` plus its number in the checkpoint / 1000. */
 export function smallCheckpoint(config: Record<string, unknown>): { readonly tensors: Map<string, StoredTensor> } & Checkpoint {
-  const { embedding, layers, norm, head } = llamaTensors(parseLlamaConfig(config, 'config.json'))
-  const all: LlamaTensor[] = [embedding, norm, head, ...layers.flatMap((layer): LlamaTensor[] => Object.values(layer))]
+  const all = Object.values(llamaTensors(parseLlamaConfig(config, 'config.json')))
   const shapes = new Map(all.map(({ name, shape }) => [name === 'lm_head.weight' ? name : `model.${name}`, shape]))
   const tensors = [...shapes].map(([name, shape], number): [string, StoredTensor] => {
     const count = shape.reduce((product, extent) => product * extent, 1)

@@ -25,10 +25,11 @@ const withGroup = (changes: Fields): Fields => ({
 })
 const { weights, input_activations: inputs } = w8a8.config_groups.group_0
 
-const layerOf = (fields: Fields) => {
-  const layer = llamaTensors(parse({ ...fields, quantization_config: w8a8 })).layers[1]
-  if (layer === undefined) throw new Error('no layer')
-  return layer
+/** A weight of the second layer. */
+const weightOf = (fields: Fields, weight: string): LlamaTensor => {
+  const tensor = llamaTensors(parse({ ...fields, quantization_config: w8a8 }))[`layer1.${weight}`]
+  if (tensor === undefined) throw new Error(`no weight ${weight}`)
+  return tensor
 }
 
 async function int8Of(file: Checkpoint, { steps, ...tensor }: LlamaTensor): Promise<{ values: number[]; steps: number[] }> {
@@ -79,14 +80,17 @@ describe('int8 weights of compressed-tensors', () => {
   })
 
   it('come as they are, with a step for each row', async () => {
-    const { key, attentionNorm, output } = layerOf(smallLlama)
-    expect([key.steps, attentionNorm.steps]).toEqual(['layers.1.self_attn.k_proj.weight_scale', undefined])
+    const key = weightOf(smallLlama, 'keyWeight')
+    expect([key.steps, weightOf(smallLlama, 'attentionGamma').steps]).toEqual([
+      'layers.1.self_attn.k_proj.weight_scale',
+      undefined,
+    ])
     const file = int8Checkpoint(smallLlama)
     checkLlamaTensors(parse({ ...smallLlama, quantization_config: w8a8 }), file)
     const { values, steps } = await int8Of(file, key)
     expect([values.length, values.slice(0, 3), values[255]]).toEqual([16 * 48, [-127, -126, -125], -127])
     expect(steps).toEqual(Array.from({ length: 16 }, (_, row) => (row + 1) / 64))
-    expect((await int8Of(file, output)).steps).toHaveLength(48)
+    expect((await int8Of(file, weightOf(smallLlama, 'projectionWeight'))).steps).toHaveLength(48)
   })
 
   it('are rows of fused ones, from files too', async () => {
@@ -94,7 +98,7 @@ describe('int8 weights of compressed-tensors', () => {
     const dir = await mkdtemp(join(tmpdir(), 'heddle-int8-'))
     try {
       await writeFile(join(dir, 'model.safetensors'), formatSafetensors(file.tensors))
-      const { value } = layerOf(smallPhi3)
+      const value = weightOf(smallPhi3, 'valueWeight')
       for (const source of [file, await openCheckpoint(dir)]) {
         const { values, steps } = await int8Of(source, value)
         expect(values[0]).toBe(((64 * 48) % 255) - 127)
@@ -106,7 +110,7 @@ describe('int8 weights of compressed-tensors', () => {
   })
 
   it('are the floats that they stand for where a plan has none', async () => {
-    const { key } = layerOf(smallPhi3)
+    const key = weightOf(smallPhi3, 'keyWeight')
     const file = int8Checkpoint(smallPhi3)
     const { values, steps } = await int8Of(file, key)
     for (const dtype of ['f32', 'bf16'] as const) {
@@ -123,7 +127,8 @@ describe('int8 weights of compressed-tensors', () => {
 
   it('and their steps are named where they are missing, misshapen or of another type', () => {
     const file = int8Checkpoint(smallLlama)
-    const { key, value, up } = layerOf(smallLlama)
+    const [key, value] = [weightOf(smallLlama, 'keyWeight'), weightOf(smallLlama, 'valueWeight')]
+    const up = weightOf(smallLlama, 'upWeight')
     file.tensors.delete(`model.${key.name}_scale`)
     expect(refusal(() => takeLlamaTensor(file, key, 'f32')).message).toContain('k_proj.weight_scale [16, 1] is missing')
     file.tensors.set(`model.${value.name}_scale`, { dtype: 'F32', shape: [16], data: new Uint8Array(64) })

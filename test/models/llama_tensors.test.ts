@@ -20,42 +20,51 @@ async function valuesOf(file: Checkpoint, tensor: LlamaTensor): Promise<number[]
   return [...decode('f32', data)]
 }
 
-const layerOf = (fields: Fields, layer = 1) => {
-  const found = tensorsOf(fields).layers[layer]
-  if (found === undefined) throw new Error(`no layer ${layer}`)
+/** The weights of the second layer. */
+const layerOf = (fields: Fields): Record<string, LlamaTensor> =>
+  Object.fromEntries(
+    Object.entries(tensorsOf(fields)).flatMap(([name, tensor]) => {
+      const [, weight] = /^layer1\.(\w+)$/.exec(name) ?? []
+      return weight === undefined ? [] : [[weight, tensor]]
+    }),
+  )
+
+const weightOf = (fields: Fields, name: string): LlamaTensor => {
+  const found = tensorsOf(fields)[name]
+  if (found === undefined) throw new Error(`no weight ${name}`)
   return found
 }
 
 describe('tensors of LLaMA-like checkpoints', () => {
   it('have the shapes that the configuration gives', () => {
-    const { embedding, norm, head } = tensorsOf(smallQwen3)
-    expect([embedding, norm, head].map(({ name, shape }) => [name, shape])).toEqual([
-      ['embed_tokens.weight', [96, 48]],
-      ['norm.weight', [48]],
-      ['lm_head.weight', [96, 48]],
-    ])
+    expect(tensorsOf(smallQwen3)).toMatchObject({
+      'embeddings.words': { name: 'embed_tokens.weight', shape: [96, 48] },
+      'head.gamma': { name: 'norm.weight', shape: [48] },
+      'head.weight': { name: 'lm_head.weight', shape: [96, 48] },
+    })
     const at = 'layers.1'
     expect(layerOf({ ...smallQwen3, attention_bias: true })).toEqual({
-      attentionNorm: { name: `${at}.input_layernorm.weight`, shape: [48] },
-      query: { name: `${at}.self_attn.q_proj.weight`, shape: [96, 48] },
-      key: { name: `${at}.self_attn.k_proj.weight`, shape: [32, 48] },
-      value: { name: `${at}.self_attn.v_proj.weight`, shape: [32, 48] },
+      attentionGamma: { name: `${at}.input_layernorm.weight`, shape: [48] },
+      queryWeight: { name: `${at}.self_attn.q_proj.weight`, shape: [96, 48] },
+      keyWeight: { name: `${at}.self_attn.k_proj.weight`, shape: [32, 48] },
+      valueWeight: { name: `${at}.self_attn.v_proj.weight`, shape: [32, 48] },
       queryBias: { name: `${at}.self_attn.q_proj.bias`, shape: [96] },
       keyBias: { name: `${at}.self_attn.k_proj.bias`, shape: [32] },
       valueBias: { name: `${at}.self_attn.v_proj.bias`, shape: [32] },
-      queryNorm: { name: `${at}.self_attn.q_norm.weight`, shape: [16] },
-      keyNorm: { name: `${at}.self_attn.k_norm.weight`, shape: [16] },
-      output: { name: `${at}.self_attn.o_proj.weight`, shape: [48, 96] },
-      outputBias: { name: `${at}.self_attn.o_proj.bias`, shape: [48] },
-      innerNorm: { name: `${at}.post_attention_layernorm.weight`, shape: [48] },
-      gate: { name: `${at}.mlp.gate_proj.weight`, shape: [40, 48] },
-      up: { name: `${at}.mlp.up_proj.weight`, shape: [40, 48] },
-      down: { name: `${at}.mlp.down_proj.weight`, shape: [48, 40] },
+      queryGamma: { name: `${at}.self_attn.q_norm.weight`, shape: [16] },
+      keyGamma: { name: `${at}.self_attn.k_norm.weight`, shape: [16] },
+      projectionWeight: { name: `${at}.self_attn.o_proj.weight`, shape: [48, 96] },
+      projectionBias: { name: `${at}.self_attn.o_proj.bias`, shape: [48] },
+      innerGamma: { name: `${at}.post_attention_layernorm.weight`, shape: [48] },
+      gateWeight: { name: `${at}.mlp.gate_proj.weight`, shape: [40, 48] },
+      upWeight: { name: `${at}.mlp.up_proj.weight`, shape: [40, 48] },
+      downWeight: { name: `${at}.mlp.down_proj.weight`, shape: [48, 40] },
     })
-    expect(tensorsOf({ ...smallLlama, tie_word_embeddings: true }).head).toEqual(embedding)
+    const tied = { ...smallLlama, tie_word_embeddings: true }
+    expect(weightOf(tied, 'head.weight')).toEqual(weightOf(tied, 'embeddings.words'))
     expect(Object.keys(layerOf(smallLlama))).not.toContain('queryBias')
     expect(Object.keys(layerOf(smallQwen2))).toContain('queryBias')
-    expect(Object.keys(layerOf(smallQwen2))).not.toContain('outputBias')
+    expect(Object.keys(layerOf(smallQwen2))).not.toContain('projectionBias')
   })
 
   it('are rows of fused ones, read from memory and from files alike', async () => {
@@ -64,17 +73,17 @@ describe('tensors of LLaMA-like checkpoints', () => {
     try {
       await writeFile(join(dir, 'model.safetensors'), formatSafetensors(file.tensors))
       const stored = await openCheckpoint(dir)
-      const { query, key, value, gate, up } = layerOf(smallPhi3)
       const whole = async (name: string) => valuesOf(file, { name, shape: file.tensors.get(`model.${name}`)?.shape ?? [] })
       const qkv = await whole('layers.1.self_attn.qkv_proj.weight')
       const gateUp = await whole('layers.1.mlp.gate_up_proj.weight')
       for (const source of [file, stored]) {
-        expect(await valuesOf(source, query)).toEqual(qkv.slice(0, 48 * 48))
-        expect(await valuesOf(source, key)).toEqual(qkv.slice(48 * 48, 64 * 48))
-        expect(await valuesOf(source, value)).toEqual(qkv.slice(64 * 48))
-        expect(await valuesOf(source, gate)).toEqual(gateUp.slice(0, 40 * 48))
-        expect(await valuesOf(source, up)).toEqual(gateUp.slice(40 * 48))
+        expect(await valuesOf(source, weightOf(smallPhi3, 'layer1.queryWeight'))).toEqual(qkv.slice(0, 48 * 48))
+        expect(await valuesOf(source, weightOf(smallPhi3, 'layer1.keyWeight'))).toEqual(qkv.slice(48 * 48, 64 * 48))
+        expect(await valuesOf(source, weightOf(smallPhi3, 'layer1.valueWeight'))).toEqual(qkv.slice(64 * 48))
+        expect(await valuesOf(source, weightOf(smallPhi3, 'layer1.gateWeight'))).toEqual(gateUp.slice(0, 40 * 48))
+        expect(await valuesOf(source, weightOf(smallPhi3, 'layer1.upWeight'))).toEqual(gateUp.slice(40 * 48))
       }
+      const key = weightOf(smallPhi3, 'layer1.keyWeight')
       expect(takeLlamaTensor(file, key, 'f16')).toMatchObject({ shape: [16, 48], bytes: 16 * 48 * 2 })
     } finally {
       await rm(dir, { recursive: true })
@@ -83,7 +92,7 @@ describe('tensors of LLaMA-like checkpoints', () => {
 
   it('names rows of a fused tensor where a value is no number', async () => {
     const file = smallCheckpoint(smallPhi3)
-    const { key } = layerOf(smallPhi3)
+    const key = weightOf(smallPhi3, 'layer1.keyWeight')
     const { data } = file.tensors.get(`model.${key.name}`) ?? { data: new Uint8Array() }
     new Float32Array(data.buffer)[50 * 48 + 3] = Number.NaN
     await expect(valuesOf(file, key)).rejects.toMatchObject({
@@ -96,10 +105,7 @@ describe('tensors of LLaMA-like checkpoints', () => {
     for (const fields of Object.values(allSmall)) {
       const file = smallCheckpoint(fields)
       check(fields, file)
-      const { embedding, layers, norm, head } = tensorsOf(fields)
-      for (const tensor of [embedding, norm, head, ...layers.flatMap((layer): LlamaTensor[] => Object.values(layer))]) {
-        takeLlamaTensor(file, tensor, 'bf16')
-      }
+      for (const tensor of Object.values(tensorsOf(fields))) takeLlamaTensor(file, tensor, 'bf16')
     }
   })
 
@@ -107,21 +113,21 @@ describe('tensors of LLaMA-like checkpoints', () => {
     const { tensors } = smallCheckpoint(smallLlama)
     const bare = new Map([...tensors].map(([name, tensor]) => [name.replace(/^model\./, ''), tensor]))
     check(smallLlama, { tensors: bare })
-    const { query } = layerOf(smallLlama)
+    const query = weightOf(smallLlama, 'layer1.queryWeight')
     expect(await valuesOf({ tensors: bare }, query)).toEqual(await valuesOf({ tensors }, query))
   })
 
   it('that are missing or have another shape are named with the shape expected and the one found', () => {
     const file = smallCheckpoint(smallLlama)
-    const { key } = layerOf(smallLlama)
+    const key = weightOf(smallLlama, 'layer1.keyWeight')
     file.tensors.delete(`model.${key.name}`)
     const missing = refusal(() => takeLlamaTensor(file, key, 'f32'))
     expect([missing.code, missing.message]).toEqual(['weights.missing', `tensor model.${key.name} [16, 48] is missing`])
     file.tensors.delete('lm_head.weight')
-    expect(refusal(() => takeLlamaTensor(file, tensorsOf(smallLlama).head, 'f32')).message).toContain(
+    expect(refusal(() => takeLlamaTensor(file, weightOf(smallLlama, 'head.weight'), 'f32')).message).toContain(
       'tensor lm_head.weight [96, 48]',
     )
-    const other = layerOf({ ...smallPhi3, num_key_value_heads: 6 }).key
+    const other = weightOf({ ...smallPhi3, num_key_value_heads: 6 }, 'layer1.keyWeight')
     const wrong = refusal(() => takeLlamaTensor(smallCheckpoint(smallPhi3), other, 'f32'))
     expect([wrong.code, wrong.message]).toEqual(['weights.shape', expect.stringMatching(/\[80, 48\].*expects \[144, 48\]/)])
   })

@@ -9,7 +9,7 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { LlamaConfig } from '../../models/llama/config.js'
-import { type LlamaTensor, llamaTensors } from '../../models/llama/tensor_names.js'
+import { llamaTensors } from '../../models/llama/tensor_names.js'
 import type { GraphApplication } from '../../runtime/application.js'
 import { encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
@@ -68,8 +68,7 @@ export function randomCheckpoint(config: LlamaConfig, dtype: FloatType): Checkpo
       rows: (from, to) => tensorOf([to - from, ...rest], first + from * row),
     }
   }
-  const { embedding, layers, norm, head } = llamaTensors({ ...config, quantization: undefined })
-  const all: LlamaTensor[] = [embedding, norm, head, ...layers.flatMap((layer): LlamaTensor[] => Object.values(layer))]
+  const all = Object.values(llamaTensors({ ...config, quantization: undefined }))
   const shapes = new Map(all.map(({ name, shape }) => [name, shape]))
   return {
     tensors: new Map(

@@ -62,9 +62,9 @@ export const initialScores = (batch: number, width: number, rule: BeamRule): Flo
 export const emptyPool = (batch: number, width: number) => {
   const places = batch * width
   return {
-    scores: new Float32Array(places).fill(notYet.hf),
-    steps: new Int32Array(places).fill(-1),
-    rows: new Int32Array(places),
-    words: new Int32Array(places),
+    poolScores: new Float32Array(places).fill(notYet.hf),
+    poolSteps: new Int32Array(places).fill(-1),
+    poolRows: new Int32Array(places),
+    poolWords: new Int32Array(places),
   }
 }

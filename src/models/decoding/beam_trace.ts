@@ -39,34 +39,30 @@ export interface BeamPool {
   readonly words: ArrayLike<number>
 }
 
-/** What a search has left in its states. */
-export interface SearchStates {
-  read(state: string): Promise<HostArrays[DType]>
-}
-
 /**
  * The best hypotheses of each sequence of a search that has ended, by whichever rule.
+ * @param read what a state holds now
  * @param most steps that count: a search may have been asked for some more
  * @throws finding `beam.history`, `generation.nan`
  */
 export async function foundBeams(
-  states: SearchStates,
+  read: (state: string) => Promise<HostArrays[DType]>,
   choice: Beams,
   { batch, ends, most }: { readonly batch: number; readonly ends: readonly number[]; readonly most: number },
 ): Promise<Hypothesis[][]> {
   const { width } = choice
   const rows = batch * width
-  const [done = 0] = await states.read('step')
+  const [done = 0] = await read('step')
   const byStep = (values: HostArrays[DType]): ArrayLike<number>[] =>
     Array.from({ length: Math.min(done, most) }, (_, step) => values.subarray(step * rows, (step + 1) * rows))
-  const history = { words: byStep(await states.read('history')), parents: byStep(await states.read('parents')) }
+  const history = { words: byStep(await read('history')), parents: byStep(await read('parents')) }
   const options = { batch, width, ends, count: choice.returned }
-  if (choice.rule === 'plain') return traceBeams(history, await states.read('cumulative'), options)
+  if (choice.rule === 'plain') return traceBeams(history, await read('cumulative'), options)
   const pool = {
-    scores: await states.read('poolScores'),
-    steps: await states.read('poolSteps'),
-    rows: await states.read('poolRows'),
-    words: await states.read('poolWords'),
+    scores: await read('poolScores'),
+    steps: await read('poolSteps'),
+    rows: await read('poolRows'),
+    words: await read('poolWords'),
   }
   return tracePool(history, pool, { ...options, lengthPenalty: choice.lengthPenalty })
 }
@@ -77,15 +73,18 @@ export async function foundBeams(
  * @throws finding `beam.history` where a row continues one of another sequence
  */
 export function traceBeams(history: BeamHistory, scores: ArrayLike<number>, options: TraceOptions): Hypothesis[][] {
-  const { batch, width, ends, count } = options
-  return Array.from({ length: batch }, (_, b) =>
-    Array.from({ length: Math.min(count, width) }, (_, beam) => {
-      const row = b * width + beam
-      const cumLogProb = scores[row] ?? Number.NaN
-      return { ids: beforeEnd(wordsOf(history, history.words.length, row, width), ends), cumLogProb, score: cumLogProb }
-    }),
-  )
+  return eachPlace(options, (row) => {
+    const cumLogProb = scores[row] ?? Number.NaN
+    const ids = beforeEnd(wordsOf(history, history.words.length, row, options.width), options.ends)
+    return [{ ids, cumLogProb, score: cumLogProb }]
+  })
 }
+
+/** The hypotheses of each sequence, from its first rows or places of the pool. */
+const eachPlace = ({ batch, width, count }: TraceOptions, found: (at: number) => Hypothesis[]): Hypothesis[][] =>
+  Array.from({ length: batch }, (_, b) =>
+    Array.from({ length: Math.min(count, width) }, (_, place) => found(b * width + place)).flat(),
+  )
 
 /**
  * The best hypotheses of each sequence by the HF rule; fewer than asked for where the search was left before the pool was full.
@@ -94,19 +93,16 @@ export function traceBeams(history: BeamHistory, scores: ArrayLike<number>, opti
 export function tracePool(
   history: BeamHistory,
   pool: BeamPool,
-  { batch, width, ends, count, lengthPenalty }: TraceOptions & { readonly lengthPenalty: number },
+  options: TraceOptions & { readonly lengthPenalty: number },
 ): Hypothesis[][] {
-  return Array.from({ length: batch }, (_, b) =>
-    Array.from({ length: Math.min(count, width) }, (_, place): Hypothesis[] => {
-      const at = b * width + place
-      const step = pool.steps[at] ?? -1
-      if (step < 0) return []
-      const before = step === 0 ? [] : wordsOf(history, step, pool.rows[at] ?? -1, width)
-      const score = pool.scores[at] ?? Number.NaN
-      const ids = beforeEnd([...before, pool.words[at] ?? -1], ends)
-      return [{ ids, cumLogProb: score * (step + 1) ** lengthPenalty, score }]
-    }).flat(),
-  )
+  return eachPlace(options, (at) => {
+    const step = pool.steps[at] ?? -1
+    if (step < 0) return []
+    const before = step === 0 ? [] : wordsOf(history, step, pool.rows[at] ?? -1, options.width)
+    const score = pool.scores[at] ?? Number.NaN
+    const ids = beforeEnd([...before, pool.words[at] ?? -1], options.ends)
+    return [{ ids, cumLogProb: score * (step + 1) ** options.lengthPenalty, score }]
+  })
 }
 
 /** The words of the first `steps` steps that lead to a row after them. */

@@ -4,18 +4,18 @@
  */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import { findingError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
-import { encode, type HostArrays } from '../../runtime/buffer.js'
-import { buildProgram, type Program } from '../../runtime/program.js'
-import type { ProgramStates } from '../../runtime/program_states.js'
+import type { HostArrays } from '../../runtime/buffer.js'
+import { buildProgram, type Program, type ProgramConfig } from '../../runtime/program.js'
 import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
-import { openStates, type States } from '../../runtime/states.js'
-import { idRows } from '../parts/token_rows.js'
-import { type Assembly, assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
+import { openStates } from '../../runtime/states.js'
+import { type Assembly, statesOf } from '../parts/assembly.js'
+import { noNumbers } from '../parts/no_numbers.js'
+import { idInputs } from '../parts/token_rows.js'
+import { assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 import { type DecodingShape, type DecodingStart, decodingDims, initialStates } from './decoding_states.js'
 import type { Generation } from './generation_options.js'
@@ -75,33 +75,39 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
   // States that must hold numbers from the start are those that a layer keeps: as many for each, in order.
   const kept = Object.keys(decls).filter((name) => decls[name]?.cleared === true)
   const lastKept = kept.slice(kept.length - kept.length / config.decoder.layers)
+  const packed = isPacked(made.encoder.compiled, 'ids')
+  const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
   const programs: Program[] = []
   const release = (): void => {
     for (const program of programs) program.release()
     states.release()
   }
+  const build = async (
+    assembly: Assembly,
+    sized: Pick<ProgramConfig, 'dims'> & Partial<Pick<ProgramConfig, 'outputs'>>,
+  ): Promise<Program> => {
+    const held = { session, states: statesOf(assembly, states), types: { T: dtype } }
+    const program = await buildProgram({ ...assembly.wired, ...held, ...sized })
+    programs.push(program)
+    return program
+  }
   try {
-    const encoder = await sourceProgram(made, states)
-    programs.push(encoder)
-    const steps = await buildProgram({
-      session,
-      ...decoder.wired,
-      states: statesOf(decoder, states),
-      dims: sizes,
-      types: { T: dtype },
-    })
-    programs.push(steps)
+    // What decoder layers attend to, the encoder leaves in their states.
+    const sourceDims = seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source })
+    const encoder = await build(made.encoder, { dims: sourceDims, outputs: [] })
+    const steps = await build(decoder, { dims: sizes })
     const begin = ({ sources, cases, generation: asked = generation }: DecodingBatch, signal?: AbortSignal) => {
       const lengths = sources.map(({ length }) => length)
       const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
       return settled([
         states.writeAll(initialStates(config, asked, shape, start)),
-        abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources))),
+        abortable(encoder, signal, () => encoder.run(idInputs(sources, place))),
       ])
     }
     if (session.device.info().kind === 'cuda') {
       // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
-      await begin(shortestBatch(config, shape))
+      const cases = Array.from({ length: shape.batch }, (_, i) => i)
+      await begin({ cases, sources: cases.map(() => [config.startToken]) })
       await encoder.capture()
       await steps.capture()
     }
@@ -128,9 +134,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
           const at = values.findIndex((value) => !Number.isFinite(value))
           if (at < 0) continue
           const index = first + Math.floor((at * shape.batch) / values.length)
-          throw findingError('run.value', `case ${index}: ${name} holds ${values[at]}`, {
-            hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-          })
+          throw noNumbers(`case ${index}: ${name} holds ${values[at]}`)
         }
       },
       release,
@@ -148,46 +152,4 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
 async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
   await Promise.allSettled(asked)
   return Promise.all(asked)
-}
-
-/** The encoder, which leaves what decoder layers attend to in their states. */
-const sourceProgram = ({ session, config, encoder, shape, dtype }: DecodingConfig, states: States): Promise<Program> =>
-  buildProgram({
-    session,
-    ...encoder.wired,
-    outputs: [],
-    states: statesOf(encoder, states),
-    dims: seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source }),
-    types: { T: dtype },
-  })
-
-/** The memory of a program's states, and what they hold behind it. */
-const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
-  Object.fromEntries(
-    Object.entries(compiled.states).map(([name, { next }]) => [
-      name,
-      { tensor: memoryOf(states, name), ...(next === undefined ? {} : { next }) },
-    ]),
-  )
-
-/** The least there is to decode: a source of one token for each sequence. */
-const shortestBatch = ({ startToken }: Seq2seqConfig, { batch }: DecodingShape): DecodingBatch => ({
-  sources: Array.from({ length: batch }, () => [startToken]),
-  cases: Array.from({ length: batch }, (_, i) => i),
-})
-
-function memoryOf(states: States, name: string) {
-  const tensor = states.tensors[name]
-  if (tensor === undefined) throw new Error(`internal: no state ${name}`)
-  return tensor
-}
-
-function sourceInputs(
-  { config, encoder, shape }: DecodingConfig,
-  sources: readonly (readonly number[])[],
-): Record<'ids' | 'lengths', Uint8Array> {
-  const lengths = sources.map(({ length }) => length)
-  const packed = isPacked(encoder.compiled, 'ids')
-  const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
-  return { ids: encode('i32', idRows(sources, place)), lengths: encode('i32', Int32Array.from(lengths)) }
 }

@@ -38,7 +38,7 @@ export const decodingDims = (
 })
 
 /** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
-function candidateDims(choice: Choice, vocab: number, ends: number): Partial<BeamSizes> {
+export function candidateDims(choice: Choice, vocab: number, ends: number): Partial<BeamSizes> {
   if (choice.kind === 'beams') return beamSizes({ ...choice, vocab, ends })
   const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
   return k === undefined ? {} : { p: beamParts(vocab), k }
@@ -55,37 +55,54 @@ export interface DecodingStart {
 }
 
 /** How many end ids a shape has room for. */
-export const endsOf = (endTokens: readonly number[]): number => Math.max(endTokens.length, 1)
+export const endsOf = (endTokens: readonly number[]): number => endIds(endTokens).length
+
+/** The end ids as a state has them. */
+export const endIds = (endTokens: readonly number[]): Int32Array => Int32Array.from(endTokens.length === 0 ? [noEnd] : endTokens)
+
+/** What states hold, by their names. */
+export type StateValues = Readonly<Record<string, Int32Array | Float32Array>>
 
 /** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step counts. */
 export function initialStates(
   { vocab }: Pick<Seq2seqConfig, 'vocab'>,
-  { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
+  generation: Generation,
   { batch, width, capacity }: DecodingShape,
   start: DecodingStart,
-): Record<string, Int32Array | Float32Array> {
+): StateValues {
   const rows = batch * width
   const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
-  const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
-  const values: Record<string, Int32Array | Float32Array> = {
+  const { choice } = generation
+  const values: StateValues = {
     step: new Int32Array(1),
     words: integers(start.startToken),
     finished: integers(0),
     beams: ownRows(rows, capacity),
     lengths: Int32Array.from(start.lengths),
-    ends: Int32Array.from(start.endTokens.length === 0 ? [noEnd] : start.endTokens),
+    ends: endIds(start.endTokens),
   }
   if (choice.kind === 'beams') {
-    values.cumulative = initialScores(batch, width, choice.rule)
-    if (choice.rule === 'plain') return values
-    const pool = emptyPool(batch, width)
-    const places = { poolScores: pool.scores, poolSteps: pool.steps, poolRows: pool.rows, poolWords: pool.words }
-    return { ...values, finished: new Int32Array(batch), ...places }
+    const cumulative = initialScores(batch, width, choice.rule)
+    if (choice.rule === 'plain') return { ...values, cumulative }
+    return { ...values, cumulative, finished: new Int32Array(batch), ...emptyPool(batch, width) }
   }
-  values.limit = integers(maxNewTokens)
-  if (minNewTokens > 0) values.minimum = integers(minNewTokens)
-  if (repetitionPenalty !== 1) Object.assign(values, { seen: new Int32Array(rows * vocab), penalty: floats(repetitionPenalty) })
-  return choice.kind === 'greedy' ? values : { ...values, ...samplingStates(choice, start.cases) }
+  const seen = (): Int32Array => new Int32Array(rows * vocab)
+  return { ...values, limit: integers(generation.maxNewTokens), ...choiceStates(generation, start.cases, seen) }
+}
+
+/** Parameters of how a word is chosen for each row. @param seen words that were there before, where that matters */
+export function choiceStates(
+  { choice, repetitionPenalty, minNewTokens }: Generation,
+  cases: readonly number[],
+  seen: () => Int32Array,
+): StateValues {
+  const integers = (value: number): Int32Array => new Int32Array(cases.length).fill(value)
+  const floats = (value: number): Float32Array => new Float32Array(cases.length).fill(value)
+  return {
+    ...(minNewTokens > 0 && { minimum: integers(minNewTokens) }),
+    ...(repetitionPenalty !== 1 && { seen: seen(), penalty: floats(repetitionPenalty) }),
+    ...(choice.kind === 'sampling' && samplingStates(choice, cases)),
+  }
 }
 
 /** The table by which every row attends to what it wrote itself. A loop: the table is large, and filled before every batch. */

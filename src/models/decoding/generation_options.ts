@@ -95,6 +95,9 @@ export interface Generation {
   readonly minNewTokens: number
 }
 
+/** Any, where what is asked for does not depend on it: all ways of choosing words have the model's weights. */
+export const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
+
 /** What the model and the cases allow. */
 export interface GenerationLimits {
   readonly vocab: number
@@ -117,15 +120,17 @@ const shown = (value: unknown): string =>
   typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY })
 
 const refuse = (option: WhatOf<'generate'>, value: unknown, allowed: string, hint?: string): never => {
-  throw usageError(`generate.${option}`, `${option} is ${shown(value)}, expected ${allowed}`, {
-    ...(hint === undefined ? {} : { hint }),
-  })
+  throw usageError(`generate.${option}`, `${option} is ${shown(value)}, expected ${allowed}`, { hint })
 }
 
 const whole = (option: WhatOf<'generate'>, value: number, least: number, most: number, hint?: string): number =>
   Number.isInteger(value) && value >= least && value <= most
     ? value
     : refuse(option, value, `an integer from ${least} to ${most}`, hint)
+
+/** A number on either side of 0. */
+const around = (option: WhatOf<'generate'>, value: number, most: number, hint?: string): number =>
+  typeof value === 'number' && Math.abs(value) <= most ? value : refuse(option, value, `a number from -${most} to ${most}`, hint)
 
 /** A number above 0, and at most 1. */
 const share = (option: WhatOf<'generate'>, value: number): number =>
@@ -153,13 +158,8 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
     })
   }
   const most = positions ?? Number.MAX_SAFE_INTEGER
-  const maxNewTokens = whole(
-    'maxNewTokens',
-    options.maxNewTokens ?? Math.min(usualTokens, most),
-    1,
-    most,
-    positionsHint(positions),
-  )
+  const hint = positions === undefined ? undefined : `the model has positions for ${positions} tokens`
+  const maxNewTokens = whole('maxNewTokens', options.maxNewTokens ?? Math.min(usualTokens, most), 1, most, hint)
   const minNewTokens = whole('minNewTokens', options.minNewTokens ?? 0, 0, maxNewTokens)
   const choice = choiceOf(options, limits, maxNewTokens)
   const repetitionPenalty = factor('repetitionPenalty', options.repetitionPenalty ?? 1)
@@ -170,9 +170,6 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
     refuse('minNewTokens', minNewTokens, '0 with beams', 'choose beams or a minimum')
   return { choice, repetitionPenalty, maxNewTokens, minNewTokens }
 }
-
-const positionsHint = (positions: number | undefined): string | undefined =>
-  positions === undefined ? undefined : `the model has positions for ${positions} tokens`
 
 /** Whether options ask for a search with beams: more than one, or a rule of one. */
 export const searchesBeams = ({ beams = 1, rule, lengthPenalty, earlyStopping, diversityRate }: GenerationOptions): boolean =>
@@ -203,11 +200,9 @@ function beamsOf(options: GenerationOptions, { width, random, maxNewTokens }: Be
   if (rule !== 'plain' && rule !== 'hf') refuse('rule', rule, 'plain or hf')
   if (rule === 'plain' && compares) refuse('rule', rule, 'hf with a length penalty or a way of stopping early')
   const steepest = Math.floor(mostPowerBits / Math.log2(maxNewTokens + 1))
-  if (!(typeof lengthPenalty === 'number' && Math.abs(lengthPenalty) <= steepest))
-    refuse('lengthPenalty', lengthPenalty, `a number from -${steepest} to ${steepest}`, 'length to this power must be a float32')
+  around('lengthPenalty', lengthPenalty, steepest, 'length to this power must be a float32')
   const { diversityRate = 0 } = options
-  if (!(typeof diversityRate === 'number' && Math.abs(diversityRate) <= largestFactor))
-    refuse('diversityRate', diversityRate, `a number from -${largestFactor} to ${largestFactor}`)
+  around('diversityRate', diversityRate, largestFactor)
   if (rule === 'hf' && diversityRate !== 0)
     refuse(
       'diversityRate',

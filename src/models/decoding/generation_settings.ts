@@ -76,36 +76,36 @@ export async function readGenerationSettings(dir: string): Promise<GenerationSet
 export function parseGenerationSettings(value: unknown, name: string): GenerationSettings {
   const fields = checkFields(schema, value, name)
   const { stop_strings: stop } = fields
-  const options = { ...limits(fields), ...(beams(fields) ?? (fields.do_sample === true ? draws(fields) : undefined)) }
   return {
-    options: Object.fromEntries(Object.entries(options).filter(([, option]) => option != null)),
+    options: Object.fromEntries(Object.entries(optionsOf(fields)).filter(([, option]) => option != null)),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
     ignored: [...unknown(fields, name), ...unused(fields, name)],
   }
 }
 
-const limits = (fields: Fields) => ({
-  maxNewTokens: fields.max_new_tokens,
-  minNewTokens: fields.min_new_tokens === 0 ? null : fields.min_new_tokens,
-  repetitionPenalty: fields.repetition_penalty === 1 ? null : fields.repetition_penalty,
-})
+const searches = ({ num_beams: beams }: Fields): boolean => (beams ?? 1) > 1
 
 /** Without sampling, temperatures and shares mean nothing: HF follows the best word. */
-const draws = (fields: Fields) => ({
-  temperature: fields.temperature ?? 1,
-  topK: fields.top_k ?? usualTopK,
-  topP: fields.top_p === 1 ? null : fields.top_p,
-  minP: fields.min_p === 0 ? null : fields.min_p,
-})
-
-function beams(fields: Fields) {
-  if ((fields.num_beams ?? 1) <= 1) return undefined
+function optionsOf(fields: Fields) {
+  const unless = <T>(value: T, neutral: T): T | undefined => (value === neutral ? undefined : value)
   return {
-    beams: fields.num_beams,
-    rule: 'hf' as const,
-    returned: fields.num_return_sequences === 1 ? null : fields.num_return_sequences,
-    lengthPenalty: fields.length_penalty,
-    earlyStopping: fields.early_stopping,
+    maxNewTokens: fields.max_new_tokens,
+    minNewTokens: unless(fields.min_new_tokens, 0),
+    repetitionPenalty: unless(fields.repetition_penalty, 1),
+    ...(searches(fields) && {
+      beams: fields.num_beams,
+      rule: 'hf',
+      returned: unless(fields.num_return_sequences, 1),
+      lengthPenalty: fields.length_penalty,
+      earlyStopping: fields.early_stopping,
+    }),
+    ...(!searches(fields) &&
+      fields.do_sample === true && {
+        temperature: fields.temperature ?? 1,
+        topK: fields.top_k ?? usualTopK,
+        topP: unless(fields.top_p, 1),
+        minP: unless(fields.min_p, 0),
+      }),
   }
 }
 
@@ -122,13 +122,12 @@ const isEmpty = (value: unknown): boolean => typeof value === 'object' && value 
 
 /** Fields that mean nothing beside others. */
 function unused(fields: Fields, name: string): string[] {
-  const beam = (fields.num_beams ?? 1) > 1
   const says = (field: string, value: unknown, why: string) => `${name}: ${field} ${text(value)} means nothing ${why}`
   const drawn = (['temperature', 'top_k', 'top_p', 'min_p'] as const).filter((field) => {
     const value = fields[field]
     return value != null && value !== { temperature: 1, top_k: usualTopK, top_p: 1, min_p: 0 }[field]
   })
-  if (beam && fields.do_sample === true) {
+  if (searches(fields) && fields.do_sample === true) {
     return [says('do_sample', true, `with num_beams ${fields.num_beams}: beams are not drawn here`)]
   }
   return fields.do_sample === true ? [] : drawn.map((field) => says(field, fields[field], 'without do_sample'))

@@ -11,6 +11,7 @@ import type { Program } from '../../ir/program.js'
 import { compileProgram, type ModelPlan } from '../../program/index.js'
 import { isPacked, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
 import { behindRows, type DeferredTensor, type Weight } from '../../runtime/weight.js'
+import { type BatchShape, batchDims } from '../parts/token_rows.js'
 import { below, belowEach, shapesOf, type TensorNames } from '../parts/weight_names.js'
 import type { BertConfig } from './config.js'
 import type { EncoderFamily } from './families/family.js'
@@ -23,9 +24,6 @@ export function layerMatrices(config: BertConfig, layer: number): string[] {
   const names = familyOf(config).layer(layer)
   return ['query', 'key', 'value', 'projection', 'fc1', 'fc2'].map((matmul) => names[`${matmul}Weight`] ?? '')
 }
-
-/** Which weights of the program are of the encoder: activations of its layers follow from these alone. */
-const isOfEncoder = (weight: string): boolean => /^(embeddings|layer\d+)\./.test(weight)
 
 /** Checkpoint names by the program's names of weights. */
 export function tensorNames(config: BertConfig): TensorNames {
@@ -40,9 +38,9 @@ export function tensorNames(config: BertConfig): TensorNames {
   ])
 }
 
-/** Names of the tensors that a model's activations follow from. */
+/** Names of the tensors that activations of a model's layers follow from: those of the encoder alone. */
 export const encoderTensors = (config: BertConfig): string[] =>
-  Object.entries(tensorNames(config)).flatMap(([weight, tensor]) => (isOfEncoder(weight) ? [tensor] : []))
+  Object.entries(tensorNames(config)).flatMap(([weight, tensor]) => (/^(embeddings|layer\d+)\./.test(weight) ? [tensor] : []))
 
 const heads = { 'token-classifier': 'tokens', 'sequence-classifier': 'sequence', 'question-answering': 'span' } as const
 
@@ -84,18 +82,9 @@ export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatTy
   )
 }
 
-export interface BertShape {
-  readonly batch: number
-  readonly seq: number
-  /** Rows of packed tensors: at least the number of tokens. `batch * seq`, room for full sequences, by default. */
-  readonly tokens?: number
-}
-
 /** Extents of the dimensions BERT's graphs leave open. */
-export const bertDims = (config: BertConfig, { batch, seq, tokens }: BertShape): Record<string, number> => ({
-  b: batch,
-  s: seq,
-  t: tokens ?? batch * seq,
+export const bertDims = (config: BertConfig, shape: BatchShape): Record<string, number> => ({
+  ...batchDims(shape),
   h: config.heads,
   d: config.headDim,
   i: config.inner,

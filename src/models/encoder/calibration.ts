@@ -3,16 +3,14 @@ import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import { openCheckpoint } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import type { Manifest } from '../../emit/manifest.js'
 import { findPlan } from '../../program/plans.js'
 import type { CalibrationModel } from '../../quant/collect.js'
 import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
-import { decode } from '../../runtime/buffer.js'
-import type { KernelSource } from '../../runtime/library.js'
-import type { NativeDevice } from '../../runtime/native.js'
+import { decode, encode } from '../../runtime/buffer.js'
 import { channelMaxima } from '../../runtime/quantise_weights.js'
 import { openSession, type Session } from '../../runtime/session.js'
 import { inMemory, type Weight } from '../../runtime/weight.js'
+import type { ModelOptions } from '../parts/options.js'
 import { assembleBert, bertDims, bertInputs, bertWeights, encoderTensors, layerMatrices } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { families } from './families/index.js'
@@ -68,17 +66,10 @@ async function maximaOf(name: string, weight: Weight | undefined): Promise<Float
   return channelMaxima({ name, values: decode('f32', data), rows, columns })
 }
 
-export interface CalibrationOptions {
-  readonly device: NativeDevice
-  readonly library: KernelSource
-  readonly manifest: Manifest
-  readonly dtype: FloatType
-}
-
 /** Uploads a checkpoint's weights. Release the session when done. @throws what the device rejects with */
 export async function openCalibration(
   { config, weights }: BertCheckpoint,
-  { device, library, manifest, dtype }: CalibrationOptions,
+  { device, library, manifest, dtype }: Pick<ModelOptions, 'device' | 'library' | 'manifest'> & { readonly dtype: FloatType },
 ): Promise<CalibrationModel> {
   const session = await openSession({ device, library, manifest, layouts, weights: weights(dtype) })
   return calibrationModel(config, session, dtype)
@@ -86,7 +77,7 @@ export async function openCalibration(
 
 /** A BERT whose weights are in a session, as collection runs it. */
 export function calibrationModel(config: BertConfig, session: Session, dtype: FloatType): CalibrationModel {
-  const int32 = (values: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(values).buffer)
+  const int32 = (values: readonly number[]): Uint8Array => encode('i32', Int32Array.from(values))
   return {
     session,
     applications: assembleBert(config, findPlan('unfused'), false).applications,

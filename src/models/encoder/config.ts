@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { checkFields, keysOf, readConfigFile, size } from '../../checkpoint/config_file.js'
 import { usageError } from '../../errors.js'
+import { own } from '../../ir/own.js'
 import type { FamilyFields } from './families/family.js'
 import { type FamilyName, families } from './families/index.js'
 
@@ -56,7 +57,7 @@ export function parseBertConfig(value: unknown, name: string): BertConfig {
   const fields = families[family].fields(value, name)
   const [architecture = `${classes}Model`] = config.architectures ?? []
   const use = architecture.startsWith(classes) ? architecture.slice(classes.length) : ''
-  const kind = Object.hasOwn(kinds, use) ? kinds[use] : undefined
+  const kind = own(kinds, use)
   if (kind === undefined) {
     throw usageError('config.architecture', `${name}: architecture ${architecture} is not supported`, {
       hint: `supported of ${config.model_type}: ${Object.keys(kinds)

@@ -5,23 +5,23 @@
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import { openCheckpoint } from '../../checkpoint/checkpoint.js'
-import { expectFloatType, type FloatType } from '../../checkpoint/convert.js'
-import { findingError } from '../../errors.js'
+import { expectFloatType } from '../../checkpoint/convert.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { abortable } from '../../runtime/abortable.js'
-import { decode } from '../../runtime/buffer.js'
+import { decode, encode } from '../../runtime/buffer.js'
 import { packedRows } from '../../runtime/packed_rows.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { releasingCache } from '../parts/lru_cache.js'
-import type { BatchOptions, ModelOptions } from '../parts/options.js'
+import { noNumbers } from '../parts/no_numbers.js'
+import type { BatchOptions, LoadedModel, ModelOptions } from '../parts/options.js'
 import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
-import { firstRows, idRows } from '../parts/token_rows.js'
+import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
 import { turns } from '../parts/turns.js'
-import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
+import { assembleBert, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 
@@ -52,10 +52,7 @@ export type EncoderResult =
   | { readonly kind: 'question-answering'; readonly begins: Float32Array; readonly ends: Float32Array }
   | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
 
-export interface Encoder {
-  readonly config: BertConfig
-  readonly dtype: FloatType
-  readonly plan: string
+export interface Encoder extends LoadedModel<BertConfig> {
   /**
    * Runs cases in order. Runs of one encoder follow each other; they never interleave.
    * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` for a result that holds NaN or an
@@ -63,9 +60,7 @@ export interface Encoder {
    */
   run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
   /** The program of a shape, built if needed; for inspection and timing. */
-  program(shape: BertShape): Promise<Program>
-  /** Frees programs and weights. */
-  release(): void
+  program(shape: BatchShape): Promise<Program>
 }
 
 /**
@@ -88,7 +83,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
 
   const captures = device.info().kind === 'cuda'
   const programs = releasingCache<Program>(maxPrograms)
-  const program = (shape: BertShape): Promise<Program> =>
+  const program = (shape: BatchShape): Promise<Program> =>
     programs.get(`${shape.batch}x${shape.seq}x${shape.tokens}`, async () => {
       const built = await buildProgram({
         session,
@@ -101,16 +96,26 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       return built
     })
 
-  async function runBatch(batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
+  async function runBatch(batch: readonly TokenCase[], start: number, signal: AbortSignal | undefined): Promise<EncoderResult[]> {
     const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
-    const lengths = batch.map(({ inputIds }) => inputIds.length)
+    const sequences = batch.map(({ inputIds }) => inputIds)
+    const types = batch.map(({ typeIds = [] }) => typeIds)
+    const lengths = sequences.map(({ length }) => length)
     const tokens = packedRows(lengths, seq)
     const ready = await program({ batch: batch.length, seq, tokens })
     const rows = assembly.packed.inputs ? tokens : batch.length * seq
-    const inputs = batchInputs(config, batch, { seq, rows, packed: assembly.packed.inputs })
+    const place = { seq, rows, packed: assembly.packed.inputs }
+    // Rows without a token are masked by the lengths; what they hold only has to be a valid id.
+    const inputs = {
+      ...idInputs(sequences, { ...place, filler: Math.min(config.padToken, config.vocab - 1) }),
+      typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),
+    }
     const outputs = await abortable(ready, signal, () => ready.run(inputs))
     const first = firstRows(lengths, seq, assembly.packed.outputs)
-    return lengths.map((length, i) => unpackOutputs(config, outputs, { index: i, first: first[i] ?? 0, length }))
+    return lengths.map((length, i) => {
+      const place = { index: i, first: first[i] ?? 0, length }
+      return unpackOutputs(config, outputs, place, `case ${start + i}`)
+    })
   }
 
   const turn = turns()
@@ -126,8 +131,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
         const results: EncoderResult[] = []
         for (let start = 0; start < cases.length; start += batch) {
           signal?.throwIfAborted()
-          const ran = await runBatch(cases.slice(start, start + batch), signal)
-          for (const [i, result] of ran.entries()) results.push(expectNumbers(result, start + i))
+          results.push(...(await runBatch(cases.slice(start, start + batch), start, signal)))
           progress?.(results.length, cases.length)
         }
         return results
@@ -142,91 +146,36 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   }
 }
 
-/** What a result is made of, token by token, in words of a message. */
-function rowsOf(result: EncoderResult): (readonly [string, readonly Float32Array[]])[] {
-  switch (result.kind) {
-    case 'token-classifier':
-    case 'sequence-classifier':
-      return [['logits', result.logits]]
-    case 'question-answering':
-      return [['logits', Array.from(result.begins, (begin, token) => Float32Array.of(begin, result.ends[token] ?? 0))]]
-    case 'encoder':
-      return [['states', result.states], ...(result.pooled === undefined ? [] : [['pooled state', [result.pooled]] as const])]
-  }
-}
-
-/**
- * A result of numbers: the label of a row that has none would say nothing.
- * @throws finding `run.value` naming the case and the token
- */
-function expectNumbers(result: EncoderResult, index: number): EncoderResult {
-  for (const [what, rows] of rowsOf(result)) {
-    for (const [token, row] of rows.entries()) {
-      const value = row.find((value) => !Number.isFinite(value))
-      if (value === undefined) continue
-      throw findingError('run.value', `case ${index}: the ${what} of token ${token} hold ${value}`, {
-        hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-      })
-    }
-  }
-  return result
-}
-
-/** The inputs of a batch. Rows without a token are masked by the lengths; what they hold only has to be a valid id. */
-function batchInputs(
-  config: BertConfig,
-  batch: readonly TokenCase[],
-  place: { readonly seq: number; readonly rows: number; readonly packed: boolean },
-): Record<(typeof bertInputs)[number], Uint8Array> {
-  const filler = Math.min(config.padToken, config.vocab - 1)
-  const sequences = batch.map(({ inputIds }) => inputIds)
-  const lengths = sequences.map(({ length }) => length)
-  const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
-  return {
-    ids: bytes(idRows(sequences, { ...place, filler })),
-    typeIds: bytes(
-      idRows(
-        batch.map(({ typeIds = [] }) => typeIds),
-        { ...place, filler: 0, lengths },
-      ),
-    ),
-    lengths: bytes(Int32Array.from(sequences, (sequence) => sequence.length)),
-  }
-}
-
-/** The rows of one case's valid tokens. */
+/** The rows of one case's valid tokens. @throws finding `run.value` for what is no number: the label of such a row would say nothing */
 function unpackOutputs(
   config: BertConfig,
   outputs: Readonly<Record<string, Uint8Array>>,
   { index, first, length }: { readonly index: number; readonly first: number; readonly length: number },
+  name: string,
 ): EncoderResult {
-  const floats = (name: string): Float32Array => decode('f32', outputs[name] ?? new Uint8Array())
-  const rows = (values: Float32Array, width: number): Float32Array[] =>
-    Array.from({ length }, (_, token) => values.slice((first + token) * width, (first + token + 1) * width))
+  const rows = (output: string, width: number, { from = first, count = length, what = output } = {}): Float32Array[] => {
+    const values = decode('f32', outputs[output] ?? new Uint8Array()).subarray(from * width, (from + count) * width)
+    const wrong = values.findIndex((value) => !Number.isFinite(value))
+    if (wrong >= 0) throw noNumbers(`${name}: the ${what} of token ${Math.floor(wrong / width)} hold ${values[wrong]}`)
+    return Array.from({ length: count }, (_, row) => values.slice(row * width, (row + 1) * width))
+  }
+  const labels = decode('i32', outputs.labels ?? new Uint8Array())
   const nameOf = (id: number): string => config.labels[id] ?? `LABEL_${id}`
-  if (config.kind === 'sequence-classifier') {
-    const labelId = decode('i32', outputs.labels ?? new Uint8Array())[index] ?? 0
-    const logits = floats('logits').slice(index * config.classes, (index + 1) * config.classes)
-    return { kind: config.kind, labelId, label: nameOf(labelId), logits: [logits] }
+  const { kind, classes, hidden } = config
+  if (kind === 'sequence-classifier') {
+    const labelId = labels[index] ?? 0
+    const [logits = new Float32Array()] = rows('logits', classes, { from: index, count: 1 })
+    return { kind, labelId, label: nameOf(labelId), logits: [logits] }
   }
-  if (config.kind === 'question-answering') {
-    const logits = rows(floats('logits'), config.classes)
+  if (kind === 'question-answering') {
+    const logits = rows('logits', classes)
     const column = (at: number): Float32Array => Float32Array.from(logits, (row) => row[at] ?? Number.NaN)
-    return { kind: config.kind, begins: column(0), ends: column(1) }
+    return { kind, begins: column(0), ends: column(1) }
   }
-  if (config.kind === 'token-classifier') {
-    const labelIds = [...decode('i32', outputs.labels ?? new Uint8Array()).subarray(first, first + length)]
-    return {
-      kind: config.kind,
-      labelIds,
-      labels: labelIds.map(nameOf),
-      logits: rows(floats('logits'), config.classes),
-    }
+  if (kind === 'token-classifier') {
+    const labelIds = [...labels.subarray(first, first + length)]
+    return { kind, labelIds, labels: labelIds.map(nameOf), logits: rows('logits', classes) }
   }
-  const pooled = outputs.pooled === undefined ? undefined : floats('pooled')
-  return {
-    kind: config.kind,
-    states: rows(floats('states'), config.hidden),
-    pooled: pooled?.slice(index * config.hidden, (index + 1) * config.hidden),
-  }
+  const [pooled] = outputs.pooled === undefined ? [] : rows('pooled', hidden, { from: index, count: 1, what: 'pooled state' })
+  return { kind, states: rows('states', hidden), pooled }
 }

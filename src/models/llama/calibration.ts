@@ -20,33 +20,25 @@ import {
   smoothWeights,
   usualAlpha,
 } from '../../quant/index.js'
-import { decode, encode } from '../../runtime/buffer.js'
-import type { KernelSource } from '../../runtime/library.js'
-import type { NativeDevice } from '../../runtime/native.js'
+import { decode } from '../../runtime/buffer.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram } from '../../runtime/program.js'
 import { stateDecls } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
 import { openStates } from '../../runtime/states.js'
 import type { Weight } from '../../runtime/weight.js'
-import { checkCases, type TokenCase } from '../parts/token_cases.js'
+import { statesOf } from '../parts/assembly.js'
+import type { BatchOptions, ModelOptions } from '../parts/options.js'
+import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
-import { passesOf, passInputs } from './passes.js'
+import { inputsOf, passesOf, passInputs } from './passes.js'
 import { assemblePrompt, modelDims } from './programs.js'
-import { statesOf } from './rows.js'
 import { llamaWeights, type Rotation, reachOf, usualRotation } from './weights.js'
 
-export interface LlamaCalibration {
-  readonly device: NativeDevice
-  readonly library: KernelSource
-  readonly manifest: Manifest
-  /** Storage type of the float model; f32 by default. */
-  readonly dtype?: FloatType | undefined
+/** Of the float model, and of its run over the cases. */
+export interface LlamaCalibration extends Omit<ModelOptions, 'plan'>, Pick<BatchOptions, 'progress'> {
   readonly rotation?: Rotation | undefined
-  readonly signal?: AbortSignal | undefined
-  /** Called after each case. */
-  readonly progress?: (done: number, total: number) => void
 }
 
 /** Tokens that are read at once. */
@@ -77,8 +69,7 @@ export async function calibrateLlama(
   const { config, checkpoint } = await openLlamaFiles(dir, signal)
   checkCases(config, cases, 1)
   const exact = llamaWeights(config, checkpoint, 'f32', rotation)
-  const longest = cases.reduce((most, { inputIds }) => Math.max(most, inputIds.length), 0)
-  const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', reachOf(config, longest))
+  const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', reachOf(config, longestOf(cases)))
   const outputs: string[] = []
   const applications = assembly.wired.applications.map((application) => {
     const folds = foldsIn(manifest, application.graph)
@@ -108,8 +99,7 @@ export async function calibrateLlama(
             ...{ session, applications, outputs, inputs: assembly.wired.inputs, types: { T: dtype } },
             ...{ states: statesOf(assembly, states), dims: { ...dims, t: tokens, s: tokens } },
           })
-          const inputs = Object.keys(program.inputs).map((name) => [name, encode('i32', given[name as keyof typeof given])])
-          const found = await program.run(Object.fromEntries(inputs)).finally(() => program.release())
+          const found = await program.run(inputsOf(program, given)).finally(() => program.release())
           for (const name of outputs) keep(maxima, name, decode('f32', found[name] ?? new Uint8Array()), dtype)
         }
       } finally {

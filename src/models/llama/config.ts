@@ -3,11 +3,10 @@
  * (`rope_theta`, `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`) are read. What a file leaves out has the default that
  * HF gives its model type; where such a default was never meant by a file, the field must be stated.
  */
-import { join } from 'node:path'
-import { checkFields, readConfigFile, readOptionalConfigFile } from '../../checkpoint/config_file.js'
+import { checkFields } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
+import { checkToken, expectArchitecture, readModelConfig } from '../parts/config_checks.js'
 import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
 import { type Family, families, type LlamaType } from './families.js'
 import { type LlamaQuantization, parseQuantization } from './quantization.js'
@@ -56,18 +55,8 @@ export interface LlamaConfig {
   readonly pad: number | undefined
 }
 
-/**
- * Reads `config.json` and, if there is one, `generation_config.json` of a model folder.
- * @throws usage `config.read`, `config.json`, and what `parseLlamaConfig` throws
- */
-export async function readLlamaConfig(dir: string): Promise<LlamaConfig> {
-  const path = join(dir, 'config.json')
-  return parseLlamaConfig(
-    await readConfigFile(path),
-    path,
-    (await readOptionalConfigFile(join(dir, 'generation_config.json'))) ?? {},
-  )
-}
+/** The configuration of a model folder. @throws usage `config.read`, `config.json`, and what `parseLlamaConfig` throws */
+export const readLlamaConfig = (dir: string): Promise<LlamaConfig> => readModelConfig(dir, parseLlamaConfig)
 
 /**
  * Checks a parsed configuration; `name` is used in messages.
@@ -82,10 +71,8 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
   checkFamily(config, family, name)
   const heads = headsOf(config, name)
   const positions = config.max_position_embeddings
-  const rotary = parseRotary(config, {
-    ...{ name, modelType: config.model_type, headDim: heads.headDim, positions, theta: undefined },
-    ...family.rotary,
-  })
+  const context = { name, modelType: config.model_type, headDim: heads.headDim, positions }
+  const rotary = parseRotary(config, { ...context, ...family.rotary })
   const biased = family.biases === 'attention_bias' && config.attention_bias === true
   return {
     modelType: config.model_type,
@@ -111,13 +98,8 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
 
 /** @throws usage for what is stated and not supported, or left out and needed */
 function checkFamily(config: Fields, { architecture, stated, biases, window }: Family, name: string): void {
-  const { model_type: type, architectures } = config
-  const [found = architecture] = architectures ?? []
-  if (found !== architecture) {
-    throw usageError('config.architecture', `${name}: architecture ${shown(found)} is not supported`, {
-      hint: `supported of ${type}: ${architecture}`,
-    })
-  }
+  const { model_type: type } = config
+  expectArchitecture(config, architecture, name)
   const missing = stated.find((field) => config[field] === undefined)
   if (missing !== undefined) {
     throw usageError('config.field', `${name}: ${missing} is missing, and models of type ${type} have different ones`, {
@@ -151,26 +133,20 @@ function windowOf(config: Fields, { window: kind }: Family, name: string): Pick<
   const on = kind === 'every layer' || (kind === 'by layer' && config.use_sliding_window === true)
   const window = on ? (config.sliding_window ?? undefined) : undefined
   const from = kind === 'every layer' ? 0 : config.max_window_layers
+  const refused = (what: string, hint?: string) => usageError('config.window', `${name}: ${what}`, { hint })
   if (types != null && types.length !== layers) {
-    throw usageError('config.window', `${name}: layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
+    throw refused(`layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
   }
   if (kind === 'by layer' && window !== undefined && types == null && from == null) {
-    throw usageError(
-      'config.window',
-      `${name}: neither max_window_layers nor layer_types says which layers have sliding_window ${window}`,
-    )
+    throw refused(`neither max_window_layers nor layer_types says which layers have sliding_window ${window}`)
   }
   const byCount = Array.from({ length: layers }, (_, layer) => window !== undefined && layer >= (from ?? layers))
   const windowLayers = types?.map((type) => type === 'sliding_attention') ?? byCount
   const wrong = windowLayers.findIndex((has, layer) => has !== byCount[layer] && (kind !== 'by layer' || window === undefined))
   if (wrong >= 0) {
-    throw usageError(
-      'config.window',
-      `${name}: layer_types[${wrong}] is ${types?.[wrong]}, which the window of the model contradicts`,
-      {
-        hint: `sliding_window is ${config.sliding_window ?? null}, use_sliding_window is ${config.use_sliding_window ?? null}`,
-      },
-    )
+    const { sliding_window: size = null, use_sliding_window: used = null } = config
+    const what = `layer_types[${wrong}] is ${types?.[wrong]}, which the window of the model contradicts`
+    throw refused(what, `sliding_window is ${size}, use_sliding_window is ${used}`)
   }
   return windowLayers.includes(true) ? { window, windowLayers } : { window: undefined, windowLayers }
 }
@@ -191,12 +167,7 @@ function tokensOf(
 ): Pick<LlamaConfig, 'bos' | 'eos' | 'pad'> {
   const { vocab_size: vocab } = config
   const stated = <K extends 'bos_token_id' | 'eos_token_id' | 'pad_token_id'>(field: K) => settings[field] ?? config[field]
-  const checked = (field: string, id: number): number => {
-    if (id < vocab) return id
-    throw usageError('config.token', `${name}: ${field} ${id} is not in [0, ${vocab})`, {
-      hint: 'token ids are rows of the embeddings',
-    })
-  }
+  const checked = (field: string, id: number): number => checkToken(name, field, id, vocab)
   /** A default of the model type is no statement about a smaller vocabulary. */
   const usual = (id: number | undefined): number | undefined => (id !== undefined && id < vocab ? id : undefined)
   const [bos, eos, pad] = [stated('bos_token_id'), stated('eos_token_id'), stated('pad_token_id')]

@@ -2,8 +2,9 @@
 import { z } from 'zod'
 import { epsilon, keysOf, size } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
+import { token } from '../parts/config_checks.js'
 import { families } from './families.js'
-import { fractionField, thetaField } from './rotary_fields.js'
+import { rotaryFields } from './rotary_fields.js'
 
 /** Types of weights by HF's names. */
 export const dtypes = {
@@ -12,7 +13,6 @@ export const dtypes = {
   bfloat16: 'bf16',
 } as const satisfies Readonly<Record<string, FloatType>>
 
-const token = z.int().nonnegative()
 const ends = z.union([token, z.array(token).max(1024)])
 /** No model has more; what is made for each layer is bounded before the checkpoint is known. */
 const layerCount = size.max(4096)
@@ -37,11 +37,7 @@ export const schema = z.looseObject({
   attention_bias: z.boolean().nullish(),
   mlp_bias: z.literal(false).nullish(),
   tie_word_embeddings: z.boolean().nullish(),
-  rope_parameters: z.unknown().optional(),
-  rope_scaling: z.unknown().optional(),
-  rope_theta: thetaField.nullish(),
-  partial_rotary_factor: fractionField.nullish(),
-  original_max_position_embeddings: size.nullish(),
+  ...rotaryFields,
   sliding_window: size.nullish(),
   use_sliding_window: z.boolean().nullish(),
   max_window_layers: z.int().nonnegative().nullish(),
@@ -59,10 +55,6 @@ export const schema = z.looseObject({
 export type Fields = z.output<typeof schema>
 
 /** What generation settings may say instead of the configuration. */
-export const generationSchema = z.looseObject({
-  bos_token_id: token.nullish(),
-  eos_token_id: ends.nullish(),
-  pad_token_id: padField,
-})
+export const generationSchema = schema.pick({ bos_token_id: true, eos_token_id: true, pad_token_id: true })
 
 export type GenerationFields = z.output<typeof generationSchema>

@@ -1,5 +1,5 @@
 /** The model types that are LLaMA with other numbers: what sets them apart, in one table. */
-import { type RotaryType, rotaryTypes } from './rotary_fields.js'
+import { type RotaryChoices, rotaryTypes } from './rotary_fields.js'
 
 /** What sets the model types apart, and what HF takes for fields that a file leaves out. */
 export interface Family {
@@ -10,60 +10,46 @@ export interface Family {
   readonly qkNorm: boolean
   readonly window: 'none' | 'every layer' | 'by layer'
   readonly fusedRows: boolean
-  readonly rotary: { readonly types: readonly RotaryType[]; readonly theta?: number; readonly partial: boolean }
+  readonly rotary: RotaryChoices
   readonly bos?: number
   readonly eos?: number
   readonly pad?: number
 }
 
-const whole = { types: rotaryTypes, partial: false }
+/** What most have. */
+const usual = {
+  stated: ['num_key_value_heads'],
+  biases: 'none',
+  qkNorm: false,
+  window: 'by layer',
+  fusedRows: false,
+  rotary: { types: rotaryTypes, partial: false },
+} as const satisfies Partial<Family>
 
 export const families = {
   llama: {
+    ...usual,
     architecture: 'LlamaForCausalLM',
     // The first LLaMA's files are older than the field.
-    rotary: { ...whole, theta: 10_000 },
-    ...{ stated: [], biases: 'attention_bias', qkNorm: false, window: 'none', fusedRows: false, bos: 1, eos: 2 },
+    rotary: { ...usual.rotary, theta: 10_000 },
+    ...{ stated: [], biases: 'attention_bias', window: 'none', bos: 1, eos: 2 },
   },
   mistral: {
+    ...usual,
     architecture: 'MistralForCausalLM',
-    rotary: whole,
-    ...{
-      stated: ['num_key_value_heads', 'sliding_window'],
-      biases: 'none',
-      qkNorm: false,
-      window: 'every layer',
-      fusedRows: false,
-    },
-    ...{ bos: 1, eos: 2 },
+    ...{ stated: ['num_key_value_heads', 'sliding_window'], window: 'every layer', bos: 1, eos: 2 },
   },
-  qwen2: {
-    architecture: 'Qwen2ForCausalLM',
-    rotary: whole,
-    ...{
-      stated: ['num_key_value_heads'],
-      biases: 'queries, keys and values',
-      qkNorm: false,
-      window: 'by layer',
-      fusedRows: false,
-    },
-  },
+  qwen2: { ...usual, architecture: 'Qwen2ForCausalLM', biases: 'queries, keys and values' },
   qwen3: {
+    ...usual,
     architecture: 'Qwen3ForCausalLM',
-    rotary: whole,
-    ...{
-      stated: ['num_key_value_heads', 'head_dim'],
-      biases: 'attention_bias',
-      qkNorm: true,
-      window: 'by layer',
-      fusedRows: false,
-    },
+    ...{ stated: ['num_key_value_heads', 'head_dim'], biases: 'attention_bias', qkNorm: true },
   },
   phi3: {
+    ...usual,
     architecture: 'Phi3ForCausalLM',
     rotary: { types: ['default', 'longrope'], partial: true },
-    ...{ stated: ['sliding_window'], biases: 'none', qkNorm: false, window: 'every layer', fusedRows: true },
-    ...{ bos: 1, eos: 32_000, pad: 32_000 },
+    ...{ stated: ['sliding_window'], window: 'every layer', fusedRows: true, bos: 1, eos: 32_000, pad: 32_000 },
   },
 } as const satisfies Readonly<Record<string, Family>>
 

@@ -10,7 +10,9 @@ import type { GgufValue } from '../../checkpoint/gguf_header.js'
 import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
+import { own } from '../../ir/own.js'
 import { decode } from '../../runtime/buffer.js'
+import { wholeOf } from '../../runtime/weight.js'
 import { type LlamaConfig, parseLlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
 
@@ -32,17 +34,14 @@ export async function openLlamaGguf(path: string, signal?: AbortSignal): Promise
   const name = basename(path)
   const parsed = parseLlamaConfig(ggufFields(file, name), name)
   const config = await withFactors(parsed, file, name, signal)
-  const numbers = new Set<string>(Object.values(factorTensors))
-  const tensors = new Map(
-    [...file.tensors]
-      .filter(([tensor]) => !numbers.has(tensor))
-      .map(([tensor, stored]) => [hfName(tensor, config.fusedRows), stored] as const),
-  )
-  if (file.metadata.get('general.architecture') === 'llama') {
-    for (const [tensor, stored] of tensors) {
-      const heads = headsOf(tensor, config)
-      if (heads !== undefined) tensors.set(tensor, inHalves(stored, heads, config.headDim, name, tensor))
-    }
+  const inPairs = file.metadata.get('general.architecture') === 'llama'
+  const factors: readonly string[] = Object.values(factorTensors)
+  const tensors = new Map<string, FileTensor>()
+  for (const [found, stored] of file.tensors) {
+    if (factors.includes(found)) continue
+    const tensor = hfName(found, config.fusedRows)
+    const heads = inPairs ? headsOf(tensor, config) : undefined
+    tensors.set(tensor, heads === undefined ? stored : inHalves(stored, heads, config.headDim, name, tensor))
   }
   return { config, checkpoint: { tensors }, metadata: file.metadata }
 }
@@ -70,10 +69,9 @@ const modelNames: Readonly<Record<string, string>> = {
 
 /** HF's name of a tensor; its own where HF has none, so that it is refused by it. Phi-3's fused gate is called `ffn_up` there. */
 function hfName(name: string, fused: boolean): string {
-  if (Object.hasOwn(modelNames, name)) return modelNames[name] ?? name
   const [, layer, part = '', kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? []
-  const hf = Object.hasOwn(layerNames, part) ? layerNames[part] : undefined
-  if (hf === undefined) return name
+  const hf = own(layerNames, part)
+  if (hf === undefined) return own(modelNames, name) ?? name
   return `model.layers.${layer}.${fused && part === 'ffn_up' ? 'mlp.gate_up_proj' : hf}.${kind}`
 }
 
@@ -95,8 +93,7 @@ async function withFactors(config: LlamaConfig, { tensors }: Gguf, name: string,
         `${name}: tensor ${tensor} is ${stored.dtype} [${stored.shape.join(', ')}], expected F32 [${pairs}]`,
       )
     }
-    const values: number[] = []
-    for await (const piece of stored.pieces(signal)) values.push(...decode('f32', piece.slice()))
+    const values = [...decode('f32', await wholeOf(stored, signal))]
     if (values.every((value) => Number.isFinite(value) && value > 0)) return values
     throw usageError('gguf.tensor', `${name}: tensor ${tensor} divides frequencies, expected positive numbers`)
   }
@@ -150,14 +147,4 @@ function inHalves(tensor: FileTensor, heads: number, headDim: number, file: stri
       throw new Error(`internal: rows of ${name} are in another order in the file`)
     },
   }
-}
-
-async function wholeOf(tensor: FileTensor, signal: AbortSignal | undefined): Promise<Uint8Array> {
-  const data = new Uint8Array(tensor.bytes)
-  let at = 0
-  for await (const piece of tensor.pieces(signal)) {
-    data.set(piece, at)
-    at += piece.byteLength
-  }
-  return data
 }

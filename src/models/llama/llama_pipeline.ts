@@ -8,7 +8,7 @@ import { HeddleError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
-import { type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
+import { anyGeneration, type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
@@ -25,7 +25,7 @@ import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
 import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
 import { startStates } from './start.js'
-import { llamaInt8, llamaWeights, rotations, usualRotation } from './weights.js'
+import { llamaInt8, llamaWeights, reachesOf, rotations, usualRotation } from './weights.js'
 
 /** Legs that run together. */
 interface LegsRun {
@@ -45,9 +45,6 @@ const usualBatch = 8
 export const usualChunk = 2048
 const usualScoredChunk = 512
 
-/** Any program over the layers has their weights. */
-const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
-
 /**
  * Loads a LLaMA-like model: a folder, or one GGUF file.
  * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
@@ -62,12 +59,10 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   const { config: stored, checkpoint } = await openLlamaFiles(dir, signal)
   const config = withCaches(stored, options.caches ?? 'float')
   const weights = llamaWeights(config, checkpoint, dtype, rotation)
-  const applications = (['short', 'long'] as const)
-    .filter((reach) => reach === 'short' || config.rotary.type === 'longrope')
-    .flatMap((reach) => [
-      ...assemblePrompt(config, plan, 'logits', reach).wired.applications,
-      ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
-    ])
+  const applications = reachesOf(config).flatMap((reach) => [
+    ...assemblePrompt(config, plan, 'logits', reach).wired.applications,
+    ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
+  ])
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
   // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
@@ -80,12 +75,11 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = releasingCache<Rows>(keptShapes)
-  const open = (generation: Generation, shape: RowsShape): Promise<Rows> =>
-    kept.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
+  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
+  const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> =>
+    makingRoom(kept, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openRows({ session, config, plan, generation, shape, dtype, stepsPerRun }),
     )
-  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
-  const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> => makingRoom(kept, () => open(generation, shape))
   /** What was computed of no numbers stays in the caches, so they go with it. */
   const orForget = <T>(run: Promise<T>): Promise<T> =>
     run.catch(async (error: unknown) => {
@@ -152,12 +146,9 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   }
 
   /** The best of beams that have ended. Their own tokens lie between those of others: of the caches, the prompts are kept. */
-  async function searched(
-    rows: Rows,
-    choice: Beams,
-    { prompts, ...rest }: { readonly most: number; readonly first: number; readonly prompts: readonly (readonly number[])[] },
-  ): Promise<LlamaResult[]> {
-    const found = await orForget(beamResults(config, rows, choice, { ...rest, texts: prompts.length }))
+  async function searched({ rows, first, prompts, generation }: LegsRun, choice: Beams): Promise<LlamaResult[]> {
+    const given = { most: generation.maxNewTokens, first, texts: prompts.length }
+    const found = await orForget(beamResults(config, rows, choice, given))
     prefixes.keep(rows, prompts, [])
     return found
   }
@@ -187,9 +178,9 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       for await (const run of batches(cases, given)) {
         let last: Reached = { step: 0, history: new Int32Array() }
         for await (const reached of steps(run, given.signal)) last = reached
-        const { choice, maxNewTokens } = run.generation
+        const { choice } = run.generation
         if (choice.kind === 'beams') {
-          searches.push(...(await searched(run.rows, choice, { most: maxNewTokens, ...run })))
+          searches.push(...(await searched(run, choice)))
           continue
         }
         run.words = await chosen(run, last)
@@ -207,7 +198,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           yield* newTokens(run.legs, run.words, { eos: config.eos, maxNewTokens }, sent)
         }
         if (choice.kind !== 'beams') continue
-        const found = await searched(run.rows, choice, { most: maxNewTokens, ...run })
+        const found = await searched(run, choice)
         for (const [i, { ids, finish }] of found.entries()) yield { index: run.first + i, ids, finish }
       }
     },

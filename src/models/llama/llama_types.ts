@@ -1,9 +1,8 @@
 /** What a LLaMA pipeline is asked for and what it offers: options of loading and of runs, and the pipeline itself. */
 
-import type { FloatType } from '../../checkpoint/convert.js'
 import type { ChannelMaxima } from '../../quant/index.js'
 import type { GenerationOptions } from '../decoding/generation_options.js'
-import type { BatchOptions, ModelOptions } from '../parts/options.js'
+import type { BatchOptions, ModelOptions, TextModel } from '../parts/options.js'
 import type { TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
 import type { CacheType } from './programs.js'
@@ -49,27 +48,13 @@ export interface ScoreOptions extends RunOptions {
   readonly places?: readonly number[]
 }
 
-export interface Llama {
-  readonly config: LlamaConfig
-  readonly dtype: FloatType
-  readonly plan: string
+export interface Llama extends TextModel<LlamaConfig, LlamaGenerateOptions, LlamaResult, LlamaTokens> {
   readonly rotation: Rotation
   /** Device memory of the weights. */
   readonly weightBytes: number
-  /**
-   * Continues cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is a run.
-   * @throws usage `generate.*`, `run.batch`, `run.chunk`, `run.sequence`, `run.token`, `run.capacity` before anything runs; finding `run.value`
-   * where words were chosen by what is no number; environment `states.memory` and `device.memory`; the signal's reason when it aborts: what
-   * the run held is freed or used again, and the next run is not affected
-   */
-  generate(cases: readonly TokenCase[], options?: LlamaGenerateOptions): Promise<LlamaResult[]>
-  /** The same, token by token as the device chooses them; the best of beams comes whole. Leaving the loop early ends the run. */
-  stream(cases: readonly TokenCase[], options?: LlamaGenerateOptions): AsyncGenerator<LlamaTokens, void>
   /**
    * How likely the model finds each case.
    * @throws like `generate`; usage `run.sequence` for a case of one token, `run.place` for a place that a case does not have
    */
   score(cases: readonly TokenCase[], options?: ScoreOptions): Promise<Score[]>
-  /** Frees weights and everything made for shapes. */
-  release(): void
 }

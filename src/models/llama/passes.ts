@@ -3,6 +3,8 @@
  * and go to places behind those that its sequence has cached; what a pass is of, whole prompts or parts of them, does not matter to the
  * program that computes it.
  */
+import { encode } from '../../runtime/buffer.js'
+import type { Program } from '../../runtime/program.js'
 
 /** Some tokens of a sequence. */
 export interface Run {
@@ -105,3 +107,9 @@ export function passInputs(pass: readonly Run[], { tokens, sequences: count }: P
   starts.fill(start, pass.length)
   return { ids, places, sequences, positions, starts, lengths, first, slots, writers }
 }
+
+/** Integers by their names, those of them that a program takes. */
+export const inputsOf = ({ inputs }: Program, given: Readonly<Record<string, Int32Array>>): Record<string, Uint8Array> =>
+  Object.fromEntries(
+    Object.entries(given).flatMap(([name, values]) => (Object.hasOwn(inputs, name) ? [[name, encode('i32', values)]] : [])),
+  )

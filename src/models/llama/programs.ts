@@ -2,7 +2,6 @@
  * LLaMA-like models as programs: which programs a configuration and a way of choosing words are, under a plan, and their sizes. The program
  * that reads prompts and the one that chooses words are over the same weights and caches.
  */
-import { conversions } from '../../../specs/conversions.js'
 import type { LlamaFlags } from '../../../specs/graphs/llama_layer.js'
 import type { LlamaProgram } from '../../../specs/programs/llama.js'
 import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
@@ -10,8 +9,7 @@ import { type LlamaPromptProgram, llamaPrompt } from '../../../specs/programs/ll
 import { type LlamaStepProgram, llamaStep } from '../../../specs/programs/llama_step.js'
 import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
-import { type CompiledProgram, compileProgram, type ModelPlan } from '../../program/index.js'
-import { type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
+import type { ModelPlan } from '../../program/index.js'
 import {
   type Beams,
   type Choice,
@@ -20,15 +18,10 @@ import {
   type Sampling,
   stoppingOf,
 } from '../decoding/generation_options.js'
+import { type Assembly, assemble } from '../parts/assembly.js'
 import type { LlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
 import { type Reach, weightTensors } from './weights.js'
-
-/** A program under a plan, and its graphs over the model's tensors. */
-export interface Assembly {
-  readonly compiled: CompiledProgram
-  readonly wired: WiredProgram
-}
 
 /** What a program over prompts gives. */
 export type Given = LlamaPromptProgram['gives']
@@ -96,14 +89,9 @@ export function stepProgram(config: LlamaConfig, generation: Generation, steps: 
     : llamaStep.of({ ...common(config), ...choiceOf(choice, generation), steps })
 }
 
-function assemble(config: LlamaConfig, program: Program, plan: ModelPlan, reach: Reach): Assembly {
-  const compiled = compileProgram(program, plan, { conversions })
-  return { compiled, wired: wireProgram(compiled, { tensors: weightTensors(config, reach) }) }
-}
-
 /** The program over prompts under a plan. @throws usage `plan.model` for a plan without the model's layers */
 export const assemblePrompt = (config: LlamaConfig, plan: ModelPlan, gives: Given, reach: Reach = 'short'): Assembly =>
-  assemble(config, promptProgram(config, gives), plan, reach)
+  assemble(promptProgram(config, gives), plan, weightTensors(config, reach))
 
 /** `steps` steps under a plan. @throws usage `plan.model` for a plan without the model's layers */
 export const assembleSteps = (
@@ -112,7 +100,7 @@ export const assembleSteps = (
   generation: Generation,
   steps: number,
   reach: Reach = 'short',
-): Assembly => assemble(config, stepProgram(config, generation, steps), plan, reach)
+): Assembly => assemble(stepProgram(config, generation, steps), plan, weightTensors(config, reach))
 
 /** Extents of the dimensions that the model says. */
 export const modelDims = (config: LlamaConfig) => ({

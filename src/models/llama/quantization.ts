@@ -3,7 +3,7 @@
  * for each output channel, and activations that are quantised token by token while the model runs.
  */
 import { z } from 'zod'
-import { checkFields } from '../../checkpoint/config_file.js'
+import { checkField } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 
@@ -50,27 +50,21 @@ const heads = new Set(['lm_head', 're:.*lm_head', 're:.*lm_head.*'])
  */
 export function parseQuantization(value: unknown, name: string): LlamaQuantization | undefined {
   if (value == null) return undefined
-  const field = `${name}: quantization_config`
+  const refused = (what: string, hint?: string) =>
+    usageError('config.quantization', `${name}: quantization_config${what}`, { hint })
   const { quant_method: method } = Object(value) as { readonly quant_method?: unknown }
   if (method !== 'compressed-tensors') {
-    throw usageError('config.quantization', `${field} has quant_method ${shown(JSON.stringify(method) ?? 'nothing')}`, {
-      hint: 'supported: none, or compressed-tensors with int8 weights by channel and activations by token',
-    })
+    const hint = 'supported: none, or compressed-tensors with int8 weights by channel and activations by token'
+    throw refused(` has quant_method ${shown(JSON.stringify(method) ?? 'nothing')}`, hint)
   }
-  const { config_groups: groups, ignore } = checkFields(
-    z.object({ quantization_config: schema }),
-    { quantization_config: value },
-    name,
-  ).quantization_config
+  const { config_groups: groups, ignore } = checkField(schema, value, 'quantization_config', name)
   const count = Object.keys(groups).length
-  if (count !== 1)
-    throw usageError('config.quantization', `${field}.config_groups has ${count} groups, expected one for all products`)
+  if (count !== 1) throw refused(`.config_groups has ${count} groups, expected one for all products`)
   const other = ignore?.find((entry) => !heads.has(entry))
   if (other !== undefined) {
-    throw usageError('config.quantization', `${field}.ignore has ${shown(JSON.stringify(other))}, expected "lm_head" alone`, {
-      hint: 'either all products of the layers are quantised, or none',
-    })
+    const hint = 'either all products of the layers are quantised, or none'
+    throw refused(`.ignore has ${shown(JSON.stringify(other))}, expected "lm_head" alone`, hint)
   }
   if (ignore?.some((entry) => heads.has(entry))) return 'w8a8'
-  throw usageError('config.quantization', `${field}.ignore leaves lm_head in, expected it to stay in floats`)
+  throw refused('.ignore leaves lm_head in, expected it to stay in floats')
 }

@@ -1,7 +1,8 @@
 /** From what steps leave on the device to texts: the words of each row so far, and the best of its beams. */
-import { findingError } from '../../errors.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import type { Beams } from '../decoding/generation_options.js'
+import { noNumbers } from '../parts/no_numbers.js'
+import type { StreamedTokens } from '../parts/options.js'
 import type { Reached } from './ahead.js'
 import type { LlamaConfig } from './config.js'
 import type { Leg } from './legs.js'
@@ -17,10 +18,7 @@ export interface LlamaResult {
   readonly beams?: readonly Hypothesis[]
 }
 
-/** Tokens of a case that have just been chosen. */
-export interface LlamaTokens {
-  readonly index: number
-  readonly ids: readonly number[]
+export interface LlamaTokens extends StreamedTokens {
   /** What ended the text, with its last tokens. */
   readonly finish?: LlamaResult['finish']
 }
@@ -36,7 +34,7 @@ export function textsOf(
     const ids: number[] = []
     for (let step = chosen; step < Math.min(until, limit); step++) {
       const id = history[step * count + row] ?? -1
-      if (id < 0) throw noNumbers(index, step)
+      if (id < 0) throw noLogits(index, step)
       ids.push(id)
       // What stands behind an end was not asked for, and may not have been computed.
       if (eos.includes(id)) break
@@ -65,10 +63,7 @@ export function* newTokens(
   }
 }
 
-const noNumbers = (index: number, step: number): Error =>
-  findingError('run.value', `case ${index}: logits of token ${step} are no numbers`, {
-    hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-  })
+const noLogits = (index: number, step: number): Error => noNumbers(`case ${index}: logits of token ${step} are no numbers`)
 
 /** A row that has ended, as a result. */
 export function resultOf(ids: readonly number[], eos: readonly number[]): LlamaResult {
@@ -87,9 +82,8 @@ export async function beamResults(
   const history = await rows.state('history')
   const [done = 0] = await rows.state('step')
   const wrong = history.subarray(0, Math.min(done, most) * count).findIndex((id, at) => id < 0 && at % count < texts * width)
-  if (wrong >= 0) throw noNumbers(first + Math.floor((wrong % count) / width), Math.floor(wrong / count))
-  const states = { read: (name: string) => rows.state(name) }
-  const found = await foundBeams(states, choice, { batch: count / width, ends: eos, most })
+  if (wrong >= 0) throw noLogits(first + Math.floor((wrong % count) / width), Math.floor(wrong / count))
+  const found = await foundBeams(rows.state, choice, { batch: count / width, ends: eos, most })
   return found.slice(0, texts).map((beams) => {
     const ids = beams[0]?.ids ?? []
     return { ids, finish: ids.length < most ? 'end' : 'limit', beams }

@@ -2,11 +2,12 @@
  * How a LLaMA-like model rotates queries and keys: `rope_parameters` of transformers 5, or `rope_theta` and `rope_scaling` of
  * transformers 4, checked field by field. A type or a field that is not known here is refused: it would change every angle.
  */
-import { z } from 'zod'
-import { checkFields } from '../../checkpoint/config_file.js'
+import type { z } from 'zod'
+import { checkField } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { common, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
+import { own } from '../../ir/own.js'
+import { common, type RotaryChoices, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
 
 interface Rotated {
   /** The base of the frequencies. */
@@ -49,39 +50,40 @@ export type RotaryConfig = Rotated &
   )
 
 /** What the rest of the configuration gives. */
-export interface RotaryContext {
+export interface RotaryContext extends RotaryChoices {
   /** Used in messages. */
   readonly name: string
   readonly modelType: string
   readonly headDim: number
   readonly positions: number
-  /** The types that models of this kind may have. */
-  readonly types: readonly RotaryType[]
-  /** The base of a model that states none; undefined where it must. */
-  readonly theta: number | undefined
-  /** Whether models of this kind may rotate a part of a head. */
-  readonly partial: boolean
 }
+
+/** Where a configuration says how to rotate. */
+interface Read extends RotaryContext {
+  readonly source: 'rope_parameters' | 'rope_scaling'
+}
+
+const refused = ({ name }: Pick<RotaryContext, 'name'>, what: string, hint?: string) =>
+  usageError('config.rope', `${name}: ${what}`, { hint })
 
 /**
  * The rotation that a configuration states.
  * @throws usage `config.rope` for a type or a combination of fields that is not supported, `config.field` for a field that is wrong
  */
-export function parseRotary(fields: RotaryFields, context: RotaryContext): RotaryConfig {
-  const { name } = context
+export function parseRotary(fields: RotaryFields, given: RotaryContext): RotaryConfig {
   const source = fields.rope_parameters == null ? 'rope_scaling' : 'rope_parameters'
+  const context: Read = { ...given, source }
   if (fields.rope_parameters != null && fields.rope_scaling != null) {
-    throw usageError('config.rope', `${name}: it has rope_parameters and rope_scaling, expected one of them`)
+    throw refused(context, 'it has rope_parameters and rope_scaling, expected one of them')
   }
-  const stated = statedFields(fields, source, name)
-  const type = typeOf(stated, source, context)
-  const read = <K extends RotaryType>(kind: K): RotaryFieldsOf<K> =>
-    checkFields(z.object({ [source]: schemas[kind] as z.ZodType }), { [source]: stated }, name)[source] as RotaryFieldsOf<K>
+  const stated = statedFields(fields, context)
+  const type = typeOf(stated, context)
+  const read = <K extends RotaryType>(kind: K) =>
+    checkField(schemas[kind] as z.ZodType, stated, source, context.name) as RotaryFieldsOf<K>
   const { rope_theta: theta = context.theta, partial_rotary_factor: fraction = 1 } = read(type)
   if (theta === undefined) {
-    throw usageError('config.rope', `${name}: rope_theta is missing, expected a number above 1`, {
-      hint: `models of type ${context.modelType} have different ones`,
-    })
+    const hint = `models of type ${context.modelType} have different ones`
+    throw refused(context, 'rope_theta is missing, expected a number above 1', hint)
   }
   checkFraction(fraction, context)
   const rotated = { theta, fraction }
@@ -91,117 +93,102 @@ export function parseRotary(fields: RotaryFields, context: RotaryContext): Rotar
     case 'linear':
       return { type, ...rotated, factor: read(type).factor }
     case 'llama3':
-      return { type, ...rotated, ...llama3Of(read(type), source, name) }
+      return { type, ...rotated, ...llama3Of(read(type), context) }
     case 'yarn':
-      return { type, ...rotated, ...yarnOf(read(type), source, context) }
+      return { type, ...rotated, ...yarnOf(read(type), context) }
     case 'longrope':
-      return { type, ...rotated, ...longropeOf(read(type), rotaryDims(rotated, context.headDim) / 2, source, context) }
+      return { type, ...rotated, ...longropeOf(read(type), rotaryDims(rotated, context.headDim) / 2, context) }
   }
 }
 
 /** Channels of a head that are rotated. */
-export const rotaryDims = ({ fraction }: Rotated, headDim: number): number => Math.floor(headDim * fraction)
+export const rotaryDims = ({ fraction }: Pick<Rotated, 'fraction'>, headDim: number): number => Math.floor(headDim * fraction)
 
 /** What is said of the rotation at either place. Null says nothing. @throws usage `config.rope` where the places disagree */
-function statedFields(fields: RotaryFields, source: 'rope_parameters' | 'rope_scaling', name: string): Record<string, unknown> {
+function statedFields(fields: RotaryFields, context: Read): Record<string, unknown> {
+  const { source } = context
   const value = fields[source] ?? {}
   if (typeof value !== 'object' || Array.isArray(value)) {
-    throw usageError('config.rope', `${name}: ${source} is ${shown(JSON.stringify(value))}, expected an object`)
+    throw refused(context, `${source} is ${text(value)}, expected an object`)
   }
   const stated: Record<string, unknown> = Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== null))
   for (const key of ['rope_theta', 'partial_rotary_factor', 'original_max_position_embeddings'] as const) {
     const outer = fields[key]
     if (outer == null) continue
     stated[key] ??= outer
-    if (stated[key] !== outer) {
-      throw usageError(
-        'config.rope',
-        `${name}: ${key} is ${outer}, and ${source}.${key} is ${shown(JSON.stringify(stated[key]))}: they must agree`,
-      )
-    }
+    if (stated[key] === outer) continue
+    throw refused(context, `${key} is ${outer}, and ${source}.${key} is ${text(stated[key])}: they must agree`)
   }
   return stated
 }
 
+const text = (value: unknown): string => shown(JSON.stringify(value))
+
 /** Names that earlier versions had. */
 const aliases: Readonly<Record<string, RotaryType>> = { su: 'longrope' }
 
-function typeOf(
-  stated: Readonly<Record<string, unknown>>,
-  source: string,
-  { name, modelType, types }: RotaryContext,
-): RotaryType {
+function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): RotaryType {
+  const { source, modelType, types } = context
   const { rope_type: type = stated.type, type: old = type } = stated
-  const refuse = (what: string, hint?: string) =>
-    usageError('config.rope', `${name}: ${source}.${stated.rope_type === undefined ? 'type' : 'rope_type'} ${what}`, {
-      ...(hint === undefined ? {} : { hint }),
-    })
-  if (type !== old) throw refuse(`is ${shown(JSON.stringify(type))}, and ${source}.type is ${shown(JSON.stringify(old))}`)
+  const field = `${source}.${stated.rope_type === undefined ? 'type' : 'rope_type'}`
+  if (type !== old) throw refused(context, `${field} is ${text(type)}, and ${source}.type is ${text(old)}`)
   if (type === undefined) {
     // Of a dictionary that says how to scale, the type cannot be guessed.
     const more = Object.keys(stated).find((key) => !Object.hasOwn(common, key))
-    if (more !== undefined) throw refuse(`is missing, and ${shown(more)} is there`, `supported: ${types.join(', ')}`)
-    return 'default'
+    if (more === undefined) return 'default'
+    throw refused(context, `${field} is missing, and ${shown(more)} is there`, `supported: ${types.join(', ')}`)
   }
-  const known = typeof type === 'string' && Object.hasOwn(aliases, type) ? aliases[type] : type
+  const known = typeof type === 'string' ? (own(aliases, type) ?? type) : type
   const found = types.find((each) => each === known)
   if (found !== undefined) return found
-  const dynamic = type === 'dynamic' || type === 'ntk'
-  throw refuse(
-    `is ${shown(JSON.stringify(type))}, expected one of ${types.join(', ')}`,
-    dynamic
+  const hint =
+    type === 'dynamic' || type === 'ntk'
       ? 'angles of dynamic types change as a text grows, and keys that are cached would have to be rotated again'
-      : `these are what models of type ${modelType} can have here`,
-  )
+      : `these are what models of type ${modelType} can have here`
+  throw refused(context, `${field} is ${text(type)}, expected one of ${types.join(', ')}`, hint)
 }
 
-function checkFraction(fraction: number, { name, modelType, headDim, partial }: RotaryContext): void {
+function checkFraction(fraction: number, context: Read): void {
+  const { modelType, headDim, partial } = context
   if (fraction !== 1 && !partial) {
-    throw usageError(
-      'config.rope',
-      `${name}: partial_rotary_factor is ${fraction}, models of type ${modelType} rotate whole heads`,
-    )
+    throw refused(context, `partial_rotary_factor is ${fraction}, models of type ${modelType} rotate whole heads`)
   }
-  const dims = rotaryDims({ theta: 0, fraction }, headDim)
+  const dims = rotaryDims({ fraction }, headDim)
   if (dims >= 2 && dims % 2 === 0) return
-  throw usageError(
-    'config.rope',
-    `${name}: ${dims} of ${headDim} channels of a head are rotated (partial_rotary_factor ${fraction}), expected an even number from 2`,
-  )
+  const rotated = `${dims} of ${headDim} channels of a head are rotated (partial_rotary_factor ${fraction})`
+  throw refused(context, `${rotated}, expected an even number from 2`)
 }
 
-function original(value: number | undefined, source: string, name: string): number {
+function original(value: number | undefined, context: Read): number {
   if (value !== undefined) return value
-  throw usageError(
-    'config.rope',
-    `${name}: ${source}.original_max_position_embeddings is missing, expected the positions that the model was first trained with`,
-  )
+  const field = `${context.source}.original_max_position_embeddings`
+  throw refused(context, `${field} is missing, expected the positions that the model was first trained with`)
 }
 
-function llama3Of(fields: RotaryFieldsOf<'llama3'>, source: string, name: string) {
+function llama3Of(fields: RotaryFieldsOf<'llama3'>, context: Read) {
   const { low_freq_factor: low, high_freq_factor: high } = fields
   if (low >= high) {
-    throw usageError('config.rope', `${name}: ${source}.low_freq_factor is ${low}, expected less than high_freq_factor ${high}`)
+    throw refused(context, `${context.source}.low_freq_factor is ${low}, expected less than high_freq_factor ${high}`)
   }
   return {
     factor: fields.factor,
     lowFrequencyFactor: low,
     highFrequencyFactor: high,
-    originalPositions: original(fields.original_max_position_embeddings, source, name),
+    originalPositions: original(fields.original_max_position_embeddings, context),
   }
 }
 
-function yarnOf(fields: RotaryFieldsOf<'yarn'>, source: string, { name, positions }: RotaryContext) {
+function yarnOf(fields: RotaryFieldsOf<'yarn'>, context: Read) {
   const { factor, mscale = 0, mscale_all_dim: mscaleAll = 0, beta_fast: betaFast = 32, beta_slow: betaSlow = 1 } = fields
   if (betaFast <= betaSlow) {
-    throw usageError('config.rope', `${name}: ${source}.beta_fast is ${betaFast}, expected more than beta_slow ${betaSlow}`)
+    throw refused(context, `${context.source}.beta_fast is ${betaFast}, expected more than beta_slow ${betaSlow}`)
   }
   const scale = (weight: number): number => (factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1)
   const computed = mscale > 0 && mscaleAll > 0 ? scale(mscale) / scale(mscaleAll) : scale(1)
   return {
     factor,
     // YaRN was published with files that state the original positions as the model's.
-    originalPositions: fields.original_max_position_embeddings ?? positions,
+    originalPositions: fields.original_max_position_embeddings ?? context.positions,
     attentionFactor: fields.attention_factor ?? computed,
     betaFast,
     betaSlow,
@@ -209,17 +196,14 @@ function yarnOf(fields: RotaryFieldsOf<'yarn'>, source: string, { name, position
   }
 }
 
-function longropeOf(fields: RotaryFieldsOf<'longrope'>, pairs: number, source: string, { name, positions }: RotaryContext) {
+function longropeOf(fields: RotaryFieldsOf<'longrope'>, pairs: number, context: Read) {
   for (const key of ['short_factor', 'long_factor'] as const) {
     const { length } = fields[key]
     if (length === pairs) continue
-    throw usageError(
-      'config.rope',
-      `${name}: ${source}.${key} has ${length} numbers, expected ${pairs}: one for each pair of channels`,
-    )
+    throw refused(context, `${context.source}.${key} has ${length} numbers, expected ${pairs}: one for each pair of channels`)
   }
-  const originalPositions = original(fields.original_max_position_embeddings, source, name)
-  const growth = fields.factor ?? positions / originalPositions
+  const originalPositions = original(fields.original_max_position_embeddings, context)
+  const growth = fields.factor ?? context.positions / originalPositions
   const computed = growth <= 1 ? 1 : Math.sqrt(1 + Math.log(growth) / Math.log(originalPositions))
   return {
     originalPositions,

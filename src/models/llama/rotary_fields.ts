@@ -2,18 +2,21 @@
 import { z } from 'zod'
 import { keysOf, size } from '../../checkpoint/config_file.js'
 
+/** At 1 all frequencies are equal, and below they grow. */
+const thetaField = z.number().gt(1)
+const fractionField = z.number().gt(0).max(1)
+
 /** The fields of a configuration that say how to rotate. */
-export interface RotaryFields {
-  readonly rope_parameters?: unknown
-  readonly rope_scaling?: unknown
-  readonly rope_theta?: number | null | undefined
-  readonly partial_rotary_factor?: number | null | undefined
-  readonly original_max_position_embeddings?: number | null | undefined
+export const rotaryFields = {
+  rope_parameters: z.unknown().optional(),
+  rope_scaling: z.unknown().optional(),
+  rope_theta: thetaField.nullish(),
+  partial_rotary_factor: fractionField.nullish(),
+  original_max_position_embeddings: size.nullish(),
 }
 
-/** At 1 all frequencies are equal, and below they grow. */
-export const thetaField = z.number().gt(1)
-export const fractionField = z.number().gt(0).max(1)
+export type RotaryFields = z.output<z.ZodObject<typeof rotaryFields>>
+
 const factor = z.number().min(1)
 const positive = z.number().positive()
 /** One for each pair of channels of a head. */
@@ -55,6 +58,15 @@ export const schemas = {
 export type RotaryFieldsOf<K extends RotaryType> = z.output<(typeof schemas)[K]>
 
 export type RotaryType = keyof typeof schemas
+
+/** What models of a kind may have. */
+export interface RotaryChoices {
+  readonly types: readonly RotaryType[]
+  /** The base of a model that states none; undefined where it must. */
+  readonly theta?: number
+  /** Whether a part of a head may be rotated. */
+  readonly partial: boolean
+}
 
 /** All types there are. */
 export const rotaryTypes: readonly RotaryType[] = keysOf(schemas)

@@ -7,20 +7,20 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
-import { decode, encode, type HostArrays } from '../../runtime/buffer.js'
+import { decode, type HostArrays } from '../../runtime/buffer.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
-import type { ProgramStates } from '../../runtime/program_states.js'
 import { stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
 import { type SharedArena, sharedArena } from '../../runtime/shared_arena.js'
-import { openStates, type States } from '../../runtime/states.js'
-import { type BeamSizes, beamParts, beamSizes } from '../decoding/beam_search.js'
-import { candidatesOf, type Generation, mostCandidates } from '../decoding/generation_options.js'
+import { openStates } from '../../runtime/states.js'
+import { candidateDims, type StateValues } from '../decoding/decoding_states.js'
+import { type Generation, mostCandidates } from '../decoding/generation_options.js'
+import { type Assembly, statesOf } from '../parts/assembly.js'
 import { releasingCache } from '../parts/lru_cache.js'
 import type { Advanced, Stepped } from './ahead.js'
 import type { LlamaConfig } from './config.js'
-import { fixedPasses, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
-import { type Assembly, assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
+import { fixedPasses, inputsOf, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
+import { assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
 import type { RowsShape } from './shapes.js'
 import { startStates } from './start.js'
 
@@ -59,7 +59,7 @@ export interface Rows extends Stepped {
   /** Reads one pass and returns what is asked of it, in order: logits of each token, or a number for each. */
   ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
   /** Sets states that steps go on from. */
-  write(values: Readonly<Record<string, Int32Array | Float32Array>>): Promise<void>
+  write(values: StateValues): Promise<void>
   /** Waits for the runs of steps that are under way, whatever becomes of them. */
   idle(): Promise<void>
   /** What a state holds now. */
@@ -113,10 +113,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     const program = await programFor(extents, gives, count)
     const padded = (values: readonly number[] = []): Int32Array => Int32Array.from({ length: count }, (_, i) => values[i] ?? 0)
     const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(asked?.wanted), targets: padded(asked?.targets) }
-    const inputs = Object.fromEntries(
-      Object.keys(program.inputs).map((name) => [name, encode('i32', given[name as keyof typeof given])]),
-    )
-    return abortable(program, signal, () => program.run(inputs))
+    return abortable(program, signal, () => program.run(inputsOf(program, given)))
   }
   let released = false
   let underWay: Promise<unknown> = Promise.resolve()
@@ -185,48 +182,22 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   }
 }
 
-/** Extents of the dimensions of steps. */
-const stepDims = ({ config, generation: { choice }, shape }: RowsConfig) => ({
-  ...modelDims(config),
-  ...(choice.kind === 'beams' ? { b: shape.rows / shape.width, w: shape.width } : { r: shape.rows }),
-  ...{ u: shape.capacity, s: shape.steps, f: shape.ends },
-  ...candidateDims(config.vocab, choice, shape),
-})
-
 /** Logits of a part of a row where one word is chosen: so few that the parts of one row fill a device. */
 const partLength = 1024
 
-/**
- * Parts of a row of logits, and candidates of each, where words are chosen among candidates. The parts follow from the vocabulary alone, or
- * roundings of what is added part by part would depend on what else is in the batch.
- */
-function candidateDims(
-  vocab: number,
-  choice: Generation['choice'],
-  { ends }: Pick<RowsShape, 'ends'>,
-): { readonly q: number } & Partial<Pick<BeamSizes, 'k'>> {
-  if (choice.kind === 'beams') {
-    const { p, k } = beamSizes({ ...choice, vocab, ends })
-    return { q: p, k }
+/** Extents of the dimensions of steps. Parts of a row of logits follow from the vocabulary alone, or sums would depend on the batch. */
+function stepDims({ config, generation: { choice }, shape }: RowsConfig) {
+  const { p: q = Math.ceil(config.vocab / partLength), k = mostCandidates } = candidateDims(choice, config.vocab, shape.ends)
+  return {
+    ...modelDims(config),
+    ...(choice.kind === 'beams' ? { b: shape.rows / shape.width, w: shape.width } : { r: shape.rows }),
+    ...{ u: shape.capacity, s: shape.steps, f: shape.ends, q },
+    ...(choice.kind !== 'greedy' && { k }),
   }
-  const q = Math.ceil(vocab / partLength)
-  if (choice.kind === 'greedy') return { q }
-  const k = candidatesOf(choice)
-  return k === undefined ? { q, k: mostCandidates } : { q: beamParts(vocab), k }
 }
 
-/** The memory of a program's states, and what they hold behind it. */
-export const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
-  Object.fromEntries(
-    Object.entries(compiled.states).map(([name, { next }]) => {
-      const tensor = states.tensors[name]
-      if (tensor === undefined) throw new Error(`internal: no state ${name}`)
-      return [name, { tensor, ...(next === undefined ? {} : { next }) }]
-    }),
-  )
-
 /** States of rows that have ended, at the first place. */
-function idle({ config, generation, shape }: RowsConfig): Readonly<Record<string, Int32Array | Float32Array>> {
+function idle({ config, generation, shape }: RowsConfig): StateValues {
   const prompts = Array.from({ length: shape.rows / shape.width }, () => [0])
   const cases = prompts.map((_, row) => row)
   return startStates(config, generation, shape, { prompts, cases })

@@ -1,7 +1,7 @@
 /** How likely a model finds texts: of each token but the first its negative log-likelihood behind those before it, and logits at some places. */
-import { findingError, usageError } from '../../errors.js'
+import { usageError } from '../../errors.js'
+import { noNumbers } from '../parts/no_numbers.js'
 import type { TokenCase } from '../parts/token_cases.js'
-import type { Run } from './passes.js'
 import type { Rows } from './rows.js'
 
 export interface Score {
@@ -35,15 +35,6 @@ export interface Scoring {
   readonly vocab: number
 }
 
-/** A token of a pass: of which text, and where. */
-interface Read {
-  readonly row: number
-  readonly place: number
-}
-
-const tokensOf = (pass: readonly Run[]): Read[] =>
-  pass.flatMap(({ row, first, ids }) => ids.map((_, i) => ({ row, place: first + i })))
-
 /** Scores texts, each in a row of its own. @throws finding `run.value` for a loss that is no number */
 export async function scoreRows(
   rows: Rows,
@@ -56,14 +47,15 @@ export async function scoreRows(
   const unread = texts.map((ids, row) => ({ row, first: 0, ids }))
   for (const pass of rows.passes(unread, chunk)) {
     signal?.throwIfAborted()
-    const tokens = tokensOf(pass).map((read, at) => ({ ...read, at, target: texts[read.row]?.[read.place + 1] }))
+    const read = pass.flatMap(({ row, first, ids }) => ids.map((_, i) => ({ row, place: first + i })))
+    const tokens = read.map(({ row, place }, at) => ({ row, place, at, target: texts[row]?.[place + 1] }))
     const followed = tokens.flatMap(({ target, ...token }) => (target === undefined ? [] : [{ ...token, target }]))
     if (followed.length > 0) {
       const asked = { wanted: followed.map(({ at }) => at), targets: followed.map(({ target }) => target) }
       const found = await rows.ask(pass, asked, signal)
       for (const [i, { row, place }] of followed.entries()) {
         const loss = found[i] ?? Number.NaN
-        if (!Number.isFinite(loss)) throw noNumber(first + row, place, loss)
+        if (!Number.isFinite(loss)) throw noNumbers(`case ${first + row}: the loss behind place ${place} is ${loss}`)
         losses[row]?.push(loss)
       }
     }
@@ -79,8 +71,3 @@ export async function scoreRows(
     logits: places.map((place) => logits[row]?.get(place) ?? new Float32Array()),
   }))
 }
-
-const noNumber = (index: number, place: number, loss: number): Error =>
-  findingError('run.value', `case ${index}: the loss behind place ${place} is ${loss}`, {
-    hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-  })

@@ -1,13 +1,9 @@
 /** What states hold before the first step behind prompts that were read, by how words are chosen. */
 import { type BeamRule, emptyPool, initialScores } from '../decoding/beam_search.js'
+import { choiceStates, endIds, type StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
 import type { LlamaConfig } from './config.js'
 import type { RowsShape } from './shapes.js'
-
-type Values = Readonly<Record<string, Int32Array | Float32Array>>
-
-/** An end id no word has: what stands for the end of a model without one. */
-const noEnd = -1
 
 export interface Start {
   /** Ids of each sequence; all but the last are cached. There may be rows for more. */
@@ -22,17 +18,16 @@ export interface Start {
 /** What states hold before the first step behind prompts. The first step takes up the last token of each. */
 export function startStates(
   { vocab, eos }: Pick<LlamaConfig, 'vocab' | 'eos'>,
-  { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
+  generation: Generation,
   shape: Pick<RowsShape, 'rows' | 'width' | 'capacity'>,
   { prompts, cases, chosen = 0, limits = [] }: Start,
-): Values {
-  const ids = Int32Array.from(eos.length === 0 ? [noEnd] : eos)
+): StateValues {
+  const { choice, maxNewTokens } = generation
+  const ids = endIds(eos)
   if (choice.kind === 'beams') return { ends: ids, ...beamStates(choice.rule, shape, prompts) }
   const { rows } = shape
-  const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
-  const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
-  const values: Record<string, Int32Array | Float32Array> = {
+  return {
     step: Int32Array.of(chosen),
     words: ofRows((row) => prompts[row]?.at(-1) ?? 0),
     places: ofRows((row) => (prompts[row]?.length ?? 1) - 1),
@@ -40,20 +35,11 @@ export function startStates(
     finished: ofRows((row) => (row < prompts.length ? 0 : 1)),
     ends: ids,
     limit: ofRows((row) => limits[row] ?? maxNewTokens),
-  }
-  if (minNewTokens > 0) values.minimum = integers(minNewTokens)
-  if (repetitionPenalty !== 1) {
-    values.seen = seenIn(prompts, rows, vocab)
-    values.penalty = floats(repetitionPenalty)
-  }
-  if (choice.kind !== 'sampling') return values
-  const { temperature, topK, topP, minP, seeds } = choice
-  const seedOf = (at: number): number => seeds[seeds.length === 1 ? 0 : at] ?? 0
-  return {
-    ...values,
-    ...{ temperature: floats(temperature), topP: floats(topP), minP: floats(minP), topK: integers(topK) },
-    seedsLow: ofRows((row) => seedOf(cases[row] ?? 0) | 0),
-    seedsHigh: ofRows((row) => Math.floor(seedOf(cases[row] ?? 0) / 2 ** 32)),
+    ...choiceStates(
+      generation,
+      Array.from({ length: rows }, (_, row) => cases[row] ?? 0),
+      () => seenIn(prompts, rows, vocab),
+    ),
   }
 }
 
@@ -72,7 +58,7 @@ function beamStates(
   rule: BeamRule,
   { rows, width, capacity }: Pick<RowsShape, 'rows' | 'width' | 'capacity'>,
   prompts: Start['prompts'],
-): Values {
+): StateValues {
   const first = prompts.reduce((most, { length }) => Math.max(most, length - 1), 0)
   const promptOf = (row: number): readonly number[] => prompts[Math.floor(row / width)] ?? [0]
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
@@ -95,8 +81,6 @@ function beamStates(
   }
   // Sequences without a prompt have ended before they begin.
   if (rule === 'plain') return { ...values, finished: ofRows((row) => (row < prompts.length * width ? 0 : 1)) }
-  const pool = emptyPool(sequences, width)
-  const places = { poolScores: pool.scores, poolSteps: pool.steps, poolRows: pool.rows, poolWords: pool.words }
   const finished = Int32Array.from({ length: sequences }, (_, at) => (at < prompts.length ? 0 : 1))
-  return { ...values, finished, ...places }
+  return { ...values, finished, ...emptyPool(sequences, width) }
 }

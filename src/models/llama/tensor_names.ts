@@ -25,115 +25,95 @@ export interface LlamaTensor {
   readonly steps?: string
 }
 
-/** Weights of a layer. Matrices are `[outputs, inputs]`; biases and norms of heads are there where the model has them. */
-export interface LlamaLayerTensors {
-  /** `[hidden]`, in front of the attention. */
-  readonly attentionNorm: LlamaTensor
-  /** `[heads x headDim, hidden]` */
-  readonly query: LlamaTensor
-  /** `[kvHeads x headDim, hidden]` */
-  readonly key: LlamaTensor
-  readonly value: LlamaTensor
-  /** `[hidden, heads x headDim]` */
-  readonly output: LlamaTensor
-  /** `[hidden]`, in front of the inner network. */
-  readonly innerNorm: LlamaTensor
-  /** `[inner, hidden]` */
-  readonly gate: LlamaTensor
-  readonly up: LlamaTensor
-  /** `[hidden, inner]` */
-  readonly down: LlamaTensor
-  readonly queryBias?: LlamaTensor
-  readonly keyBias?: LlamaTensor
-  readonly valueBias?: LlamaTensor
-  readonly outputBias?: LlamaTensor
-  /** `[headDim]`, of every head of queries. */
-  readonly queryNorm?: LlamaTensor
-  readonly keyNorm?: LlamaTensor
-}
-
-export interface LlamaTensors {
-  /** `[vocab, hidden]` */
-  readonly embedding: LlamaTensor
-  readonly layers: readonly LlamaLayerTensors[]
-  /** `[hidden]`, behind the last layer. */
-  readonly norm: LlamaTensor
-  /** `[vocab, hidden]`, the same as `embedding` where the model is tied. */
-  readonly head: LlamaTensor
-}
-
 const head = 'lm_head.weight'
 
-/** The weights of a model by what they are. */
-export function llamaTensors(config: LlamaConfig): LlamaTensors {
-  const { vocab, hidden, tied } = config
-  const layer = (index: number): LlamaLayerTensors => {
-    const tensors = layerTensors(config, `layers.${index}`)
-    return config.quantization === undefined ? tensors : { ...tensors, ...quantised(tensors) }
-  }
-  const embedding = { name: 'embed_tokens.weight', shape: [vocab, hidden] }
+/** The weights of a model by the programs' names of them. Biases and norms of heads are there where the model has them. */
+export function llamaTensors(config: LlamaConfig): Readonly<Record<string, LlamaTensor>> {
+  const { vocab, hidden, layers, tied } = config
+  const words = { name: 'embed_tokens.weight', shape: [vocab, hidden] }
+  const ofLayers = Array.from({ length: layers }, (_, index) =>
+    Object.entries(layerTensors(config, `layers.${index}`)).map(
+      ([weight, tensor]) => [`layer${index}.${weight}`, tensor] as const,
+    ),
+  )
   return {
-    embedding,
-    layers: Array.from({ length: config.layers }, (_, index) => layer(index)),
-    norm: { name: 'norm.weight', shape: [hidden] },
-    head: tied ? embedding : { name: head, shape: [vocab, hidden] },
+    'embeddings.words': words,
+    'head.gamma': { name: 'norm.weight', shape: [hidden] },
+    'head.weight': tied ? words : { name: head, shape: [vocab, hidden] },
+    ...Object.fromEntries(ofLayers.flat()),
   }
 }
 
-function layerTensors(config: LlamaConfig, at: string): LlamaLayerTensors {
-  const { hidden, heads, kvHeads, headDim, inner, qkvBias, outputBias, qkNorm } = config
-  const attention = `${at}.self_attn`
+type Weights = Readonly<Record<string, LlamaTensor>>
+
+/** Of a layer. Matrices are `[outputs, inputs]`. */
+function layerTensors(config: LlamaConfig, at: string): Weights {
+  const { hidden, heads, kvHeads, headDim, inner } = config
+  const of = (name: string, ...shape: readonly number[]): LlamaTensor => ({ name: `${at}.${name}`, shape })
   const wide = heads * headDim
   const narrow = kvHeads * headDim
-  return {
-    attentionNorm: { name: `${at}.input_layernorm.weight`, shape: [hidden] },
-    ...(config.fusedRows ? fused(config, at) : separate(config, at)),
-    output: { name: `${attention}.o_proj.weight`, shape: [hidden, wide] },
-    innerNorm: { name: `${at}.post_attention_layernorm.weight`, shape: [hidden] },
-    down: { name: `${at}.mlp.down_proj.weight`, shape: [hidden, inner] },
-    ...(qkvBias && {
-      queryBias: { name: `${attention}.q_proj.bias`, shape: [wide] },
-      keyBias: { name: `${attention}.k_proj.bias`, shape: [narrow] },
-      valueBias: { name: `${attention}.v_proj.bias`, shape: [narrow] },
+  const qkv = {
+    queryWeight: of('self_attn.q_proj.weight', wide, hidden),
+    keyWeight: of('self_attn.k_proj.weight', narrow, hidden),
+    valueWeight: of('self_attn.v_proj.weight', narrow, hidden),
+  }
+  const gateUp = { gateWeight: of('mlp.gate_proj.weight', inner, hidden), upWeight: of('mlp.up_proj.weight', inner, hidden) }
+  const weights = {
+    attentionGamma: of('input_layernorm.weight', hidden),
+    ...(config.fusedRows ? rowsOf(`${at}.self_attn.qkv_proj.weight`, qkv) : qkv),
+    ...(config.fusedRows ? rowsOf(`${at}.mlp.gate_up_proj.weight`, gateUp) : gateUp),
+    projectionWeight: of('self_attn.o_proj.weight', hidden, wide),
+    innerGamma: of('post_attention_layernorm.weight', hidden),
+    downWeight: of('mlp.down_proj.weight', hidden, inner),
+    ...(config.qkvBias && {
+      queryBias: of('self_attn.q_proj.bias', wide),
+      keyBias: of('self_attn.k_proj.bias', narrow),
+      valueBias: of('self_attn.v_proj.bias', narrow),
     }),
-    ...(outputBias && { outputBias: { name: `${attention}.o_proj.bias`, shape: [hidden] } }),
-    ...(qkNorm && {
-      queryNorm: { name: `${attention}.q_norm.weight`, shape: [headDim] },
-      keyNorm: { name: `${attention}.k_norm.weight`, shape: [headDim] },
+    ...(config.outputBias && { projectionBias: of('self_attn.o_proj.bias', hidden) }),
+    ...(config.qkNorm && {
+      queryGamma: of('self_attn.q_norm.weight', headDim),
+      keyGamma: of('self_attn.k_norm.weight', headDim),
     }),
   }
+  return config.quantization === undefined ? weights : quantised(weights)
 }
 
-const products = ['query', 'key', 'value', 'output', 'gate', 'up', 'down'] as const
-
-/** The products of a layer with the steps that their int8 weights have. */
-const quantised = (layer: LlamaLayerTensors): Partial<LlamaLayerTensors> =>
-  Object.fromEntries(products.map((what) => [what, { ...layer[what], steps: `${layer[what].name}_scale` }]))
-
-type Products = Pick<LlamaLayerTensors, 'query' | 'key' | 'value' | 'gate' | 'up'>
-
-const separate = ({ hidden, heads, kvHeads, headDim, inner }: LlamaConfig, at: string): Products => ({
-  query: { name: `${at}.self_attn.q_proj.weight`, shape: [heads * headDim, hidden] },
-  key: { name: `${at}.self_attn.k_proj.weight`, shape: [kvHeads * headDim, hidden] },
-  value: { name: `${at}.self_attn.v_proj.weight`, shape: [kvHeads * headDim, hidden] },
-  gate: { name: `${at}.mlp.gate_proj.weight`, shape: [inner, hidden] },
-  up: { name: `${at}.mlp.up_proj.weight`, shape: [inner, hidden] },
-})
-
-function fused({ hidden, heads, kvHeads, headDim, inner }: LlamaConfig, at: string): Products {
-  const keys = heads * headDim
-  const values = keys + kvHeads * headDim
-  const end = values + kvHeads * headDim
-  const qkv = { name: `${at}.self_attn.qkv_proj.weight`, shape: [end, hidden] }
-  const gateUp = { name: `${at}.mlp.gate_up_proj.weight`, shape: [2 * inner, hidden] }
-  return {
-    query: { ...qkv, rows: [0, keys] },
-    key: { ...qkv, rows: [keys, values] },
-    value: { ...qkv, rows: [values, end] },
-    gate: { ...gateUp, rows: [0, inner] },
-    up: { ...gateUp, rows: [inner, 2 * inner] },
-  }
+/** Weights that are one tensor in the checkpoint, as its rows, one behind the other. */
+function rowsOf(name: string, weights: Weights): Weights {
+  const all = Object.entries(weights)
+  const counts = all.map(
+    ([
+      ,
+      {
+        shape: [rows = 0],
+      },
+    ]) => rows,
+  )
+  const before = (at: number): number => counts.slice(0, at).reduce((sum, rows) => sum + rows, 0)
+  return Object.fromEntries(
+    all.map(
+      (
+        [
+          weight,
+          {
+            shape: [, ...rest],
+          },
+        ],
+        at,
+      ) => [weight, { name, shape: [before(all.length), ...rest], rows: [before(at), before(at + 1)] }],
+    ),
+  )
 }
+
+/** Weights of a layer with the steps that its matrices have where they are int8. */
+const quantised = (weights: Weights): Weights =>
+  Object.fromEntries(
+    Object.entries(weights).map(([weight, tensor]) => [
+      weight,
+      tensor.shape.length === 1 ? tensor : { ...tensor, steps: `${tensor.name}_scale` },
+    ]),
+  )
 
 /** Names a checkpoint may have for a tensor: one of the model without its head has no prefix. */
 const namesOf = (name: string): readonly string[] => (name === head ? [name] : [`model.${name}`, name])
@@ -204,12 +184,10 @@ const computed = /\.rotary_emb\.(inv_freq|cos_cached|sin_cached)$/
  */
 export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   expectCount(file, 'num_hidden_layers', config.layers)
-  const { embedding, layers, norm, head: own } = llamaTensors(config)
-  const known = [embedding, norm, own, ...layers.flatMap((layer): LlamaTensor[] => Object.values(layer))]
   // Files of a tied model may have the embeddings twice.
   const names = new Set([
     head,
-    ...known.flatMap(({ name, steps }) => [...namesOf(name), ...(steps === undefined ? [] : namesOf(steps))]),
+    ...Object.values(llamaTensors(config)).flatMap(({ name, steps = name }) => [...namesOf(name), ...namesOf(steps)]),
   ])
   const unknown = [...file.tensors.keys()].filter((name) => !names.has(name) && !computed.test(name))
   const [first] = unknown

@@ -11,48 +11,10 @@ import type { DeferredTensor, Int8Tensor, Weight } from '../../runtime/weight.js
 import type { LlamaConfig } from './config.js'
 import { type RotaryTable, rotaryTable } from './rotary.js'
 import { rotaryDims } from './rotary_config.js'
-import {
-  checkLlamaTensors,
-  type LlamaLayerTensors,
-  type LlamaTensor,
-  llamaTensors,
-  takeLlamaInt8,
-  takeLlamaTensor,
-} from './tensor_names.js'
-
-/** Weights of a layer's graph, by what the checkpoint's tensors are. */
-const layerWeights: Readonly<Record<keyof LlamaLayerTensors, string>> = {
-  attentionNorm: 'attentionGamma',
-  query: 'queryWeight',
-  key: 'keyWeight',
-  value: 'valueWeight',
-  output: 'projectionWeight',
-  innerNorm: 'innerGamma',
-  gate: 'gateWeight',
-  up: 'upWeight',
-  down: 'downWeight',
-  queryBias: 'queryBias',
-  keyBias: 'keyBias',
-  valueBias: 'valueBias',
-  outputBias: 'projectionBias',
-  queryNorm: 'queryGamma',
-  keyNorm: 'keyGamma',
-}
+import { checkLlamaTensors, type LlamaTensor, llamaTensors, takeLlamaInt8, takeLlamaTensor } from './tensor_names.js'
 
 /** What the session calls a tensor of the checkpoint: rows of a fused one are tensors of their own. */
 const sessionName = ({ name, rows }: LlamaTensor): string => (rows === undefined ? name : `${name}[${rows.join(':')}]`)
-
-/** Tensors of the checkpoint by the names that the programs have for weights. */
-function checkpointWeights(config: LlamaConfig): [string, LlamaTensor][] {
-  const { embedding, layers, norm, head } = llamaTensors(config)
-  const ofLayers = layers.flatMap((layer, index) =>
-    Object.entries(layer).map(([what, tensor]): [string, LlamaTensor] => [
-      `layer${index}.${layerWeights[what as keyof LlamaLayerTensors]}`,
-      tensor,
-    ]),
-  )
-  return [['embeddings.words', embedding], ...ofLayers, ['head.gamma', norm], ['head.weight', head]]
-}
 
 const tables = ['cos', 'sin'] as const
 
@@ -68,7 +30,8 @@ export const usualRotation: Rotation = 'stored'
 /** Longrope turns long texts by other tables than short ones. */
 export type Reach = 'short' | 'long'
 const tableName = (table: (typeof tables)[number], reach: Reach): string => `rotation.${reach}.${table}`
-const reachesOf = ({ rotary }: LlamaConfig): readonly Reach[] => (rotary.type === 'longrope' ? ['short', 'long'] : ['short'])
+export const reachesOf = ({ rotary }: LlamaConfig): readonly Reach[] =>
+  rotary.type === 'longrope' ? ['short', 'long'] : ['short']
 
 /** Which tables a text of `length` tokens is turned by. All of it is turned by the same ones, as they are cached together. */
 export const reachOf = ({ rotary }: Pick<LlamaConfig, 'rotary'>, length: number): Reach =>
@@ -77,7 +40,7 @@ export const reachOf = ({ rotary }: Pick<LlamaConfig, 'rotary'>, length: number)
 /** The session's tensors by the names that the programs have for weights. */
 export const weightTensors = (config: LlamaConfig, reach: Reach): Readonly<Record<string, string>> =>
   Object.fromEntries([
-    ...checkpointWeights(config).map(([weight, tensor]) => [weight, sessionName(tensor)]),
+    ...Object.entries(llamaTensors(config)).map(([weight, tensor]) => [weight, sessionName(tensor)]),
     ...tables.map((table) => [`rotation.${table}`, tableName(table, reach)]),
   ])
 
@@ -94,7 +57,7 @@ export function llamaWeights(
 ): Record<string, Weight> {
   checkLlamaTensors(config, file)
   const weights: Record<string, Weight> = {}
-  for (const [, tensor] of checkpointWeights(config)) weights[sessionName(tensor)] ??= takeLlamaTensor(file, tensor, dtype)
+  for (const tensor of Object.values(llamaTensors(config))) weights[sessionName(tensor)] ??= takeLlamaTensor(file, tensor, dtype)
   for (const reach of reachesOf(config)) {
     const made = rotationOf(config, reach, rotation)
     for (const table of tables) weights[tableName(table, reach)] = made(table)
@@ -109,7 +72,7 @@ export function llamaWeights(
  */
 export function llamaInt8(config: LlamaConfig, file: Checkpoint): Record<string, Int8Tensor> {
   const stored: Record<string, Int8Tensor> = {}
-  for (const [, tensor] of checkpointWeights(config)) {
+  for (const tensor of Object.values(llamaTensors(config))) {
     const { steps } = tensor
     if (steps !== undefined) stored[sessionName(tensor)] ??= takeLlamaInt8(file, { ...tensor, steps })
   }

@@ -2,14 +2,19 @@
 import { HeddleError } from '../../errors.js'
 
 export interface Cache<T> {
-  get(key: string, make: () => T): T
+  get(key: string, make: () => Promise<T>): Promise<T>
   /** Evicts all values, or all but one. Resolves when they are gone. */
   clear(but?: string): Promise<void>
 }
 
-/** Keeps the most recently used values. A promise that rejects is not kept. */
-export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (value: T) => void | Promise<void>): Cache<T> {
-  const entries = new Map<string, T>()
+/** Keeps the most recently used values, which hold memory until they are released: evicted, they are. One that cannot be made is not kept. */
+export function releasingCache<T extends { release(): void }>(capacity: number): Cache<T> {
+  const entries = new Map<string, Promise<T>>()
+  const evict = (value: Promise<T>): Promise<void> =>
+    value.then(
+      (made) => made.release(),
+      () => {},
+    )
   return {
     get(key, make) {
       const value = entries.get(key) ?? make()
@@ -33,19 +38,10 @@ export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (v
   }
 }
 
-/** A cache of what holds memory until it is released: evicted, it is, unless it was never made. */
-export const releasingCache = <T extends { release(): void }>(capacity: number): Cache<Promise<T>> =>
-  lruCache(capacity, (evicted) =>
-    evicted.then(
-      (value) => value.release(),
-      () => {},
-    ),
-  )
-
-/** What `open` makes; where device memory is short, what a cache keeps makes room first. No run may use that then. */
-export const makingRoom = <T>(kept: Pick<Cache<unknown>, 'clear'>, open: () => Promise<T>): Promise<T> =>
-  open().catch(async (error: unknown) => {
+/** A value of a cache; where device memory is too short to make it, what the cache keeps makes room first. No run may use that then. */
+export const makingRoom = <T>(kept: Cache<T>, key: string, make: () => Promise<T>): Promise<T> =>
+  kept.get(key, make).catch(async (error: unknown) => {
     if (!(error instanceof HeddleError) || !['states.memory', 'device.memory'].includes(error.code)) throw error
     await kept.clear()
-    return open()
+    return kept.get(key, make)
   })

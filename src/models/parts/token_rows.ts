@@ -2,6 +2,18 @@
  * Where the tokens of a batch lie in the rows of inputs and outputs: padded, `seq` rows a sequence, or packed, one sequence
  * behind the other in at least as many rows as there are tokens.
  */
+import { encode } from '../../runtime/buffer.js'
+
+export interface BatchShape {
+  readonly batch: number
+  /** Positions that sequences are padded to. */
+  readonly seq: number
+  /** Rows of packed tensors: at least the number of tokens. `batch * seq`, room for full sequences, by default. */
+  readonly tokens?: number
+}
+
+/** Extents of the dimensions that a batch says. */
+export const batchDims = ({ batch, seq, tokens = batch * seq }: BatchShape) => ({ b: batch, s: seq, t: tokens })
 
 /** The first row of each sequence. */
 export function firstRows(lengths: readonly number[], seq: number, packed: boolean): number[] {
@@ -13,25 +25,30 @@ export function firstRows(lengths: readonly number[], seq: number, packed: boole
   })
 }
 
-/** Token ids of a batch in their rows; rows without a token hold `filler`, which only has to be a valid id. */
+/** The rows of a batch. */
+interface Rows {
+  readonly seq: number
+  readonly rows: number
+  readonly packed: boolean
+  readonly filler: number
+}
+
+/**
+ * Token ids of a batch in their rows; rows without a token hold `filler`, which only has to be a valid id.
+ * @param place with the tokens of the sequences, where less than that is given of some
+ */
 export function idRows(
   sequences: readonly (readonly number[])[],
-  {
-    seq,
-    rows,
-    packed,
-    filler,
-    lengths = sequences.map((sequence) => sequence.length),
-  }: {
-    readonly seq: number
-    readonly rows: number
-    readonly packed: boolean
-    readonly filler: number
-    /** Tokens of the sequences, where less than that is given of some. */
-    readonly lengths?: readonly number[]
-  },
+  { seq, rows, packed, filler, lengths }: Rows & { readonly lengths?: readonly number[] },
 ): Int32Array {
   const ids = new Int32Array(rows).fill(filler)
-  for (const [i, first] of firstRows(lengths, seq, packed).entries()) ids.set(sequences[i] ?? [], first)
+  const first = firstRows(lengths ?? sequences.map(({ length }) => length), seq, packed)
+  for (const [i, sequence] of sequences.entries()) ids.set(sequence, first[i])
   return ids
 }
+
+/** The inputs that say what tokens there are. */
+export const idInputs = (sequences: readonly (readonly number[])[], place: Rows): Record<'ids' | 'lengths', Uint8Array> => ({
+  ids: encode('i32', idRows(sequences, place)),
+  lengths: encode('i32', Int32Array.from(sequences.map(({ length }) => length))),
+})

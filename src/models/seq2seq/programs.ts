@@ -2,35 +2,19 @@
  * Encoder-decoder models as programs: which programs a configuration and a way of choosing words are, under a plan, and their sizes. The
  * decoder's program is some steps; it reads what the encoder leaves in states.
  */
-import { conversions } from '../../../specs/conversions.js'
 import { type Seq2seqDecoderProgram, seq2seqDecoder } from '../../../specs/programs/seq2seq_decoder.js'
 import { seq2seqEncoder } from '../../../specs/programs/seq2seq_encoder.js'
 import type { Program } from '../../ir/program.js'
-import { type CompiledProgram, compileProgram, type ModelPlan } from '../../program/index.js'
-import { type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
+import type { ModelPlan } from '../../program/index.js'
 import { candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
+import { type Assembly, assemble } from '../parts/assembly.js'
+import { type BatchShape, batchDims } from '../parts/token_rows.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { decoderTensors, encoderTensors } from './tensor_names.js'
 
-/** A program under a plan, and its graphs over the model's tensors. */
-export interface Assembly {
-  readonly compiled: CompiledProgram
-  readonly wired: WiredProgram
-}
-
-export interface SourceShape {
-  readonly batch: number
-  /** Positions the sources are padded to. */
-  readonly seq: number
-  /** Rows of packed tensors: at least the number of tokens. `batch * seq`, room for full sequences, by default. */
-  readonly tokens?: number
-}
-
 /** Extents of the encoder's dimensions. */
-export const seq2seqEncoderDims = (config: Seq2seqConfig, { batch, seq, tokens }: SourceShape): Record<string, number> => ({
-  b: batch,
-  s: seq,
-  t: tokens ?? batch * seq,
+export const seq2seqEncoderDims = (config: Seq2seqConfig, shape: BatchShape): Record<string, number> => ({
+  ...batchDims(shape),
   h: config.encoder.heads,
   d: config.encoder.headDim,
   i: config.encoder.inner,
@@ -73,22 +57,17 @@ export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generat
 }
 
 /** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
-export function assembleSeq2seqEncoder(config: Seq2seqConfig, plan: ModelPlan): Assembly {
-  const compiled = compileProgram(encoderProgram(config), plan, { conversions })
-  return { compiled, wired: wireProgram(compiled, { tensors: encoderTensors(config) }) }
-}
+export const assembleSeq2seqEncoder = (config: Seq2seqConfig, plan: ModelPlan): Assembly =>
+  assemble(encoderProgram(config), plan, encoderTensors(config))
 
 /** `steps` steps of the decoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
-export function assembleDecoder(
+export const assembleDecoder = (
   config: Seq2seqConfig,
   headBias: boolean,
   plan: ModelPlan,
   generation: Generation,
   steps: number,
-): Assembly {
-  const compiled = compileProgram(decoderProgram(config, headBias, generation, steps), plan, { conversions })
-  return { compiled, wired: wireProgram(compiled, { tensors: decoderTensors(config) }) }
-}
+): Assembly => assemble(decoderProgram(config, headBias, generation, steps), plan, decoderTensors(config))
 
 function choiceOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation): Seq2seqDecoderProgram['choice'] {
   if (choice.kind === 'beams') {

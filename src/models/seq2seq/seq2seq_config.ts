@@ -2,12 +2,12 @@
  * HF `config.json` and `generation_config.json` of encoder-decoder models, Pegasus and Marian: read, checked, and reduced to what
  * assembly and generation need. What a file leaves out has the default of its model type.
  */
-import { join } from 'node:path'
 import { z } from 'zod'
-import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../../checkpoint/config_file.js'
+import { checkFields, keysOf, size } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { type Activation, activations } from '../parts/activations.js'
+import { checkToken, expectArchitecture, readModelConfig, token } from '../parts/config_checks.js'
 
 /** What sets the model types apart, and the token ids of one that states none. */
 const kinds = {
@@ -20,7 +20,6 @@ type Kind = keyof typeof kinds
 /** HF's layer norms have this one, and configurations do not state it. */
 const eps = 1e-5
 
-const token = z.int().nonnegative()
 const tokens = z.union([token, z.array(token)])
 const tokenList = z.array(token).min(1)
 
@@ -51,12 +50,12 @@ const schema = z.looseObject({
 })
 
 /** What generation settings may say instead of the configuration. */
-const generationSchema = z.looseObject({
-  decoder_start_token_id: token.nullish(),
-  eos_token_id: tokens.nullish(),
-  pad_token_id: token.nullish(),
-  max_length: size.nullish(),
-  bad_words_ids: z.array(tokenList).nullish(),
+const generationSchema = schema.pick({
+  decoder_start_token_id: true,
+  eos_token_id: true,
+  pad_token_id: true,
+  max_length: true,
+  bad_words_ids: true,
 })
 
 /** One of the two stacks of layers. */
@@ -99,18 +98,8 @@ export interface Seq2seqConfig {
   readonly maxLength: number
 }
 
-/**
- * Reads `config.json` and, if there is one, `generation_config.json` of a model folder.
- * @throws usage `config.read`, `config.json`, and what `parseSeq2seqConfig` throws
- */
-export async function readSeq2seqConfig(dir: string): Promise<Seq2seqConfig> {
-  const path = join(dir, 'config.json')
-  return parseSeq2seqConfig(
-    await readConfigFile(path),
-    path,
-    (await readOptionalConfigFile(join(dir, 'generation_config.json'))) ?? {},
-  )
-}
+/** The configuration of a model folder. @throws usage `config.read`, `config.json`, and what `parseSeq2seqConfig` throws */
+export const readSeq2seqConfig = (dir: string): Promise<Seq2seqConfig> => readModelConfig(dir, parseSeq2seqConfig)
 
 /**
  * Checks a parsed configuration; `name` is used in messages.
@@ -121,12 +110,7 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   const config = checkFields(schema, value, name)
   const settings = checkFields(generationSchema, generation, `the generation settings of ${name}`)
   const kind = kinds[config.model_type]
-  const [architecture = kind.architecture] = config.architectures ?? []
-  if (architecture !== kind.architecture) {
-    throw usageError('config.architecture', `${name}: architecture ${architecture} is not supported`, {
-      hint: `supported of ${config.model_type}: ${kind.architecture}`,
-    })
-  }
+  expectArchitecture(config, kind.architecture, name)
   const { vocab_size: vocab, decoder_vocab_size: decoderVocab } = config
   if (decoderVocab != null && decoderVocab !== vocab) {
     throw usageError('config.vocab', `${name}: decoder_vocab_size ${decoderVocab} differs from vocab_size ${vocab}`, {
@@ -142,24 +126,13 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
       { hint: 'encoders of another width have embeddings of their own: share_encoder_decoder_embeddings is false' },
     )
   }
-  const widthOf = (hidden: number) => ({ hidden, embedScale: config.scale_embedding ? Math.sqrt(hidden) : 1 })
   const ends = settings.eos_token_id ?? (config.eos_token_id === undefined ? kind.end : config.eos_token_id)
   const checked = (what: string, id: number): number => checkToken(name, what, id, vocab)
   return {
     kind: config.model_type,
     vocab,
-    encoder: stackOf(name, 'encoder', {
-      ...widthOf(memory),
-      layers: config.encoder_layers,
-      heads: config.encoder_attention_heads,
-      inner: config.encoder_ffn_dim,
-    }),
-    decoder: stackOf(name, 'decoder', {
-      ...widthOf(config.d_model),
-      layers: config.decoder_layers,
-      heads: config.decoder_attention_heads,
-      inner: config.decoder_ffn_dim,
-    }),
+    encoder: stackOf(config, 'encoder', memory, name),
+    decoder: stackOf(config, 'decoder', config.d_model, name),
     positions: config.max_position_embeddings,
     activation: activations[config.activation_function],
     preNorm: kind.preNorm,
@@ -178,10 +151,13 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   }
 }
 
-function stackOf(name: string, stack: 'encoder' | 'decoder', sizes: Omit<StackConfig, 'headDim'>): StackConfig {
-  const { hidden, heads } = sizes
-  if (hidden % heads === 0) return { ...sizes, headDim: hidden / heads }
-  throw usageError('config.heads', `${name}: a width of ${hidden} is not a multiple of ${stack}_attention_heads ${heads}`)
+function stackOf(config: z.output<typeof schema>, side: 'encoder' | 'decoder', hidden: number, name: string): StackConfig {
+  const { [`${side}_layers` as const]: layers, [`${side}_attention_heads` as const]: heads } = config
+  if (hidden % heads !== 0) {
+    throw usageError('config.heads', `${name}: a width of ${hidden} is not a multiple of ${side}_attention_heads ${heads}`)
+  }
+  const embedScale = config.scale_embedding ? Math.sqrt(hidden) : 1
+  return { hidden, embedScale, layers, heads, headDim: hidden / heads, inner: config[`${side}_ffn_dim`] }
 }
 
 /** @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose */
@@ -201,11 +177,4 @@ function bannedTokens(name: string, lists: readonly (readonly number[])[], vocab
   }
   if (banned.size < vocab) return [...banned]
   throw usageError('config.bad_words', `${name}: bad_words_ids names all ${vocab} tokens, so that no result has any`)
-}
-
-function checkToken(name: string, what: string, id: number, vocab: number): number {
-  if (id < vocab) return id
-  throw usageError('config.token', `${name}: ${what} ${id} is not in [0, ${vocab})`, {
-    hint: 'token ids are rows of the embeddings',
-  })
 }

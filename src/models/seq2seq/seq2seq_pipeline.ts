@@ -5,16 +5,16 @@
  */
 import { layouts } from '../../../specs/index.js'
 import { openCheckpoint } from '../../checkpoint/checkpoint.js'
-import { expectFloatType, type FloatType } from '../../checkpoint/convert.js'
+import { expectFloatType } from '../../checkpoint/convert.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
-import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
-import type { BatchOptions, ModelOptions } from '../parts/options.js'
+import type { BatchOptions, ModelOptions, StreamedTokens, TextModel } from '../parts/options.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
@@ -29,32 +29,7 @@ export interface GenerationResult {
   readonly beams: readonly Hypothesis[] | undefined
 }
 
-/** Tokens of a case that have just been chosen. */
-export interface StreamedTokens {
-  readonly index: number
-  readonly ids: readonly number[]
-}
-
-export interface Seq2seq {
-  readonly config: Seq2seqConfig
-  readonly dtype: FloatType
-  readonly plan: string
-  /**
-   * Generates texts for cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is
-   * a run: whoever waits for another run inside of its loop waits forever.
-   * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` where texts were
-   * chosen by what is no number; environment `states.memory` and
-   * `device.memory`; the signal's reason when it aborts: what the run held is freed or used again, and the next run is not affected
-   */
-  generate(cases: readonly TokenCase[], options?: GenerateOptions): Promise<GenerationResult[]>
-  /**
-   * The same, token by token as the device chooses them; beams, whose texts are known at the end, come whole.
-   * Leaving the loop early ends the run.
-   */
-  stream(cases: readonly TokenCase[], options?: GenerateOptions): AsyncGenerator<StreamedTokens, void>
-  /** Frees weights and everything made for shapes. */
-  release(): void
-}
+export type Seq2seq = TextModel<Seq2seqConfig, GenerateOptions, GenerationResult, StreamedTokens>
 
 /** Steps between two looks at what has ended. */
 const stepsPerRun = 8
@@ -75,20 +50,17 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   const weights = seq2seqWeights(config, await openCheckpoint(dir, signal), dtype)
   const headBias = hasLogitsBias(weights)
   const encoder = assembleSeq2seqEncoder(config, plan)
-  const greedy: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
-  const decoder = assembleDecoder(config, headBias, plan, greedy, 1)
+  const decoder = assembleDecoder(config, headBias, plan, anyGeneration, 1)
   const applications = [...encoder.wired.applications, ...decoder.wired.applications]
   const prepared = prepareWeights(applications, weights, layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const decodings = releasingCache<Decoding>(keptShapes)
-  const open = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
-    decodings.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
-      openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
-    )
   /** Where memory is short, the shapes that were kept make room: no run uses them now. */
   const decodingFor = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
-    makingRoom(decodings, () => open(generation, shape))
+    makingRoom(decodings, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
+      openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
+    )
 
   /** What was computed of no numbers stays in the states, so they go with it. */
   const expectNumbers = (decoding: Decoding, first: number): Promise<void> =>
@@ -144,11 +116,8 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
         }
         await expectNumbers(decoding, first)
         if (generation.choice.kind !== 'beams') continue
-        yield* newTokens(
-          (await resultsOf(config, decoding, generation)).map(({ ids }) => ids),
-          sent,
-          first,
-        )
+        const whole = (await resultsOf(config, decoding, generation)).map(({ ids }) => ids)
+        yield* newTokens(whole, sent, first)
       }
     },
     release() {
@@ -198,6 +167,10 @@ async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: 
     return (await rowsOf(config, decoding, generation.maxNewTokens)).map((ids) => ({ ids, beams: undefined }))
   }
   const { batch } = decoding.shape
-  const beams = await foundBeams(decoding, generation.choice, { batch, ends: config.endTokens, most: generation.maxNewTokens })
+  const beams = await foundBeams(decoding.read, generation.choice, {
+    batch,
+    ends: config.endTokens,
+    most: generation.maxNewTokens,
+  })
   return beams.map((hypotheses) => ({ ids: hypotheses[0]?.ids ?? [], beams: hypotheses }))
 }

@@ -9,6 +9,7 @@ import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
 import { type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
+import { anyGeneration } from '../decoding/generation_options.js'
 import { shapesOf } from '../parts/weight_names.js'
 import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
@@ -18,9 +19,6 @@ type Shapes = Readonly<Record<string, readonly number[]>>
 
 /** Whether the logits of a model have a bias, by its weights. */
 export const hasLogitsBias = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, logitsBias)
-
-/** Every way of choosing words has these weights. */
-const anyGeneration = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 } as const
 
 /** The shape the configuration gives each tensor; position tables may be left out of a checkpoint. */
 export function seq2seqShapes(config: Seq2seqConfig): Shapes {
@@ -97,20 +95,18 @@ function sinusoids(
     })
   }
   const sines = Math.ceil(hidden / 2)
-  const row = (position: number): Float32Array =>
-    Float32Array.from({ length: hidden }, (_, column) => {
-      const k = column < sines ? column : column - sines
-      const angle = position / 10_000 ** ((2 * k) / hidden)
-      return column < sines ? Math.sin(angle) : Math.cos(angle)
-    })
+  const value = (position: number, column: number): number => {
+    const k = column < sines ? column : column - sines
+    const angle = position / 10_000 ** ((2 * k) / hidden)
+    return column < sines ? Math.sin(angle) : Math.cos(angle)
+  }
   return {
     ...{ dtype, shape: [positions, hidden], bytes: tensorBytes(dtype, [positions, hidden]) },
     async *pieces(signal) {
       for (let first = 0; first < positions; first += rowsAtOnce) {
         signal?.throwIfAborted()
-        const rows = Array.from({ length: Math.min(rowsAtOnce, positions - first) }, (_, i) => row(first + i))
-        const values = new Float32Array(rows.length * hidden)
-        for (const [i, each] of rows.entries()) values.set(each, i * hidden)
+        const length = Math.min(rowsAtOnce, positions - first) * hidden
+        const values = Float32Array.from({ length }, (_, i) => value(first + Math.floor(i / hidden), i % hidden))
         yield encode(dtype, values)
       }
     },

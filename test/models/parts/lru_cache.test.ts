@@ -1,13 +1,11 @@
 /** What a cache keeps, what it lets go and when. */
 import { describe, expect, test } from 'vitest'
-import { lruCache } from '../../../src/models/parts/lru_cache.js'
+import { releasingCache } from '../../../src/models/parts/lru_cache.js'
 
 const openCache = (capacity: number) => {
   const evicted: string[] = []
-  const cache = lruCache<Promise<string>>(capacity, async (value) => {
-    evicted.push(await value)
-  })
-  const get = (key: string) => cache.get(key, async () => key)
+  const cache = releasingCache<{ release(): void; readonly key: string }>(capacity)
+  const get = (key: string) => cache.get(key, async () => ({ key, release: () => evicted.push(key) }))
   return { cache, evicted, get }
 }
 
@@ -18,7 +16,7 @@ describe('a cache', () => {
     await Promise.resolve()
     expect(evicted).toEqual(['b', 'a'])
     const { evicted: gone, get: one } = openCache(1)
-    for (const key of ['a', 'a', 'b']) expect(await one(key)).toBe(key)
+    for (const key of ['a', 'a', 'b']) expect(await one(key)).toMatchObject({ key })
     expect(gone).toEqual(['a'])
   })
 
@@ -27,7 +25,7 @@ describe('a cache', () => {
     const first = get('a')
     expect(get('a')).toBe(first)
     await expect(cache.get('b', () => Promise.reject(new Error('no')))).rejects.toThrow('no')
-    expect(await get('b')).toBe('b')
+    expect(await get('b')).toMatchObject({ key: 'b' })
   })
 
   test('is empty when clearing has resolved', async () => {
