@@ -6,7 +6,7 @@ import { usageError } from '../errors.js'
 import { bertShapes } from '../models/encoder/bert.js'
 import { type BertConfig, parseBertConfig, readBertConfig } from '../models/encoder/config.js'
 import { encode } from '../runtime/buffer.js'
-import { tensorBytes, type WeightTensor } from '../runtime/session.js'
+import { tensorBytes, type WeightTensor } from '../runtime/weight.js'
 import { normal, random } from '../verify/random.js'
 
 const base = {

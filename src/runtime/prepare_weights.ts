@@ -8,7 +8,7 @@ import { decode } from './buffer.js'
 import { findLayout, type Layouts } from './layouts.js'
 import type { GraphApplication } from './program.js'
 import { channelMaxima, intoLayout, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from './quantise_weights.js'
-import { type DeferredTensor, type Int8Tensor, inMemory, piecesOf, type Weight, weightBytes } from './weight.js'
+import { computedTensor, type DeferredTensor, type Int8Tensor, inMemory, piecesOf, type Weight, weightBytes } from './weight.js'
 import { type WeightSource, weightSources } from './weight_tensors.js'
 
 type Weights = Readonly<Record<string, Weight>>
@@ -57,15 +57,12 @@ function int8(
     return { name: key, values: decode('f32', data), rows, columns }
   }
   if (made === 'steps') {
-    return {
-      ...{ dtype: 'f32', shape: [rows], bytes: rows * Float32Array.BYTES_PER_ELEMENT },
-      async *pieces(signal) {
-        const steps = known.get(key) ?? stepsOf(channelMaxima(await matrix(signal)))
-        known.set(key, steps)
-        // A product of float32 numbers, rounded once, as the kernel would compute it.
-        yield bytesOf(steps.map((step) => step * factor))
-      },
-    }
+    return computedTensor('f32', [rows], async function* (signal) {
+      const steps = known.get(key) ?? stepsOf(channelMaxima(await matrix(signal)))
+      known.set(key, steps)
+      // A product of float32 numbers, rounded once, as the kernel would compute it.
+      yield bytesOf(steps.map((step) => step * factor))
+    })
   }
   const stored = layout === 'row' ? undefined : findLayout(layouts, layout, 2)
   return {
@@ -89,13 +86,10 @@ function asStored(source: WeightSource, stored: Readonly<Record<string, Int8Tens
   }
   if (made === 'steps') {
     const steps = part('steps')
-    return {
-      ...{ dtype: 'f32', shape: steps.shape, bytes: weightBytes(steps) },
-      async *pieces(signal) {
-        const { data } = await inMemory(steps, signal)
-        yield bytesOf(decode('f32', data).map((step) => step * factor))
-      },
-    }
+    return computedTensor('f32', steps.shape, async function* (signal) {
+      const { data } = await inMemory(steps, signal)
+      yield bytesOf(decode('f32', data).map((step) => step * factor))
+    })
   }
   const values = part('values')
   const [rows = 1, columns = 1] = values.shape

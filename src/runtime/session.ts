@@ -1,6 +1,6 @@
 /** A session: what all programs of one model share on a device, above all its weights, uploaded once. */
 import type { Manifest } from '../emit/manifest.js'
-import { type DType, dtypeInfo } from '../ir/dtype.js'
+import type { DType } from '../ir/dtype.js'
 import { architectureOf } from './device.js'
 import type { Layouts } from './layouts.js'
 import type { KernelSource } from './library.js'
@@ -48,10 +48,6 @@ export const contextOf = ({ weights, layouts, manifest, device }: Session) => ({
 
 /** The names of that. */
 export type SessionContext = keyof ReturnType<typeof contextOf>
-
-/** Bytes of a dense tensor. */
-export const tensorBytes = (dtype: DType, shape: readonly number[]): number =>
-  shape.reduce((product, extent) => product * extent, dtypeInfo[dtype].bytes)
 
 /**
  * Uploads the weights into one device buffer, one after the other and each piece by piece: of deferred weights, host memory holds a few

@@ -2,7 +2,7 @@
  * Weights on the host: held in memory, or made piece by piece when they are uploaded, so that a checkpoint larger than the host's memory
  * passes through it without ever being held whole.
  */
-import type { DType } from '../ir/dtype.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
 
 /** A tensor in host memory, in its storage type; row-major unless a layout is named. */
 export interface WeightTensor {
@@ -34,6 +34,18 @@ export interface Int8Tensor {
   readonly values: Weight
   readonly steps: Weight
 }
+
+/** Bytes of a dense tensor. */
+export const tensorBytes = (dtype: DType, shape: readonly number[]): number =>
+  shape.reduce((product, extent) => product * extent, dtypeInfo[dtype].bytes)
+
+/** A row-major tensor whose pieces are made when they are asked for. */
+export const computedTensor = (dtype: DType, shape: readonly number[], pieces: DeferredTensor['pieces']): DeferredTensor => ({
+  dtype,
+  shape,
+  bytes: tensorBytes(dtype, shape),
+  pieces,
+})
 
 export const weightBytes = (weight: Weight): number => ('data' in weight ? weight.data.byteLength : weight.bytes)
 

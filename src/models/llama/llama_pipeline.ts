@@ -4,14 +4,15 @@
  */
 import { layouts } from '../../../specs/index.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
-import { HeddleError, usageError } from '../../errors.js'
+import { usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
 import { anyGeneration, type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
-import { checkCases, type TokenCase } from '../parts/token_cases.js'
+import { orForget } from '../parts/no_numbers.js'
+import { checkCases, expectCount, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { type Reached, runsAhead } from './ahead.js'
 import { smoothed } from './calibration.js'
@@ -80,12 +81,6 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     makingRoom(kept, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openRows({ session, config, plan, generation, shape, dtype, stepsPerRun }),
     )
-  /** What was computed of no numbers stays in the caches, so they go with it. */
-  const orForget = <T>(run: Promise<T>): Promise<T> =>
-    run.catch(async (error: unknown) => {
-      if (error instanceof HeddleError && error.code === 'run.value') await kept.clear()
-      throw error
-    })
 
   const prefixes = heldPrefixes()
   const turn = turns()
@@ -97,7 +92,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     let last: Rows | undefined
     try {
       checkCases(config, cases, batch)
-      checkChunk(chunk)
+      expectCount('chunk', chunk)
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.eos }
       const generation = resolveGeneration(limited(config, cases, given), limits)
       checkCapacity(config, cases, generation, given.capacity)
@@ -148,7 +143,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   /** The best of beams that have ended. Their own tokens lie between those of others: of the caches, the prompts are kept. */
   async function searched({ rows, first, prompts, generation }: LegsRun, choice: Beams): Promise<LlamaResult[]> {
     const given = { most: generation.maxNewTokens, first, texts: prompts.length }
-    const found = await orForget(beamResults(config, rows, choice, given))
+    const found = await orForget(kept, beamResults(config, rows, choice, given))
     prefixes.keep(rows, prompts, [])
     return found
   }
@@ -161,7 +156,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
 
   /** What legs have chosen so far, which their caches hold now; but steps cache no bit like passes. */
   async function chosen({ rows, legs, prompts }: LegsRun, reached: Reached): Promise<number[][]> {
-    const texts = await orForget((async () => textsOf(config, rows.shape, legs, reached))())
+    const texts = await orForget(kept, (async () => textsOf(config, rows.shape, legs, reached))())
     prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
     return texts
   }
@@ -207,7 +202,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const done = await turn()
       try {
         checkCases(config, cases, batch)
-        checkChunk(chunk)
+        expectCount('chunk', chunk)
         checkPlaces(cases, places)
         checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
@@ -217,7 +212,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           const [texts, first] = [legs.map(({ prompt }) => prompt), scores.length]
           const rows = await rowsFor(anyGeneration, shapeOf(config, legs, undefined, given))
           prefixes.take(rows, texts)
-          scores.push(...(await orForget(scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
+          scores.push(...(await orForget(kept, scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
           progress?.(scores.length, cases.length)
         }
         return scores
@@ -230,9 +225,4 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       session.release()
     },
   }
-}
-
-function checkChunk(chunk: number): void {
-  if (Number.isSafeInteger(chunk) && chunk >= 1) return
-  throw usageError('run.chunk', `chunk is ${chunk}, expected a positive integer`)
 }

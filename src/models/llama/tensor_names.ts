@@ -9,8 +9,7 @@ import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
-import { tensorBytes } from '../../runtime/session.js'
-import { type DeferredTensor, type Int8Tensor, inMemory } from '../../runtime/weight.js'
+import { type DeferredTensor, type Int8Tensor, inMemory, tensorBytes } from '../../runtime/weight.js'
 import type { LlamaConfig } from './config.js'
 
 /** A weight's place in a checkpoint. */

@@ -6,8 +6,7 @@
 import type { Checkpoint } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { encode } from '../../runtime/buffer.js'
-import { tensorBytes } from '../../runtime/session.js'
-import type { DeferredTensor, Int8Tensor, Weight } from '../../runtime/weight.js'
+import { computedTensor, type DeferredTensor, type Int8Tensor, type Weight } from '../../runtime/weight.js'
 import type { LlamaConfig } from './config.js'
 import { type RotaryTable, rotaryTable } from './rotary.js'
 import { rotaryDims } from './rotary_config.js'
@@ -89,11 +88,9 @@ function rotationOf(config: LlamaConfig, reach: Reach, rotation: Rotation): (tab
   const shape = [positions, rotaryDims(rotary, headDim) / 2]
   const type = rotation === 'stored' ? config.dtype : undefined
   let made: RotaryTable | undefined
-  return (table) => ({
-    ...{ dtype: 'f32', shape, bytes: tensorBytes('f32', shape) },
-    async *pieces() {
+  return (table) =>
+    computedTensor('f32', shape, async function* () {
       made ??= rotaryTable(rotary, headDim, positions, placesOf(config, reach), type)
       yield encode('f32', made[table])
-    },
-  })
+    })
 }

@@ -21,9 +21,15 @@ export interface CaseLimits {
   readonly padToken?: number
 }
 
+/** @throws usage `run.batch`, `run.chunk` for what is no positive integer */
+export function expectCount(what: 'batch' | 'chunk', count: number): void {
+  if (Number.isSafeInteger(count) && count >= 1) return
+  throw usageError(`run.${what}`, `${what} is ${count}, expected a positive integer`)
+}
+
 /** @throws usage `run.batch`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
 export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batch: number): void {
-  if (!Number.isSafeInteger(batch) || batch < 1) throw usageError('run.batch', `batch is ${batch}, expected a positive integer`)
+  expectCount('batch', batch)
   if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
   for (const [i, { inputIds, typeIds }] of cases.entries()) {
     if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)

@@ -14,6 +14,7 @@ import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
 import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
+import { orForget } from '../parts/no_numbers.js'
 import type { BatchOptions, ModelOptions, StreamedTokens, TextModel } from '../parts/options.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
@@ -62,13 +63,6 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
       openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
     )
 
-  /** What was computed of no numbers stays in the states, so they go with it. */
-  const expectNumbers = (decoding: Decoding, first: number): Promise<void> =>
-    decoding.expectNumbers(first).catch(async (error: unknown) => {
-      await decodings.clear()
-      throw error
-    })
-
   const turn = turns()
 
   async function* batches(cases: readonly TokenCase[], given: GenerateOptions) {
@@ -101,7 +95,7 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
         for (let ended = false, steps = 0; !ended && steps < generation.maxNewTokens; steps += stepsPerRun) {
           ended = await decoding.advance(1, given.signal)
         }
-        await expectNumbers(decoding, first)
+        await orForget(decodings, decoding.expectNumbers(first))
         for (const result of await resultsOf(config, decoding, generation)) results.push(result)
       }
       return results
@@ -114,7 +108,7 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
           if (generation.choice.kind === 'beams') continue
           yield* newTokens(await rowsOf(config, decoding, Math.min(steps + stepsPerRun, generation.maxNewTokens)), sent, first)
         }
-        await expectNumbers(decoding, first)
+        await orForget(decodings, decoding.expectNumbers(first))
         if (generation.choice.kind !== 'beams') continue
         const whole = (await resultsOf(config, decoding, generation)).map(({ ids }) => ids)
         yield* newTokens(whole, sent, first)

@@ -7,8 +7,7 @@ import { type Checkpoint, expectCount, findTensor, takeTensor } from '../../chec
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
-import { tensorBytes } from '../../runtime/session.js'
-import { type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
+import { computedTensor, type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
 import { anyGeneration } from '../decoding/generation_options.js'
 import { shapesOf } from '../parts/weight_names.js'
 import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
@@ -66,15 +65,12 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
 
 /** The bias of the logits, by which tokens that a result never has get no probability. */
 function withoutTokens({ vocab, badTokens }: Seq2seqConfig, bias: DeferredTensor | undefined, dtype: FloatType): DeferredTensor {
-  return {
-    ...{ dtype, shape: [vocab], bytes: tensorBytes(dtype, [vocab]) },
-    async *pieces(signal) {
-      const values =
-        bias === undefined ? new Float32Array(vocab) : Float32Array.from(decode(dtype, (await inMemory(bias, signal)).data))
-      for (const token of badTokens) values[token] = Number.NEGATIVE_INFINITY
-      yield encode(dtype, values)
-    },
-  }
+  return computedTensor(dtype, [vocab], async function* (signal) {
+    const values =
+      bias === undefined ? new Float32Array(vocab) : Float32Array.from(decode(dtype, (await inMemory(bias, signal)).data))
+    for (const token of badTokens) values[token] = Number.NEGATIVE_INFINITY
+    yield encode(dtype, values)
+  })
 }
 
 /** Rows of a table that is computed at most: nothing in a checkpoint holds the count of positions against a table that it leaves out. */
@@ -100,17 +96,14 @@ function sinusoids(
     const angle = position / 10_000 ** ((2 * k) / hidden)
     return column < sines ? Math.sin(angle) : Math.cos(angle)
   }
-  return {
-    ...{ dtype, shape: [positions, hidden], bytes: tensorBytes(dtype, [positions, hidden]) },
-    async *pieces(signal) {
-      for (let first = 0; first < positions; first += rowsAtOnce) {
-        signal?.throwIfAborted()
-        const length = Math.min(rowsAtOnce, positions - first) * hidden
-        const values = Float32Array.from({ length }, (_, i) => value(first + Math.floor(i / hidden), i % hidden))
-        yield encode(dtype, values)
-      }
-    },
-  }
+  return computedTensor(dtype, [positions, hidden], async function* (signal) {
+    for (let first = 0; first < positions; first += rowsAtOnce) {
+      signal?.throwIfAborted()
+      const length = Math.min(rowsAtOnce, positions - first) * hidden
+      const values = Float32Array.from({ length }, (_, i) => value(first + Math.floor(i / hidden), i % hidden))
+      yield encode(dtype, values)
+    }
+  })
 }
 
 /** Rows of a computed table that are made between two looks at whether loading was cancelled. */

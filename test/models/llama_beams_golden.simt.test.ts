@@ -1,0 +1,52 @@
+/** Beams of LLaMA-like models on simt in float32 against HF's own search: every hypothesis and its score, whatever ends them. */
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { logitTolerance } from '../../src/verify/tolerance.js'
+import { type FamilyName, folderOf, withEnds, withLlama } from './llama_host.js'
+
+const ids = z.array(z.int())
+/** As `test/peers/llama_beams.py` writes them: what is found behind each prompt, the best first. */
+const schema = z.object({
+  width: z.int(),
+  steps: z.int(),
+  ends: ids,
+  prompts: z.array(ids),
+  searches: z.array(
+    z.object({
+      length_penalty: z.number(),
+      early_stopping: z.union([z.boolean(), z.literal('never')]),
+      found: z.array(z.array(z.object({ ids, score: z.number() }))),
+    }),
+  ),
+})
+
+const models: readonly (readonly [FamilyName, string])[] = [
+  ['llama3', 'best-llama'],
+  ['mistral', 'unfused'],
+  ['qwen3', 'best-llama'],
+  ['smollm', 'best-llama'],
+]
+
+it.each(models)('%s under %s finds the hypotheses of HF', async (name, plan) => {
+  const { width, steps, ends, prompts, searches } = schema.parse(JSON.parse(readFileSync(`${folderOf(name)}/beams.json`, 'utf8')))
+  const inputs = prompts.map((inputIds) => ({ inputIds }))
+  await withLlama(name, { plan, dir: await withEnds(name, ends) }, async (model) => {
+    const common = { beams: width, returned: width, maxNewTokens: steps }
+    const idsOf = (results: Awaited<ReturnType<typeof model.generate>>) =>
+      results.map(({ beams = [] }) => beams.map((beam) => beam.ids))
+    for (const { length_penalty: lengthPenalty, early_stopping: earlyStopping, found } of searches) {
+      const results = await model.generate(inputs, { ...common, rule: 'hf', lengthPenalty, earlyStopping })
+      expect(idsOf(results)).toEqual(found.map((hypotheses) => hypotheses.map((hypothesis) => hypothesis.ids)))
+      for (const [i, hypotheses] of found.entries()) {
+        for (const [at, { score }] of hypotheses.entries()) {
+          expect(Math.abs((results[i]?.beams?.[at]?.score ?? Number.NaN) - score)).toBeLessThan(steps * logitTolerance.relative)
+        }
+      }
+    }
+    // Another rule finds others.
+    const plain = idsOf(await model.generate(inputs, { ...common, rule: 'plain' }))
+    for (const { found } of searches)
+      expect(plain).not.toEqual(found.map((hypotheses) => hypotheses.map((hypothesis) => hypothesis.ids)))
+  })
+})
