@@ -3,13 +3,19 @@ const width = 140
 
 /** The value as JSON text. Objects and arrays that do not fit a line are broken into one line a member. */
 export function jsonText(value: unknown, indent = ''): string {
-  const line = JSON.stringify(value)
-  if (typeof value !== 'object' || value === null || indent.length + line.length <= width) return line
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const isList = Array.isArray(value)
+  const [open, close] = isList ? '[]' : '{}'
   const inner = `${indent}  `
-  const [open, close, members] = Array.isArray(value)
-    ? ['[', ']', value.map((item: unknown) => `${inner}${jsonText(item, inner)}`)]
-    : ['{', '}', present(value).map(([key, item]) => `${inner}${JSON.stringify(key)}: ${jsonText(item, inner)}`)]
-  return `${open}\n${members.join(',\n')}\n${indent}${close}`
+  // Each member's text is made once: where the whole fits a line, so does each of its members.
+  const members = isList
+    ? value.map((item: unknown) => ({ name: '', text: jsonText(item, inner) }))
+    : present(value).map(([key, item]) => ({ name: `${JSON.stringify(key)}:`, text: jsonText(item, inner) }))
+  const length = members.reduce((sum, { name, text }) => sum + name.length + text.length + 1, 1)
+  const fits = indent.length + Math.max(length, 2) <= width && members.every(({ text }) => !text.includes('\n'))
+  if (fits) return `${open}${members.map(({ name, text }) => name + text).join(',')}${close}`
+  const lines = members.map(({ name, text }) => `${inner}${name}${isList ? '' : ' '}${text}`)
+  return `${open}\n${lines.join(',\n')}\n${indent}${close}`
 }
 
 /** The members JSON writes: those with a value. */

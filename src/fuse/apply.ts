@@ -4,7 +4,7 @@
  * would make a cycle, or whose bodies cannot be merged.
  */
 import { concerning, usageError } from '../errors.js'
-import { contentKey } from '../ir/content.js'
+import { contentKey, rememberKeys } from '../ir/content.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
@@ -80,12 +80,13 @@ export function applyPlan(
     const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
     const members = membersOf(plan.name, ordered, ops)
     const follows = [name, graph, plan.dtypes, ordered.map((node) => node.name), [...members], layouts]
-    const derived = kept.of('group', follows.map(contentKey), () => {
+    const { derived, keys } = kept.of('group', follows.map(contentKey), () => {
       const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, members, layouts), plan.dtypes)
       const made = markConstants(graph, withFacts(graph, ordered, bare, members))
       if (isTemplate(made.kernel)) verifyTemplate(made.kernel, `deriving ${name} of plan ${plan.name}`)
-      return made
+      return { derived: made, keys: [made, made.kernel].map(contentKey) }
     })
+    rememberKeys([derived, derived.kernel], keys)
     groups.push({ name, graph, nodes: ordered, derived })
     if (product !== undefined) {
       fused.push(...libraryNodes(values, name, product, ordered, derived))

@@ -1,6 +1,6 @@
 /** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
 import { concerning, inTurn, usageError } from '../errors.js'
-import { contentKey } from '../ir/content.js'
+import { contentKey, rememberKeys } from '../ir/content.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
@@ -49,17 +49,22 @@ export function planAll(
   const apply = (plan: PlanDecl): Applied => {
     const graph = graphOf(plan, graphs)
     const seen = opsOf(graph, byName)
-    return kept.of('plan', [asKey(plan), contentKey(graph), contentKey([...seen]), contentKey(layouts)], () => {
+    const follows = [asKey(plan), contentKey(graph), contentKey([...seen]), contentKey(layouts)]
+    const { result, keys } = kept.of('plan', follows, () => {
       const { groups, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
       holdGroups(groups, seen, verified)
-      return result
+      return { result, keys: kernelsOf(result).map(contentKey) }
     })
+    // Kernels are compared, and their texts found, by their keys: those of a kept plan are read with it.
+    rememberKeys(kernelsOf(result), keys)
+    return result
   }
   const add = ({ plan, applied }: ResolvedPlan): void => {
     checkGroups(plan, byName)
     const result = applied ?? apply(plan)
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)
+      if (known !== undefined && contentKey(known) === contentKey(kernel)) continue
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
         throw usageError('plan.differ', `plan ${plan.name} derives a kernel ${name} that differs from another of that name`, {
           hint: 'rename the group',
@@ -86,6 +91,8 @@ export function planAll(
     plans: resolved.map(({ plan }) => plan),
   }
 }
+
+const kernelsOf = ({ kernels, templates }: Applied): PlannedKernel[] => [...kernels.values(), ...templates.values()]
 
 /** Holds groups against their bodies that were not before. @throws usage `plan.meaning` */
 function holdGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {

@@ -1,7 +1,7 @@
 /**
  * Keys of plain data by content: equal texts for values that say the same, and only for those, in every process. Serialised forms will not do:
  * V8 writes the same number in two ways, by how the code that made it was compiled. Each object's key is made once, which holds since graphs,
- * kernels and what is derived from them are never changed.
+ * kernels and what is derived from them are never changed. A short text is its own key, since a digest of it would take longer to make.
  */
 import { createHash } from 'node:crypto'
 import type { Expr } from './expr.js'
@@ -13,6 +13,9 @@ const keys = new WeakMap<object, string>()
 /** 132 bits of a digest. */
 const keyLength = 22
 
+/** Characters of a text that is its own key. Brackets tell it from the digest of another. */
+const mostText = 160
+
 /** @throws internal where the value holds functions, symbols or typed arrays */
 export function contentKey(value: unknown): string {
   if (typeof value === 'object' && value !== null) return keyOfObject(value)
@@ -21,24 +24,33 @@ export function contentKey(value: unknown): string {
   return Object.is(value, -0) ? '-0' : `${typeof value === 'bigint' ? 'n' : ''}${value}`
 }
 
+/**
+ * Says the keys of values that an earlier run has made and kept beside them. Sound for copies of the values that the keys were made of, since
+ * copies have equal keys.
+ */
+export function rememberKeys(values: readonly object[], made: readonly string[]): void {
+  for (const [i, value] of values.entries()) keys.set(value, made[i] ?? contentKey(value))
+}
+
 function keyOfObject(value: object): string {
   const known = keys.get(value)
   if (known !== undefined) return known
-  const key = createHash('sha256').update(textOf(value)).digest('base64url').slice(0, keyLength)
+  const text = textOf(value)
+  const key = text.length <= mostText ? text : createHash('sha256').update(text).digest('base64url').slice(0, keyLength)
   keys.set(value, key)
   return key
 }
 
 function textOf(value: object): string {
   // Expressions may be deeper than calls can nest.
-  if (isExpr(value)) return `expr ${keyOf(value)} ${placesOf(value).join(' ')}`
-  if (Array.isArray(value)) return `list ${value.map(contentKey).join(' ')}`
-  if (value instanceof Map) return `map ${[...value].map(contentKey).join(' ')}`
-  if (value instanceof Set) return `set ${[...value].map(contentKey).join(' ')}`
+  if (isExpr(value)) return `expr(${keyOf(value)} ${placesOf(value).join(' ')})`
+  if (Array.isArray(value)) return `[${value.map(contentKey).join(' ')}]`
+  if (value instanceof Map) return `map(${[...value].map(contentKey).join(' ')})`
+  if (value instanceof Set) return `set(${[...value].map(contentKey).join(' ')})`
   if (ArrayBuffer.isView(value)) throw new Error('internal: content is written out for numbers in lists alone')
-  return `record ${Object.entries(value)
+  return `{${Object.entries(value)
     .map(([name, each]) => `${JSON.stringify(name)}: ${contentKey(each)}`)
-    .join(' ')}`
+    .join(' ')}}`
 }
 
 /** What expressions of each kind hold besides their kind and type: what else looks like one holds something else. */

@@ -34,12 +34,11 @@ export class PlanGraphs {
 
   /** What a graph is called in the compiled program: steps between forms of different shapes share a name. */
   keyOf(graph: Graph): string {
-    const text = JSON.stringify(graph)
     for (let twin = 1; ; twin++) {
       const key = twin === 1 ? graph.name : `${graph.name} ${twin}`
       const known = this.all[key]
       this.all[key] = known ?? graph
-      if (known === undefined || known === graph || JSON.stringify(known) === text) return key
+      if (known === undefined || known === graph || JSON.stringify(known) === JSON.stringify(graph)) return key
     }
   }
 }

@@ -10,6 +10,7 @@ import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { type DeferredTensor, type Int8Tensor, inMemory, tensorBytes } from '../../runtime/weight.js'
+import { belowEach } from '../parts/weight_names.js'
 import type { LlamaConfig } from './config.js'
 
 /** A weight's place in a checkpoint. */
@@ -30,16 +31,11 @@ const head = 'lm_head.weight'
 export function llamaTensors(config: LlamaConfig): Readonly<Record<string, LlamaTensor>> {
   const { vocab, hidden, layers, tied } = config
   const words = { name: 'embed_tokens.weight', shape: [vocab, hidden] }
-  const ofLayers = Array.from({ length: layers }, (_, index) =>
-    Object.entries(layerTensors(config, `layers.${index}`)).map(
-      ([weight, tensor]) => [`layer${index}.${weight}`, tensor] as const,
-    ),
-  )
   return {
     'embeddings.words': words,
     'head.gamma': { name: 'norm.weight', shape: [hidden] },
     'head.weight': tied ? words : { name: head, shape: [vocab, hidden] },
-    ...Object.fromEntries(ofLayers.flat()),
+    ...Object.fromEntries(belowEach('layer', layers, (layer) => layerTensors(config, `layers.${layer}`))),
   }
 }
 
@@ -81,27 +77,12 @@ function layerTensors(config: LlamaConfig, at: string): Weights {
 /** Weights that are one tensor in the checkpoint, as its rows, one behind the other. */
 function rowsOf(name: string, weights: Weights): Weights {
   const all = Object.entries(weights)
-  const counts = all.map(
-    ([
-      ,
-      {
-        shape: [rows = 0],
-      },
-    ]) => rows,
-  )
-  const before = (at: number): number => counts.slice(0, at).reduce((sum, rows) => sum + rows, 0)
+  const rowsBefore = (at: number): number => all.slice(0, at).reduce((sum, [, { shape }]) => sum + (shape[0] ?? 0), 0)
   return Object.fromEntries(
-    all.map(
-      (
-        [
-          weight,
-          {
-            shape: [, ...rest],
-          },
-        ],
-        at,
-      ) => [weight, { name, shape: [before(all.length), ...rest], rows: [before(at), before(at + 1)] }],
-    ),
+    all.map(([weight, { shape }], at) => [
+      weight,
+      { name, shape: [rowsBefore(all.length), ...shape.slice(1)], rows: [rowsBefore(at), rowsBefore(at + 1)] },
+    ]),
   )
 }
 

@@ -31,12 +31,12 @@ export const normAs = (weight: string, at: string): TensorNames => ({
   [`${weight}Beta`]: `${at}.bias`,
 })
 
-/** The names of a part of a program: `layer0.queryWeight`. */
-export const below = (prefix: string, names: TensorNames): [string, string][] =>
-  Object.entries(names).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
+/** What a part of a program has for its weights, names as a rule: `layer0.queryWeight`. */
+export const below = <T>(prefix: string, tensors: Readonly<Record<string, T>>): [string, T][] =>
+  Object.entries(tensors).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
 
-/** The names of its repeated parts: `layer0`, `layer1`, ... */
-export const belowEach = (prefix: string, count: number, of: (at: number) => TensorNames): [string, string][] =>
+/** The same of its repeated parts: `layer0`, `layer1`, ... */
+export const belowEach = <T>(prefix: string, count: number, of: (at: number) => Readonly<Record<string, T>>): [string, T][] =>
   Array.from({ length: count }, (_, at) => below(`${prefix}${at}`, of(at))).flat()
 
 /** The shape of each tensor that a program has for a weight, by the checkpoint's name. */

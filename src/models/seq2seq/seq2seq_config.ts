@@ -162,19 +162,15 @@ function stackOf(config: z.output<typeof schema>, side: 'encoder' | 'decoder', h
 
 /** @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose */
 function bannedTokens(name: string, lists: readonly (readonly number[])[], vocab: number): number[] {
+  const refused = (what: string, hint?: string) => usageError('config.bad_words', `${name}: bad_words_ids ${what}`, { hint })
   const banned = new Set<number>()
   for (const [id, ...more] of lists) {
     if (id === undefined || more.length > 0) {
-      throw usageError(
-        'config.bad_words',
-        `${name}: bad_words_ids has ${shown(JSON.stringify([id, ...more]))}, expected lists of one token`,
-        {
-          hint: 'single tokens can be kept out of results, sequences of them cannot',
-        },
-      )
+      const hint = 'single tokens can be kept out of results, sequences of them cannot'
+      throw refused(`has ${shown(JSON.stringify([id, ...more]))}, expected lists of one token`, hint)
     }
     banned.add(checkToken(name, 'bad_words_ids', id, vocab))
   }
   if (banned.size < vocab) return [...banned]
-  throw usageError('config.bad_words', `${name}: bad_words_ids names all ${vocab} tokens, so that no result has any`)
+  throw refused(`names all ${vocab} tokens, so that no result has any`)
 }
