@@ -1,9 +1,10 @@
 /**
- * Writes a reproduction: one case of one kernel as a folder that builds and runs without heddle, with any C++17 compiler for the CPU device and
- * with nvcc for CUDA, and says what `heddle check` says of it. What `heddle repro` runs.
+ * Writes a reproduction: one case of one kernel as an archive of a folder that builds and runs without heddle, with any C++17 compiler for the
+ * CPU device and with nvcc for CUDA, and says what `heddle check` says of it. One file, to be attached to a report. What `heddle repro` runs.
  */
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { create } from 'tar'
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -20,14 +21,17 @@ export interface ReproOptions extends Omit<SetupOptions, 'names' | 'plan' | 'fil
   readonly kernel: string
   /** As `check` prints it, or an instance's key; the first case that fails by default, and without one the largest. */
   readonly test?: string | undefined
-  /** The folder that is written; by default `repro-` and the instance's key, below the root. */
+  /** The archive that is written, with or without its ending; by default `repro-` and the instance's key, below the root. */
   readonly out?: string | undefined
   /** Of heddle, for the README. */
   readonly version: string
 }
 
 export interface ReproResult {
+  /** The archive. */
   readonly out: string
+  /** The one folder in it. */
+  readonly folder: string
   /** Of the case. */
   readonly name: string
   /** What the device gave here. */
@@ -44,7 +48,7 @@ interface Chosen {
 }
 
 /**
- * @throws usage `repro.case` for no case of the kernel, `repro.write` where the folder cannot be written; finding `check.selection` for no
+ * @throws usage `repro.case` for no case of the kernel, `repro.write` where the archive cannot be written; finding `check.selection` for no
  * kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
  */
 export function writeRepro(options: ReproOptions): Promise<ReproResult> {
@@ -53,7 +57,9 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
     const entries = setup.entries.filter(({ op }) => op === kernel)
     const chosen = await choose(setup, entries, options)
     const { test, result } = chosen
-    const out = resolve(options.root, options.out ?? `repro-${test.entry.key}`)
+    const named = resolve(options.root, options.out ?? `repro-${test.entry.key}`)
+    const out = named.endsWith(ending) ? named : `${named}${ending}`
+    const folder = basename(out, ending)
     const [cxx, nvcc] = await Promise.all([findCxx(), findNvcc()])
     const facts: ReproFacts = {
       heddle: options.version,
@@ -73,18 +79,41 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
       'expected.safetensors': fileOf(expectedOf(setup, prepared)),
     }
     try {
-      await mkdir(join(out, 'include'), { recursive: true })
-      for (const [name, content] of Object.entries(own)) await writeFile(join(out, name), content)
-      for (const [from, to] of copied) {
-        await mkdir(dirname(join(out, to)), { recursive: true })
-        await cp(from, join(out, to))
-      }
+      await writeArchive(out, folder, own, copied)
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
-      throw usageError('repro.write', `cannot write to ${out}: ${reason}`, { cause, hint: 'name another folder with --out' })
+      throw usageError('repro.write', `cannot write to ${out}: ${reason}`, { cause, hint: 'name another file with --out' })
     }
-    return { out, name: result.name, passed: result.passed, detail: result.detail, commands }
+    return { out, folder, name: result.name, passed: result.passed, detail: result.detail, commands }
   })
+}
+
+const ending = '.tar.gz'
+
+/** Writes the archive of one folder. It is made beside its place and renamed, so that no half of one ever lies there. */
+async function writeArchive(
+  out: string,
+  folder: string,
+  own: Readonly<Record<string, string | Uint8Array>>,
+  copied: readonly (readonly [from: string, to: string])[],
+): Promise<void> {
+  await mkdir(dirname(out), { recursive: true })
+  const made = await mkdtemp(join(dirname(out), '.repro-'))
+  try {
+    const within = join(made, 'content', folder)
+    await mkdir(within, { recursive: true })
+    for (const [name, content] of Object.entries(own)) await writeFile(join(within, name), content)
+    for (const [from, to] of copied) {
+      await mkdir(dirname(join(within, to)), { recursive: true })
+      await cp(from, join(within, to))
+    }
+    const file = join(made, 'archive')
+    // Without names of users: it is attached to reports.
+    await create({ file, cwd: join(made, 'content'), gzip: true, portable: true }, [folder])
+    await rename(file, out)
+  } finally {
+    await rm(made, { recursive: true, force: true })
+  }
 }
 
 /** The case that is asked for, else the first that fails, else the largest of the first instance. */

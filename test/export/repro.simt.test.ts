@@ -1,19 +1,32 @@
-/** `heddle repro`: a folder that builds without heddle says what `check` says, of right kernels and of wrong ones. */
+/** `heddle repro`: an archive that is unpacked and built without heddle says what `check` says, of right kernels and of wrong ones. */
 import { execFile } from 'node:child_process'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { heddleIn, ownProject } from '../verify/own_project.js'
 
 let root: string
+const places: string[] = []
 
 beforeAll(async () => {
   root = await ownProject('checked')
 })
-afterAll(() => rm(root, { recursive: true, force: true }))
+afterAll(async () => {
+  for (const place of [root, ...places]) await rm(place, { recursive: true, force: true })
+})
 
 const heddle = (...argv: string[]) => heddleIn(root, ...argv)
+
+/** The folder of an archive, unpacked where nothing else lies. */
+async function unpacked(archive: string, folder: string): Promise<string> {
+  const empty = await mkdtemp(join(tmpdir(), 'heddle-unpacked-'))
+  places.push(empty)
+  await promisify(execFile)('tar', ['xzf', archive], { cwd: empty })
+  expect(await readdir(empty)).toEqual([folder])
+  return join(empty, folder)
+}
 
 /** What the folder's own commands say, in an environment that knows no heddle. */
 async function built(out: string, commands: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
@@ -39,12 +52,12 @@ describe('repro', () => {
     await writeFile(file, wrong)
     const { log } = await heddle('check', 'shift', '--generated', '--device', 'simt', '--dtype', 'f32')
     const failures = log.split('\n').filter((line) => line.startsWith('  shift__f32'))
-    const [, command = ''] = /a folder that shows it: npx heddle (.*)/.exec(log) ?? []
+    const [, command = ''] = /an archive that shows it: npx heddle (.*)/.exec(log) ?? []
     const argv = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
     expect(argv.slice(0, 3)).toEqual(['repro', 'shift', '--case'])
     const first = JSON.parse((await heddle(...argv, '--json')).out)
-    expect(first).toMatchObject({ passed: false, out: join(root, 'repro-shift__f32') })
-    const asFolder = await built(first.out, first.commands.simt)
+    expect(first).toMatchObject({ passed: false, out: join(root, 'repro-shift__f32.tar.gz') })
+    const asFolder = await built(await unpacked(first.out, 'repro-shift__f32'), first.commands.simt)
     expect(asFolder.code).toBe(1)
     expect(numbersOf(asFolder.said).trim()).toBe(numbersOf(failures[0] ?? '').trim())
     // Numbers of a normal draw have all their digits.
@@ -58,11 +71,29 @@ describe('repro', () => {
     expect(code).toBe(0)
     const { passed, detail, commands } = JSON.parse(out)
     expect(passed).toBe(true)
-    const { code: exit, said } = await built(join(root, 'norm'), commands.simt)
+    // Nothing is left of what it was made from.
+    expect((await readdir(root)).filter((name) => /^norm|^\.repro-/.test(name))).toEqual(['norm.tar.gz'])
+    const folder = await unpacked(join(root, 'norm.tar.gz'), 'norm')
+    const { code: exit, said } = await built(folder, commands.simt)
     expect(exit).toBe(0)
     expect(said).toBe(`ok   shift_norm__f32 m=7 n=1536 integer: ${detail}\n`)
-    const readme = await readFile(join(root, 'norm/README.md'), 'utf8')
+    const readme = await readFile(join(folder, 'README.md'), 'utf8')
     for (const command of [...commands.simt, ...commands.cuda]) expect(readme).toContain(command)
+    // An archive that lost a part of its bytes is none, and a folder that lost a file does not build.
+    const bytes = await readFile(join(root, 'norm.tar.gz'))
+    await writeFile(join(root, 'half.tar.gz'), bytes.subarray(0, bytes.length / 2))
+    await expect(unpacked(join(root, 'half.tar.gz'), 'norm')).rejects.toThrow()
+    await rm(join(folder, 'kernel.cu'))
+    await expect(built(folder, commands.simt)).rejects.toThrow('kernel.cu')
+  })
+
+  it('leaves what lay there where it cannot be written', async () => {
+    await mkdir(join(root, 'taken.tar.gz'))
+    const { code, log } = await heddle('repro', 'shift', '--dtype', 'f32', '--device', 'simt', '--out', 'taken')
+    expect(code).toBe(2)
+    expect(log).toContain('repro.write')
+    expect(await readdir(join(root, 'taken.tar.gz'))).toEqual([])
+    expect((await readdir(root)).filter((name) => name.startsWith('.repro-'))).toEqual([])
   })
 
   it('says what cases there are', async () => {

@@ -14,4 +14,4 @@ export const families = {
   ...{ recurrences, optimisers, gates, quantisers, norms, convolutions, sorts, attention, lowBit },
 } satisfies Readonly<Record<string, Readonly<Record<string, Reference>>>>
 
-export const graphNames: readonly string[] = [...attentionGraphs, 'linear4', 'linear_int8', 'linear8']
+export const graphNames: readonly string[] = [...attentionGraphs, 'linear4', 'linear_int8', 'linear8', 'linear_added']

@@ -1,11 +1,12 @@
 /** Gates and positions, and numbers that are drawn: elementwise kernels that read other elements of their row. */
+import { dropoutAdded } from '../../projects/asked/specs/index.js'
 import { murmur, noise } from '../../projects/recipes/specs/hashes.js'
 import { geglu, rotaryPairs, topP } from '../../projects/recipes/specs/inference.js'
 import { topThreeGate } from '../../projects/workshop/specs/gates.js'
 import { at, claim, drawn, f32, i32, indices, type Reference, rowsOf, shares, sumOf } from './claims.js'
 
 /** The distribution of a normal number, by the series of Abramowitz and Stegun 7.1.5: no approximation of fitted constants. */
-function normal(x: number): number {
+export function normal(x: number): number {
   let [term, sum] = [x, x]
   for (let k = 1; k < 60; k++) {
     term *= -(x ** 2) / (2 * k)
@@ -100,20 +101,30 @@ const hash: Reference = async (device) => {
 }
 
 /** O'Neill, PCG (2014): one step of RXS-M-XS on 32 bits, its upper 24 as a number; in integers of any length. */
+function pcgNumber(counter: bigint, multiplier: bigint): number {
+  const word = (value: bigint): bigint => BigInt.asUintN(32, value)
+  const state = word(word(counter) * multiplier + 2_891_336_453n)
+  const mixed = word(((state >> ((state >> 28n) + 4n)) ^ state) * 277_803_737n)
+  return Number(((mixed >> 22n) ^ mixed) >> 8n) / 2 ** 24
+}
+
 const pcg: Reference = async (device) => {
   const [m, n] = [3, 1021]
   const seeds = [-7, 0, 2 ** 31 - 1]
   const { y } = await device.call(noise, { state: i32([m], seeds) }, { dims: { n } })
   const draws = (multiplier: bigint): number[] =>
-    seeds.flatMap((seed) =>
-      indices(n).map((c) => {
-        const word = (value: bigint): bigint => BigInt.asUintN(32, value)
-        const state = word(word(BigInt(seed) + BigInt(c)) * multiplier + 2_891_336_453n)
-        const mixed = word(((state >> ((state >> 28n) + 4n)) ^ state) * 277_803_737n)
-        return Number(((mixed >> 22n) ^ mixed) >> 8n) / 2 ** 24
-      }),
-    )
+    seeds.flatMap((seed) => indices(n).map((c) => pcgNumber(BigInt(seed) + BigInt(c), multiplier)))
   return [claim('y', y, draws(747_796_405n), draws(747_796_401n), { class: 'exact' })]
 }
 
-export const gates = { gatedHalves, rotary, experts, nucleus, hash, pcg }
+/** Srivastava et al., Dropout (2014), scaled while training; words as O'Neill's PCG above, one for each place. */
+const dropout: Reference = async (device) => {
+  const [m, n, rate, seed] = [5, 203, 0.25, 77]
+  const [x, before] = [drawn(m * n, 1), drawn(m * n, 2)]
+  const { y } = await device.call(dropoutAdded, { x: f32([m, n], x), before: f32([m, n], before) }, { attrs: { rate, seed } })
+  const of = (first: number): number[] =>
+    x.map((each, i) => at(before, i) + (pcgNumber(BigInt(first + i), 747_796_405n) < rate ? 0 : each / (1 - rate)))
+  return [claim('y', y, of(seed), of(seed + 1), { class: 'elementwise', scale: 5 })]
+}
+
+export const gates = { gatedHalves, rotary, experts, nucleus, hash, pcg, dropout }

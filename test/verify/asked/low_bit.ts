@@ -1,8 +1,9 @@
 /** Products of few bits: unpacked in front, scaled while loaded, steps behind. */
 import { tensor, toNumbers } from '../../../src/runtime/api/index.js'
-import { linear4, linearInt8 } from '../../projects/asked/specs/index.js'
+import { linear4, linearAdded, linearInt8 } from '../../projects/asked/specs/index.js'
 import { linear8 } from '../../projects/types/specs/index.js'
 import { at, claim, drawn, f32, indices, type Reference, shares, sumOf } from './claims.js'
+import { normal } from './gates.js'
 
 /** Dot products of rows with rows. */
 const product = (x: readonly number[], w: readonly number[], [m, n, k]: readonly [number, number, number]): number[] =>
@@ -59,4 +60,27 @@ const floatsOfEightBits: Reference = async (device) => {
   return [claim('before', before, exact, sums, bound), claim('behind', behind, exact, sums, bound)]
 }
 
-export const lowBit = { fourBits, eightBits, floatsOfEightBits }
+/** He et al. (2016) and Hendrycks and Gimpel, GELU (2016): a residual, and a layer's product with its bias, activated. */
+const biasGelu: Reference = async (device) => {
+  const [m, n, k] = [5, 13, 80]
+  const [x, w, bias, before] = [drawn(m * k, 1), drawn(n * k, 2), drawn(n, 3), drawn(m * n, 4)]
+  // Sums of a few units: gelu is no straight line there, and the series of the reference has converged.
+  const small = w.map((each) => Math.fround(each / 64))
+  const model = await device.load(linearAdded, { plan: 'steps-inside', weights: { w: f32([n, k], small), bias: f32([n], bias) } })
+  const { y } = await model.run({ x: f32([m, k], x), before: f32([m, n], before) })
+  model.close()
+  const sums = product(x, small, [m, n, k]).map((sum, i) => sum + at(bias, i % n))
+  const of = (activated: (value: number) => number): number[] => sums.map((sum, i) => at(before, i) + activated(sum))
+  const wrong = of((value) => Math.max(value, 0))
+  return [
+    claim(
+      'y',
+      y,
+      of((value) => value * normal(value)),
+      wrong,
+      { class: 'matmul', length: k, scale: 4 },
+    ),
+  ]
+}
+
+export const lowBit = { fourBits, eightBits, floatsOfEightBits, biasGelu }

@@ -1,5 +1,5 @@
 /** Linear layers of few bits: weights of four bits in front of a product, and rows and weights of eight with steps behind it. */
-import { graph, op, plan, tensor } from 'heddle'
+import { graph, op, tensor } from 'heddle'
 import { unpackInt4 } from './kernels.js'
 
 /** Sums of int8 times the step of their row and that of their column. */
@@ -36,9 +36,3 @@ export const linearInt8 = graph('linear_int8', {
     return { nodes: { sums, y }, outputs: { y } }
   },
 })
-
-export const graphs = { [linear4.name]: linear4, [linearInt8.name]: linearInt8 }
-export const plans = [
-  plan('unpacked-inside', linear4, { groups: { linear_of_int4: ['weight', 'y'] } }),
-  plan('steps-behind', linearInt8, { groups: { linear_of_int8: ['sums', 'y'] } }),
-]
