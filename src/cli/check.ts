@@ -28,10 +28,10 @@ function reproOf({ op, failures }: CheckGroup, { device, generated, specs = 'spe
   if (device !== undefined) words.push(`--device ${device}`)
   if (generated === true) words.push('--generated')
   if (specs !== 'specs') words.push(`--specs ${specs}`)
-  return [`  an archive that shows it: ${words.join(' ')}`]
+  return [`  a folder that shows it: ${words.join(' ')}`]
 }
 
-/** One line a kernel, graph or program, one more for each failure, and what writes the first as an archive. */
+/** One line a kernel, graph or program, one more for each failure, and what writes the first as a folder. */
 export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {}): string {
   const { name, against, passed, failures, seconds } = group
   const count =

@@ -1,4 +1,4 @@
-/** `heddle repro KERNEL`: one case of a kernel as an archive that builds and runs without heddle, and shows what `check` found. */
+/** `heddle repro KERNEL`: one case of a kernel as a folder that builds and runs without heddle, and shows what `check` found. */
 import { Command, Option } from '@commander-js/extra-typings'
 import { environmentError } from '../errors.js'
 import { type ReproResult, writeRepro } from '../export/repro.js'
@@ -25,7 +25,7 @@ const describe = ({ out, folder, name, passed, detail, commands }: ReproResult):
   [
     `${passed ? 'ok  ' : 'FAIL'} ${name}: ${detail}`,
     `${out}: the kernel, its inputs and what its body gives. It needs no heddle:`,
-    `  tar xzf ${out} && cd ${folder}`,
+    folder === out ? `  cd ${out}` : `  tar xzf ${out} && cd ${folder}`,
     ...commands.simt.map((command) => `  ${command}`),
     'README.md there says what it takes on a GPU',
     '',
@@ -33,12 +33,12 @@ const describe = ({ out, folder, name, passed, detail, commands }: ReproResult):
 
 export const reproCommand = (context: () => CliContext) =>
   new Command('repro')
-    .description('write one case of a kernel as an archive that builds and runs without heddle')
+    .description('write one case of a kernel as a folder that builds and runs without heddle')
     .argument('<kernel>', 'an op of the project, or a kernel that a plan derives')
     .option('--case <name>', 'as check prints it, or a key such as rms_norm__f32; the first that fails, else the largest')
     .addOption(new Option('--dtype <dtype>', 'storage type; the first that is declared by default').choices(dtypes))
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
-    .option('--out <file>', 'the .tar.gz to write, by default repro- and the key')
+    .option('--out <dir>', 'the folder to write, or the file where it ends in .tar.gz; by default repro- and the key')
     .option('--generated', 'take the text that lies in generated/, as it is there')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print what was written as JSON')

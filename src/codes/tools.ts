@@ -34,7 +34,7 @@ export const toolCodes = texts({
   'build.check':
     'heddle build --check does not go with another option or target. | It compiles texts of CUDA and builds nothing. | Run heddle build --target cuda --check.',
   'build.compile':
-    'The compiler refuses generated text. | A defect of the compiler of heddle, a device header that was edited, or a compiler that is too old. | heddle repro writes what shows it as one file; report it with the message of the compiler.',
+    'The compiler refuses generated text. | A defect of the compiler of heddle, a device header that was edited, or a compiler that is too old. | heddle repro writes the text as a folder; report it with the message of the compiler.',
   'build.early':
     'A kernel that may start before the launches in front of it have finished reads what they may write. | A load, or the release of the next launch, stands before the first wait in its machine code. | Read it behind wait_for_producers(), or as a constant.',
   'build.filter':
@@ -115,7 +115,7 @@ export const toolCodes = texts({
   'export.unknown':
     'There is nothing of that name to export. | It is misspelt, or not exported by the specs. | Write a name that the hint lists.',
   'export.write':
-    'An export cannot be written. | The place is not writable, or the disk is full. | Name another file with --out.',
+    'An export cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
   'gen.check':
     'Generated text is out of date. | Specs, templates or heddle changed after the last heddle gen. | Run heddle gen, and commit the result.',
   'init.folder': 'The folder of a new project is not empty. | init writes into new folders only. | Name a new folder.',

@@ -1,7 +1,8 @@
 /**
- * Writes a reproduction: one case of one kernel as an archive of a folder that builds and runs without heddle, with any C++17 compiler for the
- * CPU device and with nvcc for CUDA, and says what `heddle check` says of it. One file, to be attached to a report. What `heddle repro` runs.
+ * Writes a reproduction: one case of one kernel as a folder that builds and runs without heddle, with any C++17 compiler for the CPU device and
+ * with nvcc for CUDA, and says what `heddle check` says of it; or an archive of the folder, to be attached to a report. What `heddle repro` runs.
  */
+import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { create } from 'tar'
@@ -21,16 +22,16 @@ export interface ReproOptions extends Omit<SetupOptions, 'names' | 'plan' | 'fil
   readonly kernel: string
   /** As `check` prints it, or an instance's key; the first case that fails by default, and without one the largest. */
   readonly test?: string | undefined
-  /** The archive that is written, with or without its ending; by default `repro-` and the instance's key, below the root. */
+  /** The folder that is written, or its archive where the name ends in `.tar.gz`; by default `repro-` and the instance's key, below the root. */
   readonly out?: string | undefined
   /** Of heddle, for the README. */
   readonly version: string
 }
 
 export interface ReproResult {
-  /** The archive. */
+  /** The folder or the archive. */
   readonly out: string
-  /** The one folder in it. */
+  /** The folder: `out`, or the one that the archive has. */
   readonly folder: string
   /** Of the case. */
   readonly name: string
@@ -48,7 +49,7 @@ interface Chosen {
 }
 
 /**
- * @throws usage `repro.case` for no case of the kernel, `repro.write` where the archive cannot be written; finding `check.selection` for no
+ * @throws usage `repro.case` for no case of the kernel, `repro.write` where the folder or the archive cannot be written; finding `check.selection` for no
  * kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
  */
 export function writeRepro(options: ReproOptions): Promise<ReproResult> {
@@ -57,9 +58,7 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
     const entries = setup.entries.filter(({ op }) => op === kernel)
     const chosen = await choose(setup, entries, options)
     const { test, result } = chosen
-    const named = resolve(options.root, options.out ?? `repro-${test.entry.key}`)
-    const out = named.endsWith(ending) ? named : `${named}${ending}`
-    const folder = basename(out, ending)
+    const out = resolve(options.root, options.out ?? `repro-${test.entry.key}`)
     const [cxx, nvcc] = await Promise.all([findCxx(), findNvcc()])
     const facts: ReproFacts = {
       heddle: options.version,
@@ -79,38 +78,47 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
       'expected.safetensors': fileOf(expectedOf(setup, prepared)),
     }
     try {
-      await writeArchive(out, folder, own, copied)
+      await writeWhole(out, own, copied)
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
-      throw usageError('repro.write', `cannot write to ${out}: ${reason}`, { cause, hint: 'name another file with --out' })
+      throw usageError('repro.write', `cannot write to ${out}: ${reason}`, { cause, hint: 'name another place with --out' })
     }
+    const folder = isArchive(out) ? basename(out, ending) : out
     return { out, folder, name: result.name, passed: result.passed, detail: result.detail, commands }
   })
 }
 
 const ending = '.tar.gz'
+const isArchive = (out: string): boolean => out.endsWith(ending)
 
-/** Writes the archive of one folder. It is made beside its place and renamed, so that no half of one ever lies there. */
-async function writeArchive(
+/** Writes the folder or its archive. It is made beside its place and moved there, so that no half of one ever lies there. */
+async function writeWhole(
   out: string,
-  folder: string,
   own: Readonly<Record<string, string | Uint8Array>>,
   copied: readonly (readonly [from: string, to: string])[],
 ): Promise<void> {
   await mkdir(dirname(out), { recursive: true })
   const made = await mkdtemp(join(dirname(out), '.repro-'))
+  const name = basename(out, ending)
+  const within = join(made, name)
   try {
-    const within = join(made, 'content', folder)
-    await mkdir(within, { recursive: true })
-    for (const [name, content] of Object.entries(own)) await writeFile(join(within, name), content)
+    await mkdir(within)
+    for (const [file, content] of Object.entries(own)) await writeFile(join(within, file), content)
     for (const [from, to] of copied) {
       await mkdir(dirname(join(within, to)), { recursive: true })
       await cp(from, join(within, to))
     }
-    const file = join(made, 'archive')
-    // Without names of users: it is attached to reports.
-    await create({ file, cwd: join(made, 'content'), gzip: true, portable: true }, [folder])
-    await rename(file, out)
+    if (isArchive(out)) {
+      const file = join(made, 'archive')
+      // Without names of users: it is attached to reports.
+      await create({ file, cwd: made, gzip: true, portable: true }, [name])
+      await rename(file, out)
+    } else if (existsSync(out)) {
+      // What else the author has there stays.
+      await cp(within, out, { recursive: true })
+    } else {
+      await rename(within, out)
+    }
   } finally {
     await rm(made, { recursive: true, force: true })
   }

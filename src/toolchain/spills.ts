@@ -13,6 +13,14 @@ const spillAllowed: ReadonlyMap<string, number> = new Map([
   ['matmul_wgmma', 40],
 ])
 
+/**
+ * Of a kernel that reads its rows again, which takes rows of thousands of elements: two of its blocks share a multiprocessor, and nvcc may
+ * unroll a pass by a register or two more than that leaves. An author's op that is right is not refused for so little.
+ */
+const rereadAllowed = 96
+
+const allowedFor = (name: string): number => spillAllowed.get(name) ?? (name.endsWith('_reread') ? rereadAllowed : 0)
+
 interface Reported {
   readonly source: string
   readonly resources: readonly KernelResources[]
@@ -24,7 +32,7 @@ export function refuseSpills(objects: readonly Reported[]): void {
     resources
       .filter(
         ({ kernel, spillStoreBytes, spillLoadBytes }) =>
-          Math.max(spillStoreBytes, spillLoadBytes) > (spillAllowed.get(plainName(kernel)) ?? 0),
+          Math.max(spillStoreBytes, spillLoadBytes) > allowedFor(plainName(kernel)),
       )
       .map(
         ({ kernel, arch, registers, spillStoreBytes, spillLoadBytes }) =>

@@ -1,4 +1,4 @@
-/** `heddle repro`: an archive that is unpacked and built without heddle says what `check` says, of right kernels and of wrong ones. */
+/** `heddle repro`: a folder that builds without heddle, or an archive of one, says what `check` says, of right kernels and of wrong ones. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -52,12 +52,13 @@ describe('repro', () => {
     await writeFile(file, wrong)
     const { log } = await heddle('check', 'shift', '--generated', '--device', 'simt', '--dtype', 'f32')
     const failures = log.split('\n').filter((line) => line.startsWith('  shift__f32'))
-    const [, command = ''] = /an archive that shows it: npx heddle (.*)/.exec(log) ?? []
+    const [, command = ''] = /a folder that shows it: npx heddle (.*)/.exec(log) ?? []
     const argv = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
     expect(argv.slice(0, 3)).toEqual(['repro', 'shift', '--case'])
     const first = JSON.parse((await heddle(...argv, '--json')).out)
-    expect(first).toMatchObject({ passed: false, out: join(root, 'repro-shift__f32.tar.gz') })
-    const asFolder = await built(await unpacked(first.out, 'repro-shift__f32'), first.commands.simt)
+    const folder = join(root, 'repro-shift__f32')
+    expect(first).toMatchObject({ passed: false, out: folder, folder })
+    const asFolder = await built(folder, first.commands.simt)
     expect(asFolder.code).toBe(1)
     expect(numbersOf(asFolder.said).trim()).toBe(numbersOf(failures[0] ?? '').trim())
     // Numbers of a normal draw have all their digits.
@@ -67,7 +68,17 @@ describe('repro', () => {
   })
 
   it('takes the largest case of a derived kernel that is right', async () => {
-    const { code, out } = await heddle('repro', 'shift_norm', '--dtype', 'f32', '--device', 'simt', '--out', 'norm', '--json')
+    const { code, out } = await heddle(
+      'repro',
+      'shift_norm',
+      '--dtype',
+      'f32',
+      '--device',
+      'simt',
+      '--out',
+      'norm.tar.gz',
+      '--json',
+    )
     expect(code).toBe(0)
     const { passed, detail, commands } = JSON.parse(out)
     expect(passed).toBe(true)
@@ -89,7 +100,7 @@ describe('repro', () => {
 
   it('leaves what lay there where it cannot be written', async () => {
     await mkdir(join(root, 'taken.tar.gz'))
-    const { code, log } = await heddle('repro', 'shift', '--dtype', 'f32', '--device', 'simt', '--out', 'taken')
+    const { code, log } = await heddle('repro', 'shift', '--dtype', 'f32', '--device', 'simt', '--out', 'taken.tar.gz')
     expect(code).toBe(2)
     expect(log).toContain('repro.write')
     expect(await readdir(join(root, 'taken.tar.gz'))).toEqual([])

@@ -39,11 +39,14 @@ describe('spills', () => {
   })
 
   test.each([
-    ['64 bytes', true],
-    ['68 bytes', false],
-  ])('of %s in the pipelined loop of attention is reported, and up to 64 linked: %s', async (bytes, isLinked) => {
+    ['the pipelined loop of attention', '19attention_pipelined', '64 bytes', true],
+    ['the pipelined loop of attention', '19attention_pipelined', '68 bytes', false],
+    ['a kernel that reads rows again', '11spin_reread', '96 bytes', true],
+    ['a kernel that reads rows again', '11spin_reread', '100 bytes', false],
+    ['a kernel that keeps rows', '9spin_kept', '4 bytes', false],
+  ])('%s, %s, with %s is linked: %s', async (_, symbol, bytes, isLinked) => {
     project = await testProject({ spin: 'void spin();\n' })
-    const pipelined = spilling.replaceAll('_ZN6heddle4spinEv', '_ZN6heddle19attention_pipelinedEv').replaceAll('4 bytes', bytes)
+    const pipelined = spilling.replaceAll('_ZN6heddle4spinEv', `_ZN6heddle${symbol}Ev`).replaceAll('4 bytes', bytes)
     vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler(pipelined)))
     const built = buildKernels({ target: 'cuda', root: project.root })
     if (isLinked) await expect(built).resolves.toMatchObject({ linked: true })
