@@ -91,7 +91,7 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
 const ending = '.tar.gz'
 const isArchive = (out: string): boolean => out.endsWith(ending)
 
-/** Writes the folder or its archive. It is made beside its place and moved there, so that no half of one ever lies there. */
+/** Writes the folder or its archive. It is made beside its place and moved there, so that no half of one lies where there was none. */
 async function writeWhole(
   out: string,
   own: Readonly<Record<string, string | Uint8Array>>,
@@ -109,7 +109,7 @@ async function writeWhole(
       await cp(from, join(within, to))
     }
     if (isArchive(out)) {
-      const file = join(made, 'archive')
+      const file = join(made, `${name}${ending}`)
       // Without names of users: it is attached to reports.
       await create({ file, cwd: made, gzip: true, portable: true }, [name])
       await rename(file, out)

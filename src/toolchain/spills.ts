@@ -15,7 +15,7 @@ const spillAllowed: ReadonlyMap<string, number> = new Map([
 
 /**
  * Of a kernel that reads its rows again, which takes rows of thousands of elements: two of its blocks share a multiprocessor, and nvcc may
- * unroll a pass by a register or two more than that leaves. An author's op that is right is not refused for so little.
+ * unroll a pass by some registers more than that leaves. An author's op that is right is not refused for so little.
  */
 const rereadAllowed = 96
 

@@ -28,25 +28,28 @@ const models: readonly (readonly [FamilyName, string])[] = [
   ['smollm', 'best-llama'],
 ]
 
+/** Ids of the hypotheses behind each prompt. */
+const idsOf = (found: readonly (readonly { readonly ids: readonly number[] }[])[]) =>
+  found.map((hypotheses) => hypotheses.map((hypothesis) => hypothesis.ids))
+
 it.each(models)('%s under %s finds the hypotheses of HF', async (name, plan) => {
   const { width, steps, ends, prompts, searches } = schema.parse(JSON.parse(readFileSync(`${folderOf(name)}/beams.json`, 'utf8')))
   const inputs = prompts.map((inputIds) => ({ inputIds }))
   await withLlama(name, { plan, dir: await withEnds(name, ends) }, async (model) => {
-    const common = { beams: width, returned: width, maxNewTokens: steps }
-    const idsOf = (results: Awaited<ReturnType<typeof model.generate>>) =>
-      results.map(({ beams = [] }) => beams.map((beam) => beam.ids))
-    for (const { length_penalty: lengthPenalty, early_stopping: earlyStopping, found } of searches) {
-      const results = await model.generate(inputs, { ...common, rule: 'hf', lengthPenalty, earlyStopping })
-      expect(idsOf(results)).toEqual(found.map((hypotheses) => hypotheses.map((hypothesis) => hypothesis.ids)))
-      for (const [i, hypotheses] of found.entries()) {
-        for (const [at, { score }] of hypotheses.entries()) {
-          expect(Math.abs((results[i]?.beams?.[at]?.score ?? Number.NaN) - score)).toBeLessThan(steps * logitTolerance.relative)
-        }
-      }
+    const search = async (options: Parameters<typeof model.generate>[1]) => {
+      const results = await model.generate(inputs, { beams: width, returned: width, maxNewTokens: steps, ...options })
+      return results.map(({ beams = [] }) => beams)
     }
-    // Another rule finds others.
-    const plain = idsOf(await model.generate(inputs, { ...common, rule: 'plain' }))
-    for (const { found } of searches)
-      expect(plain).not.toEqual(found.map((hypotheses) => hypotheses.map((hypothesis) => hypothesis.ids)))
+    const plain = await search({ rule: 'plain' })
+    for (const { length_penalty: lengthPenalty, early_stopping: earlyStopping, found: golden } of searches) {
+      const found = await search({ rule: 'hf', lengthPenalty, earlyStopping })
+      expect(idsOf(found)).toEqual(idsOf(golden))
+      const distances = golden.flatMap((all, i) =>
+        all.map(({ score }, at) => Math.abs((found[i]?.[at]?.score ?? Number.NaN) - score)),
+      )
+      expect(Math.max(...distances)).toBeLessThan(steps * logitTolerance.relative)
+      // Another rule finds others.
+      expect(idsOf(plain)).not.toEqual(idsOf(golden))
+    }
   })
 })

@@ -7,7 +7,7 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { LlamaConfig } from '../../models/llama/config.js'
 import { rotaryDims } from '../../models/llama/rotary_config.js'
-import { type LlamaTensor, llamaTensors } from '../../models/llama/tensor_names.js'
+import { type LlamaTensor, layerTensors } from '../../models/llama/tensor_names.js'
 import type { Ceilings, Floor } from '../floor.js'
 
 /** How the products of layers are stored and multiplied. */
@@ -17,14 +17,12 @@ const count = (shape: readonly number[]): number => shape.reduce((product, exten
 const f32 = dtypeInfo.f32.bytes
 
 /** Tensors of all layers. */
-const layerTensors = (config: LlamaConfig): readonly LlamaTensor[] =>
-  Object.entries(llamaTensors(config)).flatMap(([weight, tensor]) => (/^layer\d/.test(weight) ? [tensor] : []))
+const ofLayers = (config: LlamaConfig): readonly LlamaTensor[] =>
+  Array.from({ length: config.layers }, (_, layer) => Object.values(layerTensors(config, layer))).flat()
 
 /** Elements of the matrices of all layers, and their rows, each of which has a step of its own in int8. */
 function layerMatrices(config: LlamaConfig): { readonly elements: number; readonly rows: number } {
-  const matrices = layerTensors({ ...config, quantization: undefined, fusedRows: false }).filter(
-    ({ shape }) => shape.length === 2,
-  )
+  const matrices = ofLayers({ ...config, quantization: undefined, fusedRows: false }).filter(({ shape }) => shape.length === 2)
   return {
     elements: matrices.reduce((sum, { shape }) => sum + count(shape), 0),
     rows: matrices.reduce((sum, { shape: [rows = 0] }) => sum + rows, 0),
@@ -40,7 +38,7 @@ const matrixBytes = (config: LlamaConfig, dtype: FloatType, products: Products):
 export function weightBytes(config: LlamaConfig, dtype: FloatType, products: Products): number {
   const { vocab, hidden, tied, positions, rotary, headDim } = config
   const size = dtypeInfo[dtype].bytes
-  const vectors = layerTensors(config)
+  const vectors = ofLayers(config)
     .filter(({ shape }) => shape.length === 1)
     .reduce((sum, { shape }) => sum + count(shape), 0)
   const words = (tied ? 1 : 2) * vocab * hidden

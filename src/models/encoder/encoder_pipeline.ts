@@ -112,10 +112,9 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     }
     const outputs = await abortable(ready, signal, () => ready.run(inputs))
     const first = firstRows(lengths, seq, assembly.packed.outputs)
-    return lengths.map((length, i) => {
-      const place = { index: i, first: first[i] ?? 0, length }
-      return unpackOutputs(config, outputs, place, `case ${start + i}`)
-    })
+    return lengths.map((length, index) =>
+      unpackOutputs(config, outputs, { index, first: first[index] ?? 0, length }, `case ${start + index}`),
+    )
   }
 
   const turn = turns()

@@ -12,7 +12,7 @@ import { anyGeneration, type Beams, type Generation, resolveGeneration } from '.
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { orForget } from '../parts/no_numbers.js'
-import { checkCases, expectCount, type TokenCase } from '../parts/token_cases.js'
+import { checkCases, expectPositive, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { type Reached, runsAhead } from './ahead.js'
 import { smoothed } from './calibration.js'
@@ -92,7 +92,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     let last: Rows | undefined
     try {
       checkCases(config, cases, batch)
-      expectCount('chunk', chunk)
+      expectPositive('chunk', chunk)
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.eos }
       const generation = resolveGeneration(limited(config, cases, given), limits)
       checkCapacity(config, cases, generation, given.capacity)
@@ -202,7 +202,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const done = await turn()
       try {
         checkCases(config, cases, batch)
-        expectCount('chunk', chunk)
+        expectPositive('chunk', chunk)
         checkPlaces(cases, places)
         checkInvariant(config, cases, given, 0)
         const scores: Score[] = []

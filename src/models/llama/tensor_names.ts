@@ -35,14 +35,15 @@ export function llamaTensors(config: LlamaConfig): Readonly<Record<string, Llama
     'embeddings.words': words,
     'head.gamma': { name: 'norm.weight', shape: [hidden] },
     'head.weight': tied ? words : { name: head, shape: [vocab, hidden] },
-    ...Object.fromEntries(belowEach('layer', layers, (layer) => layerTensors(config, `layers.${layer}`))),
+    ...Object.fromEntries(belowEach('layer', layers, (layer) => layerTensors(config, layer))),
   }
 }
 
 type Weights = Readonly<Record<string, LlamaTensor>>
 
-/** Of a layer. Matrices are `[outputs, inputs]`. */
-function layerTensors(config: LlamaConfig, at: string): Weights {
+/** Of a layer, by the programs' names behind its own. Matrices are `[outputs, inputs]`. */
+export function layerTensors(config: LlamaConfig, layer: number): Weights {
+  const at = `layers.${layer}`
   const { hidden, heads, kvHeads, headDim, inner } = config
   const of = (name: string, ...shape: readonly number[]): LlamaTensor => ({ name: `${at}.${name}`, shape })
   const wide = heads * headDim

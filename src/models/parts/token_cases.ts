@@ -22,14 +22,14 @@ export interface CaseLimits {
 }
 
 /** @throws usage `run.batch`, `run.chunk` for what is no positive integer */
-export function expectCount(what: 'batch' | 'chunk', count: number): void {
+export function expectPositive(what: 'batch' | 'chunk', count: number): void {
   if (Number.isSafeInteger(count) && count >= 1) return
   throw usageError(`run.${what}`, `${what} is ${count}, expected a positive integer`)
 }
 
 /** @throws usage `run.batch`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
 export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batch: number): void {
-  expectCount('batch', batch)
+  expectPositive('batch', batch)
   if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
   for (const [i, { inputIds, typeIds }] of cases.entries()) {
     if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)

@@ -66,7 +66,7 @@ const biasGelu: Reference = async (device) => {
   const [x, w, bias, before] = [drawn(m * k, 1), drawn(n * k, 2), drawn(n, 3), drawn(m * n, 4)]
   // Sums of a few units: gelu is no straight line there, and the series of the reference has converged.
   const small = w.map((each) => Math.fround(each / 64))
-  const model = await device.load(linearAdded, { plan: 'steps-inside', weights: { w: f32([n, k], small), bias: f32([n], bias) } })
+  const model = await device.load(linearAdded, { plan: 'epilogue', weights: { w: f32([n, k], small), bias: f32([n], bias) } })
   const { y } = await model.run({ x: f32([m, k], x), before: f32([m, n], before) })
   model.close()
   const sums = product(x, small, [m, n, k]).map((sum, i) => sum + at(bias, i % n))

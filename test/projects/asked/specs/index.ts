@@ -11,5 +11,5 @@ export const graphs = { [linear4.name]: linear4, [linearInt8.name]: linearInt8, 
 export const plans = [
   plan('unpacked-inside', linear4, { groups: { linear_of_int4: ['weight', 'y'] } }),
   plan('steps-behind', linearInt8, { groups: { linear_of_int8: ['sums', 'y'] } }),
-  plan('steps-inside', linearAdded, { groups: { linear_with_steps: ['product', 'y'] } }),
+  plan('epilogue', linearAdded, { groups: { linear_bias_gelu_added: ['product', 'y'] } }),
 ]
