@@ -19,7 +19,7 @@ const dependencies = Object.keys(packaged.dependencies).map((name) => new RegExp
  * What the package does not leave to npm. ts-morph is loaded by a module of its own, which only a name that is not external lets a plugin say;
  * the others have a hundred modules each, which Node takes longer to find than a small project's kernels take to compile.
  */
-const packed = ['ts-morph', 'execa', 'zod']
+const packed = ['ts-morph', 'execa', 'zod', 'handlebars']
 
 const specs = readdirSync(join(root, 'specs'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 

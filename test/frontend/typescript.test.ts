@@ -26,10 +26,10 @@ async function kept(): Promise<Map<string, Buffer>> {
   return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const)))
 }
 
-test('the code of the compiler is written once, and again where it is damaged', async () => {
+test('the code of the compiler and of what wraps it is written once, and again where it is damaged', async () => {
   const first = await kept()
-  const [[name, bytes] = ['', Buffer.alloc(0)]] = first
-  expect(first.size).toBe(1)
+  const [[name, bytes] = ['', Buffer.alloc(0)]] = [...first].sort(([, a], [, b]) => b.length - a.length)
+  expect(first.size).toBe(3)
   expect(bytes.length).toBeGreaterThan(1_000_000)
   expect(await kept()).toEqual(first)
   const damaged = Buffer.from(bytes)
@@ -44,7 +44,7 @@ test('the package has Node look for no module of what it packs, nor read the com
   const files = (await readdir(join(root, 'dist'), { recursive: true })).filter((name) => name.endsWith('.js'))
   const texts = await Promise.all(files.map(async (name) => [name, await readFile(join(root, 'dist', name), 'utf8')] as const))
   expect(texts.length).toBeGreaterThan(200)
-  const importing = texts.filter(([, text]) => /^(import|export) .*["'](ts-morph|execa|zod)["']/m.test(text))
+  const importing = texts.filter(([, text]) => /^(import|export) .*["'](ts-morph|execa|zod|handlebars)["']/m.test(text))
   expect(importing.map(([name]) => name)).toEqual([])
   const licences = await readFile(join(root, 'dist', 'licences.txt'), 'utf8')
   expect(licences.split('\n')).toEqual(expect.arrayContaining(['execa', 'zod', 'cross-spawn']))
