@@ -12,6 +12,7 @@ constexpr int VEC = 8;
 // Each thread computes one chunk of VEC elements.
 __global__ void __launch_bounds__(256, 1) append_keys_values_elementwise(
     const int64_t work,
+    const int slots,
     const int j,
     const int d,
     const int g,
@@ -31,19 +32,25 @@ __global__ void __launch_bounds__(256, 1) append_keys_values_elementwise(
   const int c3_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
   const int valid = d - c3_0;
   const int i_g = heddle::peel(position, g);
-  const int i_u = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int i_r = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, i_r) >= 0)) return;
+  interval.start_at(heddle::read(first2, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first2, max(heddle::read(writers, i_r), 0))) + heddle::read(lengths, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int i_u = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, i_r), 0);
   const int at = i_u - heddle::read(first2, sequence);
-  const bool inside = ((heddle::read(writers, i_r) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
   const int sequence2 = max(heddle::read(writers, i_r), 0);
   const int at2 = i_u - heddle::read(first2, sequence2);
-  const bool inside2 = ((heddle::read(writers, i_r) >= 0) && (at2 >= 0)) && (at2 < heddle::read(lengths, sequence2));
-  const int64_t start = ((static_cast<int64_t>((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * g) + i_g) * d;
-  const int64_t start_2 = ((static_cast<int64_t>((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (inside2 ? (heddle::read(starts, sequence2) + at2) : 0) : 0) * j) + ((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (first + i_g) : 0)) * d;
+  const int64_t start = (((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * g) + i_g) * d;
+  const int64_t start_2 = (((static_cast<int64_t>(heddle::read(starts, sequence2)) + at2) * j) + (static_cast<int64_t>(first) + i_g)) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-  const auto x2_c3 = ((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))) ? heddle::load_chunk<VEC>(x2, start + c3_0, valid) : heddle::Chunk<T, VEC>{};
-  const auto x_c3 = ((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))) ? heddle::load_chunk<VEC>(x, start_2 + c3_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto x2_c3 = heddle::load_chunk<VEC>(x2, start + c3_0, valid);
+  const auto x_c3 = heddle::load_chunk<VEC>(x, start_2 + c3_0, valid);
   float y_c3[VEC];
   float y2_c3[VEC];
   HEDDLE_UNROLL
@@ -51,8 +58,8 @@ __global__ void __launch_bounds__(256, 1) append_keys_values_elementwise(
     y_c3[i] = x2_c3[i];
     y2_c3[i] = x_c3[i];
   }
-  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y, start_3 + c3_0, valid, y_c3);
-  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y2, start_3 + c3_0, valid, y2_c3);
+  heddle::store_chunk<VEC>(y, start_3 + c3_0, valid, y_c3);
+  heddle::store_chunk<VEC>(y2, start_3 + c3_0, valid, y2_c3);
 }
 
 }  // namespace
@@ -78,7 +85,8 @@ extern "C" int32_t heddle_launch_append_keys_values__bf16(const heddle_launch* l
   heddle::check_update(arguments, launch, error, "append_keys_values__bf16", 8, "y", 6, "cache");
   const auto y2 = arguments.out<T>(9, "y2", ((heddle::Count(r) * u) * g) * d);
   heddle::check_update(arguments, launch, error, "append_keys_values__bf16", 9, "y2", 7, "cache2");
-  const int64_t work = arguments.work(heddle::Count(r) * u * g * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
+  const int slots = heddle::slots_of({u, t2, t});
+  const int64_t work = arguments.work(heddle::Count(r) * slots * g * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "append_keys_values__bf16", work, 256, append_keys_values_elementwise, work, static_cast<int>(j), static_cast<int>(d), static_cast<int>(g), static_cast<int>(u), first, x, writers, first2, lengths, starts, x2, y, y2);
+  return heddle::launch_elements(launch, error, "append_keys_values__bf16", work, 256, append_keys_values_elementwise, work, slots, static_cast<int>(j), static_cast<int>(d), static_cast<int>(g), static_cast<int>(u), first, x, writers, first2, lengths, starts, x2, y, y2);
 }

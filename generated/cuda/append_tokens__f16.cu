@@ -12,6 +12,7 @@ constexpr int VEC = 8;
 // Each thread computes one chunk of VEC elements.
 __global__ void __launch_bounds__(256, 1) append_tokens_elementwise(
     const int64_t work,
+    const int slots,
     const int u,
     const int g,
     const int d,
@@ -27,20 +28,27 @@ __global__ void __launch_bounds__(256, 1) append_tokens_elementwise(
   const int d1_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
   const int valid = d - d1_0;
   const int g1 = heddle::peel(position, g);
-  const int u1 = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int r1 = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, r1) >= 0)) return;
+  interval.start_at(heddle::read(first, max(heddle::read(writers, r1), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first, max(heddle::read(writers, r1), 0))) + heddle::read(lengths, max(heddle::read(writers, r1), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int u1 = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, r1), 0);
   const int at = u1 - heddle::read(first, sequence);
-  const bool inside = ((heddle::read(writers, r1) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
-  const int64_t start = ((static_cast<int64_t>((((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * g) + g1) * d;
+  const int64_t start = (((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * g) + g1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + u1) * d;
-  const auto x_d1 = ((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0))) ? heddle::load_chunk<VEC>(x, start + d1_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto x_d1 = heddle::load_chunk<VEC>(x, start + d1_0, valid);
   float y_d1[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     y_d1[i] = x_d1[i];
   }
-  if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) heddle::store_chunk<VEC>(y, start_2 + d1_0, valid, y_d1);
+  heddle::store_chunk<VEC>(y, start_2 + d1_0, valid, y_d1);
 }
 
 }  // namespace
@@ -60,7 +68,8 @@ extern "C" int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch,
   const auto first = arguments.in<int>(5, "first", b);
   const auto y = arguments.out<T>(6, "y", ((heddle::Count(r) * u) * g) * d);
   heddle::check_update(arguments, launch, error, "append_tokens__f16", 6, "y", 0, "cache");
-  const int64_t work = arguments.work(heddle::Count(r) * u * g * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
+  const int slots = heddle::slots_of({u, t});
+  const int64_t work = arguments.work(heddle::Count(r) * slots * g * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "append_tokens__f16", work, 256, append_tokens_elementwise, work, static_cast<int>(u), static_cast<int>(g), static_cast<int>(d), x, writers, starts, lengths, first, y);
+  return heddle::launch_elements(launch, error, "append_tokens__f16", work, 256, append_tokens_elementwise, work, slots, static_cast<int>(u), static_cast<int>(g), static_cast<int>(d), x, writers, starts, lengths, first, y);
 }

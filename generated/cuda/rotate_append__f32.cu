@@ -12,6 +12,7 @@ constexpr int VEC = 4;
 // Each thread computes one chunk of VEC elements.
 __global__ void __launch_bounds__(256, 1) rotate_append_elementwise(
     const int64_t work,
+    const int slots,
     const int j,
     const int d,
     const int e,
@@ -35,34 +36,37 @@ __global__ void __launch_bounds__(256, 1) rotate_append_elementwise(
   const int c5_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
   const int valid = d - c5_0;
   const int i_g = heddle::peel(position, g);
-  const int i_u = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int i_r = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, i_r) >= 0)) return;
+  interval.start_at(heddle::read(first3, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first3, max(heddle::read(writers, i_r), 0))) + heddle::read(lengths, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int i_u = static_cast<int>(interval.from + slot);
   if (((2 * e) <= c5_0 || (2 * e) - c5_0 >= VEC) && (e <= c5_0 || e - c5_0 >= VEC)) {
     const int sequence = max(heddle::read(writers, i_r), 0);
     const int at = i_u - heddle::read(first3, sequence);
-    const bool inside = ((heddle::read(writers, i_r) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
-    const int common = heddle::read(writers, i_r);
-    const int common_2 = max(common, 0);
-    const bool stored = ((common >= 0) && ((i_u - heddle::read(first3, common_2)) >= 0)) && ((i_u - heddle::read(first3, common_2)) < heddle::read(lengths, common_2));
     const int sequence2 = max(heddle::read(writers, i_r), 0);
     const int at2 = i_u - heddle::read(first3, sequence2);
-    const bool inside2 = ((heddle::read(writers, i_r) >= 0) && (at2 >= 0)) && (at2 < heddle::read(lengths, sequence2));
     const bool row_lt = c5_0 < (2 * e);
     const bool row_lt_2 = c5_0 < e;
-    const int64_t start = ((static_cast<int64_t>((stored && (c5_0 < (2 * e))) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * j) + ((stored && (c5_0 < (2 * e))) ? (first + i_g) : 0)) * d;
-    const int64_t start_2 = (static_cast<int64_t>((stored && (c5_0 < (2 * e))) ? heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0)) : 0) * e) + ((c5_0 < e) ? 0 : (0 - e));
-    const int64_t start_3 = (((static_cast<int64_t>(((stored && (c5_0 < (2 * e))) && (c5_0 < e)) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * j) + (((stored && (c5_0 < (2 * e))) && (c5_0 < e)) ? (first + i_g) : 0)) * d) + e;
-    const int64_t start_4 = (((static_cast<int64_t>(((stored && (c5_0 < (2 * e))) && (!(c5_0 < e))) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * j) + (((stored && (c5_0 < (2 * e))) && (!(c5_0 < e))) ? (first + i_g) : 0)) * d) + (static_cast<int64_t>(0) - e);
-    const int64_t start_5 = ((static_cast<int64_t>((stored && (!(c5_0 < (2 * e)))) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * j) + ((stored && (!(c5_0 < (2 * e)))) ? (first + i_g) : 0)) * d;
-    const int64_t start_6 = ((static_cast<int64_t>(stored ? (inside2 ? (heddle::read(starts, sequence2) + at2) : 0) : 0) * j) + (stored ? (first2 + i_g) : 0)) * d;
+    const int64_t start = ((static_cast<int64_t>((c5_0 < (2 * e)) ? (heddle::read(starts, sequence) + at) : 0) * j) + ((c5_0 < (2 * e)) ? (first + i_g) : 0)) * d;
+    const int64_t start_2 = (static_cast<int64_t>((c5_0 < (2 * e)) ? heddle::read(places, static_cast<int64_t>(heddle::read(starts, sequence)) + at) : 0) * e) + ((c5_0 < e) ? 0 : (0 - e));
+    const int64_t start_3 = (((static_cast<int64_t>(((c5_0 < (2 * e)) && (c5_0 < e)) ? (heddle::read(starts, sequence) + at) : 0) * j) + (((c5_0 < (2 * e)) && (c5_0 < e)) ? (first + i_g) : 0)) * d) + e;
+    const int64_t start_4 = (((static_cast<int64_t>(((c5_0 < (2 * e)) && (!(c5_0 < e))) ? (heddle::read(starts, sequence) + at) : 0) * j) + (((c5_0 < (2 * e)) && (!(c5_0 < e))) ? (first + i_g) : 0)) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_5 = ((static_cast<int64_t>((!(c5_0 < (2 * e))) ? (heddle::read(starts, sequence) + at) : 0) * j) + ((!(c5_0 < (2 * e))) ? (first + i_g) : 0)) * d;
+    const int64_t start_6 = (((static_cast<int64_t>(heddle::read(starts, sequence2)) + at2) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
     const int64_t start_7 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-    const auto x_c5 = stored && (c5_0 < (2 * e)) ? heddle::load_chunk<VEC>(x, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto cos_c5 = stored && (c5_0 < (2 * e)) ? heddle::load_chunk<VEC>(cos, start_2 + c5_0, valid) : heddle::Chunk<float, VEC>{};
-    const auto x_c5_2 = (stored && (c5_0 < (2 * e))) && (c5_0 < e) ? heddle::load_chunk<VEC>(x, start_3 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto x_c5_3 = (stored && (c5_0 < (2 * e))) && (!(c5_0 < e)) ? heddle::load_chunk<VEC>(x, start_4 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto sin_c5 = stored && (c5_0 < (2 * e)) ? heddle::load_chunk<VEC>(sin, start_2 + c5_0, valid) : heddle::Chunk<float, VEC>{};
-    const auto x_c5_4 = stored && (!(c5_0 < (2 * e))) ? heddle::load_chunk<VEC>(x, start_5 + c5_0, valid) : heddle::Chunk<T, VEC>{};
-    const auto x_c5_5 = stored ? heddle::load_chunk<VEC>(x, start_6 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_c5 = c5_0 < (2 * e) ? heddle::load_chunk<VEC>(x, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto cos_c5 = c5_0 < (2 * e) ? heddle::load_chunk<VEC>(cos, start_2 + c5_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c5_2 = (c5_0 < (2 * e)) && (c5_0 < e) ? heddle::load_chunk<VEC>(x, start_3 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_c5_3 = (c5_0 < (2 * e)) && (!(c5_0 < e)) ? heddle::load_chunk<VEC>(x, start_4 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto sin_c5 = c5_0 < (2 * e) ? heddle::load_chunk<VEC>(sin, start_2 + c5_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c5_4 = !(c5_0 < (2 * e)) ? heddle::load_chunk<VEC>(x, start_5 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_c5_5 = heddle::load_chunk<VEC>(x, start_6 + c5_0, valid);
     float y_c5[VEC];
     float y2_c5[VEC];
     HEDDLE_UNROLL
@@ -70,21 +74,19 @@ __global__ void __launch_bounds__(256, 1) rotate_append_elementwise(
       y_c5[i] = row_lt ? ((x_c5[i] * cos_c5[i]) + ((row_lt_2 ? (-x_c5_2[i]) : x_c5_3[i]) * sin_c5[i])) : x_c5_4[i];
       y2_c5[i] = x_c5_5[i];
     }
-    if (stored) heddle::store_chunk<VEC>(y, start_7 + c5_0, valid, y_c5);
-    if (stored) heddle::store_chunk<VEC>(y2, start_7 + c5_0, valid, y2_c5);
+    heddle::store_chunk<VEC>(y, start_7 + c5_0, valid, y_c5);
+    heddle::store_chunk<VEC>(y2, start_7 + c5_0, valid, y2_c5);
     return;
   }
   const int sequence = max(heddle::read(writers, i_r), 0);
   const int at = i_u - heddle::read(first3, sequence);
-  const bool inside = ((heddle::read(writers, i_r) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
   const int sequence2 = max(heddle::read(writers, i_r), 0);
   const int at2 = i_u - heddle::read(first3, sequence2);
-  const bool inside2 = ((heddle::read(writers, i_r) >= 0) && (at2 >= 0)) && (at2 < heddle::read(lengths, sequence2));
   const int row_mul = 2 * e;
   const int row_add = first + i_g;
-  const int64_t start_8 = ((static_cast<int64_t>((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (inside2 ? (heddle::read(starts, sequence2) + at2) : 0) : 0) * j) + ((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (first2 + i_g) : 0)) * d;
+  const int64_t start_8 = (((static_cast<int64_t>(heddle::read(starts, sequence2)) + at2) * j) + (static_cast<int64_t>(first2) + i_g)) * d;
   const int64_t start_9 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-  const auto x_c5 = ((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))) ? heddle::load_chunk<VEC>(x, start_8 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto x_c5 = heddle::load_chunk<VEC>(x, start_8 + c5_0, valid);
   float y_c5_2[VEC] = {};
   float y2_c5_2[VEC] = {};
   HEDDLE_UNROLL
@@ -95,12 +97,12 @@ __global__ void __launch_bounds__(256, 1) rotate_append_elementwise(
       const bool common_2 = c5 < e;
       const int common_3 = c5 - e;
       const int common_4 = common_2 ? c5 : (common ? common_3 : 0);
-      if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) y_c5_2[i] = common ? ((heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c5) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c5 + e) : (common ? common_3 : c5)))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + (common_2 ? (c5 + e) : (common ? common_3 : c5)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0))) * e) + common_4))) : heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * j) + row_add) * d) + c5);
+      y_c5_2[i] = common ? ((heddle::read(x, ((((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * j) + row_add) * d) + c5) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(heddle::read(starts, sequence)) + at)) * e) + common_4)) + ((common_2 ? (-heddle::read(x, ((((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * j) + row_add) * d) + (common_2 ? (c5 + e) : (common ? common_3 : c5)))) : heddle::read(x, ((((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * j) + row_add) * d) + (common_2 ? (c5 + e) : (common ? common_3 : c5)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, static_cast<int64_t>(heddle::read(starts, sequence)) + at)) * e) + common_4))) : heddle::read(x, ((((static_cast<int64_t>(heddle::read(starts, sequence)) + at) * j) + row_add) * d) + c5);
       y2_c5_2[i] = x_c5[i];
     }
   }
-  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y, start_9 + c5_0, valid, y_c5_2);
-  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first3, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y2, start_9 + c5_0, valid, y2_c5_2);
+  heddle::store_chunk<VEC>(y, start_9 + c5_0, valid, y_c5_2);
+  heddle::store_chunk<VEC>(y2, start_9 + c5_0, valid, y2_c5_2);
 }
 
 }  // namespace
@@ -130,7 +132,8 @@ extern "C" int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch,
   heddle::check_update(arguments, launch, error, "rotate_append__f32", 10, "y", 8, "cache");
   const auto y2 = arguments.out<T>(11, "y2", ((heddle::Count(r) * u) * g) * d);
   heddle::check_update(arguments, launch, error, "rotate_append__f32", 11, "y2", 9, "cache2");
-  const int64_t work = arguments.work(heddle::Count(r) * u * g * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
+  const int slots = heddle::slots_of({u, t});
+  const int64_t work = arguments.work(heddle::Count(r) * slots * g * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "rotate_append__f32", work, 256, rotate_append_elementwise, work, static_cast<int>(j), static_cast<int>(d), static_cast<int>(e), static_cast<int>(u), static_cast<int>(g), first, first2, x, places, cos, sin, writers, first3, lengths, starts, y, y2);
+  return heddle::launch_elements(launch, error, "rotate_append__f32", work, 256, rotate_append_elementwise, work, slots, static_cast<int>(j), static_cast<int>(d), static_cast<int>(e), static_cast<int>(u), static_cast<int>(g), first, first2, x, places, cos, sin, writers, first3, lengths, starts, y, y2);
 }

@@ -1,6 +1,9 @@
-// Outputs that replace elements of an input in its memory. For launchers of generated text whose op says `updates`.
+// Outputs that replace elements of an input in its memory. For generated text of ops that say `updates`.
 #ifndef HEDDLE_UPDATE_CUH
 #define HEDDLE_UPDATE_CUH
+
+#include <algorithm>
+#include <initializer_list>
 
 #include "launcher.cuh"
 
@@ -13,6 +16,20 @@ inline void check_update(Arguments& arguments, const heddle_launch* launch, hedd
   arguments.status =
       fail(error, HEDDLE_INVALID, "kernel %s: %s updates %s and must have its memory", kernel, name, before_name);
 }
+
+/// Slots for the places of an interval, which are no more than any of these.
+inline int slots_of(std::initializer_list<int64_t> most) { return static_cast<int>(std::max<int64_t>(0, std::min(most))); }
+
+/// Places of an axis from `from` up to `to`, the first one behind.
+struct Interval {
+  int64_t from, to;
+
+  __device__ __forceinline__ explicit Interval(int extent) : from(0), to(extent) {}
+  __device__ __forceinline__ void start_at(int64_t place) { from = place > from ? place : from; }
+  __device__ __forceinline__ void end_before(int64_t place) { to = place < to ? place : to; }
+  __device__ __forceinline__ bool is_empty() const { return from >= to; }
+  __device__ __forceinline__ int64_t places() const { return to - from; }
+};
 
 }  // namespace heddle
 

@@ -7,6 +7,7 @@ import type { Pass, Step } from '../schedule/passes.js'
 import { rowLine } from './constructs/index.js'
 import type { PassContext, Walk } from './context.js'
 import type { Scope } from './expression.js'
+import { intervalIn } from './interval.js'
 import type { Names } from './names.js'
 import { ownName } from './own_monoids.js'
 import { writePass } from './pass.js'
@@ -68,18 +69,25 @@ export function writeIndices(mapped: MappedKernel, writer: CodeBlockWriter, name
   const inward = mapped.axes.filter((axis) => axis !== mapped.across).reverse()
   inward.forEach((axis, i) => {
     if (i < inward.length - 1) writePeeled(axis, mapped, writer, names, used)
+    else if (axis === intervalIn(mapped)?.axis) writer.writeLine('const int slot = static_cast<int>(position);')
     else if (used.indices.has(axis.index)) writer.writeLine(`const int ${names.value(axis.index)} = static_cast<int>(position);`)
   })
 }
 
 /** Splits one index off `position`. */
 export function writePeeled(
-  { index, dim }: RowAxis,
-  { instance }: MappedKernel,
+  axis: RowAxis,
+  mapped: MappedKernel,
   writer: CodeBlockWriter,
   names: Names,
   used: Scope['used'],
 ): void {
+  if (axis === intervalIn(mapped)?.axis) {
+    writer.writeLine('const int slot = heddle::peel(position, slots);')
+    return
+  }
+  const { index, dim } = axis
+  const { instance } = mapped
   const fixed = own(instance.dims, dim)
   if (fixed === undefined) used.dims.add(dim)
   const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''

@@ -22,6 +22,7 @@ import {
   writePeeled,
   writeStep,
 } from './frame.js'
+import { intervalIn, slotsParameter, writeBounds } from './interval.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
 import { structTexts } from './own_monoid.js'
 import { rowBodies } from './row_kernels.js'
@@ -60,7 +61,8 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
     attrs: instance.kernel.attrs.filter((attr) => used.attrs.has(attr.name)),
     tensors: usedTensors(instance.kernel),
   }
-  const work = { elementwise: ['const int64_t work'], rows: ['const int64_t rows'], columns: [], totals: [] }[program.kind]
+  const elements = ['const int64_t work', ...(intervalIn(mapped) === undefined ? [] : [slotsParameter])]
+  const work = { elementwise: elements, rows: ['const int64_t rows'], columns: [], totals: [] }[program.kind]
   const names = createNames(mapped)
   const texts = bodies.map((body) =>
     render('kernel', { ...body, parameters: parameterList(parameters, body.first ?? work, names) }),
@@ -97,6 +99,7 @@ function columnBody(mapped: MappedKernel, program: ColumnProgram, used: Scope['u
 function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {
   const names = createNames(mapped)
   const pass = onlyPass(program)
+  const { interval } = program
   const inner = newContext(mapped, 'single', names, used)
   if (program.pieces !== undefined) writePieces(mapped, program.pieces, pass, inner)
   for (const step of program.steps) writeStep(step, inner)
@@ -110,13 +113,16 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   if (mapped.across !== undefined) writePeeled(mapped.across, mapped, frame, names, used)
   frame.writeLine(`const int ${first} = heddle::peel(position, heddle::chunks_of<VEC>(${length})) * VEC;`)
   frame.writeLine(`const int valid = ${length} - ${first};`)
+  const bounds = bodyWriter()
+  if (interval !== undefined) writeBounds(interval, inner, bounds)
+  // Behind all text that reads indices.
   writeIndices(mapped, frame, names, used)
   return {
     comment: 'Each thread computes one chunk of VEC elements.',
     template: mapped.generic === true ? 'template <int VEC, int THREADS>' : '',
     bounds: `${threads}, 1`,
     name: functionName(mapped, 'single'),
-    body: lines(frame) + lines(inner.writer),
+    body: lines(frame) + lines(bounds) + lines(inner.writer),
   }
 }
 

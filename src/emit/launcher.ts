@@ -10,6 +10,7 @@ import { statementsOf } from '../schedule/passes.js'
 import { sharedText } from './columns.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
+import { intervalIn, slotsText } from './interval.js'
 import type { Parameters } from './kernel.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
 import { type Own, ownName } from './own_monoids.js'
@@ -88,10 +89,8 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   if (program.kind === 'elementwise') {
     const { threads } = program
     const chunks = `heddle::chunks_of<VEC>(static_cast<int>(${expressionText(onlyPass(program).loop.length, scope)}))`
-    writer.writeLine(`const int64_t work = arguments.work(${productText([...extents, chunks])}, ${threads});`)
-    writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
     const kernel = functionName(mapped, 'single')
-    writer.writeLine(`return heddle::launch_elements(launch, error, "${key}", work, ${threads}, ${kernel}, work, ${args});`)
+    writeElements(mapped, { extents, chunks, name: `"${key}"`, threads: `${threads}`, kernel, args }, scope, writer)
     return
   }
   if (program.kind === 'columns') {
@@ -152,6 +151,29 @@ function writeColumnLaunch(
   writer.writeLine(`return heddle::choose_columns<VEC, ${program.parts}>(${outer}, ${columns}, arguments, run);`)
 }
 
+/** Of a launch of elements, as text. */
+interface ElementLaunch {
+  readonly extents: readonly string[]
+  readonly chunks: string
+  readonly name: string
+  readonly threads: string
+  readonly kernel: string
+  readonly args: string
+}
+
+/** A thread for each chunk of all axes, of an axis that is gone over in part for as many places as that may be. */
+function writeElements(mapped: MappedKernel, launch: ElementLaunch, scope: Scope, writer: CodeBlockWriter): void {
+  const { extents, chunks, name, threads, kernel, args } = launch
+  const interval = intervalIn(mapped)
+  const at = interval === undefined ? -1 : mapped.axes.indexOf(interval.axis)
+  if (interval !== undefined) writer.writeLine(slotsText(interval, extents[at] ?? '', scope))
+  const counts = extents.map((extent, i) => (i === at ? 'slots' : extent))
+  writer.writeLine(`const int64_t work = arguments.work(${productText([...counts, chunks])}, ${threads});`)
+  writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
+  const first = interval === undefined ? 'work' : 'work, slots'
+  writer.writeLine(`return heddle::launch_elements(launch, error, ${name}, work, ${threads}, ${kernel}, ${first}, ${args});`)
+}
+
 /** Elementwise variants differ in how many chunks there are, so each counts its own. */
 function writeGenericElements(
   mapped: MappedKernel,
@@ -169,9 +191,7 @@ function writeGenericElements(
   }
   writer.write('const auto run = [&](auto width, const char* name, int threads, auto kernel) -> int32_t ').inlineBlock(() => {
     const chunks = `heddle::chunks_of<decltype(width)::value>(static_cast<int>(${length}))`
-    writer.writeLine(`const int64_t work = arguments.work(${productText([...extents, chunks])}, threads);`)
-    writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
-    writer.writeLine(`return heddle::launch_elements(launch, error, name, work, threads, kernel, work, ${args});`)
+    writeElements(mapped, { extents, chunks, name: 'name', threads: 'threads', kernel: 'kernel', args }, scope, writer)
   })
   writer.write(';').newLine()
   const kernel = functionName(mapped, 'single')

@@ -46,6 +46,9 @@ const frame =
 /** What the text around a column program has besides. */
 const columnFrame = 'j round shared tile tiles'
 
+/** What the text around an interval of an axis has. */
+const intervalFrame = 'interval slot slots'
+
 /** And what that around a program of totals has. */
 const totalFrame = 'ALONE alone chunks divided j joined part parts place round stride sums words'
 
@@ -74,6 +77,7 @@ export function createNames(
 ): Names {
   const own = [
     program.kind === 'columns' ? columnFrame : program.kind === 'totals' ? totalFrame : '',
+    program.kind === 'elementwise' && program.interval !== undefined ? intervalFrame : '',
     ...ownsOf(kernel).map((_, i) => `Own${i}`),
   ].join(' ')
   const taken = new Set(`${keywords} ${library} ${frame} ${own} ${reserved}`.split(' '))

@@ -9,6 +9,7 @@ import type { Schedule } from '../lang/plan.js'
 import { columnsOf } from './columns.js'
 import { isCarried } from './fold_variants.js'
 import { isHostExpr } from './host_expr.js'
+import { insideOf, intervalOf } from './interval.js'
 import type { MappedKernel } from './mapped.js'
 import { rowsAreNeighbours } from './neighbours.js'
 import type { NormalKernel } from './normal.js'
@@ -31,6 +32,7 @@ export const schedulePasses = {
   planSteps,
   simplifySteps,
   chooseVariants,
+  intervalOf,
   applySchedule,
   applyTuning,
 } as const
@@ -80,9 +82,9 @@ function mapByRules(
   }
   const totals = passes.totalsOf(placed)
   if (totals !== undefined) return { instance, key: keyOf(instance), ...totals }
-  const normal = (chunks: 'any' | 'in pieces'): NormalKernel => {
-    const kernel = passes.normalise(placed, chunks)
-    verifyNormal(kernel, placed, 'normalising')
+  const normal = (given: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
+    const kernel = passes.normalise(given, chunks)
+    verifyNormal(kernel, given, 'normalising')
     return kernel
   }
   const steps = (kernel: NormalKernel, keep: boolean): Step[] => {
@@ -94,16 +96,25 @@ function mapByRules(
     see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
     return simplified
   }
-  const kernel = normal('any')
+  const kernel = normal(placed, 'any')
   const mapped = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep))
   if (mapped.program.kind !== 'elementwise') return mapped
-  const inPieces = normal('in pieces')
+  const beside = kernel.axes.filter((axis) => axis !== kernel.across)
+  const interval = passes.intervalOf(placed.kernel, beside, instance.dims)
+  const asked = interval === undefined ? placed : { ...placed, kernel: insideOf(placed.kernel, interval.bounds) }
+  const inside = interval === undefined ? kernel : normal(asked, 'any')
+  const program = interval === undefined ? mapped.program : { ...mapped.program, interval, steps: steps(inside, false) }
+  if (interval !== undefined) {
+    verifyMapped({ ...mapped, program }, 'finding the interval')
+    see('finding the interval', { kernel: asked.kernel })
+  }
+  const inPieces = normal(asked, 'in pieces')
   // Rows in which no piece ends have the steps of any chunk.
-  if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(kernel))
-    return mapped
+  if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(inside))
+    return { ...mapped, program }
   const { index, bounds } = inPieces.pieces
   const pieces = { index, bounds: [...bounds.values()], steps: steps(inPieces, false) }
-  return { ...mapped, program: { ...mapped.program, pieces } }
+  return { ...mapped, program: { ...program, pieces } }
 }
 
 /** Rows that are read in chunks. */

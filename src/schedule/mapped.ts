@@ -3,6 +3,7 @@ import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
 import type { ColumnProgram } from './columns.js'
+import type { Interval } from './interval.js'
 import type { Step } from './passes.js'
 import type { TotalProgram } from './totals.js'
 
@@ -54,6 +55,8 @@ export interface ElementwiseProgram {
   readonly threads: number
   /** What a chunk that lies in one piece of its row is computed by instead, where that loads more of it at once. */
   readonly pieces?: PieceSteps
+  /** The axis that threads go over in part only. */
+  readonly interval?: Interval
   /** Measured variants, which the launcher tries first. */
   readonly tuned?: readonly ElementwiseVariant[]
 }

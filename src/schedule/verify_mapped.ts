@@ -7,6 +7,7 @@ import type { RowAxis } from '../ir/kernel.js'
 import { freeNames, visit } from '../ir/walk.js'
 import type { ColumnProgram } from './columns.js'
 import { isHostExpr } from './host_expr.js'
+import type { Interval } from './interval.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
 import { type Pass, type Step, statementsOf } from './passes.js'
 import { maxVec, mayHave } from './rules.js'
@@ -36,7 +37,10 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
       if (run !== Number.POSITIVE_INFINITY && run % vec !== 0)
         fail(`chunks of ${vec} do not divide the runs of ${run} of ${what}`)
   if (program.kind === 'rows') checkRows(program, mapped, fail)
-  else checkElementwise(program, vec, fail)
+  else {
+    checkElementwise(program, vec, fail)
+    if (program.interval !== undefined) checkInterval(program.interval, mapped, fail)
+  }
 }
 
 /** Chunks of whole packs; every walk reduces something, and reads of rows no chunks but those it loads. */
@@ -89,6 +93,19 @@ function checkElementwise(program: ElementwiseProgram, vec: number, fail: Fail):
     checkWidth(each.vec, vec, fail)
     if (each.threads % warp !== 0 || each.threads < warp || each.threads > maxThreads) fail(`a block has ${each.threads} threads`)
   }
+}
+
+/** Bounds are known before threads go over the axis, and none of them runs beside its neighbours along it. */
+function checkInterval({ axis, bounds, most }: Interval, { axes, across }: MappedKernel, fail: Fail): void {
+  if (!axes.includes(axis) || axis === across) fail(`threads cannot go over an interval of ${axis.index}`)
+  if (bounds.every(({ kind }) => kind === 'if')) fail(`an interval of ${axis.index} has no bound`)
+  const known = new Set(axes.filter((each) => each !== axis).map(({ index }) => index))
+  for (const bound of bounds)
+    for (const value of bound.kind === 'if' ? [bound.part] : bound.place.map((each) => each.value))
+      for (const name of freeNames(value))
+        if (!known.has(name)) fail(`an interval of ${axis.index} is bounded by ${name}, which is not known before it`)
+  for (const { value } of most.flat())
+    if (!isHostExpr(value)) fail(`only the device knows how long an interval of ${axis.index} may be`)
 }
 
 const passesOf = (steps: readonly Step[]): Pass[] => steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import type { Interval } from '../../src/schedule/interval.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
 import type { MappedKernel, RowProgram, Variant } from '../../src/schedule/mapped.js'
 import type { LoopStore, NormalKernel, NormalStmt, RowDef } from '../../src/schedule/normal.js'
@@ -290,4 +291,24 @@ it('checks what was measured, after it was applied', () => {
 it('checks updates that were placed', () => {
   const faulty: Partial<Passes> = { placeUpdates: (kernel) => ({ ...kernel, body: kernel.body.slice(1) }) }
   expect(() => mapped(centre, faulty)).toThrow('internal: after placing updates: kernel centre: row v is not in scope')
+})
+
+it('checks the interval that threads go over', () => {
+  const plant = (change: Partial<Interval>, problem: string) => {
+    const part = call('lt', index('m'), i32(3))
+    const known: Interval = {
+      axis: fixtures.axis('m', 'm'),
+      bounds: [{ kind: 'to', part, place: [{ sign: '+', value: i32(3) }] }],
+      most: [[{ sign: '+', value: dim('n') }]],
+    }
+    const faulty: Partial<Passes> = { intervalOf: (_, [axis = known.axis]) => ({ ...known, axis, ...change }) }
+    const made = () => mapped(fixtures.pointwise, faulty)
+    if (problem === '') expect(made).not.toThrow()
+    else expect(made).toThrow(`internal: after finding the interval: kernel gelu: ${problem}`)
+  }
+  plant({}, '')
+  plant({ axis: fixtures.axis('z', 'n') }, 'threads cannot go over an interval of z')
+  plant({ bounds: [{ kind: 'if', part: call('lt', dim('n'), i32(3)) }] }, 'an interval of m has no bound')
+  const own = call('lt', index('m'), index('m'))
+  plant({ bounds: [{ kind: 'to', part: own, place: [{ sign: '+', value: index('m') }] }] }, 'an interval of m is bounded by m')
 })

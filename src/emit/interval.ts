@@ -1,0 +1,46 @@
+/** An elementwise kernel whose threads go over an interval of an axis, as text (src/schedule/interval.ts): each takes the place of its slot. */
+import type CodeBlockWriter from 'code-block-writer'
+import { own } from '../ir/own.js'
+import type { Interval, Sum } from '../schedule/interval.js'
+import type { MappedKernel } from '../schedule/mapped.js'
+import { isZero } from '../schedule/rewrite.js'
+import { operandText, type Scope } from './expression.js'
+
+/** The interval of a kernel's program. */
+export const intervalIn = ({ program }: Pick<MappedKernel, 'program'>): Interval | undefined =>
+  program.kind === 'elementwise' ? program.interval : undefined
+
+/** The kernel's parameter for the slots. */
+export const slotsParameter = 'const int slots'
+
+/** Narrows the interval by one bound after the other; a thread ends where nothing is left, or nothing for its slot. */
+export function writeBounds({ axis, bounds }: Interval, scope: Scope, writer: CodeBlockWriter): void {
+  const fixed = own(scope.fixed, axis.dim)
+  if (fixed === undefined) scope.used.dims.add(axis.dim)
+  writer.writeLine(`heddle::Interval interval(${fixed ?? scope.names.dim(axis.dim)});`)
+  for (const bound of bounds) {
+    if (bound.kind === 'if') {
+      writer.writeLine(`if (!${operandText(bound.part, scope)}) return;`)
+      continue
+    }
+    writer.writeLine(`interval.${bound.kind === 'from' ? 'start_at' : 'end_before'}(${sumText(bound.place, scope)});`)
+    writer.writeLine('if (interval.is_empty()) return;')
+  }
+  writer.writeLine('if (slot >= interval.places()) return;')
+  writer.writeLine(`const int ${scope.names.value(axis.index)} = static_cast<int>(interval.from + slot);`)
+}
+
+/** As many slots as the interval may have places. */
+export const slotsText = ({ most }: Interval, extent: string, scope: Scope): string =>
+  `const int slots = heddle::slots_of({${[extent, ...most.map((sum) => sumText(sum, scope))].join(', ')}});`
+
+/** In 64 bits where it is a sum: that of two places may be more than 32 bits hold. */
+function sumText(sum: Sum, scope: Scope): string {
+  const [first, ...rest] = sum
+    .filter(({ value }) => !isZero(value))
+    .map(({ sign, value }) => ({ sign, text: operandText(value, scope) }))
+  if (first === undefined) return '0'
+  if (rest.length === 0 && first.sign === '+') return first.text
+  const sign = first.sign === '-' ? '-' : ''
+  return [`${sign}static_cast<int64_t>(${first.text})`, ...rest.map((each) => `${each.sign} ${each.text}`)].join(' ')
+}

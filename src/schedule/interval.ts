@@ -1,0 +1,181 @@
+/**
+ * The interval of an axis that a kernel replaces elements in, such as the places of a cache that a prompt fills: its threads go over that
+ * interval and not over the whole axis, of which it may be a small part. Where it lies only the device knows; how long it may be follows from
+ * its bounds, or from a tensor that is read place by place. Of a condition that says no interval every part is asked at every element.
+ */
+import { dim as dimVar, i32 } from '../ir/build.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
+import { keyOf } from '../ir/keys.js'
+import { freeNames, mapStmt, operands, rewrite, substitute } from '../ir/walk.js'
+import { isHostExpr } from './host_expr.js'
+import { substituteDims } from './rewrite.js'
+
+/** Integers that are added or taken away. The sum may be more than 32 bits hold. */
+export type Sum = readonly { readonly sign: '+' | '-'; readonly value: Expr }[]
+
+/** What narrows the interval. Each is asked only where those before it leave anything: it may read what is there only then. */
+export type Bound = {
+  /** The part of the condition that says it. */
+  readonly part: Expr
+} & (
+  | /** Without it nothing is replaced. */ { readonly kind: 'if' }
+  | /** The first place, and the one behind the last. */ { readonly kind: 'from' | 'to'; readonly place: Sum }
+)
+
+export interface Interval {
+  readonly axis: RowAxis
+  readonly bounds: readonly Bound[]
+  /** Places that it has at most, each by dimensions and attributes; none where only the device knows. */
+  readonly most: readonly Sum[]
+}
+
+/**
+ * The interval that all stores of a kernel have in common.
+ * @param kernel with its updates placed
+ * @param axes those that may be narrowed, outermost first
+ */
+export function intervalOf(
+  kernel: Kernel,
+  axes: readonly RowAxis[],
+  dims: Readonly<Record<string, number>>,
+): Interval | undefined {
+  const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
+  const body = kernel.body.map((stmt) => mapStmt(stmt, (expr) => substituteDims(expr, fixed)))
+  const conditions = body.flatMap((s) => ('tensor' in s ? [s.kind === 'histogram' ? undefined : s.when] : []))
+  const indices = new Set(axes.map(({ index }) => index))
+  for (const axis of axes) {
+    const [first, ...others] = conditions.map((each) => (each === undefined ? [] : boundsOf(each, axis.index, indices)))
+    if (first === undefined || !first.some(({ kind }) => kind !== 'if')) continue
+    if (!others.every((bounds) => textOf(bounds) === textOf(first))) continue
+    const inside = insideOf({ ...kernel, body }, first)
+    return { axis, bounds: first, most: [...lengthsOf(first), ...readBy(inside, axis.index, fixed)] }
+  }
+  return undefined
+}
+
+/** The kernel as it is where threads are inside of the interval: what bounds say holds there, and is not asked again. */
+export function insideOf(kernel: Kernel, bounds: readonly Bound[]): Kernel {
+  const whole = writtenOut(kernel)
+  const holding = new Set(bounds.map(({ part }) => keyOf(part)))
+  const holds = (expr: Expr): boolean => expr.type === 'bool' && partsOf(whole(expr)).every((part) => holding.has(keyOf(part)))
+  const inside = (expr: Expr): Expr =>
+    rewrite(expr, (node) => {
+      if (holds(node)) return always
+      const [first, second] = node.kind === 'call' ? node.args : []
+      if (node.kind !== 'call' || first === undefined || second === undefined) return node
+      if (node.fn === 'and') return first === always ? second : second === always ? first : node
+      return node.fn === 'select' && first === always ? second : node
+    })
+  const body = kernel.body.flatMap((stmt): Stmt[] => {
+    const made = mapStmt(stmt, inside)
+    if (made.kind === 'let') return made.value === always ? [] : [made]
+    if ((made.kind !== 'store' && made.kind !== 'storeRow') || made.when !== always) return [made]
+    const { when: _, ...stored } = made
+    return [stored]
+  })
+  return { ...kernel, body }
+}
+
+const always: Expr = { kind: 'const', type: 'bool', value: true }
+
+const textOf = (bounds: readonly Bound[]): string => bounds.map(({ part }) => keyOf(part)).join('; ')
+
+/** Writes named scalars out. */
+function writtenOut({ body }: Kernel): (expr: Expr) => Expr {
+  const written = new Map(body.flatMap((stmt) => (stmt.kind === 'let' ? [[stmt.name, stmt.value] as const] : [])))
+  const whole = (expr: Expr): Expr => {
+    const once = substitute(expr, written)
+    return once === expr ? expr : whole(once)
+  }
+  return whole
+}
+
+/** What a condition says of an axis, in the order in which it is asked, up to the first part that is no bound, or not of these indices alone. */
+function boundsOf(condition: Expr, axis: string, indices: ReadonlySet<string>): Bound[] {
+  const bounds: Bound[] = []
+  for (const part of partsOf(condition)) {
+    const names = freeNames(part)
+    if ([...names].some((name) => !indices.has(name))) break
+    const bound = names.has(axis) ? boundOf(part, axis) : ({ kind: 'if', part } as const)
+    if (bound === undefined) break
+    bounds.push(bound)
+  }
+  return bounds
+}
+
+/** What must hold at the same time. */
+const partsOf = (condition: Expr): readonly Expr[] =>
+  condition.kind === 'call' && condition.fn === 'and' ? condition.args.flatMap(partsOf) : [condition]
+
+/** A comparison with its sides exchanged. */
+const turned = { lt: 'gt', le: 'ge', gt: 'lt', ge: 'le' } as const
+
+/** The bound that a comparison of integers is. */
+function boundOf(part: Expr, axis: string): Bound | undefined {
+  if (part.kind !== 'call' || !(part.fn in turned)) return undefined
+  const fn = part.fn as keyof typeof turned
+  const [left, right] = part.args
+  if (left?.type !== 'i32' || right?.type !== 'i32') return undefined
+  const found = besidesAxis([...sumOf(left), ...flipped(sumOf(right))], axis)
+  if (found === undefined) return undefined
+  const { sign, rest } = found
+  const compared = sign === '+' ? fn : turned[fn]
+  const at = sign === '+' ? flipped(rest) : rest
+  const place: Sum = compared === 'gt' || compared === 'le' ? [...at, { sign: '+', value: i32(1) }] : at
+  return { part, kind: compared === 'ge' || compared === 'gt' ? 'from' : 'to', place }
+}
+
+function sumOf(expr: Expr): Sum {
+  const [left, right] = expr.kind === 'call' && (expr.fn === 'add' || expr.fn === 'sub') ? expr.args : []
+  if (expr.kind !== 'call' || left === undefined || right === undefined) return [{ sign: '+', value: expr }]
+  return [...sumOf(left), ...(expr.fn === 'sub' ? flipped(sumOf(right)) : sumOf(right))]
+}
+
+const flipped = (sum: Sum): Sum => sum.map(({ sign, value }) => ({ sign: sign === '+' ? '-' : '+', value }))
+
+/** A sum without an axis that is in it once. */
+function besidesAxis(sum: Sum, axis: string): { readonly sign: '+' | '-'; readonly rest: Sum } | undefined {
+  const [own, ...more] = sum.filter(({ value }) => freeNames(value).has(axis))
+  if (own?.value.kind !== 'index' || more.length > 0) return undefined
+  return { sign: own.sign, rest: sum.filter((each) => each !== own) }
+}
+
+/** From each first place to each place behind the last, where what only the device knows is in both. */
+const lengthsOf = (bounds: readonly Bound[]): Sum[] =>
+  bounds.flatMap((to) =>
+    bounds.flatMap((from) => {
+      if (to.kind !== 'to' || from.kind !== 'from') return []
+      const rest: Sum[number][] = []
+      for (const each of [...to.place, ...flipped(from.place)]) {
+        const opposite = rest.findIndex(({ sign, value }) => sign !== each.sign && keyOf(value) === keyOf(each.value))
+        if (opposite >= 0) rest.splice(opposite, 1)
+        else rest.push(each)
+      }
+      return rest.every(({ value }) => isHostExpr(value)) ? [rest] : []
+    }),
+  )
+
+/**
+ * Extents of what every element of the interval reads at a place that moves along with its own: there are no more places than that has. Of a
+ * store under a further condition some elements read nothing.
+ */
+function readBy(inside: Kernel, axis: string, fixed: ReadonlyMap<string, Expr>): Sum[] {
+  const whole = writtenOut(inside)
+  const stored = inside.body.flatMap((stmt) =>
+    (stmt.kind === 'store' || stmt.kind === 'storeRow') && stmt.when === undefined ? [whole(stmt.value)] : [],
+  )
+  const extents = stored.flatMap(loadsOf).flatMap(({ tensor, indices }) => {
+    const dims = inside.tensors.find(({ name }) => name === tensor)?.dims ?? []
+    return indices.flatMap((at, i) => (besidesAxis(sumOf(at), axis) === undefined ? [] : (dims[i] ?? [])))
+  })
+  return [...new Set(extents)].map((name) => [{ sign: '+', value: fixed.get(name) ?? dimVar(name) }])
+}
+
+/** Loads that an expression makes whatever its conditions are. */
+function loadsOf(expr: Expr): ExprOf<'load'>[] {
+  if (expr.kind === 'fold') return []
+  const isChosen = expr.kind === 'call' && ['select', 'and', 'or'].includes(expr.fn)
+  const made = (isChosen ? operands(expr).slice(0, 1) : operands(expr)).flatMap(loadsOf)
+  return expr.kind === 'load' ? [expr, ...made] : made
+}

@@ -1,0 +1,146 @@
+/** Caches of which an interval of an axis is replaced, as its condition may be written: tensors of conditions say where it lies. */
+import { int, op, tensor } from 'heddle'
+
+/** The condition as most write it. */
+export const between = op('between', {
+  dims: ['r', 'u', 'n'],
+  inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), first: tensor('i32', 'r'), last: tensor('i32', 'r') },
+  outputs: { y: tensor('f32', 'r u n') },
+  updates: { y: 'cache' },
+  facts: { first: { from: -3, to: 'u+3' }, last: { from: -3, to: 'u+3' } },
+  body:
+    ({ cache, x, first, last }) =>
+    (r, u, n) => ({ y: u >= first(r) && u < last(r) ? x(r, n) : cache(r, u, n) }),
+})
+
+/** Sides exchanged, and places that are shifted before they are compared. */
+export const exchanged = op('exchanged', {
+  dims: ['r', 'u', 'n'],
+  inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), first: tensor('i32', 'r'), last: tensor('i32', 'r') },
+  outputs: { y: tensor('f32', 'r u n') },
+  updates: { y: 'cache' },
+  facts: { first: { from: -3, to: 'u+3' }, last: { from: -3, to: 'u+3' } },
+  body:
+    ({ cache, x, first, last }) =>
+    (r, u, n) => ({ y: -1 < u - first(r) && last(r) >= 1 + u ? x(r, n) : cache(r, u, n) }),
+})
+
+/** A length that is none: more than an axis has, so that first and length together are more than 32 bits hold. */
+export const unlimited = op('unlimited', {
+  dims: ['r', 'u', 'n'],
+  inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), first: tensor('i32', 'r'), lengths: tensor('i32', 'r') },
+  outputs: { y: tensor('f32', 'r u n') },
+  updates: { y: 'cache' },
+  facts: { first: { from: 0, to: 'u+3' }, lengths: { from: 0, to: 2147483647 } },
+  body:
+    ({ cache, x, first, lengths }) =>
+    (r, u, n) => {
+      const at = u - first(r)
+      const inside = at >= 0 && at < lengths(r)
+      return { y: inside ? x(r, n) + (inside ? 1 : 2) : cache(r, u, n) }
+    },
+})
+
+/** A row that nobody owns has no place to be read for it. */
+export const owned = op('owned', {
+  dims: ['r', 'u', 'n', 'b'],
+  inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), owners: tensor('i32', 'r'), first: tensor('i32', 'b') },
+  outputs: { y: tensor('f32', 'r u n') },
+  updates: { y: 'cache' },
+  facts: { owners: { index: 'b', also: [-1] }, first: { from: 0, to: 'u' } },
+  body:
+    ({ cache, x, owners, first }) =>
+    (r, u, n) => ({
+      y: owners(r) >= 0 && u >= first(owners(r)) && u <= first(owners(r)) + 2 ? x(r, n) : cache(r, u, n),
+    }),
+})
+
+/** The outermost axis, by places of an inner one and an attribute; what else must hold is asked at every element. */
+export const outermost = op('outermost', {
+  dims: ['u', 'g', 'n'],
+  inputs: { cache: tensor('f32', 'u g n'), x: tensor('f32', 'g n'), last: tensor('i32', 'g'), keep: tensor('i32', 'g') },
+  outputs: { y: tensor('f32', 'u g n') },
+  updates: { y: 'cache' },
+  attrs: { from: int(1) },
+  facts: { last: { from: -3, to: 'u+3' }, keep: { values: [0, 1] } },
+  body:
+    ({ cache, x, last, keep }, { from }) =>
+    (u, g, n) => ({ y: u > from && u < last(g) && (n < 3 || keep(g) === 0) ? x(g, n) : cache(u, g, n) }),
+})
+
+/** Two caches in one interval. */
+export const together = op('together', {
+  dims: ['r', 'u', 'n'],
+  inputs: { keys: tensor('f32', 'r u n'), values: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), first: tensor('i32', 'r') },
+  outputs: { keysAfter: tensor('f32', 'r u n'), valuesAfter: tensor('f32', 'r u n') },
+  updates: { keysAfter: 'keys', valuesAfter: 'values' },
+  facts: { first: { from: -3, to: 'u+3' } },
+  body:
+    ({ keys, values, x, first }) =>
+    (r, u, n) => {
+      const inside = u >= first(r) && u < first(r) + 2
+      return { keysAfter: inside ? x(r, n) : keys(r, u, n), valuesAfter: inside ? -x(r, n) : values(r, u, n) }
+    },
+})
+
+/** Two caches in different ones: threads go over the whole axis. */
+export const apart = op('apart', {
+  dims: ['r', 'u', 'n'],
+  inputs: { keys: tensor('f32', 'r u n'), values: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), first: tensor('i32', 'r') },
+  outputs: { keysAfter: tensor('f32', 'r u n'), valuesAfter: tensor('f32', 'r u n') },
+  updates: { keysAfter: 'keys', valuesAfter: 'values' },
+  facts: { first: { from: -3, to: 'u+3' } },
+  body:
+    ({ keys, values, x, first }) =>
+    (r, u, n) => ({
+      keysAfter: u >= first(r) ? x(r, n) : keys(r, u, n),
+      valuesAfter: u < first(r) ? -x(r, n) : values(r, u, n),
+    }),
+})
+
+/** Along the axis that neighbouring threads share: asked at every element. */
+export const along = op('along', {
+  dims: ['r', 'u'],
+  inputs: { cache: tensor('f32', 'r u'), x: tensor('f32', 'r'), first: tensor('i32', 'r'), last: tensor('i32', 'r') },
+  outputs: { y: tensor('f32', 'r u') },
+  updates: { y: 'cache' },
+  facts: { first: { from: -3, to: 'u+3' }, last: { from: -3, to: 'u+3' } },
+  body:
+    ({ cache, x, first, last }) =>
+    (r, u) => ({ y: u >= first(r) && u < last(r) ? x(r) : cache(r, u) }),
+})
+
+/** What replaces is read place by place: no more places than it has, but where a further condition leaves some out. */
+export const moved = op('moved', {
+  dims: ['r', 'u', 't', 'n'],
+  inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 't n'), first: tensor('i32', 'r'), lengths: tensor('i32', 'r') },
+  outputs: { y: tensor('f32', 'r u n') },
+  updates: { y: 'cache' },
+  facts: { first: { from: 0, to: 'u' }, lengths: { from: 0, to: 't' } },
+  body:
+    ({ cache, x, first, lengths }) =>
+    (r, u, n) => {
+      const at = u - first(r)
+      const inside = at >= 0 && at < lengths(r)
+      return { y: inside ? x(inside ? at : 0, n) : cache(r, u, n) }
+    },
+})
+
+export const thinned = op('thinned', {
+  dims: ['r', 'u', 't', 'n'],
+  inputs: {
+    cache: tensor('f32', 'r u n'),
+    x: tensor('f32', 't n'),
+    first: tensor('i32', 'r'),
+    keep: tensor('i32', 'u'),
+  },
+  outputs: { y: tensor('f32', 'r u n') },
+  updates: { y: 'cache' },
+  facts: { first: { from: 0, to: 'u' }, keep: { values: [0, 1] }, t: { atLeast: 'u' } },
+  body:
+    ({ cache, x, first, keep }) =>
+    (r, u, n) => {
+      const inside = u >= first(r) && keep(u) === 1
+      return { y: inside ? x(inside ? u - first(r) : 0, n) : cache(r, u, n) }
+    },
+})
