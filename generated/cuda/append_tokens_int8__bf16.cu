@@ -19,6 +19,7 @@ constexpr int VEC = 8;
 template <class Team, int CHUNKS>
 __global__ void __launch_bounds__(Team::threads, 1) append_tokens_int8_kept(
     const int64_t rows,
+    const int slots,
     const int u,
     const int g,
     const int d,
@@ -33,9 +34,17 @@ __global__ void __launch_bounds__(Team::threads, 1) append_tokens_int8_kept(
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
-  const int u1 = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int g1 = heddle::peel(position, g);
   const int r1 = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, r1) >= 0)) return;
+  interval.start_at(heddle::read(first, max(heddle::read(writers, r1), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first, max(heddle::read(writers, r1), 0))) + heddle::read(lengths, max(heddle::read(writers, r1), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int u1 = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, r1), 0);
   const int at = u1 - heddle::read(first, sequence);
   const bool inside = ((heddle::read(writers, r1) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
@@ -87,6 +96,7 @@ __global__ void __launch_bounds__(Team::threads, 1) append_tokens_int8_kept(
 template <class Team>
 __global__ void __launch_bounds__(Team::threads, 2) append_tokens_int8_reread(
     const int64_t rows,
+    const int slots,
     const int u,
     const int g,
     const int d,
@@ -101,9 +111,17 @@ __global__ void __launch_bounds__(Team::threads, 2) append_tokens_int8_reread(
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
-  const int u1 = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int g1 = heddle::peel(position, g);
   const int r1 = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, r1) >= 0)) return;
+  interval.start_at(heddle::read(first, max(heddle::read(writers, r1), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first, max(heddle::read(writers, r1), 0))) + heddle::read(lengths, max(heddle::read(writers, r1), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int u1 = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, r1), 0);
   const int at = u1 - heddle::read(first, sequence);
   const bool inside = ((heddle::read(writers, r1) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
@@ -168,10 +186,11 @@ extern "C" int32_t heddle_launch_append_tokens_int8__bf16(const heddle_launch* l
   heddle::check_update(arguments, launch, error, "append_tokens_int8__bf16", 7, "y", 0, "cache");
   const auto stepsAfter = arguments.out<float>(8, "stepsAfter", (heddle::Count(r) * g) * u);
   heddle::check_update(arguments, launch, error, "append_tokens_int8__bf16", 8, "stepsAfter", 1, "steps");
-  const int64_t rows = arguments.work(heddle::Count(r) * g * u, 1);
+  const int slots = heddle::slots_of({u});
+  const int64_t rows = arguments.work(heddle::Count(r) * g * slots, 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
   const auto run = [&](auto team, const char* name, auto kernel) {
-    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(u), static_cast<int>(g), static_cast<int>(d), x, writers, starts, lengths, first, y, stepsAfter);
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, slots, static_cast<int>(u), static_cast<int>(g), static_cast<int>(d), x, writers, starts, lengths, first, y, stepsAfter);
   };
   const int64_t length = heddle::longest(int64_t{d});
   // A row this short is one or two loads: no lane waits for another.

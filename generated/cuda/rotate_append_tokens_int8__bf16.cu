@@ -19,6 +19,7 @@ constexpr int VEC = 8;
 template <class Team, int CHUNKS>
 __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_kept(
     const int64_t rows,
+    const int slots,
     const int j,
     const int d,
     const int e,
@@ -42,9 +43,17 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_ke
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
-  const int i_u = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int i_g = heddle::peel(position, g);
   const int i_r = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, i_r) >= 0)) return;
+  interval.start_at(heddle::read(first3, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first3, max(heddle::read(writers, i_r), 0))) + heddle::read(lengths, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int i_u = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, i_r), 0);
   const int at = i_u - heddle::read(first3, sequence);
   const bool inside = ((heddle::read(writers, i_r) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
@@ -120,6 +129,7 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_ke
 template <class Team>
 __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_reread(
     const int64_t rows,
+    const int slots,
     const int j,
     const int d,
     const int e,
@@ -143,9 +153,17 @@ __global__ void __launch_bounds__(Team::threads, 1) rotate_append_tokens_int8_re
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
-  const int i_u = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int i_g = heddle::peel(position, g);
   const int i_r = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, i_r) >= 0)) return;
+  interval.start_at(heddle::read(first3, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first3, max(heddle::read(writers, i_r), 0))) + heddle::read(lengths, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int i_u = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, i_r), 0);
   const int at = i_u - heddle::read(first3, sequence);
   const bool inside = ((heddle::read(writers, i_r) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
@@ -253,10 +271,11 @@ extern "C" int32_t heddle_launch_rotate_append_tokens_int8__bf16(const heddle_la
   heddle::check_update(arguments, launch, error, "rotate_append_tokens_int8__bf16", 14, "y2", 10, "cache2");
   const auto stepsAfter2 = arguments.out<float>(15, "stepsAfter2", (heddle::Count(r) * g) * u);
   heddle::check_update(arguments, launch, error, "rotate_append_tokens_int8__bf16", 15, "stepsAfter2", 11, "steps2");
-  const int64_t rows = arguments.work(heddle::Count(r) * g * u, 1);
+  const int slots = heddle::slots_of({u});
+  const int64_t rows = arguments.work(heddle::Count(r) * g * slots, 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
   const auto run = [&](auto team, const char* name, auto kernel) {
-    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(j), static_cast<int>(d), static_cast<int>(e), static_cast<int>(g), static_cast<int>(u), first, first2, x, places, cos, sin, writers, first3, lengths, starts, y, stepsAfter, y2, stepsAfter2);
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, slots, static_cast<int>(j), static_cast<int>(d), static_cast<int>(e), static_cast<int>(g), static_cast<int>(u), first, first2, x, places, cos, sin, writers, first3, lengths, starts, y, stepsAfter, y2, stepsAfter2);
   };
   const int64_t length = heddle::longest(int64_t{d});
   // A row this short is one or two loads: no lane waits for another.

@@ -19,6 +19,7 @@ constexpr int VEC = 8;
 template <class Team, int CHUNKS>
 __global__ void __launch_bounds__(Team::threads, 1) take_append_tokens_int8_kept(
     const int64_t rows,
+    const int slots,
     const int j,
     const int d,
     const int g,
@@ -38,9 +39,17 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_tokens_int8_kept
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
-  const int i_u = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int i_g = heddle::peel(position, g);
   const int i_r = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, i_r) >= 0)) return;
+  interval.start_at(heddle::read(first2, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first2, max(heddle::read(writers, i_r), 0))) + heddle::read(lengths, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int i_u = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, i_r), 0);
   const int at = i_u - heddle::read(first2, sequence);
   const bool inside = ((heddle::read(writers, i_r) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
@@ -111,6 +120,7 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_tokens_int8_kept
 template <class Team>
 __global__ void __launch_bounds__(Team::threads, 1) take_append_tokens_int8_reread(
     const int64_t rows,
+    const int slots,
     const int j,
     const int d,
     const int g,
@@ -130,9 +140,17 @@ __global__ void __launch_bounds__(Team::threads, 1) take_append_tokens_int8_rere
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
-  const int i_u = heddle::peel(position, u);
+  const int slot = heddle::peel(position, slots);
   const int i_g = heddle::peel(position, g);
   const int i_r = static_cast<int>(position);
+  heddle::Interval interval(u);
+  if (!(heddle::read(writers, i_r) >= 0)) return;
+  interval.start_at(heddle::read(first2, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  interval.end_before(static_cast<int64_t>(heddle::read(first2, max(heddle::read(writers, i_r), 0))) + heddle::read(lengths, max(heddle::read(writers, i_r), 0)));
+  if (interval.is_empty()) return;
+  if (slot >= interval.places()) return;
+  const int i_u = static_cast<int>(interval.from + slot);
   const int sequence = max(heddle::read(writers, i_r), 0);
   const int at = i_u - heddle::read(first2, sequence);
   const bool inside = ((heddle::read(writers, i_r) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
@@ -222,10 +240,11 @@ extern "C" int32_t heddle_launch_take_append_tokens_int8__bf16(const heddle_laun
   heddle::check_update(arguments, launch, error, "take_append_tokens_int8__bf16", 12, "y2", 8, "cache2");
   const auto stepsAfter2 = arguments.out<float>(13, "stepsAfter2", (heddle::Count(r) * g) * u);
   heddle::check_update(arguments, launch, error, "take_append_tokens_int8__bf16", 13, "stepsAfter2", 9, "steps2");
-  const int64_t rows = arguments.work(heddle::Count(r) * g * u, 1);
+  const int slots = heddle::slots_of({u});
+  const int64_t rows = arguments.work(heddle::Count(r) * g * slots, 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
   const auto run = [&](auto team, const char* name, auto kernel) {
-    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(j), static_cast<int>(d), static_cast<int>(g), static_cast<int>(u), first, x, writers, first2, lengths, starts, x2, y, stepsAfter, y2, stepsAfter2);
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, slots, static_cast<int>(j), static_cast<int>(d), static_cast<int>(g), static_cast<int>(u), first, x, writers, first2, lengths, starts, x2, y, stepsAfter, y2, stepsAfter2);
   };
   const int64_t length = heddle::longest(int64_t{d});
   // A row this short is one or two loads: no lane waits for another.

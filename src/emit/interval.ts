@@ -1,4 +1,4 @@
-/** An elementwise kernel whose threads go over an interval of an axis, as text (src/schedule/interval.ts): each takes the place of its slot. */
+/** A kernel whose threads go over an interval of an axis, as text (src/schedule/interval.ts): they take the place of their slot. */
 import type CodeBlockWriter from 'code-block-writer'
 import { own } from '../ir/own.js'
 import type { Interval, Sum } from '../schedule/interval.js'
@@ -8,10 +8,13 @@ import { operandText, type Scope } from './expression.js'
 
 /** The interval of a kernel's program. */
 export const intervalIn = ({ program }: Pick<MappedKernel, 'program'>): Interval | undefined =>
-  program.kind === 'elementwise' ? program.interval : undefined
+  program.kind === 'elementwise' || program.kind === 'rows' ? program.interval : undefined
 
-/** The kernel's parameter for the slots. */
-export const slotsParameter = 'const int slots'
+/** The kernel's parameters for how much work there is, `work` or `rows` of it. */
+export const workParameters = (mapped: MappedKernel, work: string): readonly string[] => [
+  `const int64_t ${work}`,
+  ...(intervalIn(mapped) === undefined ? [] : ['const int slots']),
+]
 
 /** Narrows the interval by one bound after the other; a thread ends where nothing is left, or nothing for its slot. */
 export function writeBounds({ axis, bounds }: Interval, scope: Scope, writer: CodeBlockWriter): void {
@@ -30,9 +33,24 @@ export function writeBounds({ axis, bounds }: Interval, scope: Scope, writer: Co
   writer.writeLine(`const int ${scope.names.value(axis.index)} = static_cast<int>(interval.from + slot);`)
 }
 
-/** As many slots as the interval may have places. */
-export const slotsText = ({ most }: Interval, extent: string, scope: Scope): string =>
-  `const int slots = heddle::slots_of({${[extent, ...most.map((sum) => sumText(sum, scope))].join(', ')}});`
+/** What a launcher counts in the place of the axis's extent: as many slots as the interval may have places. @returns all extents */
+export function writeSlots(
+  mapped: MappedKernel,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): readonly string[] {
+  const interval = intervalIn(mapped)
+  if (interval === undefined) return extents
+  const at = mapped.axes.indexOf(interval.axis)
+  const most = [extents[at], ...interval.most.map((sum) => sumText(sum, scope))].join(', ')
+  writer.writeLine(`const int slots = heddle::slots_of({${most}});`)
+  return extents.with(at, 'slots')
+}
+
+/** What a launcher hands to the kernel first. */
+export const workArguments = (mapped: MappedKernel, work: string): string =>
+  intervalIn(mapped) === undefined ? work : `${work}, slots`
 
 /** In 64 bits where it is a sum: that of two places may be more than 32 bits hold. */
 function sumText(sum: Sum, scope: Scope): string {

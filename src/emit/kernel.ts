@@ -22,7 +22,7 @@ import {
   writePeeled,
   writeStep,
 } from './frame.js'
-import { intervalIn, slotsParameter, writeBounds } from './interval.js'
+import { workParameters, writeBounds } from './interval.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
 import { structTexts } from './own_monoid.js'
 import { rowBodies } from './row_kernels.js'
@@ -61,8 +61,9 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
     attrs: instance.kernel.attrs.filter((attr) => used.attrs.has(attr.name)),
     tensors: usedTensors(instance.kernel),
   }
-  const elements = ['const int64_t work', ...(intervalIn(mapped) === undefined ? [] : [slotsParameter])]
-  const work = { elementwise: elements, rows: ['const int64_t rows'], columns: [], totals: [] }[program.kind]
+  const work = { elementwise: workParameters(mapped, 'work'), rows: workParameters(mapped, 'rows'), columns: [], totals: [] }[
+    program.kind
+  ]
   const names = createNames(mapped)
   const texts = bodies.map((body) =>
     render('kernel', { ...body, parameters: parameterList(parameters, body.first ?? work, names) }),

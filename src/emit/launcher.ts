@@ -10,7 +10,7 @@ import { statementsOf } from '../schedule/passes.js'
 import { sharedText } from './columns.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
-import { intervalIn, slotsText } from './interval.js'
+import { workArguments, writeSlots } from './interval.js'
 import type { Parameters } from './kernel.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
 import { type Own, ownName } from './own_monoids.js'
@@ -121,10 +121,12 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
       writer.writeLine(
         `arguments.at_most(${expressionText(step.width, scope)}, ${step.most}, "elements of a row that is carried");`,
       )
-  writer.writeLine(`const int64_t rows = arguments.work(${productText(extents)}, 1);`)
+  const counts = writeSlots(mapped, extents, scope, writer)
+  writer.writeLine(`const int64_t rows = arguments.work(${productText(counts)}, 1);`)
   writer.writeLine('if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;')
   writer.write('const auto run = [&](auto team, const char* name, auto kernel) ').inlineBlock(() => {
-    writer.writeLine(`return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, ${args});`)
+    const given = `${workArguments(mapped, 'rows')}, ${args}`
+    writer.writeLine(`return heddle::launch_rows(team, launch, error, name, rows, kernel, ${given});`)
   })
   writer.write(';').newLine()
   writeChoice(mapped, program, scope, writer)
@@ -164,14 +166,11 @@ interface ElementLaunch {
 /** A thread for each chunk of all axes, of an axis that is gone over in part for as many places as that may be. */
 function writeElements(mapped: MappedKernel, launch: ElementLaunch, scope: Scope, writer: CodeBlockWriter): void {
   const { extents, chunks, name, threads, kernel, args } = launch
-  const interval = intervalIn(mapped)
-  const at = interval === undefined ? -1 : mapped.axes.indexOf(interval.axis)
-  if (interval !== undefined) writer.writeLine(slotsText(interval, extents[at] ?? '', scope))
-  const counts = extents.map((extent, i) => (i === at ? 'slots' : extent))
+  const counts = writeSlots(mapped, extents, scope, writer)
   writer.writeLine(`const int64_t work = arguments.work(${productText([...counts, chunks])}, ${threads});`)
   writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
-  const first = interval === undefined ? 'work' : 'work, slots'
-  writer.writeLine(`return heddle::launch_elements(launch, error, ${name}, work, ${threads}, ${kernel}, ${first}, ${args});`)
+  const given = `${workArguments(mapped, 'work')}, ${args}`
+  writer.writeLine(`return heddle::launch_elements(launch, error, ${name}, work, ${threads}, ${kernel}, ${given});`)
 }
 
 /** Elementwise variants differ in how many chunks there are, so each counts its own. */

@@ -10,6 +10,7 @@ import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js
 import type { MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
 import { totalProgramNames } from '../schedule/totals.js'
+import { intervalIn } from './interval.js'
 import { ownsOf } from './own_monoids.js'
 
 export interface Names {
@@ -77,7 +78,7 @@ export function createNames(
 ): Names {
   const own = [
     program.kind === 'columns' ? columnFrame : program.kind === 'totals' ? totalFrame : '',
-    program.kind === 'elementwise' && program.interval !== undefined ? intervalFrame : '',
+    intervalIn({ program }) === undefined ? '' : intervalFrame,
     ...ownsOf(kernel).map((_, i) => `Own${i}`),
   ].join(' ')
   const taken = new Set(`${keywords} ${library} ${frame} ${own} ${reserved}`.split(' '))

@@ -8,6 +8,7 @@ import { isAlone } from './constructs/shared_row.js'
 import type { PassContext, Walk } from './context.js'
 import type { Scope } from './expression.js'
 import { type Body, bodyWriter, functionName, lines, newContext, writeIndices, writeStep } from './frame.js'
+import { intervalIn, writeBounds } from './interval.js'
 import { soonLines } from './loads.js'
 import { createNames } from './names.js'
 import { wholeRows } from './offsets.js'
@@ -67,8 +68,12 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   const body: PassContext = whole === undefined ? head : { ...head, writer: bodyWriter(2), whole }
   for (const line of soonLines(all, ready, body)) body.writer.writeLine(line)
   for (const step of steps.slice(first)) writeStep(step, body)
+  const bounds = bodyWriter()
+  const interval = intervalIn(mapped)
+  if (interval !== undefined) writeBounds(interval, head, bounds)
+  // Behind all text that reads indices.
   writeIndices(mapped, frame, names, used)
-  const start = lines(frame) + lines(head.writer)
+  const start = lines(frame) + lines(bounds) + lines(head.writer)
   return whole === undefined ? start : start + render('whole', { condition: whole.condition, body: lines(body.writer) })
 }
 

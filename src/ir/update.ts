@@ -1,10 +1,10 @@
 /**
  * In-place updates: an output that is one of the inputs but for some elements, such as a cache of keys with one more step. Its body
  * defines every element, as any body does; the kernel that runs replaces elements in the input's memory and leaves the others alone.
- * Where the condition is one place of an axis, the kernel does not run over that axis; under any other condition, such as an interval of
- * places, it asks at every element, and stores where the condition holds. A kernel that computes every element by itself may replace all
- * of them, and read what it replaces: weights and moments of an optimiser (src/ir/update_whole.ts). Derived when an op or a group is
- * read, to refuse what cannot be derived, and again when a kernel is scheduled.
+ * Where the condition is one place of an axis, the kernel does not run over that axis; under any other condition it asks at every element,
+ * and stores where the condition holds, but for an interval of places, which scheduling finds (src/schedule/interval.ts). A kernel that
+ * computes every element by itself may replace all of them, and read what it replaces: weights and moments of an optimiser
+ * (src/ir/update_whole.ts). Derived when an op or a group is read, to refuse what cannot be derived, and again when a kernel is scheduled.
  */
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'

@@ -158,13 +158,15 @@ const lengthsOf = (bounds: readonly Bound[]): Sum[] =>
 
 /**
  * Extents of what every element of the interval reads at a place that moves along with its own: there are no more places than that has. Of a
- * store under a further condition some elements read nothing.
+ * store under a further condition some elements read nothing, and of a row without elements all.
  */
 function readBy(inside: Kernel, axis: string, fixed: ReadonlyMap<string, Expr>): Sum[] {
   const whole = writtenOut(inside)
-  const stored = inside.body.flatMap((stmt) =>
-    (stmt.kind === 'store' || stmt.kind === 'storeRow') && stmt.when === undefined ? [whole(stmt.value)] : [],
-  )
+  const stores = inside.body.filter((stmt) => stmt.kind === 'store' || stmt.kind === 'storeRow')
+  const single = stores.filter(({ kind }) => kind === 'store')
+  const lengths = new Set(stores.flatMap((stmt) => (stmt.kind === 'storeRow' ? [keyOf(stmt.length)] : [])))
+  const always = single.length > 0 ? single : lengths.size === 1 ? stores : []
+  const stored = always.flatMap((stmt) => (stmt.when === undefined ? [whole(stmt.value)] : []))
   const extents = stored.flatMap(loadsOf).flatMap(({ tensor, indices }) => {
     const dims = inside.tensors.find(({ name }) => name === tensor)?.dims ?? []
     return indices.flatMap((at, i) => (besidesAxis(sumOf(at), axis) === undefined ? [] : (dims[i] ?? [])))

@@ -96,25 +96,34 @@ function mapByRules(
     see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
     return simplified
   }
-  const kernel = normal(placed, 'any')
-  const mapped = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep))
-  if (mapped.program.kind !== 'elementwise') return mapped
-  const beside = kernel.axes.filter((axis) => axis !== kernel.across)
-  const interval = passes.intervalOf(placed.kernel, beside, instance.dims)
-  const asked = interval === undefined ? placed : { ...placed, kernel: insideOf(placed.kernel, interval.bounds) }
-  const inside = interval === undefined ? kernel : normal(asked, 'any')
-  const program = interval === undefined ? mapped.program : { ...mapped.program, interval, steps: steps(inside, false) }
+  const { kernel, asked, interval } = within(placed, passes, (given) => normal(given, 'any'))
+  const chosen = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep))
+  const mapped = interval === undefined ? chosen : { ...chosen, program: { ...chosen.program, interval } }
   if (interval !== undefined) {
-    verifyMapped({ ...mapped, program }, 'finding the interval')
+    verifyMapped(mapped, 'finding the interval')
     see('finding the interval', { kernel: asked.kernel })
   }
+  if (mapped.program.kind !== 'elementwise') return mapped
   const inPieces = normal(asked, 'in pieces')
   // Rows in which no piece ends have the steps of any chunk.
-  if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(inside))
-    return { ...mapped, program }
+  if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(kernel))
+    return mapped
   const { index, bounds } = inPieces.pieces
   const pieces = { index, bounds: [...bounds.values()], steps: steps(inPieces, false) }
-  return { ...mapped, program: { ...program, pieces } }
+  return { ...mapped, program: { ...mapped.program, pieces } }
+}
+
+/**
+ * The kernel as it is inside of the interval that it replaces, where it replaces one. Steps that carry a row may need the ones beside it, and
+ * loads of rows that no condition holds back would be under way all at once, for which registers are too few.
+ */
+function within(placed: Instance, { intervalOf }: typeof schedulePasses, normal: (given: Instance) => NormalKernel) {
+  const kernel = normal(placed)
+  const axes = kernel.axes.filter((axis) => axis !== kernel.across)
+  const interval = [...kernel.rows.values()].some(isCarried) ? undefined : intervalOf(placed.kernel, axes, placed.dims)
+  if (interval === undefined || !kernel.elementwise) return { kernel, asked: placed, interval }
+  const asked = { ...placed, kernel: insideOf(placed.kernel, interval.bounds) }
+  return { kernel: normal(asked), asked, interval }
 }
 
 /** Rows that are read in chunks. */

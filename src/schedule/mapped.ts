@@ -86,6 +86,8 @@ export interface RowProgram {
   readonly kept: readonly Step[]
   /** Steps when each pass computes the row values it needs again. */
   readonly reread: readonly Step[]
+  /** The axis of which teams take rows in part only. */
+  readonly interval?: Interval
   /** Lengths of all loops, or bounds of them, the longest of which decides the variant; undefined when only the row itself knows them. */
   readonly lengths: readonly Expr[] | undefined
   readonly variants: readonly Variant[]

@@ -37,10 +37,8 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
       if (run !== Number.POSITIVE_INFINITY && run % vec !== 0)
         fail(`chunks of ${vec} do not divide the runs of ${run} of ${what}`)
   if (program.kind === 'rows') checkRows(program, mapped, fail)
-  else {
-    checkElementwise(program, vec, fail)
-    if (program.interval !== undefined) checkInterval(program.interval, mapped, fail)
-  }
+  else checkElementwise(program, vec, fail)
+  if (program.interval !== undefined) checkInterval(program.interval, mapped, fail)
 }
 
 /** Chunks of whole packs; every walk reduces something, and reads of rows no chunks but those it loads. */

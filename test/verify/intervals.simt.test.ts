@@ -14,6 +14,7 @@ import {
   moved,
   outermost,
   owned,
+  scaled,
   thinned,
   together,
   unlimited,
@@ -164,6 +165,19 @@ const placed = (inside: (row: number, place: number) => boolean, source: (row: n
     const [row, place, c] = [Math.floor(i / (u * n)), Math.floor(i / n) % u, i % n]
     return inside(row, place) ? source(row, place) * n + c + 1 : i + 1
   })
+
+it.each([5, 40, 3000])('replaces rows of %i elements that a team computes', async (width) => {
+  expect(await textOf('scaled')).toContain('heddle::Interval')
+  const given = { cache: floats(r, u, width), tops: floats(r, u), x: floats(u, width), first, last }
+  const { y, topsAfter } = await device.call(scaled, given)
+  const exact = Array.from({ length: r * u * width }, (_, i) => {
+    const [row, place, c] = [Math.floor(i / (u * width)), Math.floor(i / width) % u, i % width]
+    return isBetween(row, place) ? c + 1 - width : i + 1
+  })
+  expect(Array.from(toNumbers(y))).toEqual(exact)
+  const tops = Array.from({ length: r * u }, (_, i) => (isBetween(Math.floor(i / u), i % u) ? ((i % u) + 1) * width : i + 1))
+  expect(Array.from(toNumbers(topsAfter))).toEqual(tops)
+})
 
 it('is what `heddle check` finds right', async () => {
   const { code, out } = await heddleIn(root, 'check', '--device', 'simt')

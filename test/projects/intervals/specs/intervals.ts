@@ -1,5 +1,5 @@
 /** Caches of which an interval of an axis is replaced, as its condition may be written: tensors of conditions say where it lies. */
-import { int, op, tensor } from 'heddle'
+import { abs, int, max, op, row, tensor } from 'heddle'
 
 /** The condition as most write it. */
 export const between = op('between', {
@@ -142,5 +142,27 @@ export const thinned = op('thinned', {
     (r, u, n) => {
       const inside = u >= first(r) && keep(u) === 1
       return { y: inside ? x(inside ? u - first(r) : 0, n) : cache(r, u, n) }
+    },
+})
+
+/** Rows that threads of a team compute together, and what they share. */
+export const scaled = op('scaled', {
+  dims: ['r', 'u', 'n'],
+  inputs: {
+    cache: tensor('f32', 'r u n'),
+    tops: tensor('f32', 'r u'),
+    x: tensor('f32', 'u n'),
+    first: tensor('i32', 'r'),
+    last: tensor('i32', 'r'),
+  },
+  outputs: { y: tensor('f32', 'r u n'), topsAfter: tensor('f32', 'r u') },
+  updates: { y: 'cache', topsAfter: 'tops' },
+  facts: { first: { from: -3, to: 'u+3' }, last: { from: -3, to: 'u+3' } },
+  body:
+    ({ cache, tops, x, first, last }, { n }) =>
+    (r, u) => {
+      const inside = u >= first(r) && u < last(r)
+      const top = max(n, (c) => abs(x(u, c)))
+      return { y: row(n, (c) => (inside ? x(u, c) - top : cache(r, u, c))), topsAfter: inside ? top : tops(r, u) }
     },
 })
