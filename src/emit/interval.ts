@@ -43,8 +43,8 @@ export function writeSlots(
   const interval = intervalIn(mapped)
   if (interval === undefined) return extents
   const at = mapped.axes.indexOf(interval.axis)
-  const most = [extents[at], ...interval.most.map((sum) => sumText(sum, scope))].join(', ')
-  writer.writeLine(`const int slots = heddle::slots_of({${most}});`)
+  const most = new Set([extents[at], ...interval.most.map((sum) => sumText(sum, scope))])
+  writer.writeLine(`const int slots = heddle::slots_of({${[...most].join(', ')}});`)
   return extents.with(at, 'slots')
 }
 

@@ -25,7 +25,9 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, til
   const { epilogue } = kernel
   const mapped = { ...mapKernel({ kernel: epilogue, types: instance.types, dims: {} }), vec }
   const { program } = mapped
-  if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} has no elementwise epilogue`)
+  // The loop hands over every element, those outside of an interval too.
+  if (program.kind !== 'elementwise' || program.interval !== undefined)
+    throw new Error(`internal: ${kernel.name} has no elementwise epilogue`)
   const names = declareNames(kernel, createNames(mapped))
   const used = { dims: new Set<string>(), attrs: new Set<string>(), indices: new Set<string>(), tensors: new Set<string>() }
   const scope: Scope = { names: noting(names, used.tensors), used, tensors: epilogue.tensors, fixed: {}, elements: new Map() }

@@ -2,7 +2,7 @@
 
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
-import type { Kernel } from '../ir/kernel.js'
+import type { Kernel, RowAxis } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
@@ -118,13 +118,20 @@ function mapByRules(
  * loads of rows that no condition holds back would be under way all at once, for which registers are too few.
  */
 function within(placed: Instance, { intervalOf }: typeof schedulePasses, normal: (given: Instance) => NormalKernel) {
-  const kernel = normal(placed)
-  const axes = kernel.axes.filter((axis) => axis !== kernel.across)
-  const interval = [...kernel.rows.values()].some(isCarried) ? undefined : intervalOf(placed.kernel, axes, placed.dims)
-  if (interval === undefined || !kernel.elementwise) return { kernel, asked: placed, interval }
+  const whole = normal(placed)
+  const interval = [...whole.rows.values()].some(isCarried)
+    ? undefined
+    : intervalOf(placed.kernel, besideNeighbours(whole), placed.dims)
+  if (interval === undefined || !whole.elementwise) return { kernel: whole, asked: placed, interval }
   const asked = { ...placed, kernel: insideOf(placed.kernel, interval.bounds) }
-  return { kernel: normal(asked), asked, interval }
+  const kernel = normal(asked)
+  // Without its conditions it may run along another axis.
+  const axis = besideNeighbours(kernel).find(({ index }) => index === interval.axis.index)
+  return axis === undefined ? { kernel: whole, asked: placed } : { kernel, asked, interval: { ...interval, axis } }
 }
+
+/** The axes that neighbouring threads do not run along. */
+const besideNeighbours = ({ axes, across }: NormalKernel): readonly RowAxis[] => axes.filter((axis) => axis !== across)
 
 /** Rows that are read in chunks. */
 const loadedRows = ({ rows }: NormalKernel): number => [...rows.values()].filter(({ kind }) => kind === 'loaded').length

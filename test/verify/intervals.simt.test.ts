@@ -37,10 +37,10 @@ afterAll(async () => {
 const textOf = (name: string): Promise<string> => readFile(join(root, 'generated', 'cuda', `${name}.cu`), 'utf8')
 
 it('goes over an interval wherever the condition says one', async () => {
-  const found = ['between', 'exchanged', 'unlimited', 'owned', 'outermost', 'together', 'apart', 'along']
+  const found = ['between', 'exchanged', 'unlimited', 'owned', 'outermost', 'together', 'apart', 'along', 'turned', 'backward']
   const texts = await Promise.all(found.map(textOf))
   const narrowed = found.filter((_, i) => texts[i]?.includes('heddle::Interval'))
-  expect(narrowed).toEqual(['between', 'exchanged', 'unlimited', 'owned', 'outermost', 'together'])
+  expect(narrowed).toEqual(['between', 'exchanged', 'unlimited', 'owned', 'outermost', 'together', 'backward'])
   // What the interval says is not asked again.
   expect(texts[0]).not.toMatch(/if \(.*\) heddle::store/)
   expect(texts[6]).toMatch(/if \(.*\) heddle::store/)
@@ -134,9 +134,9 @@ it('replaces two caches in one interval or in two, and along neighbouring thread
 })
 
 it('has as many slots as what is read has places', async () => {
-  const slots = await Promise.all(['between', 'owned', 'together', 'moved', 'thinned'].map(textOf))
+  const slots = await Promise.all(['between', 'owned', 'together', 'moved', 'thinned', 'backward'].map(textOf))
   const said = slots.map((text) => /slots_of\((.*)\);/.exec(text)?.[1])
-  expect(said).toEqual(['{u}', '{u, static_cast<int64_t>(2) + 1}', '{u, 2}', '{u, t}', '{u}'])
+  expect(said).toEqual(['{u}', '{u, static_cast<int64_t>(2) + 1}', '{u, 2}', '{u, t}', '{u}', '{slots_extent, place}'])
   const t = 4
   const lengths = [4, 0, 3, 1, 4, 2, 4, 1, 2]
   const from = firsts.map((each) => Math.max(each, 0))

@@ -1,5 +1,5 @@
 /** Caches of which an interval of an axis is replaced, as its condition may be written: tensors of conditions say where it lies. */
-import { abs, int, max, op, row, tensor } from 'heddle'
+import { abs, int, layout, max, op, row, tensor } from 'heddle'
 
 /** The condition as most write it. */
 export const between = op('between', {
@@ -164,5 +164,43 @@ export const scaled = op('scaled', {
       const inside = u >= first(r) && u < last(r)
       const top = max(n, (c) => abs(x(u, c)))
       return { y: row(n, (c) => (inside ? x(u, c) - top : cache(r, u, c))), topsAfter: inside ? top : tops(r, u) }
+    },
+})
+
+/** Places beside each other in memory: neighbouring threads run along these, and ask at every one. */
+export const placesLast = layout('places_last', ['r', 'u', 'n'], { offset: (at, of) => (at.r * of.n + at.n) * of.u + at.u })
+export const turned = op('turned', {
+  dims: ['r', 'u', 'n'],
+  inputs: {
+    cache: tensor('f32', 'r u n', placesLast),
+    x: tensor('f32', 'r n'),
+    first: tensor('i32', 'r'),
+    last: tensor('i32', 'r'),
+  },
+  outputs: { y: tensor('f32', 'r u n', placesLast) },
+  updates: { y: 'cache' },
+  facts: { first: { from: -3, to: 'u+3' }, last: { from: -3, to: 'u+3' } },
+  body:
+    ({ cache, x, first, last }) =>
+    (r, u, n) => ({ y: u >= first(r) && u < last(r) ? x(r, n) : cache(r, u, n) }),
+})
+
+/** Places from a last one backwards, and names that the text around it has. */
+export const backward = op('backward', {
+  dims: ['slot', 'slots', 'interval', 'place'],
+  inputs: {
+    work: tensor('f32', 'slot slots interval'),
+    rows: tensor('f32', 'place interval'),
+    position: tensor('i32', 'slot'),
+  },
+  outputs: { y: tensor('f32', 'slot slots interval') },
+  updates: { y: 'work' },
+  facts: { position: { from: -3, to: 'slots+3' } },
+  body:
+    ({ work, rows, position }, { place }) =>
+    (slot, slots, interval) => {
+      const at = position(slot) - slots
+      const inside = at >= 0 && at < place
+      return { y: inside ? rows(inside ? at : 0, interval) : work(slot, slots, interval) }
     },
 })
