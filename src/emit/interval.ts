@@ -2,13 +2,9 @@
 import type CodeBlockWriter from 'code-block-writer'
 import { own } from '../ir/own.js'
 import type { Interval, Sum } from '../schedule/interval.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { isZero } from '../schedule/rewrite.js'
 import { operandText, type Scope } from './expression.js'
-
-/** The interval of a kernel's program. */
-export const intervalIn = ({ program }: Pick<MappedKernel, 'program'>): Interval | undefined =>
-  program.kind === 'elementwise' || program.kind === 'rows' ? program.interval : undefined
 
 /** The kernel's parameters for how much work there is, `work` or `rows` of it. */
 export const workParameters = (mapped: MappedKernel, work: string): readonly string[] => [

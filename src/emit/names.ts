@@ -7,10 +7,9 @@ import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { columnProgramNames } from '../schedule/columns.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
 import { totalProgramNames } from '../schedule/totals.js'
-import { intervalIn } from './interval.js'
 import { ownsOf } from './own_monoids.js'
 
 export interface Names {

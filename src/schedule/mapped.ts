@@ -111,3 +111,7 @@ export interface MappedKernel {
   readonly generic?: boolean
   readonly program: ElementwiseProgram | RowProgram | ColumnProgram | TotalProgram
 }
+
+/** The axis that a kernel goes over in part only. */
+export const intervalIn = ({ program }: Pick<MappedKernel, 'program'>): Interval | undefined =>
+  program.kind === 'elementwise' || program.kind === 'rows' ? program.interval : undefined
