@@ -294,7 +294,7 @@ it('checks updates that were placed', () => {
 })
 
 it('checks the interval that threads go over', () => {
-  const plant = (change: Partial<Interval>, problem: string) => {
+  const plant = (change: Partial<Interval>, problem: string, kernel = fixtures.pointwise) => {
     const part = call('lt', index('m'), i32(3))
     const known: Interval = {
       axis: fixtures.axis('m', 'm'),
@@ -302,13 +302,15 @@ it('checks the interval that threads go over', () => {
       most: [[{ sign: '+', value: dim('n') }]],
     }
     const faulty: Partial<Passes> = { intervalOf: (_, [axis = known.axis]) => ({ ...known, axis, ...change }) }
-    const made = () => mapped(fixtures.pointwise, faulty)
+    const made = () => mapped(kernel, faulty)
     if (problem === '') expect(made).not.toThrow()
-    else expect(made).toThrow(`internal: after finding the interval: kernel gelu: ${problem}`)
+    else expect(made).toThrow(`internal: after finding the interval: kernel ${kernel.name}: ${problem}`)
   }
   plant({}, '')
-  plant({ axis: fixtures.axis('z', 'n') }, 'threads cannot go over an interval of z')
+  // The axis of an elementwise kernel is looked for again once its conditions are gone.
+  plant({ axis: fixtures.axis('z', 'n') }, 'threads cannot go over an interval of z', fixtures.softmax)
   plant({ bounds: [{ kind: 'if', part: call('lt', dim('n'), i32(3)) }] }, 'an interval of m has no bound')
   const own = call('lt', index('m'), index('m'))
   plant({ bounds: [{ kind: 'to', part: own, place: [{ sign: '+', value: index('m') }] }] }, 'an interval of m is bounded by m')
+  plant({ most: [[{ sign: '+', value: x(i32(0)) }]] }, 'only the device knows how long an interval of m may be')
 })
