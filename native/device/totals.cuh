@@ -1,7 +1,7 @@
 // Reductions of whole tensors. Chunks of a walk are dealt out to blocks in turns, each block combines what its threads have, and where
-// there are several blocks a launch behind them combines theirs in ascending order. The number of blocks follows from the number of
-// chunks alone, so that the bits of a result depend on neither device nor timing, nor on how many results there are. Files whose kernels
-// reduce no whole tensor do not include this one.
+// there are several blocks a launch behind them combines theirs in ascending order. A short walk is a warp's, since there may be many of
+// them. Who walks, and the number of blocks, follow from the number of chunks alone, so that the bits of a result depend on neither device
+// nor timing, nor on how many results there are. Files whose kernels reduce no whole tensor do not include this one.
 #ifndef HEDDLE_TOTALS_CUH
 #define HEDDLE_TOTALS_CUH
 
@@ -26,14 +26,25 @@ constexpr int64_t total_rounds = 1;
 constexpr int64_t total_rounds = 8;
 #endif
 constexpr int64_t most_parts = 1024;
+/// Chunks that a warp takes in as many rounds, with a walk of its own for each warp of a block.
+constexpr int64_t few_chunks = int64_t{warp_lanes} * total_loads * (total_rounds > 1 ? 4 : 1);
+constexpr int walks_of_block = total_threads / warp_lanes;
+
+using WalkingBlock = BlockTeam<total_threads>;
+using WalkingWarp = WarpTeam<warp_lanes, walks_of_block>;
 
 /// Words that the results of all reductions of a walk take.
 template <class... Monoids>
 constexpr int words_of_totals = (0 + ... + static_cast<int>(sizeof(typename Monoids::Value) / sizeof(float)));
 
-/// What all threads of a block have, in each of them.
+/// What all threads of a walk have, in each of them.
 template <class Monoid>
-__device__ __forceinline__ typename Monoid::Value total_of_block(const Accumulator<Monoid>& accumulator) {
+__device__ __forceinline__ typename Monoid::Value total_of(const WalkingWarp& team, const Accumulator<Monoid>& accumulator) {
+  return combine_lanes<Monoid, warp_lanes>(accumulator.total, team.own_lanes());
+}
+
+template <class Monoid>
+__device__ __forceinline__ typename Monoid::Value total_of(const WalkingBlock&, const Accumulator<Monoid>& accumulator) {
   using Value = typename Monoid::Value;
   constexpr int warps = total_threads / warp_lanes;
   HEDDLE_SHARED(Value, partial, warps);
@@ -77,23 +88,27 @@ __device__ __forceinline__ typename Monoid::Value take_total(const In<float>& su
   return combine_lanes<Monoid, warp_lanes>(total, 0xffffffffu);
 }
 
-/// Launches the walk over `chunks` chunks of each of `rows` tensors: `alone` where one block does it, otherwise `divided`, whose totals
-/// of `words` words each `joined` combines.
+/// Launches the walk over `chunks` chunks of each of `rows` tensors: `brief` where a warp does it, `alone` where one block does, otherwise
+/// `divided`, whose totals of `words` words each `joined` combines.
 template <class... Params, class... JoinParams, class... Args>
 int32_t launch_totals(const heddle_launch* queue, heddle_error* error, Arguments& arguments, const char* name, Count rows, Count chunks,
-                      int words, void (*alone)(Params...), void (*divided)(Params...), void (*joined)(JoinParams...), Args... args) {
+                      int words, void (*brief)(Params...), void (*alone)(Params...), void (*divided)(Params...),
+                      void (*joined)(JoinParams...), Args... args) {
   if (arguments.status == HEDDLE_OK && chunks.is_overflow()) {
     return fail(error, HEDDLE_INVALID, "kernel %s: the number of elements exceeds 64 bits", name);
   }
   const int64_t wanted = chunks.value / (total_threads * total_rounds) + (chunks.value % (total_threads * total_rounds) != 0 ? 1 : 0);
   const int64_t parts = wanted < 1 ? 1 : wanted > most_parts ? most_parts : wanted;
-  const int64_t blocks = arguments.work(rows * parts, 1);
-  if (arguments.status != HEDDLE_OK || blocks == 0) return arguments.status;
+  const bool is_brief = chunks.value <= few_chunks;
+  const int64_t walks = is_brief ? arguments.work(rows, walks_of_block) : arguments.work(rows * parts, 1);
+  if (arguments.status != HEDDLE_OK || walks == 0) return arguments.status;
+  const int64_t blocks = is_brief ? (walks + walks_of_block - 1) / walks_of_block : walks;
   const Scratch scratch(queue, error, name, parts > 1 ? blocks * words : 0);
   if (scratch.status != HEDDLE_OK) return scratch.status;
-  const LaunchConfig walk{name, dim3(static_cast<unsigned int>(blocks)), dim3(total_threads), 0, Sync::block, true};
-  const int32_t status =
-      launch(queue, error, walk, parts > 1 ? divided : alone, chunks.value, static_cast<int>(parts), scratch.out(), args...);
+  const Sync sync = is_brief ? Sync::warp : Sync::block;
+  const LaunchConfig walk{name, dim3(static_cast<unsigned int>(blocks)), dim3(total_threads), 0, sync, true};
+  const auto kernel = is_brief ? brief : parts > 1 ? divided : alone;
+  const int32_t status = launch(queue, error, walk, kernel, rows.value, chunks.value, static_cast<int>(parts), scratch.out(), args...);
   if (status != HEDDLE_OK || parts == 1) return status;
   const LaunchConfig join{name, dim3(static_cast<unsigned int>(rows.value)), dim3(warp_lanes), 0, Sync::warp, true};
   return launch(queue, error, join, joined, static_cast<int>(parts), scratch.in(), args...);

@@ -100,8 +100,9 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   if (program.kind === 'totals') {
     const context = { ownName: (each: Own) => ownName(each, mapped.instance.kernel) }
     const kernels = [
-      `${functionName(mapped, 'parts')}<true>`,
-      `${functionName(mapped, 'parts')}<false>`,
+      `${functionName(mapped, 'parts')}<heddle::WalkingWarp, true>`,
+      `${functionName(mapped, 'parts')}<heddle::WalkingBlock, true>`,
+      `${functionName(mapped, 'parts')}<heddle::WalkingBlock, false>`,
       functionName(mapped, 'totals'),
     ]
     // What dimensions make may be more than an index counts.

@@ -50,7 +50,7 @@ const columnFrame = 'j round shared tile tiles'
 const intervalFrame = 'interval slot slots'
 
 /** And what that around a program of totals has. */
-const totalFrame = 'ALONE alone chunks divided j joined part parts place round stride sums words'
+const totalFrame = 'ALONE alone brief chunks divided j joined part parts place round stride sums words'
 
 /** Names of one capital letter (and digits) are left to types: others may be a type of the C library or of CUDA. */
 const isTypeName = (name: string): boolean => /^[A-Z][0-9]*$/.test(name)

@@ -17,8 +17,9 @@ export function totalBodies(mapped: MappedKernel, program: TotalProgram, used: S
   if (walk === undefined || join === undefined) throw new Error('internal: a program of totals has two kernels')
   const body = { ...walk.head, writer: bodyWriter(mapped.vec === 1 ? 1 : 2) }
   const condition = writeWalk(program, mapped.vec, walk.head, body)
-  writeFrame(walk.frame, 'heddle::BlockTeam<heddle::total_threads>', 'static_cast<int64_t>(blockIdx.x) / parts')
-  walk.frame.writeLine('const int part = static_cast<int>(blockIdx.x) % parts;')
+  writeFrame(walk.frame, 'Team', 'team.row() / parts')
+  walk.frame.writeLine('if (position >= rows) return;')
+  walk.frame.writeLine('const int part = static_cast<int>(team.row() % parts);')
   walk.indices()
   used.indices.clear()
   writeJoin(program, join.head)
@@ -27,10 +28,10 @@ export function totalBodies(mapped: MappedKernel, program: TotalProgram, used: S
   const inside = lines(body.writer)
   return [
     {
-      comment: 'Blocks combine the chunks of a tensor; one that is ALONE computes the outputs.',
-      template: 'template <bool ALONE>',
+      comment: 'Teams combine the chunks of a tensor; one that is ALONE computes the outputs.',
+      template: 'template <class Team, bool ALONE>',
       bounds: 'heddle::total_threads, 2',
-      first: ['const int64_t chunks', 'const int parts', '[[maybe_unused]] const heddle::Out<float> sums'],
+      first: ['const int64_t rows', 'const int64_t chunks', 'const int parts', '[[maybe_unused]] const heddle::Out<float> sums'],
       name: functionName(mapped, 'parts'),
       body:
         lines(walk.frame) +

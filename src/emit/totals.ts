@@ -1,6 +1,6 @@
 /**
  * A program of totals as CUDA text: a kernel that walks over the chunks of a tensor, whose blocks leave their totals or, where one block
- * walks alone, compute the outputs; and one that combines what the blocks left. What is computed of the totals stands in both.
+ * or warp walks alone, compute the outputs; and one that combines what the blocks left. What is computed of the totals stands in both.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
@@ -63,9 +63,9 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
   totals.forEach((total, i) => {
     writer.writeLine(`heddle::Accumulator<${functorText(total, context)}> ${lanes[i]};${mark(...total.values)}`)
   })
-  const stride = 'int64_t{parts} * heddle::total_threads'
+  const stride = 'int64_t{parts} * Team::lanes'
   writer.writeLine(`const int64_t stride = ${stride};`)
-  const start = 'int64_t{part} * heddle::total_threads + threadIdx.x'
+  const start = 'int64_t{part} * Team::lanes + team.lane()'
   writer.write(`for (int64_t round = ${start}; round < chunks; round += heddle::total_loads * stride)`).block(() => {
     for (const { name, load } of loads) {
       const storage = storageText(tensorOf(load.tensor, context), names)
@@ -75,9 +75,9 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
     for (const { name } of loads) context.elements.set(name, `${names.value(name)}[j][i]`)
     eachChunk(loops, context, () => elementLines(program, vec, lanes, context))
   })
-  const all = totals.map(() => names.fresh('block_total'))
+  const all = totals.map(() => names.fresh('team_total'))
   totals.forEach((_, i) => {
-    writer.writeLine(`const auto ${all[i]} = heddle::total_of_block(${lanes[i]});`)
+    writer.writeLine(`const auto ${all[i]} = heddle::total_of(team, ${lanes[i]});`)
   })
   writer.write('if constexpr (ALONE) ').inlineBlock(() => {
     writeResults(program, all, context)

@@ -7,7 +7,6 @@ import { concerning, usageError } from '../errors.js'
 import { contentKey, rememberKeys } from '../ir/content.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
-import { printKernel } from '../ir/print.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { verifyGraph } from '../ir/verify_graph.js'
 import { verifyTemplate } from '../ir/verify_template.js'
@@ -21,6 +20,7 @@ import { commonConstants, markConstants } from './graph/constants.js'
 import { findNode, type LayoutsByName, prune, sortNodes } from './graph/edit.js'
 import { foldsOf } from './graph/folds.js'
 import { prepareGraph } from './passes.js'
+import { boundTo, type PlannedKernel } from './planned_kernel.js'
 import { checkLibrary, libraryMatmul } from './product/library.js'
 import { deriveProducts } from './product/matmul.js'
 import { areParallel } from './product/parts.js'
@@ -29,9 +29,6 @@ import type { Derived } from './rows/derive.js'
 import { deriveMembers } from './space/members.js'
 import { commonTypes } from './space/parameters.js'
 import { illegal, type Member } from './space/space.js'
-
-/** A kernel a plan derives: a row program, or a template with compiled slots. */
-export type PlannedKernel = Kernel | TemplateKernel
 
 export interface PlannedGraph {
   readonly graph: Graph
@@ -93,7 +90,8 @@ export function applyPlan(
       return
     }
     const known = made.get(name)
-    if (known !== undefined && !sameKernel(known, derived.kernel)) {
+    const bound = known === undefined ? derived : boundTo(known, derived)
+    if (bound === undefined) {
       throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
         hint: 'give the occurrences different kernel names',
       })
@@ -103,7 +101,7 @@ export function applyPlan(
       fused.push({ ...bareMatmul(name, ordered), generated: name })
       return
     }
-    const { views, node } = fusedNodes(values, name, ordered, derived)
+    const { views, node } = fusedNodes(values, name, ordered, bound)
     fused.push(...views, node)
   }
   for (const { kernel: name, occurrences } of plan.groups)
@@ -127,26 +125,6 @@ function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): 
 }
 
 const isOneOf = (list: readonly string[], item: string): boolean => list.includes(item)
-
-/** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
-export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || meaningOf(a) === meaningOf(b)
-
-const apart: readonly string[] = ['source', 'span', 'typical', 'constant', 'facts']
-
-/** Made once for a kernel: one of many plans is compared as often. */
-const meanings = new WeakMap<PlannedKernel, string>()
-
-function meaningOf(kernel: PlannedKernel): string {
-  const known = meanings.get(kernel)
-  if (known !== undefined) return known
-  const made = isTemplate(kernel)
-    ? JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
-    : printKernel({ ...kernel, source: nowhere })
-  meanings.set(kernel, made)
-  return made
-}
-
-const nowhere = { file: '', line: 0, column: 0 }
 
 /** The kernel of a group, by what is in it: a row program, a matmul with its epilogue, or attention. */
 function deriveGroup(

@@ -45,7 +45,8 @@ export function graphFacts(graph: Graph, ops: ReadonlyMap<string, Kernel>): Fact
     dims: shape.map((extent) => (extent.factor === 1 && extent.dims.length === 1 ? (extent.dims[0] ?? '') : printExtent(extent))),
     layout: rowMajor([]),
   }))
-  const dims = [...new Set(bindings.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))]
+  // Those of its results among them, which inputs may depend on: an image is as large as what its windows leave, and their size.
+  const dims = [...new Set(graph.values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))]
   const kernel: Kernel = { ...emptyKernel, dims, tensors }
   const attrs = Object.fromEntries([
     ...dims.map((dim): [string, AttrValue] => [dim, { dim }]),

@@ -8,9 +8,10 @@ import { isKernelName, own } from '../ir/own.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
-import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
+import { applyPlan } from './apply.js'
 import { checkMeaning, contentOf, type DerivedGroup, type Verified } from './check/meaning.js'
 import { commonConstants } from './graph/constants.js'
+import { type PlannedKernel, sameKernel } from './planned_kernel.js'
 import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
 
 export interface Planned {

@@ -44,6 +44,11 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
   const replaced = stores.filter((s) => updated.some(({ name }) => name === s.tensor))
   const [first] = replaced
   if (first === undefined || body.some(({ kind }) => kind === 'histogram')) return undefined
+  const single = replaced.find(({ kind }) => kind === 'store')
+  if (single !== undefined && isUnchosen && replaced.some(({ kind }) => kind === 'storeRow'))
+    return new UpdateConflict(single.tensor, 'it is a number of each row, and beside it elements of rows are replaced', {
+      hint: 'let it update nothing: threads that replace elements may still need the old number when one of them has the new one',
+    })
   // Beside rows, numbers of a row may be stored that update nothing.
   const along = stores.filter(
     (s) => replaced.includes(s) || ((s.kind === first.kind || s.kind === 'storeRow') && !isOfSteps(s, body)),

@@ -26,7 +26,7 @@ export function variantLines(
     return [{ name: key, schedule, when: 'always; the blocks of a cluster take a part each where tiles of columns are few' }]
   }
   if (program.kind === 'totals') {
-    const schedule = `a block for every 2048 chunks of ${vec}, at most 1024 blocks; a warp combines theirs`
+    const schedule = `a warp for at most 512 chunks of ${vec}, a block for every 2048 of more, at most 1024 blocks; a warp combines theirs`
     return [{ name: key, schedule, when: 'always; where one block walks alone it computes the outputs too' }]
   }
   return program.variants.map((v) => ({

@@ -22,11 +22,13 @@ import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
 import { verifyNormal, verifySteps } from './verify.js'
 import { verifyMapped } from './verify_mapped.js'
+import { windowsOf } from './windows.js'
 
 /** The passes of the schedule, in order. Each is verified where it ends; a test puts a faulty one in the place of each. */
 export const schedulePasses = {
   placeUpdates,
   columnsOf,
+  windowsOf,
   totalsOf,
   normalise,
   planSteps,
@@ -71,20 +73,26 @@ function mapByRules(
   passes: typeof schedulePasses,
   see: (pass: string, made: SchedulePassResult) => void,
 ): MappedKernel {
-  const placed: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
-  if (placed.kernel !== instance.kernel) verifyKernel(placed.kernel, 'placing updates')
-  see('placing updates', { kernel: placed.kernel })
-  const columns = passes.columnsOf(placed)
+  const given: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
+  if (given.kernel !== instance.kernel) verifyKernel(given.kernel, 'placing updates')
+  see('placing updates', { kernel: given.kernel })
+  const columns = passes.columnsOf(given)
   if (columns !== undefined) {
     const { kernel, axes, vec, program } = columns
     verifyKernel(kernel, 'finding columns')
     return { instance, key: keyOf(instance), axes, vec, program }
   }
-  const totals = passes.totalsOf(placed)
+  const windows = passes.windowsOf(given)
+  if (windows !== undefined) {
+    verifyKernel(windows, 'finding windows')
+    see('finding windows', { kernel: windows })
+  }
+  const totals = windows === undefined ? passes.totalsOf(given) : undefined
   if (totals !== undefined) return { instance, key: keyOf(instance), ...totals }
-  const normal = (given: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
-    const kernel = passes.normalise(given, chunks)
-    verifyNormal(kernel, given, 'normalising')
+  const placed: Instance = windows === undefined ? given : { ...given, kernel: windows }
+  const normal = (of: Instance, chunks: 'any' | 'in pieces'): NormalKernel => {
+    const kernel = passes.normalise(of, chunks)
+    verifyNormal(kernel, of, 'normalising')
     return kernel
   }
   const steps = (kernel: NormalKernel, keep: boolean): Step[] => {
@@ -96,7 +104,7 @@ function mapByRules(
     see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
     return simplified
   }
-  const { kernel, asked, interval } = within(placed, passes, (given) => normal(given, 'any'))
+  const { kernel, asked, interval } = within(placed, passes, (of) => normal(of, 'any'))
   const chosen = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep))
   const mapped = interval === undefined ? chosen : { ...chosen, program: { ...chosen.program, interval } }
   if (interval !== undefined) {

@@ -1,6 +1,6 @@
 /**
  * What a schedule cannot compute well, in words with what it costs: reads that neighbouring threads do not share, one block for
- * everything, a row value that is computed again wherever it is read. Notes change nothing; `heddle gen` and `heddle inspect` print them at
+ * everything, a block for rows that may be short, a row value that is computed again wherever it is read. Notes change nothing; `heddle gen` and `heddle inspect` print them at
  * the line of the op.
  */
 import { dtypeInfo } from '../ir/dtype.js'
@@ -12,6 +12,7 @@ import { printExpr } from '../ir/print.js'
 import { visit } from '../ir/walk.js'
 import { offsetOf } from './access.js'
 import { passStatementOf } from './constructs/index.js'
+import { isHostExpr } from './host_expr.js'
 import { type MappedKernel, stepsOf } from './mapped.js'
 import { rowExprs } from './normal.js'
 import { statementsOf } from './passes.js'
@@ -20,7 +21,7 @@ import { isShared, readsElsewhere } from './shared_rows.js'
 import { strideAlong } from './stride.js'
 
 export interface Note {
-  readonly kind: 'strided' | 'one block' | 'recomputed'
+  readonly kind: 'strided' | 'one block' | 'block a row' | 'recomputed'
   /** What is so, why it costs, and what to write instead. */
   readonly message: string
 }
@@ -34,7 +35,7 @@ const fewElements = 8192
 
 /** The notes of one instance, each once. */
 export function notesOf(mapped: MappedKernel): readonly Note[] {
-  return [...stridedNotes(mapped), ...oneBlockNotes(mapped), ...recomputedNotes(mapped.instance)]
+  return [...stridedNotes(mapped), ...oneBlockNotes(mapped), ...blockNotes(mapped), ...recomputedNotes(mapped.instance)]
 }
 
 /** What neighbouring threads touch far from each other. */
@@ -85,6 +86,25 @@ function oneBlockNotes({ program, axes }: MappedKernel): Note[] {
     'of an H200 works; reductions that need no other are divided over blocks where the op returns nothing but numbers made of them, so write these as an op and what reads them as another'
   return [{ kind: 'one block', message }]
 }
+
+/** A block for each of many rows, none of which is known to be long. */
+function blockNotes({ program, axes }: MappedKernel): Note[] {
+  if (program.kind !== 'rows' || axes.length === 0 || program.lengths !== undefined) return []
+  const [only, ...others] = program.variants
+  if (only?.team.kind !== 'block' || others.length > 0) return []
+  const loops = program.kept.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop] : []))
+  const own = loops.find(({ length }) => !isEither(length))
+  if (own === undefined) return []
+  const length = printExpr(own.length)
+  const message =
+    `the row alone knows how long ${length} is, so that a block of ${only.team.lanes} threads computes each row, however short; ` +
+    `where no row is longer than 128, say, write minimum(128, ${length}): lanes of a warp compute a row then, or a thread`
+  return [{ kind: 'block a row', message }]
+}
+
+/** One of several lengths that are known before the kernel runs. */
+const isEither = (length: Expr): boolean =>
+  isHostExpr(length) || (length.kind === 'call' && length.fn === 'select' && length.args.slice(1).every(isEither))
 
 /** Functions that take as long as ten additions or more. */
 const slow: ReadonlySet<IntrinsicName> = new Set(['exp', 'log', 'sin', 'cos', 'tanh', 'erf', 'gelu', 'pow', 'uniform'])

@@ -7,19 +7,25 @@
 
 import { mostCarried } from '../ir/constructs/fold_state.js'
 import { dtypeInfo } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { carries, foldVariants } from './fold_variants.js'
 import type { Team, Variant } from './mapped.js'
 import type { NormalKernel } from './normal.js'
 import type { Step } from './passes.js'
+import { contains } from './rewrite.js'
 
 /** A vector access is one 16-byte instruction. More than 8 elements a chunk cost registers and win nothing. */
 const packBytes = 16
 export const maxVec = 8
 
-/** Elements a chunk has: as many as fill a 16-byte access of the smallest tensor that is read or written in chunks. */
+/**
+ * Elements a chunk has: as many as fill a 16-byte access of the smallest tensor that is read or written in chunks. Where each element by
+ * itself sums up what it loads, one: neighbouring threads then load what lies side by side, at every step of their sums.
+ */
 export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
+  if (kernel.elementwise && sumsUp(kernel)) return 1
   const sizes: number[] = []
   const runs: number[] = []
   for (const row of kernel.rows.values()) {
@@ -38,6 +44,13 @@ export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
   let vec = Math.min(packBytes / Math.min(...sizes), maxVec)
   while (runs.some((run) => run % vec !== 0 && run !== Number.POSITIVE_INFINITY)) vec /= 2
   return vec
+}
+
+function sumsUp({ rows, statements }: NormalKernel): boolean {
+  const values = [...rows.values()].flatMap((row) => (row.kind === 'computed' ? [row.value] : []))
+  for (const s of statements) if (s.kind === 'loopStore') values.push(s.value)
+  const loads = (expr: Expr): boolean => contains(expr, ({ kind }) => kind === 'load')
+  return values.some((value) => contains(value, (node) => node.kind === 'fold' && loads(node.value)))
 }
 
 export const elementwiseThreads = 256

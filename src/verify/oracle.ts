@@ -4,7 +4,7 @@
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import type { PlannedKernel } from '../fuse/apply.js'
+import type { PlannedKernel } from '../fuse/planned_kernel.js'
 import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
 import { withFactors } from '../ir/evaluate_product.js'
 import { evaluateTemplate } from '../ir/evaluate_template.js'

@@ -40,6 +40,22 @@ describe('bodies of outputs that update', () => {
     refuses(update('«s === at(r) ? x(s, r) : cache(0, r)»'), elsewhere)
     refuses(update('«cache(s, r) + cache(at(r), r) + x(s, r)»'), elsewhere)
   })
+  it('refuses a number of each row beside rows', () =>
+    refuses(
+      update('', {
+        inputs: "{ cache: tensor('f32', 's r'), x: tensor('f32', 's r'), at: tensor('f32', 's') }",
+        outputs: "{ z: tensor('f32', 's r'), y: tensor('f32', 's') }",
+        updates: "{ z: 'cache', y: 'at' }",
+        body: `({ cache, x, at }, { r: n }) => (s) => {
+    const v = row(n, (c) => cache(s, c) * at(s) + x(s, c))
+    return { z: row(n, (c) => v(c)), y: «sum(n, (c) => v(c))» }
+  }`,
+      }),
+      cannot(
+        'it is a number of each row, and beside it elements of rows are replaced',
+        'let it update nothing: threads that replace elements may still need the old number when one of them has the new one',
+      ),
+    ))
   it('takes rows and reductions of what is replaced along the row, and refuses what reads it elsewhere', () => {
     const reduced = (total: string, value = '«row(n, (c) => v(c) / total)»'): string =>
       update('', {

@@ -2,6 +2,7 @@
 import { graph, plan, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { add } from '../../specs/ops/add.js'
+import { softmax } from '../../specs/ops/softmax.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { planAll } from '../../src/fuse/plans.js'
 import type { Kernel } from '../../src/ir/kernel.js'
@@ -24,7 +25,55 @@ const under = (of: typeof three, kernel: string) => plan('p', of, { groups: { [k
 
 let ops: readonly Kernel[]
 beforeAll(() => {
-  ops = readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops/add.ts'] }).kernels
+  ops = readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops/add.ts', 'specs/ops/softmax.ts'] }).kernels
+})
+
+/** Products whose rows are scaled, twice; of tensors called otherwise, or by other axes. */
+const attended = (name: string, isTurned: boolean) =>
+  graph(name, {
+    inputs: {
+      a: tensor('T', 's d'),
+      b: tensor('T', 't d'),
+      c: tensor('T', 't e'),
+      other: tensor('T', 's d'),
+      another: tensor('T', isTurned ? 'd t' : 't d'),
+    },
+    weights: {},
+    build: (g, { a, b, c, other, another }) => {
+      const scores = g.matmul('s d, t d -> s t', a, b)
+      const weights = g.apply(softmax, { x: scores }).y
+      const first = g.matmul('s t, t e -> s e', weights, c)
+      const otherScores = g.matmul(isTurned ? 's d, d t -> s t' : 's d, t d -> s t', other, another)
+      const otherWeights = g.apply(softmax, { x: otherScores }).y
+      const second = g.matmul('s t, t e -> s e', otherWeights, c)
+      return { nodes: { scores, weights, first, otherScores, otherWeights, second }, outputs: { first, second } }
+    },
+  })
+const twoAttentions = (of: ReturnType<typeof attended>) =>
+  plan('p', of, {
+    groups: {
+      attend: [
+        ['scores', 'weights', 'first'],
+        ['otherScores', 'otherWeights', 'second'],
+      ],
+    },
+  })
+
+describe('occurrences of a group', () => {
+  it('are one kernel where tensors are called otherwise', () => {
+    const of = attended('alike', false)
+    const planned = planAll([twoAttentions(of)], { alike: of }, ops)
+    const calls = planned.graphs.p?.alike?.nodes.flatMap((node) =>
+      node.kind === 'op' && node.op === 'attend' ? [Object.keys(node.inputs)] : [],
+    )
+    expect(calls).toHaveLength(2)
+    expect(calls?.[0]).toEqual(calls?.[1])
+  })
+
+  it('are refused where they differ in more', () => {
+    const of = attended('apart', true)
+    expect(refusal(() => planAll([twoAttentions(of)], { apart: of }, ops)).code).toBe('plan.differ')
+  })
 })
 
 describe('a name of a group', () => {

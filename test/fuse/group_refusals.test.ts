@@ -1,7 +1,8 @@
 /** What groups of nodes are refused for, and what they cost, in small graphs that share nothing with the shipped ones. */
 import { describe, expect, it } from 'vitest'
-import { applyPlan, sameKernel } from '../../src/fuse/apply.js'
+import { applyPlan } from '../../src/fuse/apply.js'
 import { checkMeaning } from '../../src/fuse/check/meaning.js'
+import { sameKernel } from '../../src/fuse/planned_kernel.js'
 import { searchPlan } from '../../src/fuse/search/auto.js'
 import { type Candidate, Candidates } from '../../src/fuse/search/candidates.js'
 import { costDevice } from '../../src/fuse/search/cost.js'

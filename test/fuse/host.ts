@@ -1,6 +1,7 @@
 /** Runs graphs on the host through the IR evaluator, in double precision: how fused graphs are compared with unfused ones. */
-import type { PlannedKernel } from '../../src/fuse/apply.js'
+
 import { runNodes } from '../../src/fuse/check/compose.js'
+import type { PlannedKernel } from '../../src/fuse/planned_kernel.js'
 import type { Graph, ValueId } from '../../src/ir/graph.js'
 
 export { shapeOf } from '../../src/fuse/check/compose.js'

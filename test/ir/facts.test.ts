@@ -1,6 +1,7 @@
 /** What bodies tell by themselves: how results err, and which integers inputs may hold. */
 import { describe, expect, it } from 'vitest'
 import { accuracyOf } from '../../src/ir/facts/accuracy.js'
+import { constrained } from '../../src/ir/facts/constrained.js'
 import { bothDomains, evaluateCount, namesOf, renameCount } from '../../src/ir/facts/facts.js'
 import { loopDims } from '../../src/ir/facts/loops.js'
 import type { Kernel } from '../../src/ir/kernel.js'
@@ -89,6 +90,10 @@ const written = {
   hashed_flag: { body: '(m, c) => ({ y: ids(m) === 0 ? 1 : wrappingMul(ids(m), 3) })', outputs: integers },
   hashed_amount: { body: '(m, c) => ({ y: shiftRightUnsigned(7, ids(m)) })', outputs: integers },
   hashed_locally: { body: '(m, c) => { const h = wrappingMul(ids(m), 3); return { y: minimum(h, 9) } }', outputs: integers },
+  masked: { body: '(m, c) => ({ y: x(m, c) * ((ids(m) >> 4) & 15) })' },
+  masked_place: { body: '(m, c) => ({ y: table(ids(m) & 15, c) })' },
+  masked_and_added: { body: '(m, c) => ({ y: x(m, c) * ((ids(m) & 15) + ids(m)) })' },
+  masked_by_another: { body: '(m, c) => ({ y: table(ids(m) & m, c) })' },
   compared: { body: '(m, c) => ({ y: c < ids(m) ? x(m, c) : 0 })' },
   length: { body: '(m, c) => ({ y: c < ids(m) ? x(m, c) : 0 })', facts: "{ ids: { from: 1, to: 'n' } }" },
   chosen: { body: '(m, c) => ({ y: table(ids(m), c) })', facts: '{ ids: { values: [0, 1] } }' },
@@ -153,6 +158,12 @@ describe('which integers an input may hold', () => {
     expect(domain('hashed')).toEqual({ from: [-(2 ** 31)], to: [2 ** 31 - 1] })
     expect(domain('hashed_by_name')).toEqual(domain('hashed'))
   })
+  it('every integer, where a number says which of its bits are taken', () => {
+    expect(domain('masked')).toEqual(domain('hashed'))
+    expect(domain('masked_place')).toEqual(domain('hashed'))
+    expect(domain('masked_and_added')).toBeUndefined()
+    expect(domain('masked_by_another')).toBeUndefined()
+  })
   it.each(['hashed_and_added', 'hashed_place', 'hashed_float', 'hashed_flag', 'hashed_amount', 'hashed_locally'] as const)(
     'nobody knows, where anything else reads it or what its bits make: %s',
     (name) => {
@@ -166,6 +177,14 @@ describe('which integers an input may hold', () => {
   it('what is stated, whatever the body tells', () => {
     expect(domain('length')).toEqual({ from: [1], to: ['n'] })
     expect(domain('chosen')).toEqual({ values: [0, 1] })
+  })
+})
+
+describe('extents', () => {
+  it('are what facts say of them, in whatever order', () => {
+    const dims = { n: { equal: ['mul', 2, 'k'] as const }, k: { equal: 32 }, p: { atLeast: 'n' }, q: { atMost: 3 } }
+    expect(constrained({ n: 5, k: 3, p: 1, q: 9, r: 4 }, { dims }, 1)).toEqual({ n: 64, k: 32, p: 64, q: 3, r: 4 })
+    expect(constrained({ s: 1 }, { dims: { s: { atLeast: '(seq)' }, other: { equal: 7 } } }, 12)).toEqual({ s: 12 })
   })
 })
 

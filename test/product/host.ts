@@ -1,6 +1,7 @@
 /** Planning and evaluating the graphs of this folder: what one kernel computes of a group, and what its nodes do one by one. */
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
-import { applyPlan, type PlannedGraph, type PlannedKernel } from '../../src/fuse/apply.js'
+import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
+import type { PlannedKernel } from '../../src/fuse/planned_kernel.js'
 import type { DTypeRef, Kernel } from '../../src/ir/kernel.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
 import { runGraph, shapeOf } from '../fuse/host.js'

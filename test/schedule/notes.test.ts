@@ -81,6 +81,25 @@ describe('a note on rows that are computed again', () => {
   })
 })
 
+describe('a note on a block for each row', () => {
+  const upTo = (length: Expr): Kernel => {
+    const subject = summed(load('x', a, c))
+    return { ...subject, body: subject.body.map((s) => (s.kind === 'reduce' ? { ...s, length } : s)) }
+  }
+  const own = loadInt('p', a, i32(0))
+  it('is made where the row alone knows its length', () => {
+    const [note] = notes(upTo(own))
+    expect(note).toMatchObject({ kind: 'block a row' })
+    expect(note?.message).toContain('the row alone knows how long p[a, 0] is, so that a block of 512 threads computes each row')
+    expect(note?.message).toContain('write minimum(128, p[a, 0])')
+  })
+  it('is not made where something bounds it, or it is one of two lengths', () => {
+    expect(kinds(upTo(dim('n')))).toEqual([])
+    expect(kinds(upTo(call('minimum', i32(128), own)))).toEqual([])
+    expect(kinds(upTo(call('select', call('gt', own, i32(0)), dim('n'), dim('k'))))).toEqual([])
+  })
+})
+
 describe('a note on one block', () => {
   const one = (...body: readonly Stmt[]): Kernel =>
     kernel('one', 'n', [], [tensor('x', 'in', 'n'), tensor('y', 'out', 'n')], body)

@@ -4,7 +4,8 @@
  */
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
-import { type Count, evaluateCount, type Facts } from '../../ir/facts/facts.js'
+import { constrained } from '../../ir/facts/constrained.js'
+import type { Count, Facts } from '../../ir/facts/facts.js'
 import { type Graph, type GraphNode, inputsOf, outputsOf, type PackedRows, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { dimsIn } from '../../ir/shape.js'
@@ -30,13 +31,16 @@ const below = (random: Random, limit: number): number => Math.floor(random() * l
 
 const sizes = [2, 3, 4, 5, 6, 7]
 
+/** Rows of the longest sequence that is drawn. */
+const longest = 3
+
 /** Draws in which extents differ from each other; behind them they are drawn apart, so that one may be a multiple of another. */
 const differing = 12
 
 /**
  * Extents from 2 to 7, each dimension another one while there are enough; in three draws one after the other each is 6 or 7 once. Bodies
- * that want one extent to be a multiple of another, as heads that share keys do, find such extents behind those draws, where extents that
- * are at least as large as others say are so.
+ * that want one extent to be a multiple of another, as heads that share keys do, find such extents behind those draws, where extents are
+ * what facts say of them.
  */
 export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number, facts: Facts): Numbers {
   const names = new Set<string>()
@@ -51,12 +55,7 @@ export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number
   const random = randomFrom(draw)
   if (draw > differing) {
     const dims = Object.fromEntries([...names].map((name) => [name, sizes[below(random, sizes.length)] ?? 2]))
-    for (const [name, { atLeast }] of Object.entries(facts.dims)) {
-      const least = atLeast === undefined ? undefined : evaluateCount(atLeast, dims)
-      const drawn = dims[name]
-      if (least !== undefined && drawn !== undefined) dims[name] = Math.max(least, drawn)
-    }
-    return dims
+    return constrained(dims, facts, longest)
   }
   const shift = 2 * draw + Math.floor(draw / 3)
   return Object.fromEntries([...names].map((name, at) => [name, sizes[(at + shift) % sizes.length] ?? 2]))
@@ -168,7 +167,7 @@ export function drawnPacking(graph: Graph, { inputs }: Facts, draw: number): Pac
 /** Lengths of sequences and where their rows lie, which only make sense together. */
 function drawPacking(packing: PackedRows, dims: Numbers, random: Random): Map<ValueId, Float64Array> {
   const batch = packing.batch.dims[0] ?? ''
-  const lengths = Array.from({ length: dims[batch] ?? 2 }, () => 1 + below(random, 3))
+  const lengths = Array.from({ length: dims[batch] ?? 2 }, () => 1 + below(random, longest))
   const starts = lengths.map((_, at) => lengths.slice(0, at).reduce((sum, length) => sum + length, 0))
   const rows = lengths.flatMap((length, sequence) => Array.from({ length }, (_, position) => [sequence, position] as const))
   // One row more than there are tokens: the extent need not be the exact count.

@@ -20,6 +20,7 @@ import { equalExprs, Positions } from '../space/positions.js'
 import { ProducedValues } from '../space/produced.js'
 import { boundValue, illegal, isElementwise, loopDims, type Member, type Space, spaceOf } from '../space/space.js'
 import { Converter, type Copy, paramOf } from './convert.js'
+import { byElement } from './elements.js'
 import { inlineRows } from './inline.js'
 import { checkUpdates } from './updates.js'
 
@@ -42,7 +43,10 @@ export function deriveKernel(
   outside: ReadonlySet<ValueId>,
   layouts: LayoutsByName,
 ): Derived {
-  return new Derivation(graph, group, members, views, outside, layouts).run()
+  const space = spaceOf(graph, group, members, views)
+  const seen = members.map((member) => byElement(member, space))
+  const isSame = seen.every((member, i) => member === members[i])
+  return new Derivation(graph, group, seen, views, outside, layouts, isSame ? space : spaceOf(graph, group, seen, views)).run()
 }
 
 class Derivation {
@@ -63,12 +67,13 @@ class Derivation {
     views: readonly NodeOf<'view'>[],
     outside: ReadonlySet<ValueId>,
     layouts: LayoutsByName,
+    space: Space,
   ) {
     this.#group = group
     this.#members = members
     this.#outside = outside
     this.#produced = new ProducedValues(group, new Map(views.map((view) => [view.out, view.input])))
-    this.#space = spaceOf(graph, group, members, views)
+    this.#space = space
     this.#names = createNames(this.#space)
     this.#parameters = new Parameters(graph, group, this.#space, this.#names, layouts)
     this.#converter = new Converter(group, this.#space, this.#names, this.#parameters, this.#produced)

@@ -6,9 +6,10 @@ import { HeddleError, usageError } from '../../errors.js'
 import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import type { PlanDecl } from '../../lang/plan.js'
-import { applyPlan, type PlannedKernel } from '../apply.js'
+import { applyPlan } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import { prepareGraph } from '../passes.js'
+import type { PlannedKernel } from '../planned_kernel.js'
 import { type Pricing, type StepCost, stepCost } from './cost.js'
 
 /** A node that does something. */

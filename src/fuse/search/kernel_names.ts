@@ -7,7 +7,7 @@ import { freshName } from '../../ir/names.js'
 import { kernelName } from '../../ir/op_name.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
-import { type PlannedKernel, sameKernel } from '../apply.js'
+import { type PlannedKernel, sameKernel } from '../planned_kernel.js'
 import type { Candidate, Candidates } from './candidates.js'
 
 /** Kernels of the project by name: ops, and what its other plans derive. */

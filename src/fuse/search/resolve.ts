@@ -9,8 +9,9 @@ import type { Kernel } from '../../ir/kernel.js'
 import { isStandard } from '../../ir/op_name.js'
 import { type Kept, nothingKept } from '../../kept.js'
 import type { PlanDecl } from '../../lang/plan.js'
-import { applyPlan, type PlannedGraph, type PlannedKernel } from '../apply.js'
+import { applyPlan, type PlannedGraph } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
+import type { PlannedKernel } from '../planned_kernel.js'
 import { searchPlan } from './auto.js'
 
 type Graphs = Readonly<Record<string, { readonly graph: Graph }>>

@@ -80,6 +80,12 @@ function domainOf({ name, dtype }: TensorParam, uses: Uses): Domain[] {
   return [smallDomain(dtype) ?? (dtype === 'u32' ? counts : numbers)]
 }
 
+/** A few bits that a number picks out: an integer up to that number, whatever the rest was. */
+const isMasked = (expr: Expr): boolean =>
+  expr.kind === 'call' &&
+  expr.fn === 'bitAnd' &&
+  expr.args.some((arg) => arg.kind === 'const' && typeof arg.value === 'number' && arg.value >= 0)
+
 class Reading {
   readonly #inputs: readonly TensorParam[]
   readonly #uses: Uses
@@ -160,6 +166,7 @@ class Reading {
     if (expr.kind === 'local') return this.#named.get(expr.name) ?? nothing
     if (expr.kind === 'element') return this.#named.get(expr.row) ?? nothing
     if (expr.kind === 'fold') return { ...this.#carried(expr.value), isElement: false }
+    if (isMasked(expr)) return nothing
     const found = operands(expr).flatMap((operand) => [...this.#carried(operand).tensors])
     return { tensors: new Set(found), isElement: false }
   }

@@ -1,7 +1,7 @@
 /** Sizes and values that whole graphs and programs are checked with, and the tolerance that what they give is held to. */
 import type { Manifest } from '../../emit/manifest.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
-import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
+import type { Facts } from '../../ir/facts/facts.js'
 import type { Graph, ValueId } from '../../ir/graph.js'
 import { resolveDType } from '../../ir/instance.js'
 import { evaluateExtent } from '../../ir/shape.js'
@@ -28,20 +28,6 @@ export const extents: readonly (readonly number[])[] = [
 
 export const largestValue = ({ values }: Graph, dims: Numbers): number =>
   Math.max(...values.map(({ shape }) => shape.reduce((product, extent) => product * evaluateExtent(extent, dims), 1)))
-
-/** Sizes as facts want them. */
-export function constrained(given: Numbers, facts: Pick<Facts, 'dims'>): Record<string, number> {
-  const dims: Record<string, number> = { ...given }
-  for (const [name, { equal, atLeast }] of Object.entries(facts.dims)) {
-    if (dims[name] === undefined) continue
-    const known = { '(seq)': longestRagged, ...dims }
-    const least = atLeast === undefined ? undefined : evaluateCount(atLeast, known)
-    const value = equal === undefined ? undefined : evaluateCount(equal, known)
-    if (value !== undefined) dims[name] = value
-    if (least !== undefined) dims[name] = Math.max(dims[name] ?? 1, least)
-  }
-  return dims
-}
 
 export interface Stage {
   readonly graph: Graph

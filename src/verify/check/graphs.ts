@@ -6,6 +6,7 @@
 
 import type { Manifest } from '../../emit/manifest.js'
 import { type DType, isFloat8 } from '../../ir/dtype.js'
+import { constrained } from '../../ir/facts/constrained.js'
 import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
 import { type Graph, isQuantised } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -16,8 +17,8 @@ import type { NativeDevice } from '../../runtime/native.js'
 import { buildProgram } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import type { CheckResult } from '../conformance.js'
-import { raggedLength, raggedRows } from '../ragged.js'
-import { constrained, drawGiven, extents, held, holdOutput, largestValue } from './graph_values.js'
+import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
+import { drawGiven, extents, held, holdOutput, largestValue } from './graph_values.js'
 
 /** A graph as a plan has it, and as it is before nodes become kernels. */
 export interface GraphSubject {
@@ -92,7 +93,7 @@ function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Num
     for (const name of packing.tokens.dims) dims[name] = raggedRows(batch)
     for (const name of packing.seq.dims) dims[name] = Math.max(1, ...Array.from({ length: batch }, (_, i) => raggedLength(i)))
   }
-  return constrained(dims, facts)
+  return constrained(dims, facts, longestRagged)
 }
 
 async function runOne(

@@ -3,6 +3,7 @@
  * host: results, and what states hold behind a run. Float32 runs twice, so that the second starts from what the first has left.
  */
 import type { DType } from '../../ir/dtype.js'
+import { constrained } from '../../ir/facts/constrained.js'
 import type { Facts } from '../../ir/facts/facts.js'
 import { type Graph, isQuantised } from '../../ir/graph.js'
 import type { Program } from '../../ir/program.js'
@@ -16,8 +17,8 @@ import { openSession } from '../../runtime/session.js'
 import { openStates } from '../../runtime/states.js'
 import type { WeightTensor } from '../../runtime/weight.js'
 import type { CheckResult } from '../conformance.js'
-import { raggedLength, raggedRows } from '../ragged.js'
-import { constrained, drawGiven, extents, held, holdOutput, largestValue, type Numbers } from './graph_values.js'
+import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
+import { drawGiven, extents, held, holdOutput, largestValue, type Numbers } from './graph_values.js'
 import type { GraphStage } from './graphs.js'
 
 /** A program under a plan, and the one graph that it is without any. */
@@ -62,7 +63,7 @@ function sizesOf({ program, facts }: ProgramSubject, sizes: readonly number[]): 
     if (name === undefined || others.length > 0 || batch.dims.includes(name)) continue
     dims[name] = Math.max(1, ...Array.from({ length: evaluateExtent(batch, dims) }, (_, i) => raggedLength(i)))
   }
-  return constrained(dims, facts)
+  return constrained(dims, facts, longestRagged)
 }
 
 /** Lengths of sequences by the inputs that hold them, and rows enough for the tokens. */

@@ -3,7 +3,7 @@
  * an open device. What `heddle check` and `heddle repro` run on.
  */
 import type { KernelEntry } from '../../emit/manifest.js'
-import type { PlannedKernel } from '../../fuse/apply.js'
+import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import type { DType } from '../../ir/dtype.js'
 import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'

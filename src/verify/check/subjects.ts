@@ -1,8 +1,8 @@
 /** What there is to check in a project: kernels of its ops, kernels its plans derive, graphs and programs under each of their plans. */
 import { findingError } from '../../errors.js'
-import type { PlannedKernel } from '../../fuse/apply.js'
 import { graphFacts } from '../../fuse/facts.js'
 import { prepareGraph } from '../../fuse/passes.js'
+import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { Application, Program } from '../../ir/program.js'

@@ -1,0 +1,67 @@
+/**
+ * Kernels that plans derive, and when two of them are one. A plan may use a kernel in several places: where the groups differ in nothing
+ * but how their tensors and axes are called, the second use is bound to the parameters of the first.
+ */
+import type { Kernel } from '../ir/kernel.js'
+import { printKernel } from '../ir/print.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import type { Derived } from './rows/derive.js'
+
+/** A kernel a plan derives: a row program, or a template with compiled slots. */
+export type PlannedKernel = Kernel | TemplateKernel
+
+/** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
+export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || meaningOf(a) === meaningOf(b)
+
+const apart: readonly string[] = ['source', 'span', 'typical', 'constant', 'facts']
+
+/** Made once for a kernel: one of many plans is compared as often. */
+const meanings = new WeakMap<PlannedKernel, string>()
+
+function meaningOf(kernel: PlannedKernel): string {
+  const known = meanings.get(kernel)
+  if (known !== undefined) return known
+  const made = isTemplate(kernel) ? inJson(kernel) : printKernel({ ...kernel, source: nowhere })
+  meanings.set(kernel, made)
+  return made
+}
+
+const nowhere = { file: '', line: 0, column: 0 }
+
+const inJson = (kernel: PlannedKernel): string =>
+  JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
+
+/** Another use of a kernel, by the parameters that the kernel has; undefined where what was derived is another kernel. */
+export function boundTo(known: PlannedKernel, derived: Derived<PlannedKernel>): Derived<PlannedKernel> | undefined {
+  if (sameKernel(known, derived.kernel)) return derived
+  const names = namesBetween(derived.kernel, known)
+  if (names === undefined || !isSame(JSON.parse(inJson(derived.kernel)), JSON.parse(inJson(known)), names)) return undefined
+  const called = (name: string): string => names.get(name) ?? name
+  const bound = (bindings: Derived['inputs']) => bindings.map((binding) => ({ ...binding, param: called(binding.param) }))
+  return {
+    kernel: known,
+    inputs: bound(derived.inputs),
+    outputs: bound(derived.outputs),
+    attrs: Object.fromEntries(Object.entries(derived.attrs).map(([name, value]) => [called(name), value])),
+  }
+}
+
+/** What the dimensions, tensors and attributes of one kernel are called in another, by their order; undefined where that is no bijection. */
+function namesBetween(from: PlannedKernel, to: PlannedKernel): ReadonlyMap<string, string> | undefined {
+  const namesOf = ({ dims, tensors, attrs }: PlannedKernel) => [...dims, ...[...tensors, ...attrs].map(({ name }) => name)]
+  const counts = ({ dims, tensors, attrs }: PlannedKernel) => `${dims.length} ${tensors.length} ${attrs.length}`
+  const [left, right] = [namesOf(from), namesOf(to)]
+  if (counts(from) !== counts(to) || new Set(left).size < left.length || new Set(right).size < right.length) return undefined
+  return new Map(left.map((name, at) => [name, right[at] ?? name]))
+}
+
+/**
+ * Whether two structures are one but for names. A word of the structure itself that is spelt like a name makes them different: the use then
+ * wants a kernel name of its own, which is always right.
+ */
+function isSame(a: unknown, b: unknown, names: ReadonlyMap<string, string>): boolean {
+  if (typeof a === 'string') return (names.get(a) ?? a) === b
+  if (a === null || b === null || typeof a !== 'object' || typeof b !== 'object') return a === b
+  const [left, right] = [Object.entries(a), new Map(Object.entries(b))]
+  return left.length === right.size && left.every(([key, value]) => isSame(value, right.get(key), names))
+}

@@ -1,0 +1,32 @@
+/**
+ * Members that work on each element by itself, behind one whose rows these elements are: a bias and an activation behind a convolution,
+ * whose body sums for each of them. What the front end reads as a row of elements is then an element of each of the group's rows.
+ */
+import { index } from '../../ir/build.js'
+import type { Kernel, Stmt } from '../../ir/kernel.js'
+import { freshName } from '../../ir/names.js'
+import { introducedNames, substitute } from '../../ir/walk.js'
+import { isElementwise, loopDims, type Member, type Space } from '../space/space.js'
+
+/** The member an element a row, where the axis it loops over is among the rows of the group; otherwise the member as it is. */
+export function byElement(member: Member, { rows, atomsOf }: Space): Member {
+  const { kernel } = member
+  const [dim, ...others] = loopDims(kernel)
+  if (dim === undefined || others.length > 0 || !isElementwise(kernel)) return member
+  const axes = [...kernel.rows.map((axis) => axis.dim), dim]
+  return axes.every((axis) => atomsOf(member, axis).every((atom) => rows.includes(atom)))
+    ? { ...member, kernel: overElements(kernel, dim) }
+    : member
+}
+
+function overElements(kernel: Kernel, dim: string): Kernel {
+  const taken = new Set([...kernel.dims, ...kernel.rows.map((row) => row.index), ...kernel.body.flatMap(introducedNames)])
+  const name = freshName('element', taken)
+  const at = index(name)
+  const body = kernel.body.map((stmt): Stmt => {
+    if (stmt.kind !== 'storeRow') return stmt
+    const value = substitute(stmt.value, new Map([[stmt.index, at]]))
+    return { kind: 'store', tensor: stmt.tensor, indices: [...stmt.rows, at], value }
+  })
+  return { ...kernel, rows: [...kernel.rows, { index: name, dim }], body }
+}
