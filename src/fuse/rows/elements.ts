@@ -8,15 +8,16 @@ import { freshName } from '../../ir/names.js'
 import { introducedNames, substitute } from '../../ir/walk.js'
 import { isElementwise, loopDims, type Member, type Space } from '../space/space.js'
 
-/** The member an element a row, where the axis it loops over is among the rows of the group; otherwise the member as it is. */
-export function byElement(member: Member, { rows, atomsOf }: Space): Member {
+/**
+ * The member an element a row, where the axis it loops over is among the rows of the group and is not the one that row elements run along, as
+ * it is where both axes of a square are one; otherwise the member as it is.
+ */
+export function byElement(member: Member, { rows, inner, atomsOf }: Space): Member {
   const { kernel } = member
   const [dim, ...others] = loopDims(kernel)
   if (dim === undefined || others.length > 0 || !isElementwise(kernel)) return member
-  const axes = [...kernel.rows.map((axis) => axis.dim), dim]
-  return axes.every((axis) => atomsOf(member, axis).every((atom) => rows.includes(atom)))
-    ? { ...member, kernel: overElements(kernel, dim) }
-    : member
+  const atoms = [...kernel.rows.map((axis) => axis.dim), dim].flatMap((axis) => atomsOf(member, axis))
+  return atoms.every((atom) => rows.includes(atom) && atom !== inner) ? { ...member, kernel: overElements(kernel, dim) } : member
 }
 
 function overElements(kernel: Kernel, dim: string): Kernel {
