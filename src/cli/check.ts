@@ -51,7 +51,7 @@ export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {})
 export async function check(names: readonly string[], options: CheckVerbOptions, context: CliContext): Promise<CheckReport> {
   const filter = pattern(options.filter, 'check.filter')
   const { plan, thorough, brief } = options
-  return checkProject({
+  const report = await checkProject({
     ...(await checkSetup(options, context)),
     names,
     plan,
@@ -60,6 +60,9 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
     brief,
     onGroup: (group) => context.log(describeCheck(group, options)),
   })
+  for (const { name, reason } of report.apart)
+    context.log(`left ${name}: ${reason}, so that its kernels were held and it was not as a whole\n`)
+  return report
 }
 
 export const checkCommand = (context: () => CliContext) =>

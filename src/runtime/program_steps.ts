@@ -124,10 +124,15 @@ function measuredKernel(
   )
 }
 
-/** The library multiplies floats of one type, and int8 into int32. */
-function expectMultiplied(label: string, [a, b, out]: readonly [DType, DType, DType]): void {
+/** What a library multiplies: floats of one type, and int8 into int32. */
+export function isMultiplied([a, b, out]: readonly [DType, DType, DType]): boolean {
   const isFloat = [a, out].every((dtype) => dtypeInfo[dtype].scalar === 'f32' && dtype !== 'i8' && !isFloat8(dtype))
-  if (a === b && (a === 'i8' ? out === 'i32' : isFloat)) return
+  return a === b && (a === 'i8' ? out === 'i32' : isFloat)
+}
+
+function expectMultiplied(label: string, dtypes: readonly [DType, DType, DType]): void {
+  if (isMultiplied(dtypes)) return
+  const [a, b, out] = dtypes
   throw usageError('matmul.dtype', `${label}: no library multiplies ${a} and ${b} into ${out}`, {
     hint: 'make the matmul a group of the plan, alone or with the ops around it: a generated kernel multiplies what it reads',
   })

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { DType } from '../../src/ir/dtype.js'
 import { runOp } from '../../src/lang/run.js'
 import { type Device, f8e4m3, f8e5m2, f16, openDevice, type Tensor, tensor, toNumbers } from '../../src/runtime/api/index.js'
+import type { CheckReport } from '../../src/verify/check/check.js'
 import { compare } from '../../src/verify/compare.js'
 import { tolerance } from '../../src/verify/tolerance.js'
 import * as own from '../projects/types/specs/index.js'
@@ -159,8 +160,13 @@ describe('what authors do with them', () => {
     expect(clipped.data).toEqual(Uint32Array.of(7, 7))
   })
   it('every case of every kernel', async () => {
-    const { code, log } = await heddleIn(root, 'check', '--device', 'simt', '--dtype', 'f16')
+    const { code, out, log } = await heddleIn(root, 'check', '--device', 'simt', '--dtype', 'f16', '--json')
     expect([code, log]).toEqual([0, expect.not.stringContaining('FAIL')])
+    const { groups, apart }: CheckReport = JSON.parse(out)
+    expect(groups.map(({ name }) => name)).toContain('linear8 in-kernels f16')
+    // What is left to the library cannot run: the check says so, and calls nothing wrong.
+    const reason = 'no library multiplies f32 and f8e4m3 into f32, and no kernel of the plan computes node sums'
+    expect(apart).toEqual([{ name: 'linear8 unfused', reason }])
   })
 })
 

@@ -10,7 +10,7 @@ import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
 import { casesOf, checkedElements, type Drawn } from '../cases.js'
 import { type CheckResult, runCases } from '../conformance.js'
-import { checkGraph, graphTypes } from './graphs.js'
+import { checkGraph, graphTypes, unmultiplied, wholeTypes } from './graphs.js'
 import { checkProgram } from './programs.js'
 import { type CheckSetup, type SetupOptions, withSetup } from './setup.js'
 import type { SpecKernels } from './specs.js'
@@ -39,6 +39,8 @@ export interface CheckReport {
   readonly passed: number
   readonly failed: number
   readonly groups: readonly CheckGroup[]
+  /** Graphs and programs that cannot be held as a whole, and why: of these the kernels were checked. */
+  readonly apart: readonly { readonly name: string; readonly reason: string }[]
 }
 
 /**
@@ -79,16 +81,17 @@ async function runAll(
   groups.sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0))
   const whole = { device, library, manifest: text.searched.manifest, layouts, ops: specs.ops }
   for (const graph of chosen.graphs) {
-    for (const dtype of graphTypes(graph, specs.ops, options.dtypes)) {
+    for (const dtype of wholeTypes(graph, specs.ops, options.dtypes)) {
       const name = `${graph.name} ${graph.plan} ${dtype}`
       if (matching(options.filter, name)) add(await timed('graph', name, 'nodes', () => checkGraph(whole, graph, dtype), signal))
     }
   }
   for (const program of chosen.programs) {
-    const { name: of, plan, inlined, dtypes } = program
+    const { name: of, plan, inlined, compiled, dtypes } = program
     for (const dtype of graphTypes({ planned: inlined, prepared: inlined }, specs.ops, options.dtypes)) {
       const name = `${of} ${plan} ${dtype}`
-      const isMade = dtypes?.includes(dtype) ?? true
+      const isRun = Object.values(compiled.graphs).every((graph) => unmultiplied(graph, dtype) === undefined)
+      const isMade = isRun && (dtypes?.includes(dtype) ?? true)
       if (isMade && matching(options.filter, name)) {
         add(await timed('program', name, 'nodes', () => checkProgram(whole, program, dtype), signal))
       }
@@ -97,7 +100,9 @@ async function runAll(
   const failed = groups.reduce((sum, { failures }) => sum + failures.length, 0)
   const passed = groups.reduce((sum, group) => sum + group.passed, 0)
   if (groups.length === 0) throw nothingSelected(specs, options)
-  return { device: { kind: device.kind, name: device.info().name }, passed, failed, groups }
+  const apart = chosen.apart.map(({ name, plan, reason }) => ({ name: `${name} ${plan}`, reason }))
+  const left = apart.filter(({ name }) => matching(options.filter, name))
+  return { device: { kind: device.kind, name: device.info().name }, passed, failed, groups, apart: left }
 }
 
 /** Whether what went wrong is no fault of a kernel: there is no compiler, or no room for what it makes. */

@@ -8,13 +8,14 @@ import type { Manifest } from '../../emit/manifest.js'
 import { type DType, isFloat8 } from '../../ir/dtype.js'
 import { constrained } from '../../ir/facts/constrained.js'
 import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
-import { type Graph, isQuantised } from '../../ir/graph.js'
-import type { Kernel } from '../../ir/kernel.js'
+import { type Graph, inputsOf, isQuantised, outputsOf, type ValueId } from '../../ir/graph.js'
+import type { DTypeRef, Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import type { Layouts } from '../../runtime/layouts.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { buildProgram } from '../../runtime/program.js'
+import { isMultiplied } from '../../runtime/program_steps.js'
 import { openSession } from '../../runtime/session.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
@@ -45,9 +46,48 @@ type Numbers = Readonly<Record<string, number>>
 /** Elements of the largest value that is computed on the host. */
 const largest = 60_000
 
-/** Whether a graph can be held as a whole: of one that is quantised, a rounding that turns moves all behind it. */
-export const canRunWhole = ({ planned }: GraphSubject): boolean =>
-  !isQuantised(planned) && planned.values.every(({ dtype }) => dtype !== 'i8' && dtype !== 'u8' && !isFloat8(dtype))
+/**
+ * Why a graph cannot be held as a whole; undefined where it can. A rounding that turns between few steps moves all behind it, and a product
+ * that no kernel of the plan computes is the library's, which does not multiply everything.
+ */
+export function whyApart({ planned }: Pick<GraphSubject, 'planned'>): string | undefined {
+  if (isQuantised(planned)) return storedAsInt8
+  const read = new Set(planned.nodes.flatMap(inputsOf))
+  for (const node of planned.nodes) {
+    const [coarse] = outputsOf(node).flatMap((id) => (read.has(id) ? coarseType(planned.values[id]?.dtype) : []))
+    if (coarse !== undefined) return `node ${node.name} stores ${coarse}, which another reads`
+  }
+  const kept = Object.values(planned.outputs).flatMap((id) => coarseType(planned.values[id]?.dtype))
+  if (kept.some((dtype) => dtype !== 'u8')) return `it gives ${kept.join(' and ')}`
+  return whyUnmultiplied([planned])
+}
+
+export const storedAsInt8 = 'its plan stores values as int8'
+
+/** Why no storage type is left in which a library computes what is left to it; undefined where one is. */
+export function whyUnmultiplied(graphs: readonly Graph[]): string | undefined {
+  const reasons = floatTypes.map((type) => graphs.flatMap((graph) => unmultiplied(graph, type) ?? [])[0])
+  return reasons.includes(undefined) ? undefined : reasons[0]
+}
+
+/** Why a library computes no product of a graph that is left to it, in a storage type; undefined where it computes all. */
+export function unmultiplied({ nodes, values }: Graph, type: DType): string | undefined {
+  const typeOf = (id: ValueId): DType => {
+    const dtype = values[id]?.dtype
+    return typeof dtype === 'string' ? dtype : type
+  }
+  for (const node of nodes) {
+    if (node.kind !== 'matmul') continue
+    const [a, b, out] = [typeOf(node.a), typeOf(node.b), typeOf(node.out)] as const
+    if (!isMultiplied([a, b, out]))
+      return `no library multiplies ${a} and ${b} into ${out}, and no kernel of the plan computes node ${node.name}`
+  }
+  return undefined
+}
+
+/** A storage type in which neighbouring numbers are far apart. */
+const coarseType = (dtype: DTypeRef | undefined): readonly string[] =>
+  typeof dtype === 'string' && (dtype === 'i8' || dtype === 'u8' || isFloat8(dtype)) ? [dtype] : []
 
 const floatTypes = ['f32', 'f16', 'bf16'] as const
 
@@ -65,6 +105,10 @@ export function graphTypes(
   })
   return floatTypes.filter((type) => choices.every((list) => list.includes(type)) && (wanted?.includes(type) ?? true))
 }
+
+/** The storage types in which a graph is held as a whole. */
+export const wholeTypes = (graph: GraphSubject, ops: ReadonlyMap<string, Kernel>, wanted: readonly DType[] | undefined) =>
+  graphTypes(graph, ops, wanted).filter((type) => unmultiplied(graph.planned, type) === undefined)
 
 /** Every size of a graph in a storage type. */
 export async function checkGraph(stage: GraphStage, subject: GraphSubject, dtype: DType): Promise<CheckResult[]> {

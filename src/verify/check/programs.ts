@@ -19,7 +19,7 @@ import type { WeightTensor } from '../../runtime/weight.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
 import { drawGiven, extents, held, holdOutput, largestValue, type Numbers } from './graph_values.js'
-import type { GraphStage } from './graphs.js'
+import { type GraphStage, storedAsInt8, whyUnmultiplied } from './graphs.js'
 
 /** A program under a plan, and the one graph that it is without any. */
 export interface ProgramSubject {
@@ -38,9 +38,15 @@ export interface ProgramSubject {
 /** Elements of the largest value that is computed on the host. */
 const largest = 30_000
 
-/** Whether a program can be held as a whole: of one that is quantised, a rounding that turns moves all behind it. */
-export const canRunProgram = ({ compiled }: Pick<ProgramSubject, 'compiled'>): boolean =>
-  Object.values(compiled.graphs).every((graph) => !isQuantised(graph) && Object.keys(graph.scales ?? {}).length === 0)
+/**
+ * Why a program cannot be held as a whole; undefined where it can. Of one that is quantised, a rounding that turns moves all behind it; and a
+ * library does not multiply everything.
+ */
+export function whyProgramApart({ compiled }: Pick<ProgramSubject, 'compiled'>): string | undefined {
+  const graphs = Object.values(compiled.graphs)
+  if (graphs.some((graph) => isQuantised(graph) || Object.keys(graph.scales ?? {}).length > 0)) return storedAsInt8
+  return whyUnmultiplied(graphs)
+}
 
 /** Every size of a program in a storage type. */
 export async function checkProgram(stage: GraphStage, subject: ProgramSubject, dtype: DType): Promise<CheckResult[]> {

@@ -7,14 +7,24 @@ import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { Application, Program } from '../../ir/program.js'
 import { inlinedName, inlineProgram } from '../../program/inline.js'
-import { canRunWhole, type GraphSubject } from './graphs.js'
-import { canRunProgram, type ProgramSubject } from './programs.js'
+import { type GraphSubject, whyApart } from './graphs.js'
+import { type ProgramSubject, whyProgramApart } from './programs.js'
 import type { SpecKernels } from './specs.js'
 
 export interface Subjects {
   readonly kernels: readonly PlannedKernel[]
   readonly graphs: readonly GraphSubject[]
   readonly programs: readonly ProgramSubject[]
+  /** Graphs and programs whose kernels are checked, and which themselves are not. */
+  readonly apart: readonly Apart[]
+}
+
+/** A graph or program under a plan that cannot be held as a whole, and why. */
+export interface Apart {
+  readonly name: string
+  readonly plan: string
+  readonly reason: string
+  readonly graphs: readonly Graph[]
 }
 
 export interface Wanted {
@@ -38,12 +48,22 @@ export function subjectsOf(specs: SpecKernels): Subjects {
     return [subject(plan.name, graph, prepareGraph(source, plan, ops, byName), specs, groups)]
   })
   const whole = Object.values(declared).map(({ graph }) => subject(bare, specs.link(graph), graph, specs, []))
+  const graphs = [...whole, ...planned]
+  const programs = programsOf(specs)
+  const apart = [
+    ...graphs.flatMap((each) => leftOut(each, whyApart(each), [each.planned])),
+    ...programs.flatMap((each) => leftOut(each, whyProgramApart(each), Object.values(each.compiled.graphs))),
+  ]
   return {
     kernels: [...kernels, ...templates],
-    graphs: [...whole, ...planned].filter(canRunWhole),
-    programs: programsOf(specs).filter(canRunProgram),
+    graphs: graphs.filter((each) => whyApart(each) === undefined),
+    programs: programs.filter((each) => whyProgramApart(each) === undefined),
+    apart,
   }
 }
+
+const leftOut = ({ name, plan }: Pick<Apart, 'name' | 'plan'>, reason: string | undefined, graphs: readonly Graph[]): Apart[] =>
+  reason === undefined ? [] : [{ name, plan, reason, graphs }]
 
 /** Programs under their plans. Facts of one are those of its nodes, whatever the plan. */
 function programsOf({ programs, ops, plans, resolved, declared }: SpecKernels): ProgramSubject[] {
@@ -83,7 +103,7 @@ const subject = (
 /** What names and a plan leave of it. The name of a graph or program selects what its plans derive for it. @throws finding `check.selection` for a name of nothing */
 export function selected(specs: SpecKernels, { names = [], plan }: Wanted): Subjects {
   const all = subjectsOf(specs)
-  const everything = [...all.kernels, ...all.graphs, ...all.programs]
+  const everything = [...all.kernels, ...all.graphs, ...all.programs, ...all.apart]
   const unknown = names.find((name) => !everything.some((each) => each.name === name))
   if (unknown !== undefined) {
     throw findingError('check.selection', `there is no op, derived kernel, graph or program ${unknown}`, {
@@ -96,8 +116,12 @@ export function selected(specs: SpecKernels, { names = [], plan }: Wanted): Subj
   if (names.length === 0 && plan === undefined) return all
   const isWanted = (each: { readonly name: string; readonly plan: string }): boolean =>
     (plan === undefined || each.plan === plan) && (names.length === 0 || names.includes(each.name))
-  const [graphs, programs] = [all.graphs.filter(isWanted), all.programs.filter(isWanted)]
-  const used = [...graphs.map(({ planned }) => planned), ...programs.flatMap(({ compiled }) => Object.values(compiled.graphs))]
+  const [graphs, programs, apart] = [all.graphs.filter(isWanted), all.programs.filter(isWanted), all.apart.filter(isWanted)]
+  const used = [
+    ...graphs.map(({ planned }) => planned),
+    ...programs.flatMap(({ compiled }) => Object.values(compiled.graphs)),
+    ...apart.flatMap((each) => each.graphs),
+  ]
   const ofGraphs = new Set(
     used.flatMap(({ nodes }) => nodes.flatMap((node) => (node.kind === 'op' ? [kernelName(node.op)] : []))),
   )
@@ -105,7 +129,7 @@ export function selected(specs: SpecKernels, { names = [], plan }: Wanted): Subj
     ({ name }) =>
       names.includes(name) || (ofGraphs.has(name) && specs.derived.has(name)) || (names.length === 0 && ofGraphs.has(name)),
   )
-  return { kernels, graphs, programs }
+  return { kernels, graphs, programs, apart }
 }
 
 export const matching = (filter: RegExp | undefined, name: string): boolean => filter?.test(name) ?? true
