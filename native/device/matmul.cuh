@@ -129,7 +129,7 @@ struct Matmul {
           }
           break;
         case MatmulTile::few:
-          return launch_matmul_few(queue, error, name, m, n, k, a, b, epilogue, constant_b, matmul_device().multiprocessors);
+          return launch_matmul_few(queue, error, name, m, n, k, a, b, epilogue, constant_b);
         case MatmulTile::mma_64x32_deep:
           return run_mma(DeepNarrowTile());
         case MatmulTile::mma_64x32:

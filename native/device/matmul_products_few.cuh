@@ -4,18 +4,29 @@
 #ifndef HEDDLE_MATMUL_PRODUCTS_FEW_CUH
 #define HEDDLE_MATMUL_PRODUCTS_FEW_CUH
 
-#include "matmul_products_ahead.cuh"
+#include "matmul_few.cuh"
 
 namespace heddle {
 
-/// A block for each sixteen columns of every product. Factors are read in whole chunks. `Stored`: rows of the right ones lie one behind the
-/// other, and are read a step ahead, the first before the launch in front has finished where nothing writes them: `constant`. Columns that
-/// are cut off take the registers of another block.
-template <bool Whole, bool Stored, class Slots>
-__global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Whole ? 2 : 1)
-    matmul_products_few(const int m, const int64_t n, const int k, const bool constant, const Slots slots) {
+/// Sixteen columns a block of each product.
+template <int Products>
+struct ProductsFewTile {
+  static constexpr int columns = 16, rows = 8;
+  static constexpr int warps = 8, threads = 32 * warps;
+  static constexpr int vec = 8, piece = 4 * vec;  // of k: a lane's, and that of four lanes
+  /// Pieces that a warp has under way at once, of every product: as many as there are registers for.
+  static constexpr int pieces = Products < 4 ? 8 / Products : 2;
+  static constexpr int warp_k = pieces * piece, step = warps * warp_k;
+  static constexpr int chunks = rows * columns / 8;  // of eight columns that the epilogue is given, to a thread each
+};
+
+/// A block for each sixteen columns of every product. Factors are read in whole chunks. Columns that are cut off take the registers of another
+/// block.
+template <bool Whole, class Slots>
+__global__ void __launch_bounds__(ProductsFewTile<Slots::PRODUCTS>::threads, Whole ? 2 : 1)
+    matmul_products_few(const int m, const int64_t n, const int k, const Slots slots) {
   constexpr int count = Slots::PRODUCTS;
-  using Tile = ProductsFewTile<Slots, Stored>;
+  using Tile = ProductsFewTile<count>;
   using T = typename Slots::Element;
   HEDDLE_SHARED(float, parts, Tile::warps * count * Tile::rows * Tile::columns);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -24,13 +35,6 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Whole
   int at[2];
   HEDDLE_UNROLL
   for (int half = 0; half < 2; ++half) at[half] = static_cast<int>(column) + min(half * 8 + lane / 4, static_cast<int>(n - 1 - column));
-  const int own_k = warp * Tile::warp_k + lane % 4 * Tile::vec;  // the lane's first element of k
-
-  [[maybe_unused]] std::conditional_t<Stored, FewStored<Slots>, int> ahead;
-  if constexpr (Stored) {
-    if (!constant) wait_for_producers();
-    ahead.fetch_all(slots, at, own_k, k);
-  }
   // Thread t finishes eight columns of one row.
   const int own_row = static_cast<int>(threadIdx.x) / 2;
   const int64_t own_column = column + static_cast<int>(threadIdx.x) % 2 * 8;
@@ -39,67 +43,40 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Whole
   if (finishes && own_row == 0) prefetch_constants(slots, static_cast<int>(own_column), 0);
 
   // In this order for the reason given in matmul_mma.cuh.
-  if (!Stored || constant) wait_for_producers();
+  wait_for_producers();
   release_consumers();
   typename Slots::Loaded loaded = {};
   if (finishes) loaded = slots.template load<Whole>(own_row, static_cast<int>(own_column), valid);
   // Rows that do not exist repeat the last, too. Four lanes have one row.
   const int row = min(lane / 4, m - 1);
   const LeftRow<Slots> a_row = find_left<Tile::warps>(slots, m);
-  [[maybe_unused]] RightRows<Slots> b_rows[2] = {};
-  if constexpr (!Stored) {
-    const WarpTeam<4, Tile::threads / 4> team;
-    HEDDLE_UNROLL
-    for (int half = 0; half < 2; ++half) b_rows[half].find(slots, team, 0, at[half]);
-  }
+  RightRows<Slots> b_rows[2] = {};
+  const WarpTeam<4, Tile::threads / 4> team;
+  HEDDLE_UNROLL
+  for (int half = 0; half < 2; ++half) b_rows[half].find(slots, team, 0, at[half]);
   float sums[count][4] = {};
   const auto multiply = [&](int first, auto inside) {
     constexpr bool is_inside = decltype(inside)::value;
-    const auto add = [&](float(&sum)[4], const uint32_t(&upper)[4], const uint32_t(&lower)[4], const uint32_t(&right)[4]) {
-      HEDDLE_UNROLL
-      for (int pair = 0; pair < 4; pair += 2) {
-        mma_m16n8k16<T>(sum, {upper[pair], lower[pair], upper[pair + 1], lower[pair + 1]}, {right[pair], right[pair + 1]});
-      }
-    };
-    if constexpr (Stored) {
+    for_each_product<Slots>([&](auto p) {
+      constexpr int which = decltype(p)::value + 1;
+      uint32_t upper[Tile::pieces][4], lower[Tile::pieces][4];
       HEDDLE_UNROLL
       for (int i = 0; i < Tile::pieces; ++i) {
         const int along = first + i * Tile::piece;
-        uint32_t right[Tile::vec / 8][4];
-        HEDDLE_UNROLL
-        for (int part = 0; part < Tile::vec / 8; ++part) factor_words<0, is_inside>(slots, a_row.template of<0>(), row, along + part * 8, k, right[part]);
-        for_each_product<Slots>([&](auto p) {
-          constexpr int which = decltype(p)::value;
-          const auto upper = ahead.chunks[which][0][i], lower = ahead.chunks[which][1][i];
-          // What is multiplied next is on its way while this is.
-          ahead.template fetch<which>(slots, at, i, along + Tile::step, k);
-          HEDDLE_UNROLL
-          for (int part = 0; part < Tile::vec / 8; ++part) {
-            uint32_t upper_words[4], lower_words[4];
-            stored_words<T>(upper, part * 8, upper_words);
-            stored_words<T>(lower, part * 8, lower_words);
-            add(sums[which], upper_words, lower_words, right[part]);
-          }
-        });
+        factor_words<which, is_inside>(slots, b_rows[0].template of<which>(), at[0], along, k, upper[i]);
+        factor_words<which, is_inside>(slots, b_rows[1].template of<which>(), at[1], along, k, lower[i]);
       }
-    } else {
-      for_each_product<Slots>([&](auto p) {
-        constexpr int which = decltype(p)::value + 1;
-        uint32_t upper[Tile::pieces][4], lower[Tile::pieces][4];
+      HEDDLE_UNROLL
+      for (int i = 0; i < Tile::pieces; ++i) {
+        uint32_t right[4];
+        factor_words<0, is_inside>(slots, a_row.template of<0>(), row, first + i * Tile::piece, k, right);
         HEDDLE_UNROLL
-        for (int i = 0; i < Tile::pieces; ++i) {
-          const int along = first + i * Tile::piece;
-          factor_words<which, is_inside>(slots, b_rows[0].template of<which>(), at[0], along, k, upper[i]);
-          factor_words<which, is_inside>(slots, b_rows[1].template of<which>(), at[1], along, k, lower[i]);
+        for (int pair = 0; pair < 4; pair += 2) {
+          mma_m16n8k16<T>(sums[which - 1], {upper[i][pair], lower[i][pair], upper[i][pair + 1], lower[i][pair + 1]},
+                          {right[pair], right[pair + 1]});
         }
-        HEDDLE_UNROLL
-        for (int i = 0; i < Tile::pieces; ++i) {
-          uint32_t right[4];
-          factor_words<0, is_inside>(slots, a_row.template of<0>(), row, first + i * Tile::piece, k, right);
-          add(sums[which - 1], upper[i], lower[i], right);
-        }
-      });
-    }
+      }
+    });
   };
   // Lanes of a warp go the same way: they multiply together.
   for (int begin = warp * Tile::warp_k; begin < k; begin += Tile::step) {
@@ -148,30 +125,24 @@ bool has_whole_rows(const Slots& slots, int64_t k) {
 /// than a grid has.
 template <class Slots>
 int32_t launch_products_few(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
-                            bool constant, const Slots& slots) {
-  using Tile = ProductsFewTile<Slots, false>;
-  const int64_t blocks = (n + Tile::columns - 1) / Tile::columns;
-  constexpr int64_t most = INT32_MAX - 4 * Tile::step;
-  if (n > most || k > most) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are %lld of each", name, static_cast<long long>(n),
-                static_cast<long long>(k), static_cast<long long>(most));
-  }
-  const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), 0, Sync::block, true};
-  const bool whole = n % 8 == 0 && slots.whole_chunks();
-  const auto run = [&](auto kernel) {
-    return launch(queue, error, config, kernel, static_cast<int>(m), n, static_cast<int>(k), constant, slots);
-  };
-  const auto run_stored = [&](auto stored) {
-    constexpr bool is_stored = decltype(stored)::value;
-    return run(whole ? matmul_products_few<true, is_stored, Slots> : matmul_products_few<false, is_stored, Slots>);
-  };
-  if constexpr (!few_stored<Slots>()) {
-    return run_stored(Constant<false>());
-  } else if constexpr (FewFactor<Slots, 1>::vec == 8) {
+                            [[maybe_unused]] bool constant, const Slots& slots) {
+  if constexpr (few_stored<Slots>()) {
     // Whole rows are multiples of eight.
-    return run_stored(Constant<true>());
-  } else {
-    return k % FewFactor<Slots, 1>::vec == 0 ? run_stored(Constant<true>()) : run_stored(Constant<false>());
+    constexpr int vec = FewFactor<Slots, 1>::vec;
+    if (vec == 8 || k % vec == 0) return few::launch_stored(queue, error, name, m, n, k, constant, slots);
+  }
+  if constexpr (!few_stored<Slots>() || FewFactor<Slots, 1>::vec > 8) {
+    using Tile = ProductsFewTile<Slots::PRODUCTS>;
+    const int64_t blocks = (n + Tile::columns - 1) / Tile::columns;
+    constexpr int64_t most = INT32_MAX - 4 * Tile::step;
+    if (n > most || k > most) {
+      return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are %lld of each", name, static_cast<long long>(n),
+                  static_cast<long long>(k), static_cast<long long>(most));
+    }
+    const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), 0, Sync::block, true};
+    const bool whole = n % 8 == 0 && slots.whole_chunks();
+    const auto run = [&](auto kernel) { return launch(queue, error, config, kernel, static_cast<int>(m), n, static_cast<int>(k), slots); };
+    return run(whole ? matmul_products_few<true, Slots> : matmul_products_few<false, Slots>);
   }
 }
 

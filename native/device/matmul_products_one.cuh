@@ -5,7 +5,8 @@
 #ifndef HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 #define HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 
-#include "matmul_products_ahead.cuh"
+#include "matmul_few_tile.cuh"
+#include "matmul_fixed.cuh"
 #include "matmul_row_scale.cuh"
 #include "matmul_rows.cuh"
 
@@ -28,7 +29,7 @@ struct OneRow {
 
   __device__ __forceinline__ void find(const Slots& slots) { known.find(slots, BlockTeam<OneTile<Slots>::threads>(), 0, 0); }
   __device__ __forceinline__ void prefetch(const Slots&, int) const {}
-  __device__ __forceinline__ void read(const Slots& slots, int at, int k, bool, float (&values)[8]) {
+  __device__ __forceinline__ void read(const Slots& slots, int at, int k, float (&values)[8]) {
     factor_chunk<0, true>(slots, known.template of<0>(), true, 0, 0, at, k, values);
   }
 };
@@ -38,13 +39,47 @@ struct OneRow<Slots, true> {
 
   __device__ __forceinline__ void find(const Slots&) {}
   __device__ __forceinline__ void prefetch(const Slots& slots, int at) const { slots.prefetch_of(Factor<0>(), at); }
-  /// `counts`: the row's sums have not had these elements yet.
-  __device__ __forceinline__ void read(const Slots& slots, int at, int, bool counts, float (&values)[8]) {
-    float terms[Slots::FOLDS] = {};
-    slots.template unscaled_of<true>(Factor<0>(), 0, 0, at, 8, values, terms);
-    HEDDLE_UNROLL
-    for (int f = 0; f < Slots::FOLDS; ++f) folds[f] += counts ? terms[f] : 0.0f;
+  __device__ __forceinline__ void read(const Slots& slots, int at, int, float (&values)[8]) {
+    slots.template unscaled_of<true>(Factor<0>(), 0, 0, at, 8, values, folds);
   }
+};
+
+/// What a lane has of the row, as weights are multiplied by it.
+template <class Slots, class Stored = typename OneTile<Slots>::Stored>
+class RowPart {
+  using Tile = OneTile<Slots>;
+
+ public:
+  __device__ __forceinline__ explicit RowPart(const float (&row)[Tile::vec / 8][8]) {
+    HEDDLE_UNROLL
+    for (int e = 0; e < Tile::vec; ++e) row_[e] = row[e / 8][e % 8];
+  }
+  /// Adds the products with the weights of as many columns as a lane holds.
+  __device__ __forceinline__ void add_products(const Chunk<Stored, Tile::vec> (&weights)[Slots::PRODUCTS][Tile::held], float (&sums)[8]) const {
+    HEDDLE_UNROLL
+    for (int i = 0; i < 8; ++i) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < Tile::vec; ++e) sums[i] += row_[e] * weights[i / Tile::held][i % Tile::held][e];
+    }
+  }
+
+ private:
+  float row_[Tile::vec];
+};
+template <class Slots>
+class RowPart<Slots, signed char> {
+  using Tile = OneTile<Slots>;
+
+ public:
+  __device__ __forceinline__ explicit RowPart(const float (&row)[Tile::vec / 8][8]) : fixed_(row) {}
+  __device__ __forceinline__ void add_products(const Chunk<signed char, Tile::vec> (&weights)[Slots::PRODUCTS][Tile::held],
+                                               float (&sums)[8]) const {
+    HEDDLE_UNROLL
+    for (int i = 0; i < 8; ++i) sums[i] += fixed_.times(weights[i / Tile::held][i % Tile::held].words);
+  }
+
+ private:
+  FixedPoint fixed_;
 };
 
 /// k is a multiple of `OneTile::vec`. `constant`: nothing writes the right factors meanwhile.
@@ -84,52 +119,48 @@ __global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resid
   typename Slots::Loaded loaded = {};
   if (finishes) loaded = slots.template load<Whole>(0, static_cast<int>(column), valid);
   row_of.find(slots);
-  HEDDLE_UNROLL
-  for (int first = 0; first < columns; first += held) {
-    float sums[8] = {};
-    for (int at = own; at < k; at += Tile::step) {
-      float row[vec / 8][8];
-      HEDDLE_UNROLL
-      for (int part = 0; part < vec / 8; ++part) row_of.read(slots, at + part * 8, k, first == 0, row[part]);
-      HEDDLE_UNROLL
-      for (int p = 0; p < count; ++p) {
-        HEDDLE_UNROLL
-        for (int j = 0; j < held; ++j) {
-          HEDDLE_UNROLL
-          for (int e = 0; e < vec; ++e) sums[p * held + j] += row[e / 8][e % 8] * weights[p][j][e];
-        }
-      }
-      const bool is_last = at + Tile::step >= k;
-      if (!is_last) {
-        fetch(first, at + Tile::step);
-      } else if (first + held < columns) {
-        fetch(first + held, own);
+  float sums[columns / held][8] = {};
+  for (int at = own; at < k; at += Tile::step) {
+    float row[vec / 8][8];
+    HEDDLE_UNROLL
+    for (int part = 0; part < vec / 8; ++part) row_of.read(slots, at + part * 8, k, row[part]);
+    const RowPart<Slots> multiplier(row);
+    HEDDLE_UNROLL
+    for (int turn = 0; turn < columns / held; ++turn) {
+      multiplier.add_products(weights, sums[turn]);
+      if (turn + 1 < columns / held) {
+        fetch((turn + 1) * held, at);
+      } else if (at + Tile::step < k) {
+        fetch(0, at + Tile::step);
       }
     }
-    const float sum = sum_eight(sums, lane);
-    const int which = lane / 4 / held, j = first + lane / 4 % held;
+  }
+  HEDDLE_UNROLL
+  for (int turn = 0; turn < columns / held; ++turn) {
+    const float sum = sum_eight(sums[turn], lane);
+    const int which = lane / 4 / held, j = turn * held + lane / 4 % held;
     if (lane % 4 == 0) parts[(warp * count + which) * columns + j] = sum;
   }
   HEDDLE_SHARED(float, folds, Tile::warps * (row_folds<Slots> + 1));
   if constexpr (row_folds<Slots> > 0) leave_folds<Slots>(row_of.folds, folds);
   __syncthreads();
-  if (!finishes) return;
-  float total[count][columns] = {};
-  HEDDLE_UNROLL
-  for (int w = 0; w < Tile::warps; ++w) {
+  if (warp > 0) return;
+  // A lane for each column adds up parts of k, and leaves the sum where the first warp's was: the thread that finishes would take long.
+  constexpr int all = count * columns;
+  if (lane < all) {
+    float sum = 0.0f;
     HEDDLE_UNROLL
-    for (int p = 0; p < count; ++p) {
-      HEDDLE_UNROLL
-      for (int j = 0; j < columns; ++j) total[p][j] += parts[(w * count + p) * columns + j];
-    }
+    for (int w = 0; w < Tile::warps; ++w) sum += parts[w * all + lane];
+    if constexpr (row_folds<Slots> > 0) sum *= scale_of_row<Tile::warps>(slots, 0, folds);
+    parts[lane] = sum;
   }
-  if constexpr (row_folds<Slots> > 0) {
-    const float scale = scale_of_row<Tile::warps>(slots, 0, folds);
+  __syncwarp();
+  if (!finishes) return;
+  float total[count][columns];
+  HEDDLE_UNROLL
+  for (int p = 0; p < count; ++p) {
     HEDDLE_UNROLL
-    for (int p = 0; p < count; ++p) {
-      HEDDLE_UNROLL
-      for (int j = 0; j < columns; ++j) total[p][j] *= scale;
-    }
+    for (int j = 0; j < columns; ++j) total[p][j] = parts[p * columns + j];
   }
   finish_products<Whole>(slots, 0, static_cast<int>(column), valid, total, loaded);
 }

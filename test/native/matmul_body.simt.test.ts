@@ -71,7 +71,7 @@ describe.each([
 
   test('rows is exact by name', () => expectExact('rows_3x104x192', '3x104x192'))
 
-  test.each(['5x104x192', '8x13x1000', '2x24x72', '3x8460x40'])('few is exact by name at %s', (shape) =>
+  test.each(['5x104x192', '8x13x1000', '2x24x72', '3x8460x40', '5x40x1032', '8x13x2104'])('few is exact by name at %s', (shape) =>
     expectExact(`few_${shape}`, shape),
   )
 

@@ -87,6 +87,11 @@ describe('kernels with products on simt equal their IR', () => {
     const dims = { [kernel.m]: 1412, [kernel.n]: name === 'group_weights' ? 1416 : 712, [kernel.k]: 64, h: 32, g: 4 }
     expect(await differences(host, kernel, `${name}__f16`, dims)).toEqual([])
   })
+
+  it.each([1, 5])('mixed__f16 of %s rows and so long a k that blocks have many warps', async (rows) => {
+    const kernel = kernelNamed('mixed')
+    expect(await differences(host, kernel, 'mixed__f16', { [kernel.m]: rows, [kernel.n]: 21, [kernel.k]: 1552 })).toEqual([])
+  })
 })
 
 const kernelNamed = (name: string): MatmulKernel => {

@@ -1,0 +1,29 @@
+/** Rows that int8 weights are multiplied by, in fixed point: sums are off by no more than what integers leave of numbers, and NaN stays. */
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Check, checks, type Workshop, workshop } from './fixtures.js'
+
+const device = fileURLToPath(new URL('../../native/device', import.meta.url))
+
+let shop: Workshop
+let results: ReadonlyMap<string, Check>
+
+beforeAll(async () => {
+  shop = await workshop()
+  const program = await shop.program('fixed_point', ['fixed_point.cu'], ['-DHEDDLE_SIMT', '-I', device, '-ffp-contract=off'])
+  results = await checks(program, [], {})
+})
+
+afterAll(() => shop.remove())
+
+test.each(['integers', 'numbers', 'one_far_above', 'large', 'small', 'smallest', 'zeros'])('%s are summed up', (name) => {
+  expect(results.get(name)?.values).toEqual([500, 0, 0])
+})
+
+test.each(['not_a_number', 'infinite'])('%s makes the sum none', (name) => {
+  expect(results.get(name)?.values).toEqual([500, 500, 500])
+})
+
+test('a bound that is too narrow is found', () => {
+  expect(results.get('as_if_exact')?.values[1]).toBeGreaterThan(100)
+})
