@@ -63,7 +63,7 @@ struct Buffer {
   }
 };
 
-inline Buffer bind(const heddle_launch* launch, uint32_t index, const char* name, size_t element_bytes) {
+__attribute__((noinline)) inline Buffer bind(const heddle_launch* launch, uint32_t index, const char* name, size_t element_bytes) {
   Buffer buffer;
   buffer.name = name;
   buffer.index = index;

@@ -68,21 +68,22 @@ class IdleWorkers {
 
 inline IdleWorkers idle_workers;
 
-/// What every chunk of a launch shares.
+/// What every chunk of a launch shares. The kernel is called through a pointer, so that one text runs them all: as templates, the
+/// functions below would be compiled once for every signature.
 struct Job {
   const LaunchConfig* config;
+  void (*invoke)(const void* body);
   const void* body;
   uint64_t blocks, chunk;  // blocks in all, and per chunk
 };
 
 /// Threads that never meet: a plain loop.
-template <class Body>
-inline bool run_threads(Worker& worker, const Body& body) {
+inline void run_threads(Worker& worker, const Job& job) {
   try {
     for (uint32_t i = 0; i < worker.threads; i++) {
       worker.running = static_cast<uint32_t>(ordered(i, worker.threads));
       threadIdx = coordinates(worker.running, blockDim);
-      body();
+      job.invoke(job.body);
     }
   } catch (const Fault&) {
     worker.faulted = true;
@@ -90,24 +91,20 @@ inline bool run_threads(Worker& worker, const Body& body) {
     fail(&worker.error, HEDDLE_FAULT, "kernel %s: a C++ exception left the kernel", worker.kernel);
     worker.faulted = true;
   }
-  return !worker.faulted;
 }
 
-template <class Body>
-inline bool run_block(Worker& worker, const Body& body) {
-  if (worker.sync == Sync::none) return run_threads(worker, body);
-  const auto invoke = [](const void* erased) { (*static_cast<const Body*>(erased))(); };
-  if (worker.sync == Sync::block) return worker.run_fibers(0, worker.threads, invoke, &body);
+/// A fault stops the block and is left in the worker.
+inline void run_block(Worker& worker, const Job& job) {
+  if (worker.sync == Sync::none) return run_threads(worker, job);
+  if (worker.sync == Sync::block) return void(worker.run_fibers(0, worker.threads, job.invoke, job.body));
   const uint32_t warps = (worker.threads + kLanes - 1) / kLanes;
   for (uint32_t i = 0; i < warps; i++) {
     const uint32_t first = static_cast<uint32_t>(ordered(i, warps)) * kLanes;
     const uint32_t rest = worker.threads - first;
-    if (!worker.run_fibers(first, rest < kLanes ? rest : kLanes, invoke, &body)) return false;
+    if (!worker.run_fibers(first, rest < kLanes ? rest : kLanes, job.invoke, job.body)) return;
   }
-  return true;
 }
 
-template <class Body>
 inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   const Job& job = *static_cast<const Job*>(data);
   Worker* worker = idle_workers.take();
@@ -124,7 +121,7 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   const uint64_t end = begin + job.chunk < job.blocks ? begin + job.chunk : job.blocks;
   for (uint64_t block = begin; block < end && !worker->faulted; block++) {
     worker->begin_block(ordered(block, job.blocks));
-    run_block(*worker, *static_cast<const Body*>(job.body));
+    run_block(*worker, job);
   }
   int32_t status = HEDDLE_OK;
   if (worker->faulted) {
@@ -136,11 +133,27 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   return status;
 }
 
+/// Runs `invoke(body)` for every thread of a grid whose shape and buffers are right.
+__attribute__((noinline)) inline int32_t run_grid(const heddle_launch* launch, heddle_error* error, const LaunchConfig& config,
+                                                  void (*invoke)(const void*), const void* body) {
+  const uint64_t blocks = uint64_t{config.grid.x} * config.grid.y * config.grid.z;
+  // Enough chunks to balance any machine, few enough that a chunk outweighs its hand-over.
+  constexpr uint64_t kChunks = 128;
+  Job job{&config, invoke, body, blocks, (blocks + kChunks - 1) / kChunks};
+  const int64_t chunks = static_cast<int64_t>((blocks + job.chunk - 1) / job.chunk);
+  const auto* executor = static_cast<const heddle_simt_executor*>(launch->queue);
+  if (executor != nullptr) return executor->parallel_for(executor->self, chunks, run_chunk, &job, error);
+  int32_t status = HEDDLE_OK;
+  for (int64_t i = 0; i < chunks && status == HEDDLE_OK; i++) status = run_chunk(&job, i, error);
+  return status;
+}
+
 /// What a block can have on the largest devices in use (227 KiB); launchers choose less on others.
 constexpr uint32_t kMaxSharedBytes = 232448;
 
-/// The limits every CUDA device has, so that a launch which works here works there.
-inline int32_t check_config(const LaunchConfig& config, heddle_error* error) {
+/// The limits every CUDA device has, so that a launch which works here works there. Checks in front of a launch are called and not
+/// copied into every launcher: they take the compiler's time.
+__attribute__((noinline)) inline int32_t check_config(const LaunchConfig& config, heddle_error* error) {
   const dim3 &grid = config.grid, &block = config.block;
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > kMaxThreads || block.z > 64) {
@@ -164,7 +177,8 @@ inline int32_t check_config(const LaunchConfig& config, heddle_error* error) {
   return HEDDLE_OK;
 }
 
-inline int32_t check_buffer(const LaunchConfig& config, const Buffer& buffer, size_t element_bytes, heddle_error* error) {
+__attribute__((noinline)) inline int32_t check_buffer(const LaunchConfig& config, const Buffer& buffer, size_t element_bytes,
+                                                      heddle_error* error) {
   if (!buffer.given) {
     return fail(error, HEDDLE_INVALID, "kernel %s: %s is buffer %u and the launch has fewer", config.kernel, buffer.name,
                 buffer.index);
@@ -197,14 +211,19 @@ inline int32_t prepare(const LaunchConfig& config, ConstantIn<T>& handle, heddle
 /// HEDDLE_SIMT_RACE, set to anything, has every launch watch its outputs for elements that two threads write.
 inline const bool watching_outputs = getenv("HEDDLE_SIMT_RACE") != nullptr;
 
+/// Memory for who writes each element; null, with the error filled, where there is none.
+__attribute__((noinline, cold)) inline uint32_t* owners_of(const LaunchConfig& config, const Buffer& buffer, heddle_error* error) {
+  uint32_t* owners = static_cast<uint32_t*>(calloc(buffer.count + 1, sizeof(uint32_t)));
+  if (owners == nullptr) fail(error, HEDDLE_MEMORY, "kernel %s: no memory to watch %s", config.kernel, buffer.name);
+  return owners;
+}
+
 template <class T>
 inline int32_t prepare(const LaunchConfig& config, Out<T>& handle, heddle_error* error) {
   const int32_t status = check_buffer(config, handle.buffer(), sizeof(T), error);
   if (status != HEDDLE_OK || !watching_outputs) return status;
-  uint32_t* owners = static_cast<uint32_t*>(calloc(handle.buffer().count + 1, sizeof(uint32_t)));
-  if (owners == nullptr) {
-    return fail(error, HEDDLE_MEMORY, "kernel %s: no memory to watch %s", config.kernel, handle.buffer().name);
-  }
+  uint32_t* owners = owners_of(config, handle.buffer(), error);
+  if (owners == nullptr) return HEDDLE_MEMORY;
   handle.watch(owners);
   return HEDDLE_OK;
 }
@@ -230,17 +249,8 @@ inline int32_t launch(const heddle_launch* launch, heddle_error* error, const La
   ((status == HEDDLE_OK ? void(status = simt::prepare(config, args, error)) : void()), ...);
   if (status == HEDDLE_OK) {
     const auto body = [&] { kernel(args...); };
-    // Enough chunks to balance any machine, few enough that a chunk outweighs its hand-over.
-    constexpr uint64_t kChunks = 128;
-    simt::Job job{&config, &body, blocks, (blocks + kChunks - 1) / kChunks};
-    const auto run = simt::run_chunk<decltype(body)>;
-    const int64_t chunks = static_cast<int64_t>((blocks + job.chunk - 1) / job.chunk);
-    const auto* executor = static_cast<const heddle_simt_executor*>(launch->queue);
-    if (executor != nullptr) {
-      status = executor->parallel_for(executor->self, chunks, run, &job, error);
-    } else {
-      for (int64_t i = 0; i < chunks && status == HEDDLE_OK; i++) status = run(&job, i, error);
-    }
+    const auto invoke = [](const void* erased) { (*static_cast<const decltype(body)*>(erased))(); };
+    status = simt::run_grid(launch, error, config, invoke, &body);
   }
   (simt::finish(args), ...);
   return status;
