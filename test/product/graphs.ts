@@ -314,6 +314,13 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
     words: 'sums over k and l: view both factors with one axis for the two',
   },
   {
+    ...made('sums_apart', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'n') }, (g, x) => {
+      const product = g.matmul('b m k, b n k -> m n', of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+    }),
+    words: 'sums over b and k: store both factors with the two side by side, in one order, and view both factors with one axis',
+  },
+  {
     ...made('matrices_last', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'n b') }, (g, x) => {
       const product = g.matmul('b m k, b n k -> n m b', of(x, 'x'), of(x, 'w'))
       return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
