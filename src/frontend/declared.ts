@@ -2,7 +2,7 @@
 import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, type ts } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
 import { quote, Rejection, reject } from './diagnostics.js'
-import { type Made, madeBy, obstacle } from './factories.js'
+import { type Made, madeBy, obstacle, plainCall } from './factories.js'
 import { inFactory, noFactory } from './factory_scope.js'
 import { Refused } from './refusals.js'
 import { type Declarators, declares, staticString } from './static.js'
@@ -19,8 +19,17 @@ export interface Declaration {
 export const exportsOf = (file: SourceFile): readonly TsSymbol[] =>
   file.getExportSymbols().map((symbol) => symbol.getAliasedSymbol() ?? symbol)
 
+const isTyped = (node: Node | undefined) =>
+  Node.isAsExpression(node) || Node.isSatisfiesExpression(node) || Node.isParenthesizedExpression(node)
+
+/** What surrounds a value, whatever its author says of its type. */
+function around(value: Node): Node | undefined {
+  const parent = value.getParent()
+  return parent !== undefined && isTyped(parent) ? around(parent) : parent
+}
+
 const isExported = (call: Node, exported: ReadonlySet<ts.Symbol>): boolean => {
-  const parent = call.getParent()
+  const parent = around(call)
   const symbol = Node.isVariableDeclaration(parent) ? parent.getSymbol()?.compilerSymbol : undefined
   return Node.isExportAssignment(parent) || (symbol !== undefined && exported.has(symbol))
 }
@@ -52,8 +61,8 @@ export function madeIn(
   const exported = new Set(exportsOf(file).map(({ compilerSymbol }) => compilerSymbol))
   const found: Declaration[] = []
   for (const variable of file.getVariableDeclarations()) {
-    const call = variable.getInitializer()
-    if (!Node.isCallExpression(call) || !isExported(call, exported) || declares(call, declarators) !== undefined) continue
+    const call = plainCall(variable.getInitializer())
+    if (call === undefined || !isExported(call, exported) || declares(call, declarators) !== undefined) continue
     attempt(call, () => {
       const made = madeBy(call, declarators)
       if (made !== undefined) found.push({ kind: 'op', call: made.declaration, isExported: true, made })

@@ -60,7 +60,8 @@ function returnedBy(factory: Factory): CallExpression | undefined {
   return isPlain && Node.isReturnStatement(last) ? plainCall(last.getExpression()) : undefined
 }
 
-function plainCall(node: Node | undefined): CallExpression | undefined {
+/** The call that an expression is, whatever its author says of its type. */
+export function plainCall(node: Node | undefined): CallExpression | undefined {
   if (Node.isParenthesizedExpression(node) || Node.isAsExpression(node) || Node.isSatisfiesExpression(node))
     return plainCall(node.getExpression())
   return Node.isCallExpression(node) ? node : undefined

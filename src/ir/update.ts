@@ -58,8 +58,13 @@ function placeChoices(kernel: Kernel): Kernel {
   const isReplaced = ({ tensor }: (typeof stores)[number]): boolean =>
     kernel.tensors.some(({ name, updates }) => name === tensor && updates !== undefined)
   // What updates nothing is refused behind what does: those decide whether every element may be replaced.
-  const choices = [...stores.filter(isReplaced), ...stores.filter((s) => !isReplaced(s))].map((s) => choiceOf(s, kernel))
+  const choices = stores.filter(isReplaced).map((s) => choiceOf(s, kernel))
   const updates = choices.flatMap((choice) => placeOf(choice) ?? [])
+  const beside = stores.find((s) => !isReplaced(s))
+  if (beside !== undefined) {
+    const reason = 'a kernel that replaces elements in place stores nothing besides: every output updates an input'
+    throw new UpdateConflict(beside.tensor, reason, { isUnchosen: updates.length === 0 })
+  }
   if (updates.length < choices.length) return { ...kernel, body: kernel.body.map((stmt) => whereChosen(stmt, choices)) }
   if (updates.some(({ stmt, place }) => stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)))
     return placeChoices(overElements(kernel))
@@ -118,8 +123,7 @@ function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
   }
   const param = kernel.tensors.find(({ name }) => name === stmt.tensor)
   const before = param?.updates
-  if (param === undefined || before === undefined)
-    return refuse('a kernel that replaces elements in place stores nothing besides: every output updates an input')
+  if (param === undefined || before === undefined) throw new Error(`internal: ${stmt.tensor} updates nothing`)
   if (stmt.kind === 'histogram') return refuse(`it is a histogram, not an element of ${before} or what replaces it`)
   const indices = indicesOf(stmt)
   const written = new Map(kernel.body.flatMap((other) => (other.kind === 'let' ? [[other.name, other.value] as const] : [])))
@@ -134,7 +138,7 @@ function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
     return refuse(`it is not written as condition ? new : the same element of ${before}`, true)
   const whole = unfold(condition, written)
   if (reads(whole, before) || reads(unfold(replaced, written), before))
-    return refuse(`what replaces elements reads ${before}, which is being replaced`)
+    return refuse(`what replaces elements reads ${before}, which is being replaced`, true)
   return { stmt, param, condition: whole, value: replaced }
 }
 

@@ -16,7 +16,7 @@ type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 /** Why an output cannot be replaced in place. */
 export class UpdateConflict extends Error {
   readonly tensor: string
-  /** Whether the output is no choice at all, so that it may replace every element. */
+  /** Whether no place is chosen that alone is stored: every element may be replaced. */
   readonly isUnchosen: boolean
   /** What to write instead, where that is not a choice. */
   readonly hint: string | undefined
@@ -67,11 +67,13 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
         'several tensors are replaced together where each of them is row-major, and this one is not',
       )
     for (const s of body) {
-      if (readsElsewhere(s, updates, kernel) || (isReduced && readsRowElsewhere(s, tainted)))
+      if (readsElsewhere(s, updates, first, kernel) || (isReduced && readsRowElsewhere(s, tainted)))
         return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`, {
           hint: isReduced && first.kind === 'storeRow' ? reducedHint(updates) : gatherHint(updates),
         })
       if (!isReduced || !others.includes(s) || !(readsTensor(s, updates) || readsRows(s, tainted))) continue
+      // A number of each row is read in front of all else (`readFirst`), and replaced when all threads of the row have met.
+      if (stores.every(({ kind }) => kind === 'store')) continue
       // A fold that carries a row has read all of it in front of the stores, but for those of its steps.
       const isCarried = s.kind === 'foldState' && !replaced.some((store) => isOfSteps(store, body))
       if (!isCarried && ((s.kind !== 'row' && s.kind !== 'reduce') || !walksAlong(s, first)))
@@ -89,15 +91,16 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
 }
 
 /**
- * The kernel with what one store reads of another's memory named in front of both: a running mean that a running variance reads. Stores
- * along rows read a chunk of all their inputs before they write it.
+ * The kernel with what is read of another store's memory named in front of all: a running mean that a running variance reads, a flag
+ * that says what is chosen. Stores along rows read a chunk of all their inputs before they write it.
  */
 export function readFirst(kernel: Kernel): Kernel {
   const { body, tensors, rows } = kernel
   if (body.every(({ kind }) => kind === 'let' || kind === 'store' || kind === 'storeRow')) return kernel
-  const stores = body.filter((s): s is StmtOf<'store'> => s.kind === 'store')
   const crossed = tensors.flatMap(({ name, updates }) =>
-    updates !== undefined && stores.some((s) => s.tensor !== name && readsTensor(s, updates)) ? [updates] : [],
+    updates !== undefined && body.some((s) => !(s.kind === 'store' && s.tensor === name) && readsTensor(s, updates))
+      ? [updates]
+      : [],
   )
   if (crossed.length === 0 || body.some(({ kind }) => kind === 'storeRow')) return kernel
   const taken = new Set([...kernel.dims, ...kernel.attrs.map(({ name }) => name), ...tensors.map(({ name }) => name)])
@@ -111,7 +114,7 @@ export function readFirst(kernel: Kernel): Kernel {
     firsts.set(name, { kind: 'let', name, type: e.type, value: e })
     return local(name, e.type)
   }
-  const rest = body.map((s) => (s.kind === 'store' ? mapStmt(s, (e) => rewrite(e, read)) : s))
+  const rest = body.map((s) => mapStmt(s, (e) => rewrite(e, read)))
   return { ...kernel, body: [...firsts.values(), ...rest] }
 }
 
@@ -166,8 +169,8 @@ function elementsOf(s: Stmt): ExprOf<'element'>[] {
 }
 
 /** Whether a statement reads a tensor at another place than the element that its elements are of. */
-function readsElsewhere(s: Stmt, tensor: string, { rows }: Kernel): boolean {
-  const isAlong = s.kind === 'storeRow' || s.kind === 'row' || s.kind === 'reduce'
+function readsElsewhere(s: Stmt, tensor: string, first: Store, { rows }: Kernel): boolean {
+  const isAlong = first.kind === 'storeRow' && (s.kind === 'storeRow' || s.kind === 'row' || s.kind === 'reduce')
   const along = s.kind === 'foldState' ? [s.column] : isAlong ? [s.index] : []
   const own = [...rows.map(({ index }) => index), ...along]
   let found = false

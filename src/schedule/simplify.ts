@@ -141,8 +141,9 @@ function findCommon(roots: readonly Expr[], conditional: ReadonlySet<Expr>, kern
   const uses = new Map<string, number>()
   const movable = new Set<string>()
   const users = new Set<string>()
+  // An index is a name already: under another one it would be no index of its loop.
   const use = (e: Expr): void => {
-    uses.set(keyOf(e), (uses.get(keyOf(e)) ?? 0) + 1)
+    if (e.kind !== 'index') uses.set(keyOf(e), (uses.get(keyOf(e)) ?? 0) + 1)
   }
   for (const root of roots) {
     use(root)

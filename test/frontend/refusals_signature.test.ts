@@ -216,6 +216,17 @@ describe('modules', () => {
       message: 'this op is not the value of an exported const',
       hint: 'write export const name = op(...)',
     }))
+  it('takes an op whatever its author says of its type', () => {
+    for (const [before, behind] of [
+      ['', ' as unknown'],
+      ['(', ' satisfies object)'],
+      ['((', ') as never)'],
+    ]) {
+      const { kernels, diagnostics } = read(a.replace('= op(', `= ${before}op(`).replace(/\}\)\n$/, `})${behind}\n`))
+      expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
+      expect(kernels.map(({ name }) => name)).toEqual(['t'])
+    }
+  })
   it('refuses an op of a function that nothing exported calls', () =>
     refuses("import { op } from 'heddle'\nexport const make = (name: string) => «op(name, {} as never)»", {
       code: 'notExported',

@@ -75,19 +75,34 @@ describe('bodies of outputs that update', () => {
     refuses(reduced('sum(n, (c) => v(c))', '«row(n, (c) => v(n - 1 - c) / total)»'), elsewhere)
     refuses(reduced('scan(n, (c) => v(c))', '«row(n, (c) => total(c))»'), cannot(together, inRows))
   })
-  it('takes what reductions of other tensors are added to, and refuses to name the element before them', () => {
-    const summed = (more: string, first: string): string =>
+  it('takes what reductions of other tensors are added to or choose, and refuses another element before them', () => {
+    const summed = (more: string, value: string): string =>
       update('', {
-        body: `({ cache, x, at }, { r: n }) => (s, r) => {
-    ${more}
-    return { y: «${first} + sum(n, (c) => x(s, c) + at(c))» }
+        dims: "['s', 'r', 'n']",
+        inputs: "{ cache: tensor('f32', 's r'), x: tensor('f32', 's n'), at: tensor('i32', 'n') }",
+        outputs: "{ y: tensor('f32', 's r'), z: tensor('f32', 's r') }",
+        body: `({ cache, x, at }, { n }) => (s, r) => {
+    const total = sum(n, (c) => x(s, c) + at(c)${more})
+    const old = cache(s, r)
+    return { y: «${value}», z: total }
   }`,
       })
-    expect(read(summed('', 'cache(s, r)').replace(/[«»]/g, '')).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual(
-      [],
+    for (const value of ['cache(s, r) + total', 'old + total', 'total > old ? old / 2 : cache(s, r)', 'total > 1 ? 1 : old'])
+      expect(
+        read(summed(' * cache(s, r)', value).replace(/[«»]/g, '')).diagnostics.filter(({ code }) => code.startsWith('HED')),
+      ).toEqual([])
+    refuses(
+      summed('', 'old + cache(0, r) + total'),
+      cannot('another element of cache than the one that is replaced is read', gather),
     )
-    refuses(summed('const old = cache(s, r)', 'old'), cannot(together, inRows))
-    refuses(summed('', 'cache(0, r)'), cannot('another element of cache than the one that is replaced is read', gather))
+    // Where one place of an axis is chosen, nothing else runs over it.
+    const chosen = summed('', 's === at(0) ? total : cache(s, r)').replace('const old = cache(s, r)', '')
+    refuses(chosen.replace('«', '').replace('»', '').replace('z: total', 'z: «total»'), {
+      ...cannot(''),
+      message:
+        'output z cannot be replaced in place: a kernel that replaces elements in place stores nothing besides: every output updates an input',
+      hint: hint.replace('cache', 'x'),
+    })
   })
   it('refuses several tensors of a layout that need not keep their elements together', () =>
     refuses(

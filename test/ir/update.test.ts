@@ -10,7 +10,7 @@ import { read } from '../frontend/refuse.js'
 
 /** An op that updates `cache`, by the dimensions of `cache` and the body. */
 function op(dims: string, rows: string, body: string, also = ''): Kernel {
-  const { kernels, diagnostics } = read(`import { op, tensor } from 'heddle'
+  const { kernels, diagnostics } = read(`import { op, ${body.includes('total') ? 'sum, ' : ''}tensor } from 'heddle'
 export const t = op('t', {
   dims: ['r', 's', 'o'],
   inputs: { cache: tensor('f32', '${dims}'), x: tensor('f32', 'r'), at: tensor('i32', 'r'), step: tensor('i32', 'o') },
@@ -122,6 +122,24 @@ describe('placeUpdates', () => {
     expect(text).toContain('once')
     expect(text).toContain('let place: i32 = step[0]')
     expect(text).toContain('y[place, r1] = x[r1] + toFloat(at[r1]) for r1 < r when inside')
+  })
+
+  it('reads in front of all else what stands in a reduction or a condition and is replaced behind them', () => {
+    const kernel = op(
+      's r',
+      's, r',
+      'old > total ? old / 2 : cache(s, r)',
+      ['const old = cache(s, r)', 'const total = sum(6, (c) => x(r) * old + (at(r) + step(0)) * c)'].join('\n'),
+    )
+    const [first, ...rest] = placeUpdates(kernel).body
+    expect(first).toMatchObject({ kind: 'let', value: { kind: 'load', tensor: 'cache' } })
+    const again = placeUpdates(kernel)
+    const later: string[] = []
+    visitKernel({ ...again, body: rest.filter(({ kind }) => kind !== 'store') }, (expr) => {
+      if (expr.kind === 'load') later.push(expr.tensor)
+    })
+    expect(later).not.toContain('cache')
+    expect(differences(kernel, again)).toEqual([])
   })
 
   it('leaves other kernels alone', () => {

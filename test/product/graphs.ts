@@ -45,10 +45,15 @@ const m = tensor('T', 'm k')
 
 /** A product by its subscripts, with what they say about the factors' shapes, and a bias behind it. */
 const ordered = (name: string, a: string, b: string, out: string): ProductCase =>
-  made(name, { x: tensor('T', a), w: tensor('T', b), bias: tensor('T', out.split(' ').at(-1) ?? '') }, (g, { x, w, bias }) => {
-    const product = g.matmul(`${a}, ${b} -> ${out}`, x as GraphTensor, w as GraphTensor)
-    return { product, biased: g.apply(addBias, { x: product, bias: bias as GraphTensor }).y }
-  })
+  made(
+    name,
+    { x: tensor('T', a) },
+    (g, { x, w, bias }) => {
+      const product = g.matmul(`${a}, ${b} -> ${out}`, x as GraphTensor, w as GraphTensor)
+      return { product, biased: g.apply(addBias, { x: product, bias: bias as GraphTensor }).y }
+    },
+    { weights: { w: tensor('T', b), bias: tensor('T', out.split(' ').at(-1) ?? '') } },
+  )
 
 const of = (given: Given, name: string): GraphTensor => {
   const found = given[name]
@@ -103,10 +108,15 @@ export const products: readonly ProductCase[] = [
     },
     { also: ['total'] },
   ),
-  made('batched', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'b n') }, (g, x) => {
-    const product = g.matmul('b m k, b n k -> b m n', of(x, 'x'), of(x, 'w'))
-    return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
-  }),
+  made(
+    'batched',
+    { x: tensor('T', 'b m k') },
+    (g, x) => {
+      const product = g.matmul('b m k, b n k -> b m n', of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
+    },
+    { weights: { w: tensor('T', 'b n k'), bias: tensor('T', 'b n') } },
+  ),
   made('batched_inside', { x: tensor('T', 'm b k'), w: tensor('T', 'k b n'), bias: tensor('T', 'm n') }, (g, x) => {
     const product = g.matmul('m b k, k b n -> m b n', of(x, 'x'), of(x, 'w'))
     return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
@@ -302,6 +312,13 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       return { product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
     }),
     words: 'sums over k and l: view both factors with one axis for the two',
+  },
+  {
+    ...made('sums_apart', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'n') }, (g, x) => {
+      const product = g.matmul('b m k, b n k -> m n', of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+    }),
+    words: 'sums over b and k: store both factors with the two side by side, in one order, and view both factors with one axis',
   },
   {
     ...made('matrices_last', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'n b') }, (g, x) => {

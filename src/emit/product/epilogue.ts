@@ -53,7 +53,9 @@ export function epilogueBody(
     const read = !accumulators.includes(row.load.tensor)
     scope.elements.set(row.name, read ? `operands.${names.value(row.name)}[i]` : productText(kernel, row.load.tensor, 'i'))
   }
-  const fixed = operands.filter(({ load, guard }) => guard === undefined && tensorOf(load.tensor, scope).constant === true)
+  const fixed = operands.filter(
+    (row) => row.guard === undefined && tensorOf(row.load.tensor, scope).constant === true && ofColumn(row),
+  )
   const inner = bodyWriter(2)
   for (const step of steps) {
     if (!early.includes(step))
@@ -196,6 +198,12 @@ function earlyLets(lets: readonly Let[], operands: readonly Loaded[]): readonly 
   }
   return early
 }
+
+/** Whether a chunk's place follows from its column alone. What is read early knows no row, and no number that another kernel makes. */
+const ofColumn = ({ load, loop }: Loaded): boolean =>
+  load.indices.every(
+    (at) => !contains(at, ({ kind }) => kind === 'load') && [...freeNames(at)].every((name) => name === loop.index),
+  )
 
 /** Offset of the column the epilogue stands at. */
 function placeOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): string {

@@ -30,7 +30,11 @@ export function rolesOf({ subscripts: { a, b, out } }: Pick<NodeOf<'matmul'>, 's
   const [rows, columns] = left === 'a' ? [a, b] : [b, a]
   const [k, second] = rows.filter((axis) => !out.includes(axis))
   if (k === undefined) return 'sums over no axis'
-  if (second !== undefined) return `sums over ${k} and ${second}: view both factors with one axis for the two`
+  if (second !== undefined) {
+    const isOne = [rows, columns].every((axes) => axes.indexOf(second) === axes.indexOf(k) + 1)
+    const first = isOne ? '' : 'store both factors with the two side by side, in one order, and '
+    return `sums over ${k} and ${second}: ${first}view both factors with one axis for the two`
+  }
   const m = out.filter((axis) => rows.includes(axis) && !columns.includes(axis)).at(-1)
   if (m === undefined) return `has no axis of rows: "${rows.join(' ')}" shares all of its axes with "${columns.join(' ')}"`
   const batch = out.filter((axis) => axis !== m && axis !== n)
