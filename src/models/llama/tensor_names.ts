@@ -25,16 +25,17 @@ export interface LlamaTensor {
   readonly steps?: string
 }
 
-const head = 'lm_head.weight'
+export const headName = 'lm_head.weight'
+const embeddings = 'embed_tokens.weight'
 
 /** The weights of a model by the programs' names of them. Biases and norms of heads are there where the model has them. */
 export function llamaTensors(config: LlamaConfig): Readonly<Record<string, LlamaTensor>> {
   const { vocab, hidden, layers, tied } = config
-  const words = { name: 'embed_tokens.weight', shape: [vocab, hidden] }
+  const words = { name: embeddings, shape: [vocab, hidden] }
   return {
     'embeddings.words': words,
     'head.gamma': { name: 'norm.weight', shape: [hidden] },
-    'head.weight': tied ? words : { name: head, shape: [vocab, hidden] },
+    'head.weight': tied ? words : { name: headName, shape: [vocab, hidden] },
     ...Object.fromEntries(belowEach('layer', layers, (layer) => layerTensors(config, layer))),
   }
 }
@@ -97,7 +98,9 @@ const quantised = (weights: Weights): Weights =>
   )
 
 /** Names a checkpoint may have for a tensor: one of the model without its head has no prefix. */
-const namesOf = (name: string): readonly string[] => (name === head ? [name] : [`model.${name}`, name])
+const namesOf = (name: string): readonly string[] => (name === headName ? [name] : [`model.${name}`, name])
+
+export const embeddingNames: readonly string[] = namesOf(embeddings)
 
 /** A tensor's name in messages: as checkpoints usually have it. */
 const usualName = (name: string): string => namesOf(name)[0] ?? name
@@ -167,7 +170,7 @@ export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   expectCount(file, 'num_hidden_layers', config.layers)
   // Files of a tied model may have the embeddings twice.
   const names = new Set([
-    head,
+    headName,
     ...Object.values(llamaTensors(config)).flatMap(({ name, steps = name }) => [...namesOf(name), ...namesOf(steps)]),
   ])
   const unknown = [...file.tensors.keys()].filter((name) => !names.has(name) && !computed.test(name))
