@@ -76,6 +76,7 @@ describe('configurations of LLaMA-like models', () => {
       [smallQwen2, { layer_types: types }, 'layer_types[1] is sliding_attention'],
       [smallMistral, { layer_types: types }, 'layer_types[0] is full_attention'],
       [qwen, { layer_types: [...types, 'full_attention'] }, 'layer_types has 3 entries, num_hidden_layers is 2'],
+      [qwen, { sliding_window: undefined }, 'use_sliding_window is true, and sliding_window is missing'],
       [qwen, { max_window_layers: undefined }, 'neither max_window_layers nor layer_types'],
     ] as const) {
       const { code, message } = refused(fields, changes)

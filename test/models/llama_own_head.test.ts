@@ -6,6 +6,9 @@ import { formatSafetensors, type StoredTensor } from '../../src/checkpoint/safet
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
 import { openLlamaFiles } from '../../src/models/llama/open_files.js'
 import { withOwnHead } from '../../src/models/llama/own_head.js'
+import { llamaTensors, takeLlamaTensor } from '../../src/models/llama/tensor_names.js'
+import { inMemory } from '../../src/runtime/weight.js'
+import { refusal } from '../refusal.js'
 import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
 
 const tied = { ...smallLlama, tie_word_embeddings: true }
@@ -43,4 +46,18 @@ it('a tied model whose checkpoint has another head has that one, as HF has it; a
   } finally {
     await rm(dir, { recursive: true })
   }
+})
+
+it('a tied model whose checkpoint kept the head alone has its embeddings of it; one that is not tied misses them', async () => {
+  const { tensors } = smallCheckpoint(smallLlama)
+  tensors.delete('model.embed_tokens.weight')
+  const [words, ownHead] = ['embeddings.words', 'head.weight'].map((weight) => llamaTensors(config)[weight])
+  if (words === undefined || ownHead === undefined) throw new Error('no embeddings')
+  const stored = tensors.get(name)?.data
+  for (const each of [words, ownHead]) {
+    expect((await inMemory(takeLlamaTensor({ tensors }, each, 'f32'))).data).toEqual(stored)
+  }
+  const untied = llamaTensors(parseLlamaConfig(smallLlama, 'config.json'))['embeddings.words']
+  if (untied === undefined) throw new Error('no embeddings')
+  expect(refusal(() => takeLlamaTensor({ tensors }, untied, 'f32')).message).toContain('embed_tokens.weight [96, 48] is missing')
 })

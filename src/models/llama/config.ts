@@ -138,6 +138,9 @@ function windowOf(config: Fields, { window: kind }: Family, name: string): Pick<
   const window = on ? (config.sliding_window ?? undefined) : undefined
   const from = kind === 'every layer' ? 0 : config.max_window_layers
   const refused = (what: string, hint?: string) => usageError('config.window', `${name}: ${what}`, { hint })
+  if (kind === 'by layer' && on && config.sliding_window === undefined) {
+    throw refused('use_sliding_window is true, and sliding_window is missing', 'state null where there is none')
+  }
   if (types != null && types.length !== layers) {
     throw refused(`layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
   }
