@@ -69,6 +69,7 @@ export function bannedTokens(
     }
     if (!ends.includes(id)) banned.add(checkToken(name, 'bad_words_ids', id, vocab))
   }
-  if (banned.size < vocab) return [...banned]
-  throw refused(`bad_words_ids and suppress_tokens name all ${vocab} tokens, so that no result has any`)
+  // A choice of ends alone is no choice.
+  if (banned.size === 0 || new Set([...banned, ...ends]).size < vocab) return [...banned]
+  throw refused(`bad_words_ids and suppress_tokens leave none of ${vocab} tokens but end ids, so that no result has any`)
 }
