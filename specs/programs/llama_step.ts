@@ -2,8 +2,8 @@
  * The LLaMA family choosing tokens: some steps, each of one token a row. A step puts the row's last word into its cache, at the row's own
  * place, and chooses the next word; what it leaves behind, caches, words, places and counters, is state that the next step takes up. Rows
  * may stand at different places. Dims: r rows, u places of their caches, s steps there is room for, n hidden, h heads, g heads of keys and
- * values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables, f end ids, q parts of a row of logits, k candidates
- * of each.
+ * values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables, f end ids, x words that are never chosen, q parts of a row of
+ * logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
@@ -27,9 +27,14 @@ export interface LlamaStepProgram extends LlamaProgram {
   readonly penalised: boolean
   /** Rows have a least number of tokens. */
   readonly minimum: boolean
+  /** There are words that are never chosen. */
+  readonly banned: boolean
 }
 
-const config: LlamaStepProgram = { ...llamaConfig, steps: 1, choice: 'greedy', penalised: false, minimum: false }
+const config: LlamaStepProgram = {
+  ...{ ...llamaConfig, steps: 1, choice: 'greedy' },
+  ...{ penalised: false, minimum: false, banned: false },
+}
 
 const rows = { i32: tensor('i32', 'r'), f32: tensor('f32', 'r') } as const
 const request = {
@@ -43,7 +48,7 @@ const request = {
 
 /** What steps change, and what they only read. */
 function states(p: Programming, settings: LlamaStepProgram) {
-  const { choice, penalised, minimum } = settings
+  const { choice, penalised, minimum, banned } = settings
   const carried: Record<string, ProgramTensor> = {
     step: p.state('step', tensor('i32', '1')),
     words: p.state('words', rows.i32),
@@ -55,6 +60,10 @@ function states(p: Programming, settings: LlamaStepProgram) {
     limit: p.state('limit', rows.i32),
   }
   if (minimum) fixed.minimum = p.state('minimum', rows.i32)
+  if (banned) {
+    fixed.banned = p.state('banned', tensor('i32', 'x'))
+    fixed.always = p.state('always', rows.i32)
+  }
   if (penalised) {
     carried.seen = p.state('seen', tensor('i32', 'r v'))
     fixed.penalty = p.state('penalty', rows.f32)
@@ -92,13 +101,18 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
     const inputs = { logits, step: common.step, ends: common.ends, minimum: at(fixed, 'minimum') }
     logits = p.apply(minimumStep, inputs, {}, {}, { label: 'minimum' }).logits
   }
+  if (settings.banned) {
+    // As end ids before the least number of tokens, which no text reaches.
+    const inputs = { logits, step: common.step, ends: at(fixed, 'banned'), minimum: at(fixed, 'always') }
+    logits = p.apply(minimumStep, inputs, {}, {}, { label: 'banned' }).logits
+  }
   const chosen = chosenBy(p, settings.choice, { logits, ...common }, fixed)
   const before = { ...pick(now, ['step', 'history', 'places', 'finished']), words: chosen.words }
   return { ...made, ...chosen, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
 }
 
 export const llamaStep = program('llama_step', {
-  dims: { ...llamaSizes, s: 128, f: 1, q: 63, k: 4 },
+  dims: { ...llamaSizes, s: 128, f: 1, x: 1, q: 63, k: 4 },
   config,
   inputs: {},
   build: (p, _, settings) => {

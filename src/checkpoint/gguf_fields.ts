@@ -76,7 +76,8 @@ export function ggufFields({ metadata, tensors }: Gguf, name: string): Record<st
     ...fields,
     vocab_size: vocab,
     rope_theta: fields.rope_theta ?? usualTheta,
-    sliding_window: fields.sliding_window ?? null,
+    // Phi-3's files have 0 where there is none.
+    sliding_window: fields.sliding_window === 0 ? null : (fields.sliding_window ?? null),
     num_key_value_heads: fields.num_key_value_heads ?? fields.num_attention_heads,
     tie_word_embeddings: !tensors.has('output.weight'),
     ...(biased && { attention_bias: true }),

@@ -53,21 +53,26 @@ export function talkOptions<A extends unknown[], O extends Record<string, unknow
 /** What options of a run, and the model's own settings where they are wanted, ask for together. */
 export function settingsOf(
   flags: GenerationFlags & Pick<TalkOptions, 'stop' | 'settings'>,
-  { settings }: LlamaText,
+  { settings, vocab }: Pick<LlamaText, 'settings' | 'vocab'>,
   log: (text: string) => void,
 ): { readonly options: GenerationOptions; readonly stop: readonly string[] } {
   const given = generationOf(Object.fromEntries(flagNames.map((name) => [name, flags[name]])))
   if (flags.settings === false) return { options: given, stop: flags.stop ?? [] }
   for (const line of settings.ignored) log(`${line}\n`)
-  const without = (names: readonly (keyof GenerationOptions)[]): GenerationOptions =>
-    Object.fromEntries(Object.entries(settings.options).filter(([name]) => !names.some((each) => each === name)))
+  const { topK } = settings.options
+  // HF's default, and what a file says, may be more words than a small model has.
+  const stated = topK === undefined ? settings.options : { ...settings.options, topK: Math.min(topK, vocab) }
+  const without = (names: readonly (keyof GenerationOptions)[]): GenerationOptions => {
+    const isOf = ([name]: readonly [string, unknown]): boolean => names.some((each) => each === name)
+    for (const [name, value] of Object.entries(stated).filter(isOf)) {
+      if (given[name as keyof GenerationOptions] === undefined)
+        log(`the model's own ${name} ${JSON.stringify(value)} does not go with what is asked for, and is left out\n`)
+    }
+    return Object.fromEntries(Object.entries(stated).filter((each) => !isOf(each)))
+  }
   const has = (names: readonly (keyof GenerationOptions)[]): boolean => names.some((name) => given[name] !== undefined)
   // Whoever asks for beams asks for no draws, and the other way round.
-  const own = has(ofBeams)
-    ? without([...ofDraws, 'repetitionPenalty', 'minNewTokens'])
-    : has(ofDraws)
-      ? without(ofBeams)
-      : settings.options
+  const own = has(ofBeams) ? without([...ofDraws, 'repetitionPenalty', 'minNewTokens']) : has(ofDraws) ? without(ofBeams) : stated
   return { options: { ...own, ...given }, stop: [...settings.stop, ...(flags.stop ?? [])] }
 }
 

@@ -49,7 +49,7 @@ export const modelCodes = texts({
   'config.architecture':
     'The model is of an architecture that heddle does not run. | config.json names one that is not among the supported. | Use a model of a family that the hint lists.',
   'config.bad_words':
-    'Words that a model may not say cannot be kept out. | bad_words_ids has a sequence of several tokens, or names every token. | List single tokens.',
+    'Words that a model may not say cannot be kept out. | bad_words_ids has a sequence of several tokens, or it and suppress_tokens leave no token but end ids. | List single tokens.',
   'config.count':
     'A number of the configuration does not fit the checkpoint. | config.json belongs to another model, or counts more layers than there are tensors for. | Take configuration and weights from one revision.',
   'config.dtype': 'The configuration states two storage types. | dtype and torch_dtype differ. | Remove one of them.',

@@ -109,6 +109,9 @@ describe('refusals', () => {
   })
 
   test('a model without an end id needs a limit', () => {
+    expect(() => resolveGeneration({ beams: 3 }, { ...limits, maskedLogits: true })).toThrow(
+      'beams is 3, expected 1 for a model with words that are never chosen',
+    )
     expect(() => resolveGeneration({}, { ...limits, endTokens: [] })).toThrow(expect.objectContaining({ code: 'generate.end' }))
     expect(resolveGeneration({ maxNewTokens: 3 }, { ...limits, endTokens: [] }).maxNewTokens).toBe(3)
   })

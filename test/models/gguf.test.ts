@@ -164,6 +164,15 @@ describe('GGUF models', () => {
     }
   })
 
+  it('of Phi-3 state a window of 0 where there is none', async () => {
+    const windowOf = (size: number) =>
+      withFile(
+        modelFile({ ...smallPhi3, ...even }, 'F32', { 'phi3.attention.sliding_window': size }).bytes,
+        async (path) => (await openLlamaFiles(path)).config.window,
+      )
+    expect([await windowOf(0), await windowOf(8)]).toEqual([undefined, 8])
+  })
+
   it('state how positions are scaled', async () => {
     const fields = { ...smallLlama, ...even }
     const rotaryOf = (changes: Record<string, Meta>) =>

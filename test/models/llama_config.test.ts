@@ -22,7 +22,7 @@ describe('configurations of LLaMA-like models', () => {
       ...{ layers: 2, hidden: 48, heads: 6, kvHeads: 2, headDim: 20, inner: 40, vocab: 96, positions: 256, eps: 1e-6 },
       ...{ tied: true, qkvBias: false, outputBias: false, qkNorm: false, window: undefined, windowLayers: [false, false] },
       rotary: { type: 'default', theta: 10_000, fraction: 1 },
-      ...{ fusedRows: false, dtype: 'bf16', bos: 1, eos: [2, 5], pad: 0 },
+      ...{ fusedRows: false, dtype: 'bf16', bos: 1, eos: [2, 5], pad: 0, banned: [] },
     })
   })
 
@@ -76,6 +76,7 @@ describe('configurations of LLaMA-like models', () => {
       [smallQwen2, { layer_types: types }, 'layer_types[1] is sliding_attention'],
       [smallMistral, { layer_types: types }, 'layer_types[0] is full_attention'],
       [qwen, { layer_types: [...types, 'full_attention'] }, 'layer_types has 3 entries, num_hidden_layers is 2'],
+      [qwen, { sliding_window: undefined }, 'use_sliding_window is true, and sliding_window is missing'],
       [qwen, { max_window_layers: undefined }, 'neither max_window_layers nor layer_types'],
     ] as const) {
       const { code, message } = refused(fields, changes)
@@ -140,6 +141,21 @@ describe('configurations of LLaMA-like models', () => {
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallPhi3)).eos).toEqual([])
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallQwen2))).toMatchObject({ bos: undefined, eos: [] })
     expect(refused(smallLlama, {}, { eos_token_id: 96 }).code).toBe('config.token')
+  })
+
+  it('takes words that are never chosen of the generation settings, but for bad words that end a text', () => {
+    const settings = { bad_words_ids: [[7], [2], [9], [7]], suppress_tokens: [11, 2] }
+    expect(parse(smallLlama, settings).banned).toEqual([11, 2, 7, 9])
+    expect(parse(smallLlama, { bad_words_ids: [[2], [7]] }).banned).toEqual([7])
+    for (const [wrong, code, text] of [
+      [{ bad_words_ids: [[7], [8, 9]] }, 'config.bad_words', 'bad_words_ids has [8,9], expected lists of one token'],
+      [{ bad_words_ids: [[96]] }, 'config.token', 'bad_words_ids 96 is not in [0, 96)'],
+      [{ suppress_tokens: [100] }, 'config.token', 'suppress_tokens 100 is not in [0, 96)'],
+      [{ suppress_tokens: [...Array(96).keys()] }, 'config.bad_words', 'leave none of 96 tokens but end ids'],
+      [{ bad_words_ids: [...Array(96).keys()].map((id) => [id]) }, 'config.bad_words', 'leave none of 96 tokens'],
+    ] as const) {
+      expect(refused(smallLlama, {}, wrong)).toMatchObject({ code, message: expect.stringContaining(text) })
+    }
   })
 
   it('reads folders, and refuses a field that a file has twice', async () => {

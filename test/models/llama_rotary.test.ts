@@ -128,6 +128,8 @@ describe('what a configuration says of rotations', () => {
       rope_scaling: { ...scaling, type, rope_type: type },
     }
     expect(rope(null, outer)).toEqual(expected)
+    // How the weights were made changes no angle.
+    expect(rope({ ...yarn, finetuned: true })).toEqual(expected)
     // Null says nothing.
     expect(rope({ ...yarn, beta_fast: null, truncate: null })).toEqual(expected)
     expect(rope({ ...longrope, type: 'su', rope_type: undefined }, { original_max_position_embeddings: 64 }, smallPhi3)).toEqual(
@@ -188,5 +190,8 @@ describe('what a configuration says of rotations', () => {
       expect(code).toBe('config.field')
       for (const text of texts) expect(message).toContain(text)
     }
+    const { message, hint } = refusal(() => configOf({ ...smallLlama, rope_parameters: { ...yarn, mrope_section: [16, 24] } }))
+    expect(message).toContain('rope_parameters.mrope_section is [16,24], type yarn has no such field')
+    expect(hint).toContain('beta_fast')
   })
 })

@@ -106,6 +106,8 @@ const nextOf = (
 
 interface Setting {
   readonly ends?: readonly number[]
+  /** Words that are never chosen. */
+  readonly banned?: readonly number[]
   /** Bodies in the place of others. */
   readonly registry?: Readonly<Record<string, Op>>
   /** Changes states before the first step. */
@@ -115,12 +117,15 @@ interface Setting {
 const steps = 3
 
 /** States after some steps behind the prompts. */
-function stepped(generation: Generation, { ends = config.eos, registry = {}, change = () => {} }: Setting = {}): States {
+function stepped(
+  generation: Generation,
+  { ends = config.eos, banned = [], registry = {}, change = () => {} }: Setting = {},
+): States {
   const { choice } = generation
   const width = choice.kind === 'beams' ? choice.width : 1
   const rows = prompts.length * width
-  const { compiled, wired } = assembleSteps(config, plan, generation, 1)
-  const start = startStates({ ...config, eos: ends }, generation, { rows, width, capacity }, { prompts, cases: [0, 1] })
+  const { compiled, wired } = assembleSteps({ ...config, banned }, plan, generation, 1)
+  const start = startStates({ ...config, banned, eos: ends }, generation, { rows, width, capacity }, { prompts, cases: [0, 1] })
   const shapes: Readonly<Record<string, readonly number[]>> = { beams: [rows, capacity] }
   let states: States = {
     ...promptCaches(width),
@@ -139,7 +144,7 @@ function stepped(generation: Generation, { ends = config.eos, registry = {}, cha
           beamSizes({ ...choice, vocab: config.vocab, ends: ends.length }),
         )
       : { r: rows, q: Math.ceil(config.vocab / 1024) }
-  const dims = { ...modelDims(config), ...sized, u: capacity, s: steps, f: ends.length }
+  const dims = { ...modelDims(config), ...sized, u: capacity, s: steps, f: ends.length, x: banned.length }
   for (let step = 0; step < steps; step++) {
     const values = interpret(wired.applications, states, weights, dims, { ...ops, ...registry })
     states = nextOf(compiled.states, values, states)
@@ -203,6 +208,14 @@ describe('steps', () => {
     const wrong = stepped(greedy(), { registry: { append_places: raced } })
     expect(farthest(wrong.keys1?.data ?? [], Array.from(right.keys1?.data ?? []))).toBeGreaterThan(logitTolerance.relative)
   })
+})
+
+it('words that are banned are never chosen, by no row and in no step', () => {
+  const words = integers(stepped(greedy()), 'history')
+  const banned = [...new Set(words)]
+  const others = integers(stepped(greedy(), { banned }), 'history')
+  expect(others).toHaveLength(words.length)
+  expect(others.filter((id) => id < 0 || banned.includes(id))).toEqual([])
 })
 
 describe('beams', () => {

@@ -71,6 +71,8 @@ describe('configurations of encoder-decoder models', () => {
     })
     expect(parse({ eos_token_id: null }).endTokens).toEqual([])
     expect([parse({}).badTokens, parse({ bad_words_ids: [[3], [0]] }).badTokens]).toEqual([[], [3, 0]])
+    // HF lets an end id be.
+    expect(parse({ bad_words_ids: [[3], [4]], eos_token_id: 4, suppress_tokens: [5] }).badTokens).toEqual([5, 3])
     expect(parse({ bad_words_ids: [[3]] }, { bad_words_ids: [[4]] }).badTokens).toEqual([4])
   })
 

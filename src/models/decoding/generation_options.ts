@@ -106,6 +106,8 @@ export interface GenerationLimits {
   readonly cases: number
   /** Ids that end a text; without any, only the limit of tokens does. */
   readonly endTokens: readonly number[]
+  /** Whether the model has words that are never chosen, and logits of steps without beams are masked by them. */
+  readonly maskedLogits?: boolean
 }
 
 /** Bits of the exponent that a length to the power of its penalty may take: a quarter of a float32's range is left for the sum. */
@@ -168,6 +170,9 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   }
   if (choice.kind === 'beams' && minNewTokens > 0)
     refuse('minNewTokens', minNewTokens, '0 with beams', 'choose beams or a minimum')
+  if (choice.kind === 'beams' && limits.maskedLogits === true) {
+    refuse('beams', choice.width, '1 for a model with words that are never chosen', 'bad_words_ids or suppress_tokens names them')
+  }
   return { choice, repetitionPenalty, maxNewTokens, minNewTokens }
 }
 

@@ -40,7 +40,8 @@ type Fields = z.output<typeof schema>
 
 /** Read elsewhere, or about how a file was made and how HF's own code runs. */
 const otherwise = new Set([
-  ...['bos_token_id', 'eos_token_id', 'pad_token_id', 'decoder_start_token_id', 'bad_words_ids'],
+  ...['bos_token_id', 'eos_token_id', 'pad_token_id', 'decoder_start_token_id'],
+  ...['bad_words_ids', 'suppress_tokens'],
   ...['transformers_version', '_from_model_config', 'use_cache', 'return_dict_in_generate', 'renormalize_logits'],
   ...['output_attentions', 'output_hidden_states', 'output_scores', 'output_logits', 'cache_implementation', 'cache_config'],
   ...['compile_config', 'disable_compile', 'generation_kwargs', 'chat_format', 'max_window_size'],

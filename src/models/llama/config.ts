@@ -6,7 +6,7 @@
 import { checkFields } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
-import { checkToken, expectArchitecture, readModelConfig } from '../parts/config_checks.js'
+import { bannedTokens, checkToken, expectArchitecture, readModelConfig } from '../parts/config_checks.js'
 import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
 import { type Family, families, type LlamaType } from './families.js'
 import { type LlamaQuantization, parseQuantization } from './quantization.js'
@@ -53,6 +53,8 @@ export interface LlamaConfig {
   /** Tokens that end a text; any of them does. */
   readonly eos: readonly number[]
   readonly pad: number | undefined
+  /** Tokens that a text never gets. */
+  readonly banned: readonly number[]
 }
 
 /** The configuration of a model folder. @throws usage `config.read`, `config.json`, and what `parseLlamaConfig` throws */
@@ -62,7 +64,7 @@ export const readLlamaConfig = (dir: string): Promise<LlamaConfig> => readModelC
  * Checks a parsed configuration; `name` is used in messages.
  * @param generation parsed generation settings, whose tokens come before the configuration's
  * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.window`, `config.rope`, `config.quantization`, `config.dtype`,
- * `config.token` naming the field, its value and what is allowed
+ * `config.token`, `config.bad_words` naming the field, its value and what is allowed
  */
 export function parseLlamaConfig(value: unknown, name: string, generation: unknown = {}): LlamaConfig {
   const config = checkFields(schema, value, name)
@@ -74,6 +76,7 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
   const context = { name, modelType: config.model_type, headDim: heads.headDim, positions }
   const rotary = parseRotary(config, { ...context, ...family.rotary })
   const biased = family.biases === 'attention_bias' && config.attention_bias === true
+  const tokens = tokensOf(config, settings, family, name)
   return {
     modelType: config.model_type,
     layers: config.num_hidden_layers,
@@ -92,7 +95,8 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
     fusedRows: family.fusedRows,
     quantization: parseQuantization(config.quantization_config ?? config.compression_config, name),
     dtype: dtypeOf(config, name),
-    ...tokensOf(config, settings, family, name),
+    ...tokens,
+    banned: bannedTokens(name, settings, { ends: tokens.eos, vocab: config.vocab_size }),
   }
 }
 
@@ -134,6 +138,9 @@ function windowOf(config: Fields, { window: kind }: Family, name: string): Pick<
   const window = on ? (config.sliding_window ?? undefined) : undefined
   const from = kind === 'every layer' ? 0 : config.max_window_layers
   const refused = (what: string, hint?: string) => usageError('config.window', `${name}: ${what}`, { hint })
+  if (kind === 'by layer' && on && config.sliding_window === undefined) {
+    throw refused('use_sliding_window is true, and sliding_window is missing', 'state null where there is none')
+  }
   if (types != null && types.length !== layers) {
     throw refused(`layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
   }

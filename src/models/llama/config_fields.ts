@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { epsilon, keysOf, size } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import { token } from '../parts/config_checks.js'
+import { bannedFields, token } from '../parts/config_checks.js'
 import { families } from './families.js'
 import { rotaryFields } from './rotary_fields.js'
 
@@ -54,7 +54,7 @@ export const schema = z.looseObject({
 
 export type Fields = z.output<typeof schema>
 
-/** What generation settings may say instead of the configuration. */
-export const generationSchema = schema.pick({ bos_token_id: true, eos_token_id: true, pad_token_id: true })
+/** What generation settings may say instead of the configuration, and what they alone say. */
+export const generationSchema = schema.pick({ bos_token_id: true, eos_token_id: true, pad_token_id: true }).extend(bannedFields)
 
 export type GenerationFields = z.output<typeof generationSchema>

@@ -93,7 +93,8 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     try {
       checkCases(config, cases, batch)
       expectPositive('chunk', chunk)
-      const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.eos }
+      const { vocab, positions, banned } = config
+      const limits = { vocab, positions, cases: cases.length, endTokens: config.eos, maskedLogits: banned.length > 0 }
       const generation = resolveGeneration(limited(config, cases, given), limits)
       checkCapacity(config, cases, generation, given.capacity)
       checkInvariant(config, cases, given, generation.maxNewTokens)

@@ -8,17 +8,19 @@ import { loadTokenizer } from '../../text/tokenizer.js'
 import { type GenerationSettings, parseGenerationSettings, readGenerationSettings } from '../decoding/generation_settings.js'
 import { type LlamaConfig, readLlamaConfig } from './config.js'
 import { type LlamaFiles, openLlamaGguf } from './gguf_model.js'
+import { withOwnHead } from './own_head.js'
 
 /** Whether a path names a model in one file. */
 export const isGguf = (path: string): boolean => extname(path).toLowerCase() === '.gguf'
 
 /**
- * The configuration and the tensors of a model; headers alone are read.
+ * The configuration and the tensors of a model; headers alone are read, but where a tied model may have a head of its own.
  * @throws usage `config.*`, `safetensors.*`, `checkpoint.*`, `gguf.*`; the signal's reason when it aborts
  */
 export async function openLlamaFiles(path: string, signal?: AbortSignal): Promise<LlamaFiles> {
   if (isGguf(path)) return openLlamaGguf(path, signal)
-  return { config: await readLlamaConfig(path), checkpoint: await openCheckpoint(path, signal) }
+  const [config, checkpoint] = [await readLlamaConfig(path), await openCheckpoint(path, signal)]
+  return { config: await withOwnHead(config, checkpoint, signal), checkpoint }
 }
 
 /** What texts of a model are read and written with. */

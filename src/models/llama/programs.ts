@@ -86,7 +86,7 @@ export function stepProgram(config: LlamaConfig, generation: Generation, steps: 
   const { choice, maxNewTokens } = generation
   return choice.kind === 'beams'
     ? llamaBeams.of({ ...common(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice) })
-    : llamaStep.of({ ...common(config), ...choiceOf(choice, generation), steps })
+    : llamaStep.of({ ...common(config), ...choiceOf(choice, generation), banned: config.banned.length > 0, steps })
 }
 
 /** The program over prompts under a plan. @throws usage `plan.model` for a plan without the model's layers */

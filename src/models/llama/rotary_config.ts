@@ -78,6 +78,7 @@ export function parseRotary(fields: RotaryFields, given: RotaryContext): RotaryC
   }
   const stated = statedFields(fields, context)
   const type = typeOf(stated, context)
+  checkKeys(stated, type, context)
   const read = <K extends RotaryType>(kind: K) =>
     checkField(schemas[kind] as z.ZodType, stated, source, context.name) as RotaryFieldsOf<K>
   const { rope_theta: theta = context.theta, partial_rotary_factor: fraction = 1 } = read(type)
@@ -146,6 +147,20 @@ function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): Rotar
       ? 'angles of dynamic types change as a text grows, and keys that are cached would have to be rotated again'
       : `these are what models of type ${modelType} can have here`
   throw refused(context, `${field} is ${text(type)}, expected one of ${types.join(', ')}`, hint)
+}
+
+/** @throws usage `config.field` for a field that the type does not have */
+function checkKeys(stated: Readonly<Record<string, unknown>>, type: RotaryType, { name, source }: Read): void {
+  const { shape } = schemas[type]
+  const unknown = Object.keys(stated).find((key) => !Object.hasOwn(shape, key))
+  if (unknown === undefined) return
+  throw usageError(
+    'config.field',
+    `${name}: ${source}.${shown(unknown)} is ${text(stated[unknown])}, type ${type} has no such field`,
+    {
+      hint: `it has ${Object.keys(shape).join(', ')}`,
+    },
+  )
 }
 
 function checkFraction(fraction: number, context: Read): void {

@@ -32,10 +32,10 @@ export const common = {
 }
 
 export const schemas = {
-  default: z.strictObject(common),
-  linear: z.strictObject({ ...common, factor }),
-  llama3: z.strictObject({ ...common, factor, low_freq_factor: positive, high_freq_factor: positive }),
-  yarn: z.strictObject({
+  default: z.object(common),
+  linear: z.object({ ...common, factor }),
+  llama3: z.object({ ...common, factor, low_freq_factor: positive, high_freq_factor: positive }),
+  yarn: z.object({
     ...common,
     factor,
     attention_factor: positive.optional(),
@@ -44,8 +44,10 @@ export const schemas = {
     beta_fast: positive.optional(),
     beta_slow: positive.optional(),
     truncate: z.boolean().optional(),
+    /** YaRN's own files say how their weights were made; it changes no angle. */
+    finetuned: z.boolean().optional(),
   }),
-  longrope: z.strictObject({
+  longrope: z.object({
     ...common,
     factor: factor.optional(),
     attention_factor: positive.optional(),

@@ -193,6 +193,7 @@ function stepDims({ config, generation: { choice }, shape }: RowsConfig) {
     ...(choice.kind === 'beams' ? { b: shape.rows / shape.width, w: shape.width } : { r: shape.rows }),
     ...{ u: shape.capacity, s: shape.steps, f: shape.ends, q },
     ...(choice.kind !== 'greedy' && { k }),
+    ...(choice.kind !== 'beams' && config.banned.length > 0 && { x: config.banned.length }),
   }
 }
 

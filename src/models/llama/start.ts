@@ -17,7 +17,7 @@ export interface Start {
 
 /** What states hold before the first step behind prompts. The first step takes up the last token of each. */
 export function startStates(
-  { vocab, eos }: Pick<LlamaConfig, 'vocab' | 'eos'>,
+  { vocab, eos, banned }: Pick<LlamaConfig, 'vocab' | 'eos' | 'banned'>,
   generation: Generation,
   shape: Pick<RowsShape, 'rows' | 'width' | 'capacity'>,
   { prompts, cases, chosen = 0, limits = [] }: Start,
@@ -35,6 +35,7 @@ export function startStates(
     finished: ofRows((row) => (row < prompts.length ? 0 : 1)),
     ends: ids,
     limit: ofRows((row) => limits[row] ?? maxNewTokens),
+    ...(banned.length > 0 && { banned: Int32Array.from(banned), always: ofRows(() => 2 ** 31 - 1) }),
     ...choiceStates(
       generation,
       Array.from({ length: rows }, (_, row) => cases[row] ?? 0),

@@ -19,22 +19,26 @@ export interface LlamaTensor {
   readonly name: string
   /** Of the tensor that the checkpoint has. */
   readonly shape: readonly number[]
+  /** What the checkpoint may have in its place. */
+  readonly otherwise?: string
   /** The rows of it that are the weight, from and to; all where undefined. */
   readonly rows?: readonly [number, number]
   /** Where it is int8: the tensor `[rows, 1]` of its steps, by which each row is multiplied. */
   readonly steps?: string
 }
 
-const head = 'lm_head.weight'
+export const headName = 'lm_head.weight'
+const embeddings = 'embed_tokens.weight'
 
 /** The weights of a model by the programs' names of them. Biases and norms of heads are there where the model has them. */
 export function llamaTensors(config: LlamaConfig): Readonly<Record<string, LlamaTensor>> {
   const { vocab, hidden, layers, tied } = config
-  const words = { name: 'embed_tokens.weight', shape: [vocab, hidden] }
+  // Of two names of one tensor, a file may have kept either.
+  const words = { name: embeddings, shape: [vocab, hidden], ...(tied && { otherwise: headName }) }
   return {
     'embeddings.words': words,
     'head.gamma': { name: 'norm.weight', shape: [hidden] },
-    'head.weight': tied ? words : { name: head, shape: [vocab, hidden] },
+    'head.weight': tied ? words : { name: headName, shape: [vocab, hidden] },
     ...Object.fromEntries(belowEach('layer', layers, (layer) => layerTensors(config, layer))),
   }
 }
@@ -97,12 +101,15 @@ const quantised = (weights: Weights): Weights =>
   )
 
 /** Names a checkpoint may have for a tensor: one of the model without its head has no prefix. */
-const namesOf = (name: string): readonly string[] => (name === head ? [name] : [`model.${name}`, name])
+const namesOf = (name: string): readonly string[] => (name === headName ? [name] : [`model.${name}`, name])
+
+export const embeddingNames: readonly string[] = namesOf(embeddings)
 
 /** A tensor's name in messages: as checkpoints usually have it. */
 const usualName = (name: string): string => namesOf(name)[0] ?? name
 
-const find = (file: Checkpoint, name: string) => findTensor(file, namesOf(name))
+const find = (file: Checkpoint, name: string, otherwise?: string) =>
+  findTensor(file, otherwise === undefined ? namesOf(name) : [...namesOf(name), otherwise])
 
 /**
  * A weight in storage type `dtype`, read when it is uploaded; of a fused tensor its rows alone. An int8 weight is multiplied by its steps:
@@ -110,12 +117,12 @@ const find = (file: Checkpoint, name: string) => findTensor(file, namesOf(name))
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, the shape expected and what was found
  */
 export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: FloatType): DeferredTensor {
-  const { name, shape, rows } = tensor
+  const { name, otherwise, shape, rows } = tensor
   if (tensor.steps !== undefined) {
     const { values, steps } = takeLlamaInt8(file, { ...tensor, steps: tensor.steps })
     return convertTensor(usualName(name), multiplied(values, steps), dtype)
   }
-  return takeTensor(find(file, name), usualName(name), shape, dtype, { rows })
+  return takeTensor(find(file, name, otherwise), usualName(name), shape, dtype, { rows })
 }
 
 /**
@@ -167,7 +174,7 @@ export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   expectCount(file, 'num_hidden_layers', config.layers)
   // Files of a tied model may have the embeddings twice.
   const names = new Set([
-    head,
+    headName,
     ...Object.values(llamaTensors(config)).flatMap(({ name, steps = name }) => [...namesOf(name), ...namesOf(steps)]),
   ])
   const unknown = [...file.tensors.keys()].filter((name) => !names.has(name) && !computed.test(name))

@@ -8,6 +8,14 @@ import { usageError } from '../../errors.js'
 /** The id of a token. */
 export const token = z.int().nonnegative()
 
+/** Fields of tokens that a result never has. */
+export const bannedFields = {
+  bad_words_ids: z.array(z.array(token).min(1)).nullish(),
+  suppress_tokens: z.array(token).nullish(),
+}
+
+type BannedFields = z.output<z.ZodObject<typeof bannedFields>>
+
 /**
  * Reads `config.json` and, if there is one, `generation_config.json` of a model folder.
  * @throws usage `config.read`, `config.json`, and what `parse` throws
@@ -41,4 +49,27 @@ export function checkToken(name: string, field: string, id: number, vocab: numbe
   throw usageError('config.token', `${name}: ${field} ${id} is not in [0, ${vocab})`, {
     hint: 'token ids are rows of the embeddings',
   })
+}
+
+/**
+ * Tokens that a result never has. Of bad words, HF lets those that end a text be.
+ * @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose; `config.token`
+ */
+export function bannedTokens(
+  name: string,
+  { bad_words_ids: words, suppress_tokens: suppressed }: BannedFields,
+  { ends, vocab }: { readonly ends: readonly number[]; readonly vocab: number },
+): number[] {
+  const refused = (what: string, hint?: string) => usageError('config.bad_words', `${name}: ${what}`, { hint })
+  const banned = new Set((suppressed ?? []).map((id) => checkToken(name, 'suppress_tokens', id, vocab)))
+  for (const [id, ...more] of words ?? []) {
+    if (id === undefined || more.length > 0) {
+      const hint = 'single tokens can be kept out of results, sequences of them cannot'
+      throw refused(`bad_words_ids has ${shown(JSON.stringify([id, ...more]))}, expected lists of one token`, hint)
+    }
+    if (!ends.includes(id)) banned.add(checkToken(name, 'bad_words_ids', id, vocab))
+  }
+  // A choice of ends alone is no choice.
+  if (banned.size === 0 || new Set([...banned, ...ends]).size < vocab) return [...banned]
+  throw refused(`bad_words_ids and suppress_tokens leave none of ${vocab} tokens but end ids, so that no result has any`)
 }

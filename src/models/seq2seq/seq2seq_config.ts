@@ -4,10 +4,9 @@
  */
 import { z } from 'zod'
 import { checkFields, keysOf, size } from '../../checkpoint/config_file.js'
-import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { type Activation, activations } from '../parts/activations.js'
-import { checkToken, expectArchitecture, readModelConfig, token } from '../parts/config_checks.js'
+import { bannedFields, bannedTokens, checkToken, expectArchitecture, readModelConfig, token } from '../parts/config_checks.js'
 
 /** What sets the model types apart, and the token ids of one that states none. */
 const kinds = {
@@ -21,7 +20,6 @@ type Kind = keyof typeof kinds
 const eps = 1e-5
 
 const tokens = z.union([token, z.array(token)])
-const tokenList = z.array(token).min(1)
 
 const schema = z.looseObject({
   model_type: z.enum(keysOf(kinds)),
@@ -46,7 +44,7 @@ const schema = z.looseObject({
   eos_token_id: tokens.nullish(),
   pad_token_id: token.nullish(),
   max_length: size.nullish(),
-  bad_words_ids: z.array(tokenList).nullish(),
+  ...bannedFields,
 })
 
 /** What generation settings may say instead of the configuration. */
@@ -56,6 +54,7 @@ const generationSchema = schema.pick({
   pad_token_id: true,
   max_length: true,
   bad_words_ids: true,
+  suppress_tokens: true,
 })
 
 /** One of the two stacks of layers. */
@@ -128,6 +127,11 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   }
   const ends = settings.eos_token_id ?? (config.eos_token_id === undefined ? kind.end : config.eos_token_id)
   const checked = (what: string, id: number): number => checkToken(name, what, id, vocab)
+  const endTokens = (typeof ends === 'number' ? [ends] : (ends ?? [])).map((id) => checked('eos_token_id', id))
+  const banned = {
+    bad_words_ids: settings.bad_words_ids ?? config.bad_words_ids,
+    suppress_tokens: settings.suppress_tokens ?? config.suppress_tokens,
+  }
   return {
     kind: config.model_type,
     vocab,
@@ -141,9 +145,9 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
     sharedEmbeddings,
     tied: config.tie_word_embeddings,
     startToken: checked('decoder_start_token_id', settings.decoder_start_token_id ?? config.decoder_start_token_id ?? kind.start),
-    endTokens: (typeof ends === 'number' ? [ends] : (ends ?? [])).map((id) => checked('eos_token_id', id)),
+    endTokens,
     padToken: checked('pad_token_id', settings.pad_token_id ?? config.pad_token_id ?? kind.pad),
-    badTokens: bannedTokens(name, settings.bad_words_ids ?? config.bad_words_ids ?? [], vocab),
+    badTokens: bannedTokens(name, banned, { ends: endTokens, vocab }),
     maxLength: Math.min(
       settings.max_length ?? config.max_length ?? config.max_position_embeddings,
       config.max_position_embeddings,
@@ -158,19 +162,4 @@ function stackOf(config: z.output<typeof schema>, side: 'encoder' | 'decoder', h
   }
   const embedScale = config.scale_embedding ? Math.sqrt(hidden) : 1
   return { hidden, embedScale, layers, heads, headDim: hidden / heads, inner: config[`${side}_ffn_dim`] }
-}
-
-/** @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose */
-function bannedTokens(name: string, lists: readonly (readonly number[])[], vocab: number): number[] {
-  const refused = (what: string, hint?: string) => usageError('config.bad_words', `${name}: bad_words_ids ${what}`, { hint })
-  const banned = new Set<number>()
-  for (const [id, ...more] of lists) {
-    if (id === undefined || more.length > 0) {
-      const hint = 'single tokens can be kept out of results, sequences of them cannot'
-      throw refused(`has ${shown(JSON.stringify([id, ...more]))}, expected lists of one token`, hint)
-    }
-    banned.add(checkToken(name, 'bad_words_ids', id, vocab))
-  }
-  if (banned.size < vocab) return [...banned]
-  throw refused(`names all ${vocab} tokens, so that no result has any`)
 }
