@@ -288,8 +288,9 @@ int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchCon
                Args... args) {
   static_assert(sizeof...(Params) == sizeof...(Args), "a launch gives each of the kernel's parameters one argument");
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return HEDDLE_OK;
-  // Beyond 48 KiB with what a kernel declares, of which the host knows nothing, dynamic shared memory is given to kernels that ask for it.
-  if (config.shared_bytes > 0) {
+  // Beyond this size dynamic shared memory is given to kernels that ask for it.
+  constexpr uint32_t always_granted = 48 * 1024;
+  if (config.shared_bytes > always_granted) {
     static SharedGrants grants;  // of the kernels with these parameters, which are few
     const cudaError_t granted = grants.grant(reinterpret_cast<const void*>(kernel), config.shared_bytes);
     if (granted != cudaSuccess) {

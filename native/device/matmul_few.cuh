@@ -120,7 +120,9 @@ int32_t launch_tile(const heddle_launch* queue, heddle_error* error, const char*
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are 2147483647 and %lld", name,
                 static_cast<long long>(n), static_cast<long long>(k), static_cast<long long>(most_k));
   }
-  const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), Tile::ring_bytes, Sync::block, true};
+  // What a launch may have without being granted it counts what the kernel declares, too: rings of just so much ask for more.
+  constexpr uint32_t spare = 16;
+  const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), Tile::ring_bytes + spare, Sync::block, true};
   const bool whole = n % 8 == 0 && slots.whole_chunks();
   const auto run = [&](auto kernel) {
     return launch(queue, error, config, kernel, static_cast<int>(m), n, static_cast<int>(k), constant, slots);
