@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './test/longest_first.js'
@@ -12,10 +12,22 @@ import { LongestFirst } from './test/longest_first.js'
 const source = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const alias = { 'heddle/std': source('./src/std/index.ts'), heddle: source('./src/index.ts') }
 const groups = ['simt', 'nvcc']
+const onSimt = 'test/toolchain/native_setup.ts'
 /** Loads modules with faults planted into them, which no other test may see. */
 const faulty = 'test/fuse/random_faults.test.ts'
-const setups: Readonly<Record<string, string>> = { nvcc: 'test/toolchain/native_setup_cuda.ts' }
 const minutes = 60_000
+
+/**
+ * Files of the simt group with a process each: those that set a variable of the environment, since kernel libraries and the addon read it once,
+ * when they are loaded, and those that misuse the addon. To load all of src and to warm it up takes as long as a usual file's tests do, so that
+ * the others share a process.
+ */
+const isAlone = (file: string): boolean =>
+  /^test\/runtime\/addon/.test(file) ||
+  /process\.env\.\w+ = |process\.env\[|stubEnv|unstubAllEnvs/.test(readFileSync(source(file), 'utf8'))
+const alone = readdirSync(source('test'), { recursive: true, encoding: 'utf8' })
+  .map((file) => `test/${file}`)
+  .filter((file) => file.endsWith('.simt.test.ts') && isAlone(file))
 
 /**
  * The digest of the manifest that ships, as the built package has it: files with a process each would hold eight megabytes against the schema
@@ -59,18 +71,14 @@ export default defineConfig({
         test: { name: 'page', include: ['test/**/*.page.test.ts'], testTimeout: 2 * minutes, hookTimeout: 2 * minutes },
       },
       { extends: true, test: { name: 'faults', include: [faulty], testTimeout: 4 * minutes, hookTimeout: 4 * minutes } },
-      // Kernel libraries and the addon read the environment once, when they are loaded: files that load them have a process each.
-      ...groups.map((group) => ({
+      ...[
+        { name: 'simt', isolate: false, include: ['test/**/*.simt.test.ts'], exclude: alone, globalSetup: onSimt },
+        { name: 'simt-alone', isolate: true, include: alone, globalSetup: onSimt },
+        { name: 'nvcc', isolate: true, include: ['test/**/*.nvcc.test.ts'], globalSetup: 'test/toolchain/native_setup_cuda.ts' },
+      ].map((test) => ({
         extends: true as const,
         plugins: [shippedManifest],
-        test: {
-          name: group,
-          isolate: true,
-          include: [`test/**/*.${group}.test.ts`],
-          globalSetup: setups[group] ?? 'test/toolchain/native_setup.ts',
-          testTimeout: 10 * minutes,
-          hookTimeout: 10 * minutes,
-        },
+        test: { ...test, testTimeout: 10 * minutes, hookTimeout: 10 * minutes },
       })),
     ],
   },
