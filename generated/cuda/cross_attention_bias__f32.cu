@@ -25,6 +25,10 @@ struct Slots {
   __device__ __forceinline__ int owner(int b, int) const { return b; }
   __device__ __forceinline__ int64_t key_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * h_extent) + h) * t_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t value_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * h_extent) + h) * t_extent) + j) * d_extent; }
+  /// Elements from one place to the next.
+  static constexpr bool has_steps = true;
+  int64_t key_step() const { return d_extent; }
+  int64_t value_step() const { return d_extent; }
   __device__ __forceinline__ int64_t out_row(int b, int i_value, int h) const { return ((((static_cast<int64_t>(b) * w_extent) + i_value) * h_extent) + h) * d_extent; }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void query(int b, int i_value, int h, int c, int valid, float (&elements)[Vec]) const {

@@ -29,6 +29,10 @@ struct Slots {
   __device__ __forceinline__ int owner(int b, int) const { return b; }
   __device__ __forceinline__ int64_t key_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * g_extent) + h) * u_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t value_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * g_extent) + h) * u_extent) + j) * d_extent; }
+  /// Elements from one place to the next.
+  static constexpr bool has_steps = true;
+  int64_t key_step() const { return d_extent; }
+  int64_t value_step() const { return d_extent; }
   /// Rows of keys and values are in steps of their own.
   __device__ __forceinline__ float key_scale(int owner, int h, int j) const { return heddle::read(x3, (((static_cast<int64_t>(owner) * g_extent) + h) * u_extent) + j); }
   __device__ __forceinline__ float value_scale(int owner, int h, int j) const { return heddle::read(x5, (((static_cast<int64_t>(owner) * g_extent) + h) * u_extent) + j); }

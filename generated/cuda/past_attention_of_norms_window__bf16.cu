@@ -37,6 +37,10 @@ struct Slots {
   __device__ __forceinline__ int owner(int b, int) const { return b; }
   __device__ __forceinline__ int64_t key_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * g_extent) + h) * u_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t value_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * g_extent) + h) * u_extent) + j) * d_extent; }
+  /// Elements from one place to the next.
+  static constexpr bool has_steps = true;
+  int64_t key_step() const { return d_extent; }
+  int64_t value_step() const { return d_extent; }
   __device__ __forceinline__ int64_t out_row(int b, int, int h) const { return ((static_cast<int64_t>(b) * h_extent) + h) * d_extent; }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void query(int b, int, int h, int c, int valid, float (&elements)[Vec]) const {

@@ -15,6 +15,8 @@
 //                                           what softmax is taken of, from the raw product of a query with the key of place j
 //   bool aligned()                          whether rows begin at multiples of 16 bytes, where heads have a multiple of 8 elements;
 //                                           for the host
+//   static constexpr bool has_steps         may say that places of a sequence lie in steps which the host knows, all of them its own:
+//                                           int64_t key_step(), value_step() are elements from one place to the next
 //   static constexpr int shared_rows        of how many neighbouring heads keys and values are read together. Heads that share them
 //                                           are numbered apart: `h` of key_row, value_row and what is fresh counts those
 //   static constexpr bool folds_rows        may say that elements of a query or of what is fresh are computed from their whole row
@@ -48,14 +50,21 @@ struct DecodeGrid {
   int cluster;  // blocks that share a segment's places
 };
 
+inline int64_t decode_multiprocessors() {
+#if defined(HEDDLE_SIMT)
+  return 132;
+#else
+  return longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
+#endif
+}
+
 /// `items`: query rows times heads. Of the places only the most there can be are known, so a block may find that it has none.
 template <class Shape>
 DecodeGrid decode_grid(int64_t items, int64_t places) {
+  const int64_t multiprocessors = decode_multiprocessors();
 #if defined(HEDDLE_SIMT)
-  constexpr int64_t multiprocessors = 132;
   constexpr bool has_clusters = false;
 #else
-  const int64_t multiprocessors = longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
   const bool has_clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
 #endif
   // A warp has the registers to keep two pieces under way. A multiprocessor holds some 32 such warps; blocks beyond that wait.
@@ -96,6 +105,42 @@ int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, co
   const unsigned int block = static_cast<unsigned int>(warps * warp_lanes < most_threads ? warps * warp_lanes : most_threads);
   const LaunchConfig join{name, dim3(static_cast<unsigned int>(rows)), dim3(block), 0, Sync::warp, true};
   return launch(queue, error, join, attention_decode_join<O, Shape, Whole, Slots>, extents, scratch.in(), out, slots);
+}
+
+/// Whether a Slots says in which steps places lie.
+template <class Slots, class = void>
+constexpr bool has_steps = false;
+template <class Slots>
+constexpr bool has_steps<Slots, decltype(static_cast<void>(Slots::has_steps))> = Slots::has_steps;
+
+/// Whether keys and values of a shape may be streamed. Shorter rows, and those of other types, are rarely many.
+template <class T, class Shape, bool Whole, class Slots>
+constexpr bool can_stream = Whole && Shape::rows == 1 && Shape::chunks == 1 && Shape::size >= 64 && sizeof(T) == 2 && has_steps<Slots> &&
+                            !scales_rows<Slots>;
+
+/// How many blocks of a multiprocessor stream at once, 0 where that does not pay: places lie one behind the other, and each has more than one
+/// block to run. The more there are, the less it waits while one begins or ends; registers suffice for three.
+template <class Slots>
+int64_t streaming_blocks(const DecodeExtents& extents, const Slots& slots, int64_t items, const DecodeGrid& grid) {
+#if !defined(HEDDLE_SIMT)
+  if (device_attribute(cudaDevAttrComputeCapabilityMajor) != 9) return 0;
+#endif
+  if (grid.cluster > 1 || slots.key_step() != extents.head_dim || slots.value_step() != extents.value_dim) return 0;
+  const int64_t multiprocessors = decode_multiprocessors(), blocks = items * DecodeSplit::most_of(extents.places);
+  return blocks > 2 * multiprocessors ? 3 : blocks > multiprocessors ? 2 : 0;
+}
+
+/// Enqueues `attention_decode_streamed` with one shape. Of its blocks, `blocks` share the memory of a multiprocessor.
+template <class Shape, class T, class O, class Slots, class... Caches>
+int32_t launch_decode_streamed(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, int64_t blocks,
+                               DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
+  using Pieces = StreamedPieces<T, Shape, Slots>;
+  constexpr int64_t all_bytes = 228 << 10, reserved_bytes = 1 << 10;  // of a multiprocessor of sm_90, and of each of its blocks
+  const uint32_t other_bytes = Shape::shared_bytes(extents.places);
+  extents.chunks = static_cast<int>((all_bytes / blocks - reserved_bytes - other_bytes) / Pieces::shared_bytes(1));
+  return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(
+      queue, error, name, items, rows, {Pieces::warps, 1}, Pieces::shared_bytes(extents.chunks) + other_bytes,
+      attention_decode_streamed<T, O, Shape, Slots, Caches...>, extents, key, value, out, slots, caches...);
 }
 
 /// Enqueues `attention_decode` with one shape.
@@ -145,7 +190,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   }
   const DecodeExtents extents = {static_cast<int>(given.heads),     static_cast<int>(given.shared),
                                  static_cast<int>(given.queries),   static_cast<int>(given.head_dim),
-                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1, 1, given.settled};
+                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1, 1, 0, given.settled};
   const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16)) &&
                        slots.aligned();
   const bool alike = aligned && given.head_dim == given.value_dim;
@@ -166,8 +211,15 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   const auto start_rows = [&](auto lanes, auto chunks, auto whole, auto rows) {
     using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decltype(rows)::value>;
     const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
-    return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, items.value, decode_grid<Shape>(groups, given.places),
-                                                              extents, key, value, out, slots, caches...);
+    const DecodeGrid grid = decode_grid<Shape>(groups, given.places);
+    if constexpr (can_stream<T, Shape, decltype(whole)::value, Slots>) {
+      const int64_t blocks = streaming_blocks(extents, slots, groups, grid);
+      if (blocks > 0) {
+        return launch_decode_streamed<Shape>(launch, error, name, groups, items.value, blocks, extents, key, value, out, slots, caches...);
+      }
+    }
+    return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, items.value, grid, extents, key, value, out, slots,
+                                                              caches...);
   };
   const auto start = [&](auto lanes, auto chunks, auto whole) {
     constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));

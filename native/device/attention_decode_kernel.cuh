@@ -1,11 +1,11 @@
-// The kernel behind attention_decode.cuh: a block, or a cluster of blocks, for each query row and the heads that share its keys. Places are dealt out in
-// pieces to a fixed number of workers, each of which sums up its own; warps take workers in turn, and in the end the sums of all
-// workers are put together in their order. How many warps and blocks do that changes no bit of a result, nor does what else is in
-// the batch.
+// The kernels behind attention_decode.cuh: a block, or a cluster of blocks, for each query row and the heads that share its keys. Places
+// are dealt out in pieces to a fixed number of workers, each of which sums up its own; warps take workers in turn, and in the end the
+// sums of all workers are put together in their order. How many warps and blocks do that changes no bit of a result, nor does what else
+// is in the batch.
 #ifndef HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 #define HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 
-#include "attention_decode_split.cuh"
+#include "attention_decode_pieces.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
@@ -13,31 +13,12 @@
 
 namespace heddle {
 
-/// The pieces a warp computes, in order: those of its first worker, then those of the next.
-template <class Shape>
-struct DecodeWalk {
-  int warps, pieces;  // in all
-  int worker, piece;
-
-  __device__ __forceinline__ DecodeWalk(int warp, int warps_, int pieces_)
-      : warps(warps_), pieces(pieces_), worker(warp), piece(warp) {}
-  __device__ __forceinline__ bool is_done() const { return worker >= Shape::workers || piece >= pieces; }
-  __device__ __forceinline__ void advance() {
-    piece += Shape::workers;
-    if (piece < pieces) return;
-    worker += warps;
-    piece = worker;
-  }
-};
-
 /// Lanes of a group read one place together; a piece is a few places for each group.
-template <class T, class O, class Shape, bool Whole, class Slots, class... Caches>
-__global__ void __launch_bounds__(256, decode_resident<Shape>)
-    attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
-                     const Slots slots, Caches... caches) {
+template <class Shape, bool Whole, class Pieces, class T, class O, class Slots, class... Caches>
+__device__ __forceinline__ void attend_places(const DecodeExtents& extents, const In<T>& key, const In<T>& value, const Out<O>& out,
+                                              const Out<float>& parts, const Slots& slots, const Caches&... caches) {
   if (!extents.settled) begin_kernel();
   using Sums = DecodeSum<Shape, has_denominator<Slots>>;
-  using Piece = DecodePiece<T, Shape, scales_rows<Slots>>;
   static_assert(!scales_rows<Slots> || !Slots::has_fresh, "a fresh place has no step of its own");
   constexpr int vec = Shape::vec, unroll = Shape::unroll;
   const int lane = static_cast<int>(threadIdx.x) % 32, group = lane / Shape::lanes;
@@ -72,54 +53,17 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   const int pieces = (stored - begin + Shape::piece - 1) / Shape::piece;
 
   HEDDLE_DYNAMIC_SHARED(memory);
-  const uint32_t barrier_at = Shape::shared_bytes(extents.places) - ClusterExchange::barrier_bytes;
-  const ClusterExchange exchange(memory + barrier_at, extents.cluster);
+  const Shared16 slots_at = memory + Pieces::shared_bytes(extents.chunks);
+  const ClusterExchange exchange(slots_at + (Shape::shared_bytes(extents.places) - ClusterExchange::barrier_bytes), extents.cluster);
   const int sums = min(pieces, Shape::workers);
   const bool attends_fresh = is_last && fresh_at >= range.begin && fresh_at < range.end;
   exchange.announce(rank == 0 ? static_cast<uint32_t>(sums + (attends_fresh ? 1 : 0)) * Shape::slot_bytes : 0);
 
-  const auto place_of = [&](const DecodeWalk<Shape>& at, int u) { return begin + at.piece * Shape::piece + u * Shape::groups + group; };
-  const auto is_attended = [&](int j) { return j < stored && j != fresh_at; };
-  const auto find = [&](const DecodeWalk<Shape>& at, int (&owners)[unroll]) {
-    HEDDLE_UNROLL
-    for (int u = 0; u < unroll; ++u) {
-      // The table is as long as the tensors, so it can be read before anyone knows how many places there are.
-      const int j = place_of(at, u);
-      owners[u] = j < extents.places ? slots.owner(b, j) : 0;
-    }
-  };
-  const auto load = [&](const DecodeWalk<Shape>& at, const int (&owners)[unroll], Piece& piece) {
-    HEDDLE_UNROLL
-    for (int u = 0; u < unroll; ++u) {
-      const int j = place_of(at, u);
-      const bool attended = !at.is_done() && is_attended(j);
-      const int64_t key_row = attended ? slots.key_row(owners[u], h, j) : 0;
-      const int64_t value_row = attended ? slots.value_row(owners[u], h, j) : 0;
-      columns.each([&](int chunk, int c, int valid) {
-        piece.keys[u][chunk] = columns.load(key, key_row + c, attended ? valid : 0);
-      });
-      value_columns.each([&](int chunk, int c, int valid) {
-        piece.values[u][chunk] = columns.load(value, value_row + c, attended ? valid : 0);
-      });
-      if constexpr (scales_rows<Slots>) {
-        piece.scales.keys[u] = attended ? slots.key_scale(owners[u], h, j) : 0.0f;
-        piece.scales.values[u] = attended ? slots.value_scale(owners[u], h, j) : 0.0f;
-      }
-    }
-  };
-
   // What is in memory already is on its way while the launch in front ends.
-  DecodeWalk<Shape> here(warp, warps, pieces), next = here;
-  int owners[unroll];
-  Piece held[decode_held<Shape, Whole, Slots>];
-  const auto load_next = [&](Piece& piece) {
-    load(next, owners, piece);
-    next.advance();
-    find(next, owners);
-  };
-  find(next, owners);
-  HEDDLE_UNROLL
-  for (int at = 0; at < decode_held<Shape, Whole, Slots>; ++at) load_next(held[at]);
+  const DecodePlaces<T, Shape, Whole, Slots> places = {slots, key,   value,          columns, value_columns, b,
+                                                       h,     group, extents.places, begin,   stored,        fresh_at};
+  const DecodeWalk<Shape> first(warp, warps, pieces);
+  Pieces held(places, first, warp, memory, extents.chunks);
   if (extents.settled) begin_kernel();
 
   DecodeQuery<Shape> query[Shape::rows];
@@ -136,7 +80,7 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   }
   exchange.ready();
   const auto slot_of = [&](int slot, int r) {
-    return memory + (static_cast<uint32_t>(slot) * Shape::slot_bytes + static_cast<uint32_t>(r) * Shape::row_bytes);
+    return slots_at + (static_cast<uint32_t>(slot) * Shape::slot_bytes + static_cast<uint32_t>(r) * Shape::row_bytes);
   };
   if constexpr (Slots::has_fresh) {
     if (takes_fresh) {
@@ -159,38 +103,48 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   }
 
   Sums sum[Shape::rows];
-  while (!here.is_done()) {
+  held.each(first, [&](DecodeWalk<Shape> at, const DecodePiece<T, Shape, scales_rows<Slots>>& piece) {
     HEDDLE_UNROLL
-    for (int at = 0; at < decode_held<Shape, Whole, Slots>; ++at) {
-      if (here.is_done()) break;
-      Piece& piece = held[at];
+    for (int r = 0; r < Shape::rows; ++r) {
+      float scores[unroll];
       HEDDLE_UNROLL
-      for (int r = 0; r < Shape::rows; ++r) {
-        float scores[unroll];
-        HEDDLE_UNROLL
-        for (int u = 0; u < unroll; ++u) {
-          const float raw = piece.scales.key(query[r].product(piece.keys[u]), u);
-          const int j = place_of(here, u);
-          scores[u] = is_attended(j) && is_in_range(r, j) ? slots.score(raw, b, i, head_of(r), j) : -INFINITY;
-        }
-        sum[r].add(scores, piece);
+      for (int u = 0; u < unroll; ++u) {
+        const float raw = piece.scales.key(query[r].product(piece.keys[u]), u);
+        const int j = places.place_of(at.piece, u);
+        scores[u] = places.is_attended(j) && is_in_range(r, j) ? slots.score(raw, b, i, head_of(r), j) : -INFINITY;
       }
-      const int worker = here.worker;
-      here.advance();
-      if (here.worker != worker) {
-        HEDDLE_UNROLL
-        for (int r = 0; r < Shape::rows; ++r) {
-          sum[r].send(exchange, extents.cluster > 1, slot_of(worker, r), lane);
-          sum[r] = Sums();
-        }
-      }
-      load_next(piece);
+      sum[r].add(scores, piece);
     }
-  }
+    if (!at.ends_worker()) return;
+    HEDDLE_UNROLL
+    for (int r = 0; r < Shape::rows; ++r) {
+      sum[r].send(exchange, extents.cluster > 1, slot_of(at.worker, r), lane);
+      sum[r] = Sums();
+    }
+  });
   if (rank != 0) return;
   exchange.receive();
   const DecodeItem item_of = {b, i, first_head, heads, segment, split.count};
   finish_decode<Shape, Whole>(extents, item_of, sums + (attends_fresh ? 1 : 0), slot_of, out, parts, slots);
+}
+
+/// With pieces in registers.
+template <class T, class O, class Shape, bool Whole, class Slots, class... Caches>
+__global__ void __launch_bounds__(256, decode_resident<Shape>)
+    attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
+                     const Slots slots, Caches... caches) {
+  attend_places<Shape, Whole, HeldPieces<T, Shape, Whole, Slots>>(extents, key, value, out, parts, slots, caches...);
+}
+
+/// The same where rows of a head lie one behind the other: pieces of eight warps are read at once, and others while they are multiplied. One
+/// block a segment. Only where there are bulk copies.
+template <class T, class O, class Shape, class Slots, class... Caches>
+__global__ void __launch_bounds__(256, 3)
+    attention_decode_streamed(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
+                              const Slots slots, Caches... caches) {
+  if constexpr (has_bulk_copies) {
+    attend_places<Shape, true, StreamedPieces<T, Shape, Slots>>(extents, key, value, out, parts, slots, caches...);
+  }
 }
 
 }  // namespace heddle

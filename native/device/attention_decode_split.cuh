@@ -18,6 +18,7 @@ struct DecodeExtents {
   int places;    // of a sequence in memory
   int cluster;   // blocks for each segment of a query row and Shape::rows of the heads that share keys, neighbours along x
   int segments;  // that a row of so many places may have, along y; those of one segment need no second kernel
+  int chunks;    // of the ring of shared memory that keys and values are streamed through, where they are
   bool settled;  // what is in memory, and where, is not written by the launch in front
 };
 

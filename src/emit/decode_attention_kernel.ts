@@ -9,11 +9,12 @@ import { resolveDType } from '../ir/instance.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { type DecodeAttentionKernel, type FreshPlace, isNormalised, storesAsIs } from '../ir/template.js'
 import { visit } from '../ir/walk.js'
+import { offsetOf } from '../schedule/access.js'
 import { contains, substituteIndex } from '../schedule/rewrite.js'
 import { type ChunkRead, elementStatements } from './computed_row.js'
-import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
+import { expressionText, offsetText, type Scope, tensorOf, wideText } from './expression.js'
 import { createNames, type Names } from './names.js'
-import { alignedText, type RowStart, refuseScattered } from './row_access.js'
+import { alignedText, mentions, type RowStart, refuseScattered, stepOf } from './row_access.js'
 import { withoutDivisions } from './score.js'
 import { notingScope, SlotWriter } from './slots.js'
 import { beforeStore } from './stored.js'
@@ -24,8 +25,8 @@ const values = ['b', 'c', 'h', 'i', 'j', 'owner', 'raw', 'result', 'top', 'total
 
 /** Names of slots and of what is inside of them, which no tensor may have. */
 const reserved =
-  'aligned denominator e element elements folds_rows fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh key_row key_scale ' +
-  'lower out_row query score shared_rows stored upper valid value_row value_scale Vec Whole'
+  'aligned denominator e element elements folds_rows fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh has_steps key_row key_scale key_step ' +
+  'lower out_row query score shared_rows stored upper valid value_row value_scale value_step Vec Whole'
 
 /** The file of an instance. @throws usage `emit.rows` for rows of a head that do not lie together */
 export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAttentionKernel): string {
@@ -84,6 +85,7 @@ function writeSlots({ key, types }: TemplateInstance, kernel: DecodeAttentionKer
   writer.value('owner', ['b', 'j'], kernel.owner)
   row('key_row', ['owner', 'h', 'j'], kernel.key)
   row('value_row', ['owner', 'h', 'j'], kernel.value)
+  writeSteps(writer, kernel, scope)
   writeScales(writer, kernel)
   row('out_row', ['b', 'i', 'h'], out)
   elements('query', ['b', 'i', 'h'], kernel.query)
@@ -109,6 +111,19 @@ function writeSlots({ key, types }: TemplateInstance, kernel: DecodeAttentionKer
   const multiples = alignedText(starts, scope)
   writer.host('bool', 'aligned', [...aligned, ...(multiples === 'true' && aligned.length > 0 ? [] : [multiples])].join(' && '))
   return writer
+}
+
+/** How far places of a sequence are apart, where all of them are its own and lie evenly. */
+function writeSteps(writer: SlotWriter, { owner, key, value }: DecodeAttentionKernel, scope: Scope): void {
+  if (mentions(owner, 'j')) return
+  const [keyStep, valueStep] = [key, value].map(({ tensor, indices }) =>
+    stepOf(offsetOf(tensorOf(tensor, scope), indices, scope.fixed), 'j'),
+  )
+  if (keyStep === undefined || valueStep === undefined) return
+  writer.comment('Elements from one place to the next.')
+  writer.constant('has_steps', true)
+  writer.host('int64_t', 'key_step', wideText(keyStep, scope))
+  writer.host('int64_t', 'value_step', wideText(valueStep, scope))
 }
 
 /** What rows of a cache are multiplied by: of keys and values, or of neither. */

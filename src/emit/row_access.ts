@@ -32,7 +32,8 @@ function termsOf(e: Expr): readonly { readonly factors: Term; readonly negative:
   }
 }
 
-const mentions = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
+/** Whether an expression has an index of this name. */
+export const mentions = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
 
 /** Whether the host knows a value: it depends on extents and attributes alone. */
 const isKnown = (e: Expr): boolean =>
