@@ -1,6 +1,6 @@
 // What a block of matmul_few.cuh computes, and how its right factors come to it: each warp copies pieces of them to shared memory of its own
 // (cp.async), the next while it multiplies one, so that no warp waits for another. A piece has 128 or 256 neighbouring bytes of each column:
-// read in 64 bytes, as fragments have them, the same weights take a fifth longer to arrive (H200, 96 MiB), whoever multiplies them.
+// read in 64 bytes, as fragments have them, the same weights take a fifth longer to arrive (H200, 32 layers of 386 MiB), whoever multiplies them.
 #ifndef HEDDLE_MATMUL_FEW_TILE_CUH
 #define HEDDLE_MATMUL_FEW_TILE_CUH
 

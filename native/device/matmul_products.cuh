@@ -30,6 +30,7 @@
 #include "matmul_products_one.cuh"
 #include "matmul_products_rows.cuh"
 #include "matmul_products_simple.cuh"
+#include "matmul_products_stored.cuh"
 #include "matmul_products_wgmma.cuh"
 #include "matmul_stream.cuh"
 
@@ -108,6 +109,13 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
       return launch_products_few(queue, error, name, m, n, k, constant, slots);
     }
     if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
+  }
+  if constexpr (multiplies_by_mma<Slots> && has_byte_factors<Slots>()) {
+    if (matrices == 1 && has_whole_rows(slots, k) && slots.copies(Factor<0>(), k)) {
+      return launch_products_bytes(queue, error, name, m, n, k, slots, [&](const auto& factors) {
+        return launch_products_many(queue, error, name, 1, m, factors.n, k, factors, false);
+      });
+    }
   }
   if constexpr (multiplies_by_mma<Slots> && computes_left<Slots>) {
     if (matrices == 1 && m > few::most_rows && slots.whole_rows(Factor<0>(), k)) {
