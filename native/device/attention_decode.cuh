@@ -119,15 +119,16 @@ constexpr bool can_stream = Whole && Shape::rows == 1 && Shape::chunks == 1 && S
                             !scales_rows<Slots>;
 
 /// How many blocks of a multiprocessor stream at once, 0 where that does not pay: places lie one behind the other, and each has more than one
-/// block to run. The more there are, the less it waits while one begins or ends; registers suffice for three.
+/// block to run. The more there are, the less it waits while one begins or ends.
 template <class Slots>
 int64_t streaming_blocks(const DecodeExtents& extents, const Slots& slots, int64_t items, const DecodeGrid& grid) {
 #if !defined(HEDDLE_SIMT)
   if (device_attribute(cudaDevAttrComputeCapabilityMajor) != 9) return 0;
 #endif
   if (grid.cluster > 1 || slots.key_step() != extents.head_dim || slots.value_step() != extents.value_dim) return 0;
-  const int64_t multiprocessors = decode_multiprocessors(), blocks = items * DecodeSplit::most_of(extents.places);
-  return blocks > 2 * multiprocessors ? 3 : blocks > multiprocessors ? 2 : 0;
+  const int64_t multiprocessors = decode_multiprocessors(), all = items * DecodeSplit::most_of(extents.places);
+  const int64_t blocks = (all + multiprocessors - 1) / multiprocessors;
+  return blocks < 2 ? 0 : blocks < most_streaming<Slots> ? blocks : most_streaming<Slots>;
 }
 
 /// Enqueues `attention_decode_streamed` with one shape. Of its blocks, `blocks` share the memory of a multiprocessor.

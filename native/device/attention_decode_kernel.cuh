@@ -136,10 +136,14 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   attend_places<Shape, Whole, HeldPieces<T, Shape, Whole, Slots>>(extents, key, value, out, parts, slots, caches...);
 }
 
+/// How many blocks of a multiprocessor may stream at once: registers suffice for three, and where elements come of whole rows for two.
+template <class Slots>
+constexpr int most_streaming = folds_rows<Slots> ? 2 : 3;
+
 /// The same where rows of a head lie one behind the other: pieces of eight warps are read at once, and others while they are multiplied. One
 /// block a segment. Only where there are bulk copies.
 template <class T, class O, class Shape, class Slots, class... Caches>
-__global__ void __launch_bounds__(256, 3)
+__global__ void __launch_bounds__(256, most_streaming<Slots>)
     attention_decode_streamed(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
                               const Slots slots, Caches... caches) {
   if constexpr (has_bulk_copies) {
