@@ -47,7 +47,7 @@ export interface CheckedTexts {
 }
 
 /** Parts of the recorded texts, one of which is compiled at each check. */
-export const samples = 8
+export const samples = 24
 
 /** The architecture that every text is looked at on; on it, kernels may start before the launches in front of them are complete. */
 const mostChecked = '90'
