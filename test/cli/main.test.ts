@@ -41,7 +41,7 @@ describe('usage', () => {
 
   test.each([
     [['--record'], 'build.check', '--record is for --check'],
-    [['--check', '--sample', '8'], 'cli.usage', 'Expected a part from 0 to 7, or all.'],
+    [['--check', '--sample', '24'], 'cli.usage', 'Expected a part from 0 to 23, or all.'],
     [['--check', '--target', 'cuda', '--filter', 'no_such_kernel'], 'build.selection', 'no kernel is selected'],
   ])('a build with %j is refused', async (options, code, message) => {
     const { exitCode, log } = await heddle(['build', ...options], empty)
