@@ -107,12 +107,6 @@ int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, co
   return launch(queue, error, join, attention_decode_join<O, Shape, Whole, Slots>, extents, scratch.in(), out, slots);
 }
 
-/// Whether a Slots says in which steps places lie.
-template <class Slots, class = void>
-constexpr bool has_steps = false;
-template <class Slots>
-constexpr bool has_steps<Slots, decltype(static_cast<void>(Slots::has_steps))> = Slots::has_steps;
-
 /// Whether keys and values of a shape may be streamed. Shorter rows, and those of other types, are rarely many.
 template <class T, class Shape, bool Whole, class Slots>
 constexpr bool can_stream = Whole && Shape::rows == 1 && Shape::chunks == 1 && Shape::size >= 64 && sizeof(T) == 2 && has_steps<Slots> &&

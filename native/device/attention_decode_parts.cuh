@@ -40,12 +40,19 @@ constexpr bool folds_rows = false;
 template <class Slots>
 constexpr bool folds_rows<Slots, decltype(static_cast<void>(Slots::folds_rows))> = Slots::folds_rows;
 
+/// Whether a Slots says in which steps places lie.
+template <class Slots, class = void>
+constexpr bool has_steps = false;
+template <class Slots>
+constexpr bool has_steps<Slots, decltype(static_cast<void>(Slots::has_steps))> = Slots::has_steps;
+
 /// Pieces that a warp's registers hold, under way or just multiplied. `Whole`: rows have no end inside of a chunk. Ends, sums of whole rows
-/// and several rows of many elements a lane take registers themselves.
+/// and several rows of many elements a lane take registers themselves, as do float32 whose rows are looked up.
 template <class Shape, bool Whole, class Slots>
 constexpr int decode_held = [] {
   if (Shape::chunks >= 8 || folds_rows<Slots> || (Shape::vec > 8 && Shape::rows > 1)) return 1;
-  return Whole && Shape::chunks == 1 && Shape::rows == 1 && Shape::vec <= 8 ? 3 : 2;
+  const bool is_lean = Shape::vec == 8 || (Shape::vec < 8 && has_steps<Slots>);
+  return Whole && Shape::chunks == 1 && Shape::rows == 1 && is_lean ? 3 : 2;
 }();
 
 /// Blocks of 256 threads that a multiprocessor is to have registers for.

@@ -8,15 +8,14 @@ import { plainName } from './symbol.js'
  * attention leaves; a window that spilled 28 bytes was measured faster with it (0.085 ms at 2,048 keys on an H200) than any loop without.
  * The widest tile of wgmma keeps its sums in registers, and silu of quantised rows stores some of them once, behind the loop.
  * The products of few rows fill all registers that two blocks leave a thread; an author's epilogue with numbers of its row (an expert's
- * weight and bias) needs up to eight more. So may scores of an author's where keys and values of a step are read ahead: three pieces of
- * float32 beside a table of beams need seven. Their times were not measured: a right op is not refused for so little.
+ * weight and bias) needs up to eight more, and so may an author's score where three blocks stream keys and values. Their times were not
+ * measured: a right op is not refused for so little.
  */
 const spillAllowed: ReadonlyMap<string, number> = new Map([
   ['attention_pipelined', 64],
   ['matmul_wgmma', 40],
   ['matmul_few', 32],
   ['matmul_products_few', 32],
-  ['attention_decode', 32],
   ['attention_decode_streamed', 32],
 ])
 
