@@ -2,11 +2,18 @@
 #ifndef HEDDLE_EXPORT_BACKEND_HPP
 #define HEDDLE_EXPORT_BACKEND_HPP
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "heddle/export.h"
 
 namespace heddle::exported {
+
+// What tells runs of a program apart: its dimensions, and where everything lies.
+using RunKey = std::vector<int64_t>;
+// Enqueues a run on a stream.
+using Enqueue = std::function<int32_t(void* stream, heddle_error* error)>;
 
 class Backend {
  public:
@@ -18,6 +25,8 @@ class Backend {
   // What follows waits for all that came before, whatever launches allow each other.
   virtual int32_t fence(void* stream, heddle_error* error) = 0;
   virtual int32_t matmul(const heddle_matmul& matmul, void* stream, heddle_error* error) = 0;
+  // Has a run enqueued, or what was kept of an earlier one with the same key.
+  virtual int32_t run(const RunKey& key, void* stream, const Enqueue& enqueue, heddle_error* error) = 0;
 };
 
 // Lets the first launch of a kernel load it while a stream is captured; ends with the scope.

@@ -1,41 +1,49 @@
 // Exported programs on CUDA: everything is enqueued on the caller's stream, of the device that is current.
+#include <map>
+
 #include "backend.hpp"
 #include "device.hpp"
+#include "replays_cuda.hpp"
 
 namespace heddle::exported {
 
 namespace {
 
+cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
+
 class Cuda : public Backend {
  public:
   ~Cuda() override {
-    if (workspace_ != nullptr) cudaFree(workspace_);
+    for (const auto& [stream, workspace] : workspaces_) cudaFree(workspace);
     if (mark_ != nullptr) cudaFree(mark_);
   }
 
   int32_t prepare(heddle_error* error) {
     HEDDLE_TRY(cudaMalloc(&mark_, 1));
-    if (!plans_.library().loaded()) return HEDDLE_OK;
-    HEDDLE_TRY(cudaMalloc(&workspace_, matmul_workspace_bytes));
     return HEDDLE_OK;
   }
   void* queue(void* stream) override { return stream; }
   // Early starts are between launches: a launch behind a fill waits for it, and the fill for all before.
   int32_t fence(void* stream, heddle_error* error) override {
-    HEDDLE_TRY(cudaMemsetAsync(mark_, 0, 1, static_cast<cudaStream_t>(stream)));
+    HEDDLE_TRY(cudaMemsetAsync(mark_, 0, 1, native(stream)));
     return HEDDLE_OK;
   }
   int32_t matmul(const heddle_matmul& matmul, void* stream, heddle_error* error) override {
-    return plans_.run(matmul, workspace_, static_cast<cudaStream_t>(stream), error);
+    // Of each stream its own, since streams may run side by side.
+    void*& workspace = workspaces_[native(stream)];
+    if (workspace == nullptr && plans_.library().loaded()) HEDDLE_TRY(cudaMalloc(&workspace, matmul_workspace_bytes));
+    return plans_.run(matmul, workspace, native(stream), error);
+  }
+  int32_t run(const RunKey& key, void* stream, const Enqueue& enqueue, heddle_error* error) override {
+    return replays_.run(key, native(stream), enqueue, error);
   }
 
  private:
   MatmulPlans plans_;
-  void* workspace_ = nullptr;
+  std::map<cudaStream_t, void*> workspaces_;
   void* mark_ = nullptr;
+  Replays replays_;
 };
-
-cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 }  // namespace
 

@@ -27,6 +27,7 @@ class Simt : public Backend {
   int32_t matmul(const heddle_matmul& matmul, void*, heddle_error* error) override {
     return simt::run_matmul(matmul, workers_, error);
   }
+  int32_t run(const RunKey&, void* stream, const Enqueue& enqueue, heddle_error* error) override { return enqueue(stream, error); }
 
  private:
   static int32_t parallel_for(void* self, int64_t count, int32_t (*run)(void*, int64_t, heddle_error*), void* data,

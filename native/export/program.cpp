@@ -225,23 +225,38 @@ int32_t Program::run(const Run& run, heddle_error* error) {
       slices.push_back({data, bound->bytes[i]});
     }
     const Launching launching;
-    if (model_.fenced) {
-      const int32_t status = backend_->fence(run.stream, error);
-      if (status != HEDDLE_OK) return status;
-    }
-    for (size_t i = 0; i < model_.steps.size(); ++i) {
-      const int32_t status = enqueue(i, *bound, slices, run.stream, error);
-      if (status == HEDDLE_OK) continue;
-      const heddle_error before = *error;
-      return refuse(error, status, "%s: %.900s", model_.steps[i].label, before.message);
-    }
-    for (const Moved& moved : model_.moved) {
-      const heddle_slice from = slices[moved.storage];
-      const int32_t status = copy(run.outputs[moved.output], from.data, from.bytes, run.stream, error);
-      if (status != HEDDLE_OK) return status;
-    }
-    return HEDDLE_OK;
+    return backend_->run(
+        key_of(run), run.stream, [&](void* stream, heddle_error* failed) { return enqueue(*bound, slices, run, stream, failed); }, error);
   });
+}
+
+RunKey Program::key_of(const Run& run) const {
+  RunKey key(run.dims, run.dims + model_.dims.size());
+  const auto add = [&](const void* data) { key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(data))); };
+  std::for_each(run.inputs, run.inputs + model_.inputs.size(), add);
+  std::for_each(run.outputs, run.outputs + model_.outputs.size(), add);
+  add(run.states);
+  add(run.workspace);
+  return key;
+}
+
+int32_t Program::enqueue(const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error) {
+  if (model_.fenced) {
+    const int32_t status = backend_->fence(stream, error);
+    if (status != HEDDLE_OK) return status;
+  }
+  for (size_t i = 0; i < model_.steps.size(); ++i) {
+    const int32_t status = enqueue(i, bound, slices, stream, error);
+    if (status == HEDDLE_OK) continue;
+    const heddle_error before = *error;
+    return refuse(error, status, "%s: %.900s", model_.steps[i].label, before.message);
+  }
+  for (const Moved& moved : model_.moved) {
+    const heddle_slice from = slices[moved.storage];
+    const int32_t status = copy(run.outputs[moved.output], from.data, from.bytes, stream, error);
+    if (status != HEDDLE_OK) return status;
+  }
+  return HEDDLE_OK;
 }
 
 int32_t Program::check_states(const Bound& bound, const void* states, uint64_t bytes, heddle_error* error) const {

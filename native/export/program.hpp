@@ -146,7 +146,10 @@ class Program {
   int32_t check_states(const Bound& bound, const void* states, uint64_t bytes, heddle_error* error) const;
   // Who may write a storage while step `at` waits or runs.
   heddle_constancy constancy(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, uint32_t storage) const;
+  RunKey key_of(const Run& run) const;
+  // Enqueues one step, or all of a run.
   int32_t enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, void* stream, heddle_error* error);
+  int32_t enqueue(const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
 
   const Model& model_;
   std::unique_ptr<Backend> backend_;

@@ -83,7 +83,8 @@ int32_t ${program}_write(${program}_program* program, const ${program}_dims* dim
 int32_t ${program}_read(${program}_program* program, const ${program}_dims* dims, void* states, uint64_t states_bytes,
                 uint32_t state, void* to, uint64_t bytes, void* stream, heddle_error* error);
 
-/* Enqueues one run. workspace and states may be null where they have 0 bytes. */
+/* Enqueues one run. workspace and states may be null where they have 0 bytes. On CUDA, a run that comes again on its stream, at the same sizes
+   and addresses, is replayed as one CUDA graph, unless the caller captures the stream. */
 int32_t ${program}_run(${program}_program* program, const ${program}_dims* dims, const ${program}_inputs* inputs, const ${program}_outputs* outputs,
                void* states, uint64_t states_bytes, void* workspace, uint64_t workspace_bytes, void* stream, heddle_error* error);
 

@@ -182,7 +182,6 @@ def _expect(name: str, tensor: torch.Tensor, dtype: torch.dtype, shape) -> torch
 
 
 # A workspace holds nothing between runs: what a caller's stream uses is that stream's, by PyTorch's own allocator.
-@torch.library.custom_op("heddle::${program}", mutates_args=(${stateful ? '"states",' : ''}))
 def ${program}(${parameters}) -> ${returned}:
 ${body([...sizes, ...checks, ...made])}    sizes = _numbers([${lowered.dims.map(inside).join(', ')}])
     workspace = torch.empty(_bytes(_workspace_bytes, program, sizes), dtype=torch.uint8, device=${device})
@@ -191,7 +190,13 @@ ${body([...sizes, ...checks, ...made])}    sizes = _numbers([${lowered.dims.map(
 ${back}
 
 
-@${program}.register_fake
+# Defined as it is: what custom_op adds to each call in Python takes as long as the kernels of a small program.
+_ops = torch.library.Library("heddle", "FRAGMENT")
+_ops.define("${program}" + torch.library.infer_schema(${program}, mutates_args=(${stateful ? '"states",' : ''})))
+_ops.impl("${program}", ${program}, "CompositeExplicitAutograd")
+
+
+@torch.library.register_fake("heddle::${program}", lib=_ops)
 def _(${parameters}):
 ${body([...sizes, ...made])}${back}
 

@@ -33,6 +33,7 @@ const shared: readonly (readonly [from: string, to: string])[] = [
     'place.cpp',
     'program.cpp',
     'program.hpp',
+    'replays_cuda.hpp',
     'weights.cpp',
   ].map((name) => [`export/${name}`, `src/export/${name}`] as const),
   ['device', 'src/device'],
