@@ -46,10 +46,10 @@ const running = (folder: string, example: string): Built => ({
   },
 })
 
-/** By CMake. */
-export async function builtByCmake(folder: string): Promise<Built> {
+/** By CMake, for CUDA as machine code of one GPU. */
+export async function builtByCmake(folder: string, target: 'simt' | 'cuda' = 'simt'): Promise<Built> {
   const build = join(folder, 'build')
-  await tool('cmake', ['-S', folder, '-B', build, '-DHEDDLE_TARGET=simt'])
+  await tool('cmake', ['-S', folder, '-B', build, `-DHEDDLE_TARGET=${target}`, '-DCMAKE_CUDA_ARCHITECTURES=90a-real'])
   await tool('cmake', ['--build', build, '--parallel', '2'])
   return running(folder, join(build, 'example'))
 }
