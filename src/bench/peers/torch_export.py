@@ -3,10 +3,10 @@
     python3 torch_export.py EXPORT --inputs inputs.safetensors --expected outputs.safetensors --tolerance 1e-2 [--say t=13] [--repeats 200]
 
 EXPORT is a folder that `heddle export NAME --model MODEL` wrote and CMake built. Expected are outputs of its example on simt, which are
-those of a run from Node bit for bit. Four ways: eager, torch.compile(fullgraph=True), both again in a CUDA graph of the caller. The largest error of each
-output, as a share of its largest value, may be the tolerance at most; integers have to be equal, and between the four ways nothing may differ.
-As in the files of the example, `state.NAME` is what a state begins with, or what one run leaves in it. Prints JSON, and ends with 1 where
-anything is wrong. Needs torch alone.
+those of a run from Node bit for bit. Four ways: eager, torch.compile(fullgraph=True), both again in a CUDA graph of the caller. The
+largest error of each output, as a share of its largest value, may be the tolerance at most; integers have to be equal, and between the
+four ways nothing may differ. As in the files of the example, `state.NAME` is what a state begins with, or what one run leaves in it.
+Prints JSON, and ends with 1 where anything is wrong. Needs torch alone.
 """
 import argparse
 import glob
