@@ -21,9 +21,12 @@ const shownFailures = 5
 const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'what was read of it', nodes: 'its nodes' }
 
 /** What `heddle repro` has to be told to run a failing case of a kernel as this check did. Graphs and programs have no such command. */
-function reproOf({ op, failures }: CheckGroup, { device, generated, specs = 'specs' }: CheckVerbOptions): readonly string[] {
+function reproOf(
+  { op, failures, unrun }: CheckGroup,
+  { device, generated, specs = 'specs' }: CheckVerbOptions,
+): readonly string[] {
   const [failure] = failures
-  if (op === undefined || failure === undefined) return []
+  if (op === undefined || failure === undefined || unrun === true) return []
   const words = ['npx heddle repro', op, `--case "${failure.name}"`]
   if (device !== undefined) words.push(`--device ${device}`)
   if (generated === true) words.push('--generated')
@@ -33,9 +36,9 @@ function reproOf({ op, failures }: CheckGroup, { device, generated, specs = 'spe
 
 /** One line a kernel, graph or program, one more for each failure, and what writes the first as a folder. */
 export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {}): string {
-  const { name, against, passed, failures, seconds } = group
-  const count =
-    failures.length === 0 ? `${passed} equal to ${words[against]}` : `${failures.length} of ${passed + failures.length} differ`
+  const { name, against, passed, failures, unrun, seconds } = group
+  const differing = unrun === true ? 'not run' : `${failures.length} of ${passed + failures.length} differ`
+  const count = failures.length === 0 ? `${passed} equal to ${words[against]}` : differing
   const lines = [`${failures.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${count} (${seconds.toFixed(1)} s)`]
   for (const failure of failures.slice(0, shownFailures)) lines.push(`  ${failure.name}: ${failure.detail}`)
   if (failures.length > shownFailures) lines.push(`  and ${failures.length - shownFailures} more`)

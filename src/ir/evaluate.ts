@@ -8,6 +8,7 @@ import type { Run } from './constructs/construct.js'
 import { constructOf } from './constructs/index.js'
 import type { DType } from './dtype.js'
 import { type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
+import type { Precision } from './javascript.js'
 import type { Kernel, TensorParam } from './kernel.js'
 import { runnable } from './runnable.js'
 import { isWiderThanRead, loadedNumber, storedNumber } from './store.js'
@@ -69,7 +70,7 @@ const shapeOf = (tensor: TensorParam, dims: Numbers): number[] => tensor.dims.ma
 
 /**
  * Runs a kernel on the host. Every dimension must have a value; attributes default to the kernel's own. Elements no
- * statement stores stay NaN, or what they are in the tensor that the output updates.
+ * statement stores stay NaN, or what they are in the tensor that the output updates. In single precision sums are still those of doubles.
  * @throws finding `evaluate.bounds` when an access leaves its tensor.
  */
 export function evaluateKernel(
@@ -77,6 +78,7 @@ export function evaluateKernel(
   tensors: Readonly<Record<string, HostTensor>>,
   dims: Numbers,
   attrs: Numbers = {},
+  precision: Precision = 'double',
 ): Record<string, { data: Float64Array; shape: readonly number[] }> {
   const outputs = Object.fromEntries(
     kernel.tensors
@@ -90,7 +92,10 @@ export function evaluateKernel(
       }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
-  const { reads, setValue } = runnable(kernel)({ tensors: inputsAsRead(kernel, tensors), dims, attrs: { ...defaults, ...attrs } })
+  const { reads, setValue } = runnable(
+    kernel,
+    precision,
+  )({ tensors: inputsAsRead(kernel, tensors), dims, attrs: { ...defaults, ...attrs } })
   const run: Run = { ...reads, ...writesTo(outputs) }
   const extents = kernel.rows.map((row) => known(dims[row.dim], 'dimension', row.dim))
   const statements = kernel.body.map((stmt) => ({ stmt, construct: constructOf(stmt) }))

@@ -49,10 +49,14 @@ function numbered<K = string>() {
 
 const literal = (value: number | boolean): string => (Object.is(value, -0) ? '(-0)' : `(${value})`)
 
+/** In doubles, as bodies compute; or every float of an expression rounded to float32 where it arises, as a device computes. */
+export type Precision = 'double' | 'single'
+
 /** The functions that give the roots, in their order, and one that sets each value and row by its number. */
 export function javascript(
   roots: readonly Root[],
   defined: { readonly values: readonly string[]; readonly rows: readonly string[] },
+  precision: Precision = 'double',
 ): JavaScript {
   const [values, rows, dims, attrs] = [numbered(), numbered(), numbered(), numbered()]
   const tensors = numbered()
@@ -117,14 +121,16 @@ export function javascript(
       return `${take(`${fn}_`, `scope.intrinsics.${fn}.evaluate`)}(${args.join(', ')})`
     return b === undefined ? `(${symbol}${a})` : `(${a} ${symbol} ${b})`
   }
+  const rounded = (expr: Expr, made: string): string =>
+    precision === 'single' && expr.type === 'f32' ? `Math.fround(${made})` : made
   const textOf = (expr: Expr): string => {
     switch (expr.kind) {
       case 'const':
-        return literal(expr.value)
+        return rounded(expr, literal(expr.value))
       case 'dim':
         return `d${dims.of(expr.name)}`
       case 'attr':
-        return `a${attrs.of(expr.name)}`
+        return rounded(expr, `a${attrs.of(expr.name)}`)
       case 'index':
       case 'local':
         return `v${values.of(expr.name)}`
@@ -133,9 +139,9 @@ export function javascript(
       case 'load':
         return load(expr)
       case 'call':
-        return call(expr.fn, expr.args.map(text))
+        return rounded(expr, call(expr.fn, expr.args.map(text)))
       case 'fold':
-        return fold(expr)
+        return rounded(expr, fold(expr))
     }
   }
   for (const { expr } of roots) {

@@ -7,7 +7,7 @@ import { constructOf } from './constructs/index.js'
 import { type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
 import type { Expr } from './expr.js'
 import { intrinsics } from './intrinsics.js'
-import { javascript, type Names, type Root } from './javascript.js'
+import { javascript, type Names, type Precision, type Root } from './javascript.js'
 import type { Kernel, Stmt } from './kernel.js'
 import { monoids } from './monoids.js'
 
@@ -69,14 +69,17 @@ function factoryOf(text: string): Factory {
   return made
 }
 
-const made = new WeakMap<Kernel, (bound: Bound) => Running>()
+const made = {
+  double: new WeakMap<Kernel, (bound: Bound) => Running>(),
+  single: new WeakMap<Kernel, (bound: Bound) => Running>(),
+} satisfies Record<Precision, unknown>
 
 /** A kernel's expressions, to be bound to data. */
-export function runnable(kernel: Kernel): (bound: Bound) => Running {
-  const before = made.get(kernel)
+export function runnable(kernel: Kernel, precision: Precision = 'double'): (bound: Bound) => Running {
+  const before = made[precision].get(kernel)
   if (before !== undefined) return before
-  const bind = compile(kernel)
-  made.set(kernel, bind)
+  const bind = compile(kernel, precision)
+  made[precision].set(kernel, bind)
   return bind
 }
 
@@ -89,13 +92,13 @@ const rootsOf = (stmt: Stmt): Root[] => {
   ]
 }
 
-function compile(kernel: Kernel): (bound: Bound) => Running {
+function compile(kernel: Kernel, precision: Precision): (bound: Bound) => Running {
   const roots = kernel.body.flatMap(rootsOf)
   const defined = kernel.body.flatMap((stmt) => constructOf(stmt).defines(stmt))
   // The index of a step is set like a scalar, beside that of an element.
   const ofSteps = kernel.body.flatMap((stmt) => ('column' in stmt ? [stmt.index] : []))
   const values = [...kernel.rows.map(({ index }) => index), ...ofSteps, ...namesOf(defined, 'local')]
-  const { text, names } = javascript(roots, { values, rows: namesOf(defined, 'row') })
+  const { text, names } = javascript(roots, { values, rows: namesOf(defined, 'row') }, precision)
   const factory = factoryOf(text)
   return (bound) => running(factory(scopeOf(names, bound)), names, roots)
 }

@@ -86,13 +86,20 @@ export function load(placed: Placed, block: Uint8Array, layouts: Layouts): Array
   return new Float64Array(length).map((_, i) => stored[offset(i)] ?? Number.NaN)
 }
 
-/** The block before the run: guards, inputs as stored, outputs poisoned. */
-export function initialBlock(placed: readonly Placed[], bytes: number, inputs: Tensors, layouts: Layouts): Uint8Array {
+/** The block before the run: guards, inputs as stored, outputs poisoned. @param poison of every byte of outputs; by their types without */
+export function initialBlock(
+  placed: readonly Placed[],
+  bytes: number,
+  inputs: Tensors,
+  layouts: Layouts,
+  poison?: number,
+): Uint8Array {
   const block = new Uint8Array(bytes).fill(guardByte)
   for (const each of placed) {
     const input = inputs[each.buffer.name]
     if (each.buffer.access === 'in' && input !== undefined) block.set(store(each, input.data, layouts), each.offset)
-    else if (each.buffer.updates === undefined) block.fill(poisonByte(each.buffer.dtype), each.offset, each.offset + each.bytes)
+    else if (each.buffer.updates === undefined)
+      block.fill(poison ?? poisonByte(each.buffer.dtype), each.offset, each.offset + each.bytes)
   }
   return block
 }

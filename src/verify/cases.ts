@@ -52,6 +52,9 @@ const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[]
 /** Elements a buffer may have: what a body computes in a moment. */
 const largestCase = 330_000
 
+/** Elements that a body may read where each element of a column reads all of it. */
+const largestAcross = 4_000_000
+
 /** Elements of the largest buffers of a check: so many that every length is tried, and few enough for the slower interpreter; all with `thorough`. */
 export const checkedElements = { usual: 12_000, thorough: largestCase } as const
 
@@ -63,13 +66,17 @@ interface Sweep {
 
 /**
  * The row is the last dimension of the buffer that spans the most, unless facts say another. Where it is fixed, the kernel was written for
- * its extent alone, and every other dimension is swept in its turn. What loops combine away takes every length as well.
+ * its extent alone, and every other dimension is swept in its turn. What loops combine away takes every length as well, and what they
+ * reduce columns across as long as a body, which computes a reduction for each element, ends in a moment.
  */
 function sweepsOf(entry: KernelEntry, { derived, swept }: OpRule): Sweep[] {
   const row = rowOf(entry)
   const free = entry.dims.filter((name) => !derived.includes(name) && entry.fixedDims[name] === undefined)
   const outputs = entry.buffers.flatMap(({ access, dims }) => (access === 'out' ? dims : []))
-  const combined = (entry.facts?.loops ?? []).filter((name) => free.includes(name) && name !== row && !outputs.includes(name))
+  const across = entry.facts?.across ?? []
+  const isSwept = (name: string): boolean =>
+    free.includes(name) && name !== row && (!outputs.includes(name) || across.includes(name))
+  const combined = (entry.facts?.loops ?? []).filter(isSwept)
   const usual = entry.fixedDims[row] === undefined && !derived.includes(row) ? [row, ...combined] : free
   const rows = swept?.filter((name) => free.includes(name)) ?? usual
   // A kernel of fixed sizes has its one case.
@@ -105,7 +112,9 @@ export function casesOf(entry: KernelEntry, largest = largestCase, drawn: Drawn 
     const free = Object.fromEntries(outer.map((name, i) => [name, outerSizes[i] ?? 1]))
     const given = { ...free, [row]: length, ...entry.fixedDims }
     const dims = rule.extents(given)
-    if (draw === 'normal' && (dims[row] ?? 0) < rule.normalFrom) return false
+    if (draw === 'normal' && rule.combined(dims, row) < rule.normalFrom) return false
+    const isAcross = entry.facts?.across?.includes(row) === true
+    if (isAcross && elementsOf(entry, dims) * length > largestAcross) return false
     if (elementsOf(entry, dims) > largest || entry.dims.some((name) => (dims[name] ?? 1) > (rule.upTo[name] ?? Infinity)))
       return false
     const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')

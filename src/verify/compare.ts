@@ -1,6 +1,7 @@
 /**
- * Comparing what a device computed with what was expected. Strict where it matters: NaN never passes, not even against
- * NaN, so poisoned output cannot; an infinity equals only the same infinity; a missing element is a failure.
+ * Comparing what a device computed with what was expected. Strict where it matters: NaN passes nowhere, not even against
+ * NaN, so that poisoned output cannot, but where the caller knows that it was computed; an infinity equals only the same infinity; a
+ * missing element is a failure.
  */
 import type { Tolerance } from './tolerance.js'
 
@@ -27,11 +28,13 @@ export interface Comparison {
 /**
  * Compares element by element. Buffers of different lengths fail whatever they hold.
  * @param tolerance of every element, or of the element with an index
+ * @param nan whether NaN is right where NaN is expected
  */
 export function compare(
   actual: ArrayLike<number>,
   expected: ArrayLike<number>,
   tolerance: Tolerance | ((index: number) => Tolerance),
+  nan: 'differs' | 'equals' = 'differs',
 ): Comparison {
   const boundOf = typeof tolerance === 'function' ? tolerance : () => tolerance
   const elements = expected.length
@@ -45,7 +48,7 @@ export function compare(
   for (let index = 0; index < elements; index++) {
     const a = actual[index] ?? Number.NaN
     const e = expected[index] ?? Number.NaN
-    if (a === e) continue
+    if (a === e || (nan === 'equals' && Number.isNaN(a) && Number.isNaN(e))) continue
     const difference = Math.abs(a - e)
     const error = Number.isNaN(difference) ? Number.POSITIVE_INFINITY : difference
     const { absolute, relative } = boundOf(index)
@@ -59,6 +62,13 @@ export function compare(
   }
   return { passed: failures === 0, elements, failures, worst, summary: describe(elements, failures, worst) }
 }
+
+/** Of two values that each element may have, the nearer one; the first where that is as near, or no number is. */
+export const nearer = (actual: ArrayLike<number>, first: ArrayLike<number>, other: ArrayLike<number>): Float64Array =>
+  Float64Array.from(first, (value, i) => {
+    const [found, second] = [actual[i] ?? Number.NaN, other[i] ?? Number.NaN]
+    return found === second || Math.abs(found - second) < Math.abs(found - value) ? second : value
+  })
 
 function describe(elements: number, failures: number, worst: WorstElement | undefined): string {
   if (worst === undefined) return `${elements} elements equal`

@@ -25,8 +25,10 @@ export interface ResultRule {
 export interface OpRule {
   /** By output. */
   readonly results: Readonly<Record<string, ResultRule>>
-  /** Shortest row that is drawn from a normal distribution. Below it rows may hold equal values, where statistics are ill-conditioned. */
+  /** Fewest elements of a statistic that are drawn from a normal distribution. Fewer may be equal, where statistics are ill-conditioned. */
   readonly normalFrom: number
+  /** How many elements a statistic is of, where a sweep runs along `row`: what is reduced, if not the row. */
+  readonly combined: (dims: Extents, row: string) => number
   /** Dimensions whose extents follow from the others, or need not vary. */
   readonly derived: readonly string[]
   /** All extents, given those of the other dimensions. */

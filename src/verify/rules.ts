@@ -49,6 +49,10 @@ export function ruleOf(entry: KernelEntry, sequences: Sequences = 'ragged'): OpR
       entry.buffers.filter(({ access }) => access === 'out').map(({ name }) => [name, resultRule(facts.results[name])]),
     ),
     normalFrom: Object.values(facts.results).some(({ steep }) => steep) || entry.facts === undefined ? steadyRow : 1,
+    combined: (dims, swept) => {
+      const reduced = facts.across ?? (facts.loops.includes(row) ? [swept] : facts.loops)
+      return (reduced.length === 0 ? [swept] : reduced).reduce((product, dim) => product * (dims[dim] ?? 1), 1)
+    },
     derived,
     // Places of a memory, from one to more than all warps of a block take at once: other than the row's length, but found from it.
     extents: (given) =>

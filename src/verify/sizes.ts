@@ -53,13 +53,13 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
   // Attributes that extents depend on are as they are by default.
   const usual = Object.fromEntries(entry.attrs.map((attr) => [attr.name, attr.default]))
   for (const [name, { equal, atLeast, atMost }] of Object.entries(facts.dims)) {
-    if (atMost !== undefined) set(name, (known) => Math.min(mostBounded, evaluateCount(atMost, known) ?? 1))
+    if (atMost !== undefined) set(name, (known) => Math.min(mostBounded, evaluateCount(atMost, { ...usual, ...known }) ?? 1))
     if (atLeast !== undefined) {
       const sized = { ...usual, '(seq)': longestOf(sequences) }
       if (entry.fixedDims[name] === undefined) set(name, (known) => (evaluateCount(atLeast, { ...sized, ...known }) ?? 1) + spare)
       else for (const other of dimsIn(entry, atLeast)) set(other, () => largestWithin(atLeast, other, at(entry.fixedDims, name)))
     }
-    if (equal !== undefined) set(name, (known) => evaluateCount(equal, known))
+    if (equal !== undefined) set(name, (known) => evaluateCount(equal, { ...usual, ...known }))
   }
   return {
     derived: [...derived],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { compare, relativeL2 } from '../../src/verify/compare.js'
+import { compare, nearer, relativeL2 } from '../../src/verify/compare.js'
 import { tolerance } from '../../src/verify/tolerance.js'
 
 const bound = tolerance({ dtype: 'f32', class: 'elementwise' })
@@ -16,6 +16,17 @@ describe('compare', () => {
     const result = compare([1, 3 + 1.01 * allowedAt(3), 5], [1, 3, 5], bound)
     expect(result).toMatchObject({ passed: false, failures: 1, worst: { index: 1, expected: 3 } })
     expect(result.summary).toMatch(/^1 of 3 elements differ; worst element 1 is 3\.\d+, expected 3, error/)
+  })
+
+  it('takes NaN for NaN where the caller says so, and for nothing else', () => {
+    const found = [Number.NaN, 1, Number.NaN]
+    expect(compare(found, [Number.NaN, 1, Number.NaN], bound, 'equals').passed).toBe(true)
+    expect(compare(found, [Number.NaN, Number.NaN, 2], bound, 'equals').failures).toBe(2)
+    expect(compare(found, [Number.NaN, 1, Number.NaN], bound).failures).toBe(2)
+  })
+
+  it('takes the nearer of two values that an element may have', () => {
+    expect([...nearer([1, 2.2, 5, Number.NaN], [1, 2, 3, 4], [0, 2.2, 6, 7])]).toEqual([1, 2.2, 6, 4])
   })
 
   it('holds each element to a bound of its own', () => {

@@ -95,6 +95,10 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
       const moved = [a.absolute / Math.max(a.magnitude, least), a.absoluteRoots - a.roots] as const
       return called(a, { magnitude: 1, roots: 0, ...atLeastOne(moved), steep: a.steep || a.absolute > 0 })
     }
+    case 'sin':
+    case 'cos':
+      // A rounding of a large angle is part of a turn.
+      return called(a, { magnitude: 1, roots: 0, ...atLeastOne(largest([errorOf(a), ...(a.isStored ? [] : [sizeOf(a)])])) })
     case 'gelu':
       return called(a, atLeastOne(errorOf(a)))
     case 'pow':

@@ -31,6 +31,8 @@ export interface CheckGroup {
   readonly against: 'body' | 'ir' | 'nodes'
   readonly passed: number
   readonly failures: readonly CheckResult[]
+  /** Nothing was run: the one failure says why, and how that is mended. */
+  readonly unrun?: true
   readonly seconds: number
 }
 
@@ -129,6 +131,12 @@ async function* asReady(entries: readonly KernelEntry[], library: KernelSource):
   }
 }
 
+const detailOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  const hint = error instanceof HeddleError ? error.hint : undefined
+  return hint === undefined ? error.message : `${error.message}; ${hint}`
+}
+
 /** Runs a group; one that cannot be run at all has failed, and the others still tell what works. */
 async function timed(
   kind: CheckGroup['kind'],
@@ -138,12 +146,15 @@ async function timed(
   signal: AbortSignal | undefined,
 ): Promise<CheckGroup> {
   const start = performance.now()
+  let unrun = false
   const results = await check().catch((error: unknown): CheckResult[] => {
     signal?.throwIfAborted()
-    return [{ name, passed: false, detail: error instanceof Error ? error.message : String(error) }]
+    unrun = true
+    return [{ name, passed: false, detail: detailOf(error) }]
   })
   const failures = results.filter(({ passed }) => !passed)
-  return { kind, name, against, passed: results.length - failures.length, failures, seconds: (performance.now() - start) / 1000 }
+  const seconds = (performance.now() - start) / 1000
+  return { kind, name, against, passed: results.length - failures.length, failures, ...(unrun ? { unrun } : {}), seconds }
 }
 
 const nothingSelected = (specs: SpecKernels, { names, filter, plan }: CheckOptions) => {

@@ -140,6 +140,20 @@ function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Num
   return constrained(dims, facts, longestRagged)
 }
 
+/** A graph's attributes: quarters where they are floats, and for an integer what the op that takes it has by default. */
+function attrsOf({ attrs, nodes }: Graph, ops: GraphStage['ops']): Numbers {
+  const taken = nodes.flatMap((node) => {
+    if (node.kind !== 'op') return []
+    const own = ops.get(node.op)?.attrs ?? []
+    return Object.entries(node.attrs).flatMap(([name, value]) => {
+      const attr = own.find((each) => each.name === name)
+      return typeof value === 'object' && 'attr' in value && attr?.type === 'i32' ? [[value.attr, attr.default] as const] : []
+    })
+  })
+  const integers = new Map(taken)
+  return Object.fromEntries(attrs.map((attr, i) => [attr, integers.get(attr) ?? 0.25 * (1 + (i % 4))]))
+}
+
 async function runOne(
   stage: GraphStage,
   { planned, prepared, facts, groups }: GraphSubject,
@@ -152,7 +166,7 @@ async function runOne(
     import('../../fuse/check/masked.js'),
   ])
   const types = { T: dtype }
-  const attrs: Numbers = Object.fromEntries(planned.attrs.map((attr, i) => [attr, 0.25 * (1 + (i % 4))]))
+  const attrs = attrsOf(prepared, stage.ops)
   const given = { ...prepared.inputs, ...prepared.weights }
   const { values, bytes } = drawGiven(given, { graph: prepared, facts, dims, types, layouts: stage.layouts, seed: name })
   const revise = maskedRules(prepared, groups, stage.ops)

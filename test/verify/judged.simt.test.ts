@@ -1,0 +1,59 @@
+/** What `heddle check` must not take for wrong, and what it still must. */
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { check } from '../../src/verify/testing.js'
+import { fakeQuant, soft, turn } from '../projects/judged/specs/index.js'
+import { heddleIn, ownProject } from './own_project.js'
+
+let root: string
+beforeAll(async () => {
+  root = await ownProject('judged')
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const options = () => ({ root, device: 'simt' as const, dtypes: ['f32' as const] })
+
+describe('a check', () => {
+  it('passes what float32 cannot do better, NaN where the body gives it, and graphs with integers', async () => {
+    const { code, out } = await heddleIn(root, 'check', '--device', 'simt', '--json')
+    const report = JSON.parse(out)
+    expect(report.groups.flatMap((group: { failures: readonly unknown[] }) => group.failures)).toEqual([])
+    expect(code).toBe(0)
+    const names = report.groups.map(({ name }: { name: string }) => name)
+    for (const name of ['masked one f16', 'losses one f16', 'losses unfused f32', 'turn', 'returns', 'repeated'])
+      expect(names).toContain(name)
+  })
+
+  it('fails the same ops with other bodies', async () => {
+    const half = { ...fakeQuant, body: () => (_r: number) => ({ y: (_c: number) => 0.5 }) }
+    expect((await check(half, options())).failed).toBeGreaterThan(100)
+    const still = { ...turn, body: () => (_i: number, _j: number) => ({ y: 1 }) }
+    expect((await check(still, options())).failed).toBeGreaterThan(100)
+    const nowhere = { ...soft, body: () => (_m: number) => ({ y: (_c: number) => Number.NaN }) }
+    const { groups } = await check(nowhere, options())
+    expect(groups[0]?.failures[0]?.detail).toContain('expected NaN')
+  })
+
+  it('says of what it could not run why, and how that is mended', async () => {
+    await writeFile(
+      join(root, 'specs/same.ts'),
+      `import { op, tensor } from 'heddle'
+export const same = op('same', {
+  dims: ['m', 'n'],
+  inputs: { a: tensor('i32', 'm'), b: tensor('i32', 'n') },
+  outputs: { y: tensor('f32', 'm n') },
+  body: ({ a, b }) => (m, c) => ({ y: a(m) === b(c) ? 1 : 0 }),
+})
+`,
+    )
+    const { code, log } = await heddleIn(root, 'check', 'same', '--device', 'simt')
+    await rm(join(root, 'specs/same.ts'))
+    expect(code).toBe(1)
+    expect(log).toContain('FAIL same: not run')
+    expect(log).toContain(
+      "reads integers of which no fact says what they may be: a; state it on the op: facts: { a: { index: 'n' } }",
+    )
+    expect(log).not.toContain('npx heddle repro')
+  })
+})
