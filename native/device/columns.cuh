@@ -1,8 +1,9 @@
 // Reductions across rows. A thread owns a chunk of Vec neighbouring columns and walks rows; 32 threads of a block share a chunk and
 // divide the rows, and so do the blocks of a cluster where tiles of columns are few. Row r belongs to slot r mod 32 of part r / 32 mod
 // Parts. A slot of a part combines its rows in ascending order, the 32 slots of a part are combined pairwise, and the parts one after
-// the other: whether the parts are threads' own partial results or blocks changes no bit, nor does the number of columns. Files whose
-// kernels reduce no columns do not include this one.
+// the other: whether the parts are threads' own partial results or blocks changes no bit, nor does the number of columns. Kernels that
+// store rows behind that divide them in the same way, and a few rows among two slots. Files whose kernels reduce no columns do not include
+// this one.
 #ifndef HEDDLE_COLUMNS_CUH
 #define HEDDLE_COLUMNS_CUH
 
@@ -16,30 +17,28 @@
 
 namespace heddle {
 
-constexpr int row_slots = 32;
-
-/// The threads that reduce a tile of Lanes chunks. `Divided`: a part of the rows for each block of a cluster; otherwise a thread keeps
+/// The threads that reduce a tile of Lanes chunks, Slots to a chunk. `Divided`: a part of the rows for each block of a cluster; otherwise a thread keeps
 /// the parts apart itself. Either way it asks for the chunks of Parts rows before it needs the first.
-template <int Lanes, int Parts, bool Divided>
+template <int Lanes, int Parts, bool Divided, int Slots = 32>
 struct ColumnTeam {
   static_assert(warp_lanes % Lanes == 0, "a warp has whole rows of chunks");
   static constexpr int lanes = Lanes;
-  static constexpr int threads = Lanes * row_slots;
+  static constexpr int threads = Lanes * Slots;
   static constexpr int warps = threads / warp_lanes;
   static constexpr int blocks = Divided ? Parts : 1;
   /// Partial results a thread keeps of each column.
   static constexpr int sums = Divided ? 1 : Parts;
   /// Rows of one round, and how many rows the next round is further.
   static constexpr int loads = Parts;
-  static constexpr int round = row_slots * Parts * (Divided ? Parts : 1);
+  static constexpr int round = Slots * Parts * (Divided ? Parts : 1);
 
   __device__ __forceinline__ int64_t tile() const { return blockIdx.x / blocks; }
   __device__ __forceinline__ int rank() const { return static_cast<int>(blockIdx.x % blocks); }
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % Lanes; }
   __device__ __forceinline__ int slot() const { return static_cast<int>(threadIdx.x) / Lanes; }
-  __device__ __forceinline__ int first_row() const { return rank() * row_slots + slot(); }
+  __device__ __forceinline__ int first_row() const { return rank() * Slots + slot(); }
   /// How many rows the load j of a round is behind its first.
-  static constexpr __host__ __device__ int rows_before(int j) { return j * row_slots * (Divided ? Parts : 1); }
+  static constexpr __host__ __device__ int rows_before(int j) { return j * Slots * (Divided ? Parts : 1); }
   /// The partial result that load j belongs to.
   static constexpr __host__ __device__ int sum_of(int j) { return Divided ? 0 : j; }
   /// The one thread a chunk that stores what is computed once a column.
@@ -224,6 +223,16 @@ int32_t choose_columns(Count outer, int64_t columns, Arguments& arguments, Run r
   if (wide * Parts >= at_once + at_once / 4) return run(ColumnTeam<8, Parts, true>{}, wide);
   return run(ColumnTeam<4, Parts, true>{}, narrow);
 #endif
+}
+
+/// The same for kernels that store every row, of which there may be few: so many as two threads ask for at once leave most of 32 without
+/// one. A warp has sixteen chunks then, whatever the number of columns.
+template <int Vec, int Parts, class Run>
+int32_t choose_stored_columns(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
+  using Few = ColumnTeam<16, Parts, false, 2>;
+  if (rows > 2 * Parts) return choose_columns<Vec, Parts>(outer, columns, arguments, run);
+  const int64_t tiles = arguments.work(outer * column_tiles<Few, Vec>(static_cast<int>(columns)), 1);
+  return arguments.status != HEDDLE_OK || tiles == 0 ? arguments.status : run(Few{}, tiles);
 }
 
 }  // namespace heddle

@@ -3,8 +3,9 @@
  * asked for before the first is needed; what is computed once a column is an array of a thread's columns.
  */
 import type CodeBlockWriter from 'code-block-writer'
+import type { Expr } from '../ir/expr.js'
 import { mark } from '../ir/trace.js'
-import type { ColumnLoad, ColumnPass, ColumnProgram, ColumnReduction } from '../schedule/columns.js'
+import type { ColumnLoad, ColumnPass, ColumnProgram, ColumnStep, ColumnStores } from '../schedule/column_program.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { expressionText, monoidText, offsetText, operandText, type Scope, tensorOf } from './expression.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
@@ -53,6 +54,7 @@ export function writeColumns(
   const passes = passesOf(program)
   for (const step of steps) {
     if (step.kind === 'pass') writePass(step, within, shareOf(passes, passes.indexOf(step)))
+    else if (step.kind === 'stores') writeStores(step, within)
     else if (step.kind === 'let') {
       writer.writeLine(`${scalarText[step.type]} ${names.value(step.name)}[VEC] = {};`)
       eachColumn(within, () => [`${names.value(step.name)}[i] = ${expressionText(step.value, scope)};`])
@@ -72,10 +74,17 @@ export function writeColumns(
   frame.writeLine(`const int valid = heddle::columns_left<Team, VEC>(team, tile, ${length});`)
   frame.writeLine(`const int ${first} = ${length} - valid;`)
   writeIndices(frame, names)
-  const whole = passes.flatMap(({ loads }) => loads).filter(({ isWhole }) => isWhole)
-  const tensors = [...new Set(whole.map(({ load }) => names.tensor(load.tensor)))]
+  const tensors = [...new Set(steps.flatMap(wholeTensors).map((tensor) => names.tensor(tensor)))]
   return [`${length} % VEC == 0`, ...tensors.map((tensor) => `heddle::is_aligned<VEC>(${tensor}, 0)`)].join(' &&\n      ')
 }
+
+/** Tensors whose chunks are full and aligned where their first is. */
+const wholeTensors = (step: ColumnStep): string[] => [
+  ...(step.kind === 'pass' || step.kind === 'stores' ? step.loads : []).flatMap(({ isWhole, load }) =>
+    isWhole ? [load.tensor] : [],
+  ),
+  ...(step.kind === 'stores' ? step.stores : []).flatMap(({ isWhole, tensor }) => (isWhole ? [tensor] : [])),
+]
 
 /** Where the results of a walk lie in shared memory: behind those of the walks before it. */
 const shareOf = (passes: readonly ColumnPass[], at: number): string =>
@@ -110,42 +119,17 @@ function eachColumn({ writer, scope, column, first, c }: Frame, lines: () => rea
 }
 
 function writePass(pass: ColumnPass, frame: Frame, before: string): void {
-  const { names, scope, writer, first } = frame
-  const { loop, loads, reductions, when } = pass
+  const { names, scope, writer } = frame
+  const { reductions } = pass
   const sums = reductions.map((reduction) => names.fresh(`${names.value(reduction.name)}_sums`))
   const totals = names.fresh('totals')
-  const row = names.value(loop.index)
-  const rows = operandText(loop.length, scope)
   writer.writeLine(`const heddle::ColumnTotals<Team, VEC> ${totals}(shared${before});`)
   writer.writeLine(`${totals}.announce(heddle::bytes_of_column<${monoidsOf(pass)}>);`)
   reductions.forEach(({ monoid, value }, i) => {
     writer.writeLine(`heddle::ColumnSums<${monoidText(monoid, value.type)}, Team, VEC> ${sums[i]};${mark(value)}`)
   })
-  writer.write(`for (int64_t round = team.first_row(); valid > 0 && round < ${rows}; round += Team::round)`).block(() => {
-    const each = (lines: () => void): void => {
-      writer.writeLine('HEDDLE_UNROLL')
-      writer.write('for (int j = 0; j < Team::loads; ++j)').block(() => {
-        writer.writeLine(`if (round + Team::rows_before(j) >= ${rows}) break;`)
-        writer.writeLine(`const int ${row} = static_cast<int>(round) + Team::rows_before(j);`)
-        lines()
-      })
-    }
-    for (const each of loads) {
-      const storage = storageText(tensorOf(each.load.tensor, scope), names)
-      writer.writeLine(`heddle::Chunk<${storage}, VEC> ${names.value(each.name)}[Team::loads];`)
-    }
-    const counts = when === undefined ? undefined : names.fresh('counts')
-    if (counts !== undefined) writer.writeLine(`bool ${counts}[Team::loads];`)
-    each(() => {
-      if (when !== undefined) writer.writeLine(`${counts}[j] = ${expressionText(when, scope)};`)
-      const guard = counts === undefined ? '' : `if (${counts}[j]) `
-      for (const load of loads) writer.writeLine(`${guard}${loadLine(load, first, frame)}`)
-    })
-    each(() => {
-      if (counts !== undefined) writer.writeLine(`if (!${counts}[j]) continue;`)
-      for (const { name } of loads) scope.elements.set(name, `${names.value(name)}[j][i]`)
-      writeSums(reductions, sums, row, frame)
-    })
+  writeWalk(pass, frame, (row) => {
+    eachColumn(frame, () => reductions.map(({ value }, i) => `${sums[i]}.add(j, i, ${expressionText(value, scope)}, ${row});`))
   })
   writer.writeLine(`${totals}.ready();`)
   const sent: string[] = []
@@ -162,16 +146,78 @@ function writePass(pass: ColumnPass, frame: Frame, before: string): void {
   })
 }
 
-/** Reads the chunk of one row. */
-function loadLine({ name, load, isWhole }: ColumnLoad, first: string, { names, scope, c }: Frame): string {
-  // The column of a chunk is its first.
-  const value = (wanted: string): string => (names.value(wanted) === c ? first : scope.names.value(wanted))
-  const offset = offsetText(load.tensor, load.indices, { ...scope, names: { ...scope.names, value } })
-  return `${names.value(name)}[j] = heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>(${names.tensor(load.tensor)}, ${offset}, valid);${mark(load)}`
+/** Writes the rows of a walk, each element computed of the reductions before it. */
+function writeStores(walk: ColumnStores, frame: Frame): void {
+  const { stores } = walk
+  const { names, scope, writer } = frame
+  const left = stores.map(({ tensor }) => names.fresh(`${tensor}_values`))
+  writeWalk(walk, frame, () => {
+    stores.forEach(({ inChunks, value }, i) => {
+      if (inChunks) writer.writeLine(`${scalarText[value.type]} ${left[i]}[VEC] = {};`)
+    })
+    eachColumn(frame, () =>
+      stores.map(({ tensor, indices, value, inChunks }, i) => {
+        const text = expressionText(beforeStore(value, tensorOf(tensor, scope).dtype), scope)
+        return inChunks
+          ? `${left[i]}[i] = ${text};`
+          : `heddle::write(${names.tensor(tensor)}, ${offsetText(tensor, indices, scope)}, ${text});`
+      }),
+    )
+    stores.forEach(({ tensor, indices, inChunks, isWhole }, i) => {
+      const call = `heddle::store_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>`
+      if (inChunks)
+        writer.writeLine(`${call}(${names.tensor(tensor)}, ${chunkOffset(tensor, indices, frame)}, valid, ${left[i]});`)
+    })
+  })
 }
 
-/** Takes the elements of one row in. */
-function writeSums(reductions: readonly ColumnReduction[], sums: readonly string[], row: string, frame: Frame): void {
-  const { scope } = frame
-  eachColumn(frame, () => reductions.map(({ value }, i) => `${sums[i]}.add(j, i, ${expressionText(value, scope)}, ${row});`))
+/** A thread's rows: chunks of a round are all asked for, then `take` writes what is done with each. */
+function writeWalk(
+  { loop, loads, when }: Pick<ColumnPass, 'loop' | 'loads' | 'when'>,
+  frame: Frame,
+  take: (row: string) => void,
+): void {
+  const { names, scope, writer } = frame
+  const row = names.value(loop.index)
+  const rows = operandText(loop.length, scope)
+  writer.write(`for (int64_t round = team.first_row(); valid > 0 && round < ${rows}; round += Team::round)`).block(() => {
+    const each = (lines: () => void): void => {
+      writer.writeLine('HEDDLE_UNROLL')
+      writer.write('for (int j = 0; j < Team::loads; ++j)').block(() => {
+        writer.writeLine(`if (round + Team::rows_before(j) >= ${rows}) break;`)
+        writer.writeLine(`const int ${row} = static_cast<int>(round) + Team::rows_before(j);`)
+        lines()
+      })
+    }
+    for (const each of loads) {
+      const storage = storageText(tensorOf(each.load.tensor, scope), names)
+      writer.writeLine(`heddle::Chunk<${storage}, VEC> ${names.value(each.name)}[Team::loads];`)
+    }
+    const counts = when === undefined ? undefined : names.fresh('counts')
+    if (counts !== undefined) writer.writeLine(`bool ${counts}[Team::loads];`)
+    if (loads.length > 0)
+      each(() => {
+        if (when !== undefined) writer.writeLine(`${counts}[j] = ${expressionText(when, scope)};`)
+        const guard = counts === undefined ? '' : `if (${counts}[j]) `
+        for (const load of loads) writer.writeLine(`${guard}${loadLine(load, frame)}`)
+      })
+    each(() => {
+      if (counts !== undefined) writer.writeLine(`if (!${counts}[j]) continue;`)
+      for (const { name } of loads) scope.elements.set(name, `${names.value(name)}[j][i]`)
+      take(row)
+    })
+  })
+}
+
+/** Reads the chunk of one row. */
+function loadLine({ name, load, isWhole }: ColumnLoad, frame: Frame): string {
+  const { names } = frame
+  const call = `heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>`
+  return `${names.value(name)}[j] = ${call}(${names.tensor(load.tensor)}, ${chunkOffset(load.tensor, load.indices, frame)}, valid);${mark(load)}`
+}
+
+/** Where a chunk begins: its column is its first. */
+function chunkOffset(tensor: string, indices: readonly Expr[], { names, scope, first, c }: Frame): string {
+  const value = (wanted: string): string => (names.value(wanted) === c ? first : scope.names.value(wanted))
+  return offsetText(tensor, indices, { ...scope, names: { ...scope.names, value } })
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { accuracyOf } from '../ir/facts/accuracy.js'
 import { type Count, errorClasses, integerOperations, noFacts, packedRoles } from '../ir/facts/facts.js'
-import { loopDims } from '../ir/facts/loops.js'
+import { acrossDims, loopDims } from '../ir/facts/loops.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
 
@@ -45,6 +45,8 @@ export const factsSchema = z.strictObject({
   results: z.record(z.string(), accuracy),
   /** Dimensions that loops run over. */
   loops: z.array(z.string()),
+  /** Of these, dimensions of outputs that reductions run across. */
+  across: z.array(z.string()).optional(),
 })
 
 export type ManifestFacts = z.infer<typeof factsSchema>
@@ -53,5 +55,7 @@ export type ManifestFacts = z.infer<typeof factsSchema>
 export function manifestFacts(kernel: Kernel | TemplateKernel): ManifestFacts {
   const { inputs, dims, attrs } = kernel.facts ?? noFacts
   // Plain copies: what is read-only in the IR is not in what zod gives.
-  return factsSchema.parse(structuredClone({ inputs, dims, attrs, results: accuracyOf(kernel), loops: loopDims(kernel) }))
+  const across = acrossDims(kernel)
+  const own = { inputs, dims, attrs, results: accuracyOf(kernel), loops: loopDims(kernel) }
+  return factsSchema.parse(structuredClone(across.length === 0 ? own : { ...own, across }))
 }

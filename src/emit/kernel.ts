@@ -5,7 +5,7 @@
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { visitKernel } from '../ir/walk.js'
-import type { ColumnProgram } from '../schedule/columns.js'
+import type { ColumnProgram } from '../schedule/column_program.js'
 import type { ElementwiseProgram, MappedKernel, PieceSteps } from '../schedule/mapped.js'
 import type { Pass } from '../schedule/passes.js'
 import { writeColumns } from './columns.js'

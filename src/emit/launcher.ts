@@ -4,7 +4,7 @@ import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { own } from '../ir/own.js'
 import { sizeOf } from '../schedule/access.js'
-import type { ColumnProgram } from '../schedule/columns.js'
+import type { ColumnProgram } from '../schedule/column_program.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
 import { sharedText } from './columns.js'
@@ -151,7 +151,11 @@ function writeColumnLaunch(
   })
   writer.write(';').newLine()
   const outer = productText(extents)
-  writer.writeLine(`return heddle::choose_columns<VEC, ${program.parts}>(${outer}, ${columns}, arguments, run);`)
+  // Rows that are stored may be few, as channels are.
+  const stored = program.sequence.find((step) => step.kind === 'stores')
+  const [choose, rows] =
+    stored === undefined ? ['choose_columns', ''] : ['choose_stored_columns', `, ${expressionText(stored.loop.length, scope)}`]
+  writer.writeLine(`return heddle::${choose}<VEC, ${program.parts}>(${outer}, ${columns}${rows}, arguments, run);`)
 }
 
 /** Of a launch of elements, as text. */

@@ -5,7 +5,7 @@
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
-import { columnProgramNames } from '../schedule/columns.js'
+import { columnProgramNames } from '../schedule/column_program.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'

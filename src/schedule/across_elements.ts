@@ -1,10 +1,11 @@
 /** Rows whose elements are reductions, written as elements with reductions of their own: the form that column programs are found in. */
 import { index as indexVar } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
 import type { Kernel, Stmt, StmtOf } from '../ir/kernel.js'
 import { introducedNames } from '../ir/walk.js'
 import { isHostExpr } from './host_expr.js'
 import { freshName } from './normal.js'
-import { keyOf, rewritePaths, sameExpr, substituteIndex } from './rewrite.js'
+import { keyOf, rewritePaths, sameExpr, substituteIndex, usesIndex } from './rewrite.js'
 
 /**
  * A kernel that stores rows whose elements are reductions as one over the elements, the reductions as statements; undefined where it is
@@ -21,23 +22,31 @@ export function acrossElements(kernel: Kernel): Kernel | undefined {
   for (const s of kernel.body) for (const name of introducedNames(s)) taken.add(name)
   const made = new Map<string, StmtOf<'reduce'>>()
   let loopIndex: string | undefined
-  const moved = stores.map((s): Stmt => {
-    const value = rewritePaths(substituteIndex(s.value, s.index, indexVar(column)), (node, always) => {
+  const lifted = (e: Expr): Expr =>
+    rewritePaths(e, (node, always) => {
       if (node.kind !== 'fold' || !always || !isHostExpr(node.length)) return undefined
+      // What it reads of reductions that stand for themselves comes first.
+      const inner = rewritePaths(node.value, (within, alwaysWithin) =>
+        within.kind === 'fold' && alwaysWithin && !usesIndex(within, node.index) && isHostExpr(within.length)
+          ? lifted(within)
+          : undefined,
+      )
       loopIndex ??= node.index
       taken.add(loopIndex)
-      const over = substituteIndex(node.value, node.index, indexVar(loopIndex))
+      const over = substituteIndex(inner, node.index, indexVar(loopIndex))
       const key = `${node.monoid} ${keyOf(node.length)} ${keyOf(over)}`
       const known = made.get(key)
       const name = known?.name ?? freshName(node.monoid, taken)
       // Every loop of a kernel has an index of its own.
       const index = made.size === 0 ? loopIndex : freshName(loopIndex, taken)
       if (known === undefined) {
-        const own = substituteIndex(node.value, node.index, indexVar(index))
+        const own = substituteIndex(inner, node.index, indexVar(index))
         made.set(key, { kind: 'reduce', name, type: node.type, monoid: node.monoid, length: node.length, index, value: own })
       }
       return { kind: 'local', type: node.type, name }
     })
+  const moved = stores.map((s): Stmt => {
+    const value = lifted(substituteIndex(s.value, s.index, indexVar(column)))
     return { kind: 'store', tensor: s.tensor, indices: [...s.rows, indexVar(column)], value }
   })
   if (made.size === 0) return undefined

@@ -1,6 +1,6 @@
 /** A schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
 import { printExpr, printStmt } from '../ir/print.js'
-import type { ColumnStep } from './columns.js'
+import type { ColumnStep } from './column_program.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
@@ -62,11 +62,17 @@ const pieceLines = ({ index, bounds, steps }: PieceSteps): string[] => [
 ]
 
 const columnLines = (step: ColumnStep): string[] => {
-  if (step.kind !== 'pass') return [`  once a column: ${printStmt(step)}`]
+  if (step.kind === 'let' || step.kind === 'store') return [`  once a column: ${printStmt(step)}`]
+  const when = step.kind === 'stores' || step.when === undefined ? '' : ` where ${printExpr(step.when)}`
   return [
-    `  walk over ${step.loop.index} < ${printExpr(step.loop.length)}${step.when === undefined ? '' : ` where ${printExpr(step.when)}`}:`,
+    `  walk over ${step.loop.index} < ${printExpr(step.loop.length)}${when}:`,
     ...step.loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
-    ...step.reductions.map(({ name, monoid, value }) => `    ${name} = ${monoid} of ${printExpr(value)}`),
+    ...(step.kind === 'pass'
+      ? step.reductions.map(({ name, monoid, value }) => `    ${name} = ${monoid} of ${printExpr(value)}`)
+      : step.stores.map(({ tensor, indices, value, inChunks }) => {
+          const to = `${tensor}[${indices.map(printExpr).join(', ')}]`
+          return `    ${to} = ${printExpr(value)}${inChunks ? ', in chunks' : ''}`
+        })),
   ]
 }
 

@@ -2,7 +2,7 @@
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
-import type { ColumnProgram } from './columns.js'
+import type { ColumnProgram } from './column_program.js'
 import type { Interval } from './interval.js'
 import type { Step } from './passes.js'
 import type { TotalProgram } from './totals.js'

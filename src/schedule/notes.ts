@@ -1,6 +1,6 @@
 /**
  * What a schedule cannot compute well, in words with what it costs: reads that neighbouring threads do not share, one block for
- * everything, a block for rows that may be short, a row value that is computed again wherever it is read. Notes change nothing; `heddle gen` and `heddle inspect` print them at
+ * everything, a block for rows that may be short, a row value that is computed again wherever it is read, a reduction that every row repeats. Notes change nothing; `heddle gen` and `heddle inspect` print them at
  * the line of the op.
  */
 import { dtypeInfo } from '../ir/dtype.js'
@@ -9,7 +9,7 @@ import { type Instance, resolveDType } from '../ir/instance.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { printExpr } from '../ir/print.js'
-import { visit } from '../ir/walk.js'
+import { freeNames, introducedNames, stmtExprs, visit } from '../ir/walk.js'
 import { offsetOf } from './access.js'
 import { passStatementOf } from './constructs/index.js'
 import { isHostExpr } from './host_expr.js'
@@ -35,7 +35,13 @@ const fewElements = 8192
 
 /** The notes of one instance, each once. */
 export function notesOf(mapped: MappedKernel): readonly Note[] {
-  return [...stridedNotes(mapped), ...oneBlockNotes(mapped), ...blockNotes(mapped), ...recomputedNotes(mapped.instance)]
+  return [
+    ...stridedNotes(mapped),
+    ...oneBlockNotes(mapped),
+    ...blockNotes(mapped),
+    ...recomputedNotes(mapped.instance),
+    ...repeatedNotes(mapped),
+  ]
 }
 
 /** What neighbouring threads touch far from each other. */
@@ -120,6 +126,29 @@ function recomputedNotes({ kernel }: Instance): Note[] {
     const message =
       `${s.name} is read at another place than the index of a loop over it, where it is computed again: ${cost} for every such element; ` +
       `read it at the index of its loop, or write it as an output of an op of its own`
+    return [{ kind: 'recomputed', message }]
+  })
+}
+
+/** Reductions that are the same all along an axis, each row of which computes them. */
+function repeatedNotes({ instance: { kernel }, axes, program }: MappedKernel): Note[] {
+  if (program.kind !== 'rows' && program.kind !== 'elementwise') return []
+  const isStored = (dim: string): boolean => kernel.tensors.some(({ access, dims }) => access === 'out' && dims.includes(dim))
+  /** The axes that what is known by a name differs along. */
+  const along = new Map<string, ReadonlySet<string>>(kernel.rows.map(({ index }) => [index, new Set([index])]))
+  return kernel.body.flatMap((s): Note[] => {
+    const read = new Set(stmtExprs(s).flatMap((e) => [...freeNames(e)].flatMap((name) => [...(along.get(name) ?? [])])))
+    for (const name of introducedNames(s)) along.set(name, read)
+    // A list beside the tensors, of ends say, costs little.
+    if (s.kind !== 'reduce' || s.length.kind !== 'dim' || !isStored(s.length.name)) return []
+    // Of an axis that elements are replaced along, few places may be left.
+    const isWalked = (index: string): boolean => axes.some((axis) => axis.index === index && axis !== program.interval?.axis)
+    const same = kernel.rows.filter(({ index }) => !read.has(index) && isWalked(index))
+    if (same.length === 0) return []
+    const places = same.map(({ index }) => index).join(' and ')
+    const message =
+      `${s.name}, a ${s.monoid} of ${printExpr(s.length)} elements, is the same for every ${places} and is computed again for each: ` +
+      `${same.map(({ dim }) => dim).join(' x ')} times the work; let an op of its own return it`
     return [{ kind: 'recomputed', message }]
   })
 }

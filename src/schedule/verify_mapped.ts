@@ -3,9 +3,10 @@
  * every row, and no variant is one that the kernel cannot have.
  */
 import type { Fail } from '../ir/check.js'
+import type { Expr } from '../ir/expr.js'
 import type { RowAxis } from '../ir/kernel.js'
 import { freeNames, visit } from '../ir/walk.js'
-import type { ColumnProgram } from './columns.js'
+import type { ColumnLoad, ColumnProgram } from './column_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Interval } from './interval.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
@@ -41,7 +42,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (program.interval !== undefined) checkInterval(program.interval, mapped, fail)
 }
 
-/** Chunks of whole packs; every walk reduces something, and reads of rows no chunks but those it loads. */
+/** Chunks of whole packs; every walk reduces or stores something, and reads of rows no chunks but those it loads. */
 function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fail): void {
   if (vec < 4) fail(`chunks of ${vec} columns do not fill packs of results`)
   if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
@@ -50,13 +51,19 @@ function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fai
   for (const { reductions, loads, when } of walks) {
     if (when !== undefined) visit(when, ({ kind }) => kind === 'element' && fail('a walk asks its columns which rows count'))
     if (reductions.length === 0) fail('a walk over rows reduces nothing')
-    for (const { value, name } of reductions)
-      visit(value, (node) => {
-        if (node.kind === 'element' && !loads.some((load) => load.name === node.row))
-          fail(`${name} reads ${node.row}, which is not loaded`)
-      })
+    for (const { value, name } of reductions) checkLoaded(name, value, loads, fail)
+  }
+  for (const { loads, stores } of sequence.filter((step) => step.kind === 'stores')) {
+    if (stores.length === 0) fail('a walk that stores rows stores nothing')
+    for (const { value, tensor } of stores) checkLoaded(tensor, value, loads, fail)
   }
 }
+
+const checkLoaded = (name: string, value: Expr, loads: readonly ColumnLoad[], fail: Fail): void =>
+  visit(value, (node) => {
+    if (node.kind === 'element' && !loads.some((load) => load.name === node.row))
+      fail(`${name} reads ${node.row}, which is not loaded`)
+  })
 
 /** Every walk has a loop the host can count, reduces something, and reads of rows no chunks but those it loads. */
 function checkTotals({ loops, totals, loads, before }: TotalProgram, axes: readonly RowAxis[], fail: Fail): void {

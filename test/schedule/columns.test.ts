@@ -4,7 +4,8 @@ import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { problemOf } from '../../src/schedule/choice.js'
-import { columnProgramNames, columnsOf } from '../../src/schedule/columns.js'
+import { columnProgramNames } from '../../src/schedule/column_program.js'
+import { columnsOf } from '../../src/schedule/columns.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
@@ -83,7 +84,8 @@ describe('column programs', () => {
   it('walk the rows again where a reduction needs another', () => {
     const mean = fold(load('x', r, c))
     const deviation = fold(call('sub', load('x', index('q'), c), mean), dim('m'), 'q')
-    expect(columnsOf(instance(folded(deviation)))).toMatchObject({ program: { sequence: [{ kind: 'pass' }, {}] } })
+    // A fold inside of another that does not depend on its index is a walk of its own.
+    expect(columnsOf(instance(folded(deviation)))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'pass', 'store'])
     const subject = reduced(load('x', r, c))
     const again: Kernel = {
       ...subject,

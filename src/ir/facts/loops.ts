@@ -1,5 +1,5 @@
-/** Dimensions that loops of a kernel run over: what a check gives many lengths. The others only say where something lies. */
-import type { Kernel } from '../kernel.js'
+/** Dimensions that loops of a kernel run over, and those that it reduces across: what a check gives many lengths. The others only say where something lies. */
+import type { Kernel, Stmt } from '../kernel.js'
 import { isTemplate, type TemplateKernel } from '../template.js'
 import { operands, stmtExprs, visit } from '../walk.js'
 import { countOf } from './counts.js'
@@ -10,6 +10,16 @@ import { namesOf } from './facts.js'
 export function loopDims(kernel: Kernel | TemplateKernel): readonly string[] {
   const names = new Set(lengthsOf(kernel).flatMap(namesOf))
   return kernel.dims.filter((dim) => names.has(dim))
+}
+
+/**
+ * Dimensions that elements of outputs are each computed along and reductions run over: every element of a column needs what is combined of
+ * all, and a body computes that for each.
+ */
+export function acrossDims(kernel: Kernel | TemplateKernel): readonly string[] {
+  if (isTemplate(kernel)) return []
+  const names = new Set(loopsOf(kernel, ['reduce', 'merge']).flatMap(namesOf))
+  return kernel.dims.filter((dim) => names.has(dim) && kernel.rows.some((row) => row.dim === dim))
 }
 
 function lengthsOf(kernel: Kernel | TemplateKernel): readonly Count[] {
@@ -23,7 +33,7 @@ function lengthsOf(kernel: Kernel | TemplateKernel): readonly Count[] {
   switch (kernel.kind) {
     case 'matmul': {
       const programs = [kernel.a, ...kernel.products.map(({ b }) => b)].flatMap(({ prologue }) => prologue ?? [])
-      return [kernel.m, kernel.n, kernel.k, ...programs.flatMap(loopsOf)]
+      return [kernel.m, kernel.n, kernel.k, ...programs.flatMap((each) => loopsOf(each))]
     }
     case 'attention':
       return counts([kernel.keys, kernel.headDim, kernel.valueDim])
@@ -32,11 +42,12 @@ function lengthsOf(kernel: Kernel | TemplateKernel): readonly Count[] {
   }
 }
 
-function loopsOf(kernel: Kernel): Count[] {
+/** @param kinds of statements that count; those of all by default */
+function loopsOf(kernel: Kernel, kinds?: readonly Stmt['kind'][]): Count[] {
   const locals = new Map(kernel.body.flatMap((stmt) => (stmt.kind === 'let' ? [[stmt.name, stmt.value] as const] : [])))
   const found: Count[] = []
   for (const stmt of kernel.body) {
-    const lengths = 'length' in stmt ? [stmt.length] : []
+    const lengths = 'length' in stmt && (kinds?.includes(stmt.kind) ?? true) ? [stmt.length] : []
     for (const expr of stmtExprs(stmt))
       visit(expr, (node) => {
         if (node.kind === 'fold') lengths.push(...operands(node).slice(0, 1))

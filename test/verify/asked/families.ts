@@ -1,5 +1,6 @@
 /** The families of references by name, and the graphs that they run. */
 import { attention, attentionGraphs } from './attention.js'
+import { channels } from './channels.js'
 import type { Reference } from './claims.js'
 import { convolutions } from './convolutions.js'
 import { gates } from './gates.js'
@@ -11,7 +12,7 @@ import { recurrences } from './recurrences.js'
 import { sorts } from './sorts.js'
 
 export const families = {
-  ...{ recurrences, optimisers, gates, quantisers, norms, convolutions, sorts, attention, lowBit },
+  ...{ recurrences, optimisers, gates, quantisers, norms, channels, convolutions, sorts, attention, lowBit },
 } satisfies Readonly<Record<string, Readonly<Record<string, Reference>>>>
 
 export const graphNames: readonly string[] = [...attentionGraphs, 'linear4', 'linear_int8', 'linear8', 'linear_added']

@@ -28,7 +28,7 @@ const bound = { class: 'reduction', length: n, scale: 8 } as const
 const exact = { class: 'exact' } as const
 
 /** Rows brought to mean 0 and variance 1. */
-const standard = (row: readonly number[], eps: number): number[] =>
+export const standard = (row: readonly number[], eps: number): number[] =>
   row.map((each) => (each - meanOf(row)) / Math.sqrt(varianceOf(row) + eps))
 
 /** Wu and He, Group Normalization (2018), of `b g` groups of `c` channels of `s` places; weights by channel. */
@@ -108,7 +108,7 @@ const layerNormWeights: Reference = async (device) => {
   ]
 }
 
-const softmaxOf = (row: readonly number[]): number[] => {
+export const softmaxOf = (row: readonly number[]): number[] => {
   const powers = row.map((each) => Math.exp(each - largestOf(row)))
   return powers.map((each) => each / sumOf(powers))
 }

@@ -1,0 +1,53 @@
+/** The order of a column program: walks, and what is computed once a column, each behind what it reads. */
+import type { Expr } from '../ir/expr.js'
+import type { StmtOf } from '../ir/kernel.js'
+import { freeNames } from '../ir/walk.js'
+import type { ColumnLoad, ColumnPass, ColumnReduction, ColumnStep, ColumnStores } from './column_program.js'
+import type { Simple } from './column_rows.js'
+import type { Loop } from './normal.js'
+import { contains } from './rewrite.js'
+
+/** What a column program computes: its statements, and what their reductions and the loads of rows were made. */
+export interface ColumnParts {
+  readonly body: readonly Simple[]
+  readonly reductions: readonly ColumnReduction[]
+  readonly loads: readonly ColumnLoad[]
+  readonly loop: Loop
+  readonly when: Expr | undefined
+  /** The walk that stores rows, of which `body` has no stores then. */
+  readonly stores: ColumnStores | undefined
+}
+
+/** Reductions that wait for no other share a walk over the rows; what is computed of their results stands behind it. Rows are stored last. */
+export function inLevels({ body, reductions, loads, loop, when, stores }: ColumnParts): ColumnStep[] {
+  const levels = new Map<string, number>()
+  const levelOf = (exprs: readonly Expr[]): number =>
+    Math.max(0, ...exprs.flatMap((e) => [...freeNames(e)].map((name) => levels.get(name) ?? 0)))
+  const walks = new Map<number, ColumnReduction[]>()
+  const once = new Map<number, (StmtOf<'let'> | StmtOf<'store'>)[]>()
+  for (const s of body) {
+    if (s.kind === 'reduce') {
+      const reduction = reductions.find(({ name }) => name === s.name)
+      if (reduction === undefined) throw new Error(`internal: no reduction ${s.name}`)
+      const level = levelOf([reduction.value])
+      walks.set(level, [...(walks.get(level) ?? []), reduction])
+      levels.set(s.name, level + 1)
+    } else {
+      const level = levelOf(s.kind === 'let' ? [s.value] : [...s.indices, s.value])
+      once.set(level, [...(once.get(level) ?? []), s])
+      if (s.kind === 'let') levels.set(s.name, level)
+    }
+  }
+  const last = Math.max(0, ...walks.keys(), ...once.keys())
+  const steps = Array.from({ length: last + 1 }, (_, level): ColumnStep[] => {
+    const together = walks.get(level) ?? []
+    const read = readBy(loads, together)
+    const pass: ColumnPass = { kind: 'pass', loop, loads: read, reductions: together, ...(when === undefined ? {} : { when }) }
+    return [...(once.get(level) ?? []), ...(together.length > 0 ? [pass] : [])]
+  }).flat()
+  return stores === undefined ? steps : [...steps, stores]
+}
+
+/** Of loads, those that values read. */
+export const readBy = (loads: readonly ColumnLoad[], values: readonly { readonly value: Expr }[]): ColumnLoad[] =>
+  loads.filter(({ name }) => values.some(({ value }) => contains(value, (node) => node.kind === 'element' && node.row === name)))

@@ -1,0 +1,72 @@
+/** A column program: walks over rows by threads that each own a chunk of neighbouring columns. Found by `columnsOf`. */
+import type { DType } from '../ir/dtype.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import type { RowAxis, StmtOf } from '../ir/kernel.js'
+import type { Loop } from './normal.js'
+
+/** Consecutive columns of one row, read as a chunk. */
+export interface ColumnLoad {
+  readonly name: string
+  readonly load: ExprOf<'load'>
+  readonly dtype: DType
+  /** Rows lie one behind the other, so that all chunks are full and aligned where the first is and rows are multiples of a chunk. */
+  readonly isWhole: boolean
+}
+
+/** A reduction of every column. */
+export interface ColumnReduction {
+  readonly name: string
+  readonly type: Expr['type']
+  readonly monoid: StmtOf<'reduce'>['monoid']
+  /** Of an element; its loads of columns are elements of rows that have the names of the loads. */
+  readonly value: Expr
+}
+
+export interface ColumnPass {
+  readonly kind: 'pass'
+  readonly loop: Loop
+  readonly loads: readonly ColumnLoad[]
+  readonly reductions: readonly ColumnReduction[]
+  /** Of a row: where it does not hold, the row is not loaded and counts nothing. It is the same for all columns. */
+  readonly when?: Expr
+}
+
+/** An element of every row and column that is stored. */
+export interface ColumnStore extends Pick<StmtOf<'store'>, 'tensor' | 'indices' | 'value'> {
+  /** Columns leave in chunks: they lie side by side, in runs that chunks divide. */
+  readonly inChunks: boolean
+  /** As of a load. */
+  readonly isWhole: boolean
+}
+
+/** A walk over rows that stores them, behind the reductions that every element of a column needs. */
+export interface ColumnStores {
+  readonly kind: 'stores'
+  /** Over the axis of rows, which no reduction depends on. */
+  readonly loop: Loop
+  readonly loads: readonly ColumnLoad[]
+  readonly stores: readonly ColumnStore[]
+}
+
+/** A step of a column program: a walk over the rows, or what is computed once a column. */
+export type ColumnStep = ColumnPass | ColumnStores | StmtOf<'let'> | StmtOf<'store'>
+
+export interface ColumnProgram {
+  readonly kind: 'columns'
+  /** The axis a chunk runs along. */
+  readonly column: RowAxis
+  /** Its extent. */
+  readonly length: Expr
+  /** Parts the rows are dealt out to: what a thread adds up apart, or the blocks of a cluster. It fixes the order of combination. */
+  readonly parts: number
+  readonly sequence: readonly ColumnStep[]
+}
+
+/** The names a column program gives, in order. */
+export const columnProgramNames = ({ sequence }: Pick<ColumnProgram, 'sequence'>): readonly string[] =>
+  sequence.flatMap((step) => {
+    if (step.kind === 'let') return [step.name]
+    if (step.kind === 'store') return []
+    const reductions = step.kind === 'pass' ? step.reductions : []
+    return [step.loop.index, ...step.loads.map(({ name }) => name), ...reductions.map(({ name }) => name)]
+  })
