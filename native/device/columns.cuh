@@ -2,8 +2,8 @@
 // divide the rows, and so do the blocks of a cluster where tiles of columns are few. Row r belongs to slot r mod 32 of part r / 32 mod
 // Parts. A slot of a part combines its rows in ascending order, the 32 slots of a part are combined pairwise, and the parts one after
 // the other: whether the parts are threads' own partial results or blocks changes no bit, nor does the number of columns. Kernels that
-// store rows behind that divide them in the same way, and a few rows among two slots. Files whose kernels reduce no columns do not include
-// this one.
+// store rows behind that divide them in the same way, but for a few rows, which are a thread's. Files whose kernels reduce no columns do
+// not include this one.
 #ifndef HEDDLE_COLUMNS_CUH
 #define HEDDLE_COLUMNS_CUH
 
@@ -21,7 +21,9 @@ namespace heddle {
 /// the parts apart itself. Either way it asks for the chunks of Parts rows before it needs the first.
 template <int Lanes, int Parts, bool Divided, int Slots = 32>
 struct ColumnTeam {
-  static_assert(warp_lanes % Lanes == 0, "a warp has whole rows of chunks");
+  static_assert(warp_lanes % Lanes == 0 || Slots == 1, "a warp has whole rows of chunks");
+  /// A thread has all rows of its chunk, and nobody to wait for.
+  static constexpr bool is_alone = Slots == 1 && !Divided;
   static constexpr int lanes = Lanes;
   static constexpr int threads = Lanes * Slots;
   static constexpr int warps = threads / warp_lanes;
@@ -100,13 +102,77 @@ class ColumnTotals {
       : exchange_(shared, Team::blocks), places_(shared + ClusterExchange::barrier_bytes) {}
 
   /// `bytes` are those of a column.
-  __device__ __forceinline__ void announce(uint32_t bytes) const { exchange_.announce(bytes * columns * Team::blocks); }
-  __device__ __forceinline__ void ready() const { exchange_.ready(); }
+  __device__ __forceinline__ void announce(uint32_t bytes) const {
+    if constexpr (!Team::is_alone) exchange_.announce(bytes * columns * Team::blocks);
+  }
+  __device__ __forceinline__ void ready() const {
+    if constexpr (!Team::is_alone) exchange_.ready();
+  }
 
   /// Combines what the block's threads have of a reduction and sends it to every block. `before`: bytes a column of the reductions sent
   /// already. Lanes of a warp combine their slots first, the lower ones; then a thread combines what all warps have of four columns.
   template <class Monoid>
   __device__ __forceinline__ void send(Team& team, uint32_t before, const ColumnSums<Monoid, Team, Vec>& sums) const {
+    using Value = typename Monoid::Value;
+    if constexpr (Team::is_alone) {
+      keep<Monoid>(team, before, sums);
+    } else {
+      exchange_sums<Monoid>(team, before, sums);
+    }
+  }
+
+  __device__ __forceinline__ void receive() const {
+    if constexpr (!Team::is_alone) exchange_.receive();
+  }
+
+  /// Leaves the results of a thread's columns in `results`.
+  template <class Monoid, class T>
+  __device__ __forceinline__ void total(const Team& team, uint32_t before, T (&results)[Vec]) const {
+    using Value = typename Monoid::Value;
+    Value totals[Vec];
+    HEDDLE_UNROLL
+    for (int block = 0; block < Team::blocks; ++block) {
+      const Shared16 place = place_of<Value>(before, block) + static_cast<uint32_t>(team.lane() * sizeof(totals));
+      Pack<int, 4> words[sizeof(totals) / 16];
+      HEDDLE_UNROLL
+      for (int k = 0; k < static_cast<int>(sizeof(totals) / 16); ++k) words[k] = load_shared_16<int>(place + static_cast<uint32_t>(16 * k));
+      Value values[Vec];
+      memcpy(values, words, sizeof(values));
+      HEDDLE_UNROLL
+      for (int i = 0; i < Vec; ++i) totals[i] = block == 0 ? values[i] : Monoid::combine(totals[i], values[i]);
+    }
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) results[i] = Monoid::result(totals[i]);
+  }
+
+ private:
+  static constexpr unsigned int all_lanes = 0xffffffffu;
+  static constexpr int columns = Team::lanes * Vec;
+  /// Columns whose results fill packs of 16 bytes.
+  static constexpr int pack = 4;
+  static constexpr int packs = columns / pack;
+  static_assert(Vec % pack == 0, "chunks are whole packs");
+
+  /// A thread's parts one after the other, where it finds them again.
+  template <class Monoid>
+  __device__ __forceinline__ void keep(const Team& team, uint32_t before, const ColumnSums<Monoid, Team, Vec>& sums) const {
+    using Value = typename Monoid::Value;
+    Value total[Vec];
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) {
+      total[i] = sums.values[0][i];
+      HEDDLE_UNROLL
+      for (int part = 1; part < Team::sums; ++part) total[i] = Monoid::combine(total[i], sums.values[part][i]);
+    }
+    Pack<int, 4> words[sizeof(total) / 16];
+    memcpy(words, total, sizeof(total));
+    const Shared16 place = place_of<Value>(before, 0) + static_cast<uint32_t>(team.lane() * sizeof(total));
+    HEDDLE_UNROLL
+    for (int k = 0; k < static_cast<int>(sizeof(total) / 16); ++k) store_shared_16(place + static_cast<uint32_t>(16 * k), words[k]);
+  }
+
+  template <class Monoid>
+  __device__ __forceinline__ void exchange_sums(Team& team, uint32_t before, const ColumnSums<Monoid, Team, Vec>& sums) const {
     using Value = typename Monoid::Value;
     HEDDLE_SHARED(Value, partial, 2 * Team::warps * columns);
     const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
@@ -155,36 +221,6 @@ class ColumnTotals {
     }
   }
 
-  __device__ __forceinline__ void receive() const { exchange_.receive(); }
-
-  /// Leaves the results of a thread's columns in `results`.
-  template <class Monoid, class T>
-  __device__ __forceinline__ void total(const Team& team, uint32_t before, T (&results)[Vec]) const {
-    using Value = typename Monoid::Value;
-    Value totals[Vec];
-    HEDDLE_UNROLL
-    for (int block = 0; block < Team::blocks; ++block) {
-      const Shared16 place = place_of<Value>(before, block) + static_cast<uint32_t>(team.lane() * sizeof(totals));
-      Pack<int, 4> words[sizeof(totals) / 16];
-      HEDDLE_UNROLL
-      for (int k = 0; k < static_cast<int>(sizeof(totals) / 16); ++k) words[k] = load_shared_16<int>(place + static_cast<uint32_t>(16 * k));
-      Value values[Vec];
-      memcpy(values, words, sizeof(values));
-      HEDDLE_UNROLL
-      for (int i = 0; i < Vec; ++i) totals[i] = block == 0 ? values[i] : Monoid::combine(totals[i], values[i]);
-    }
-    HEDDLE_UNROLL
-    for (int i = 0; i < Vec; ++i) results[i] = Monoid::result(totals[i]);
-  }
-
- private:
-  static constexpr unsigned int all_lanes = 0xffffffffu;
-  static constexpr int columns = Team::lanes * Vec;
-  /// Columns whose results fill packs of 16 bytes.
-  static constexpr int pack = 4;
-  static constexpr int packs = columns / pack;
-  static_assert(Vec % pack == 0, "chunks are whole packs");
-
   template <class Value>
   __device__ __forceinline__ Shared16 place_of(uint32_t before, int block) const {
     return places_ + (before * columns * Team::blocks + static_cast<uint32_t>(block * columns * sizeof(Value)));
@@ -225,12 +261,14 @@ int32_t choose_columns(Count outer, int64_t columns, Arguments& arguments, Run r
 #endif
 }
 
-/// The same for kernels that store every row, of which there may be few: so many as two threads ask for at once leave most of 32 without
-/// one. A warp has sixteen chunks then, whatever the number of columns.
+/// The same for kernels that store every row, whose number alone tells how they are divided. Few are a thread's, which waits for nobody; of
+/// some, parts that none belongs to would cost registers, and so blocks at once.
 template <int Vec, int Parts, class Run>
 int32_t choose_stored_columns(Count outer, int64_t columns, int64_t rows, Arguments& arguments, Run run) {
-  using Few = ColumnTeam<16, Parts, false, 2>;
-  if (rows > 2 * Parts) return choose_columns<Vec, Parts>(outer, columns, arguments, run);
+  using Few = ColumnTeam<64, Parts, false, 1>;
+  constexpr int some = Parts < 2 ? Parts : 2;
+  if (rows > 32 * some) return choose_columns<Vec, Parts>(outer, columns, arguments, run);
+  if (rows > 4 * Parts) return choose_columns<Vec, some>(outer, columns, arguments, run);
   const int64_t tiles = arguments.work(outer * column_tiles<Few, Vec>(static_cast<int>(columns)), 1);
   return arguments.status != HEDDLE_OK || tiles == 0 ? arguments.status : run(Few{}, tiles);
 }
