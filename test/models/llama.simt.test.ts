@@ -1,19 +1,14 @@
 /** LLaMA-like models on simt in float32 against HF: words, logits, and how likely texts are. */
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { convertTensor } from '../../src/checkpoint/convert.js'
 import { openSafetensors } from '../../src/checkpoint/safetensors.js'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
-import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
-import type { Llama } from '../../src/models/llama/llama_types.js'
 import type { Score } from '../../src/models/llama/score.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { inMemory } from '../../src/runtime/weight.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'
 import { families, farthest, folderOf, goldenOf, withLlama } from './llama_host.js'
-import { openSimtKernels } from './simt.js'
+import { withLongrope } from './llama_longrope.js'
 
 describe('families', () => {
   it.each(families)('%s chooses the words of HF, and gives its logits', async (name) => {
@@ -119,36 +114,6 @@ describe('how prompts are read does not matter', () => {
 
 describe('texts that outgrow the original positions of longrope', () => {
   const original = 24
-  /** Phi-3 with factors for texts of more than so many tokens. */
-  async function withLongrope<T>(positions: number, use: (model: Llama) => Promise<T>): Promise<T> {
-    const folder = await mkdtemp(join(tmpdir(), 'heddle-longrope-'))
-    try {
-      const config = JSON.parse(await readFile(join(folderOf('phi3'), 'config.json'), 'utf8'))
-      const factors = (of: (k: number) => number) => Array.from({ length: 48 }, (_, k) => of(k))
-      const rope = {
-        rope_type: 'longrope',
-        attention_factor: 1.1,
-        short_factor: factors(() => 1),
-        long_factor: factors((k) => 2 + k / 8),
-      }
-      await copyFile(join(folderOf('phi3'), 'model.safetensors'), join(folder, 'model.safetensors'))
-      await writeFile(
-        join(folder, 'config.json'),
-        JSON.stringify({
-          ...{ ...config, eos_token_id: null, original_max_position_embeddings: positions },
-          rope_parameters: { ...config.rope_parameters, ...rope },
-        }),
-      )
-      const model = await loadLlama(folder, { rotation: 'float32', ...(await openSimtKernels()) })
-      try {
-        return await use(model)
-      } finally {
-        model.release()
-      }
-    } finally {
-      await rm(folder, { recursive: true })
-    }
-  }
   const { text } = goldenOf('phi3')
   const cases = [10, 20, original, original + 1].map((length) => ({ inputIds: text.input_ids.slice(0, length) }))
   const options = { maxNewTokens: 10 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Advanced, runsAhead, type Span } from '../../src/models/llama/ahead.js'
 
-const shape = { rows: 2, steps: 40 }
+const shape = { rows: 2, steps: 40, perRun: 8 }
 const all: Span = { from: 0, most: 40, whole: false }
 
 /** Rows of two texts that have ended when `end` steps were taken; words are the numbers of their steps. */

@@ -8,26 +8,7 @@ import type { Llama } from '../../src/models/llama/llama_types.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'
 import { hfRule, type Model, plainRule, type Search } from './beam_search.js'
 import { type FamilyName, goldenOf, withEnds, withLlama } from './llama_host.js'
-
-/** What a rule finds where logits are those of `model` behind a prompt. Logits are read for all texts of a step together. */
-async function found<T>(model: Llama, prompt: readonly number[], rule: (logits: Model) => T): Promise<T> {
-  const known = new Map<string, readonly number[]>()
-  for (;;) {
-    const missing = new Map<string, readonly number[]>()
-    const result = rule((ids) => {
-      const key = ids.join(' ')
-      const logits = known.get(key)
-      if (logits === undefined) missing.set(key, ids)
-      return logits ?? Array.from({ length: model.config.vocab }, () => 0)
-    })
-    const shortest = Math.min(...[...missing.values()].map(({ length }) => length))
-    const asked = [...missing].filter(([, { length }]) => length === shortest)
-    if (asked.length === 0) return result
-    const cases = asked.map(([, ids]) => ({ inputIds: [...prompt, ...ids] }))
-    const scores = await model.score(cases, { places: [prompt.length + shortest - 1] })
-    for (const [i, [key]] of asked.entries()) known.set(key, Array.from(scores[i]?.logits[0] ?? []))
-  }
-}
+import { found } from './llama_searches.js'
 
 /** Prompts of several lengths, of which one is longer than the window. */
 const promptsOf = (name: FamilyName): readonly (readonly number[])[] => {

@@ -44,6 +44,26 @@ it('bits depend on no other row, on no order and on no chunks where that is aske
   })
 })
 
+describe.each(['plain', 'hf'] as const)('beams by the rule %s', (rule) => {
+  it('behind prompts of any lengths are those of each alone bit for bit, in the order given', async () => {
+    const given = [7, 2, 1, 2, 30].map((length, at) => ({ inputIds: ids.slice(at, at + length) }))
+    const options = { rule, beams: 3, returned: 3, maxNewTokens: 6, invariant: 4, capacity: 64 } as const
+    await withLlama('smollm', { plan: 'unfused' }, async (model) => {
+      const together = await model.generate(given, options)
+      for (const [at, item] of given.entries()) expect(await model.generate([item], options)).toEqual([together[at]])
+      expect(await model.generate([...given].reverse(), options)).toEqual([...together].reverse())
+      const streamed: unknown[] = []
+      for await (const { index, ids: found } of model.stream(given, options)) streamed[index] = found
+      expect(streamed).toEqual(together.map(({ ids: found }) => found))
+      // Side by side with longer prompts, as they are where it is not asked for, beams add up otherwise.
+      const { invariant: _, ...usual } = options
+      const beside = await model.generate(given, usual)
+      const alone = await Promise.all(given.map(async (item) => (await model.generate([item], usual))[0]))
+      expect(beside).not.toEqual(alone)
+    })
+  })
+})
+
 const floats = ['unfused', 'best-llama', 'best-llama-w8a8'].map((plan) => ({ plan, dtype: 'f16', pass: 32 }) as const)
 
 describe.each(floats)('under $plan', (settings) => {

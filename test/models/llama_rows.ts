@@ -37,7 +37,7 @@ export async function withRows<T>(
   const count = 2
   const legs = [firstLeg(config, 0, [1], generation)]
   const shape = { ...shapeOf(config, legs, generation, { capacity: 64, invariant: count }), pass }
-  const rows = await openRows({ session, config, plan, generation, shape, dtype, stepsPerRun })
+  const rows = await openRows({ session, config, plan, generation, shape, dtype })
   const parts = Array.from({ length: config.layers }, (_, layer) => [`keys${layer}`, `values${layer}`]).flat()
   try {
     return await use({

@@ -125,7 +125,12 @@ function stepped(
   const width = choice.kind === 'beams' ? choice.width : 1
   const rows = prompts.length * width
   const { compiled, wired } = assembleSteps({ ...config, banned }, plan, generation, 1)
-  const start = startStates({ ...config, banned, eos: ends }, generation, { rows, width, capacity }, { prompts, cases: [0, 1] })
+  const start = startStates(
+    { ...config, banned, eos: ends },
+    generation,
+    { rows, width, capacity, steps },
+    { prompts, cases: [0, 1] },
+  )
   const shapes: Readonly<Record<string, readonly number[]>> = { beams: [rows, capacity] }
   let states: States = {
     ...promptCaches(width),

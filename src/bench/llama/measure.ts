@@ -117,7 +117,7 @@ function openTimedRows(
   const capacity = invariant === undefined ? undefined : capacityFor(places, config.positions)
   const legs = prompts.map((prompt, index) => firstLeg(config, index, prompt, generation))
   const shape = shapeOf(config, legs, generation, { capacity, invariant })
-  return openRows({ session, config, plan, generation, shape, dtype, stepsPerRun })
+  return openRows({ session, config, plan, generation, shape, dtype })
 }
 
 /** Random ids, others for each row. */

@@ -105,8 +105,11 @@ export function tracePool(
   })
 }
 
-/** The words of the first `steps` steps that lead to a row after them. */
-function wordsOf({ words, parents }: BeamHistory, steps: number, last: number, width: number): number[] {
+/**
+ * The words of the first `steps` steps that lead to a row after them.
+ * @throws finding `beam.history` where a row continues one of another sequence
+ */
+export function wordsOf({ words, parents }: BeamHistory, steps: number, last: number, width: number): number[] {
   const found: number[] = []
   const sequence = Math.floor(last / width)
   let row = last

@@ -3,8 +3,6 @@
  * the next while the host looks at what the last one left: whether all texts have ended is known a run late. The run that is under way by
  * then computes what it would for rows that ended beside others that go on: nothing of a text changes behind its end.
  */
-import { stepsPerRun } from './shapes.js'
-
 /** What a run of steps left behind. */
 export interface Advanced {
   /** Whether every text has ended. */
@@ -15,7 +13,7 @@ export interface Advanced {
 
 /** Rows of texts that steps are taken of. */
 export interface Stepped {
-  readonly shape: { readonly rows: number; readonly steps: number }
+  readonly shape: { readonly rows: number; readonly steps: number; readonly perRun: number }
   /** Asks for the run that begins with a step, behind the runs asked for before; resolves when it is over. */
   advance(step: number, signal?: AbortSignal): Promise<Advanced>
   /** Ends the runs under way where they stand. */
@@ -50,23 +48,23 @@ export async function* runsAhead(
   { from, most, whole }: Span,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Reached, void> {
-  const { rows: count, steps } = rows.shape
+  const { rows: count, steps, perRun } = rows.shape
   const history = new Int32Array(steps * count).fill(-1)
   const asked: Promise<Advanced>[] = []
   let next = from
   const askFor = (): void => {
-    for (; next < most && asked.length <= ahead; next += stepsPerRun) asked.push(rows.advance(next, signal))
+    for (; next < most && asked.length <= ahead; next += perRun) asked.push(rows.advance(next, signal))
   }
   try {
     askFor()
-    for (let step = from; step < most; step += stepsPerRun) {
+    for (let step = from; step < most; step += perRun) {
       const run = asked.shift()
       if (run === undefined) throw new Error('internal: no run of steps was asked for')
       const { ended, words } = await run
       signal?.throwIfAborted()
       history.set(words, step * count)
       if (!ended) askFor()
-      yield { step: step + stepsPerRun, history }
+      yield { step: step + perRun, history }
       if (ended) return
     }
   } finally {

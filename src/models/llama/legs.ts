@@ -2,9 +2,10 @@
  * Where a text changes its rotation on the way. Longrope turns a text of more tokens than the original positions by other angles than a
  * shorter one, all of it: when a text outgrows them, what was cached is of no use and is read again, as Hugging Face's `generate` does.
  * Such a text is generated in two legs, the second of which has the words of the first in its prompt. A leg belongs to its case alone: what
- * else is in a batch changes nothing. Beams are turned by what their longest text needs.
+ * else is in a batch changes nothing. Beams of a search are all of one length and go on together: `beam_legs.ts`.
  */
 import type { Generation } from '../decoding/generation_options.js'
+import type { CarriedBeams } from './beam_legs.js'
 import type { LlamaConfig } from './config.js'
 import { type Reach, reachOf } from './weights.js'
 
@@ -19,10 +20,12 @@ export interface Leg {
   /** Tokens that are chosen when the leg is over, those before included. */
   readonly limit: number
   readonly reach: Reach
+  /** Of beams that another leg began: what they go on from. Their `prompt` is the text of the first. */
+  readonly carried?: CarriedBeams
 }
 
 type Rotated = Pick<LlamaConfig, 'rotary'>
-type Choice = Pick<Generation, 'maxNewTokens' | 'choice'>
+type Limit = Pick<Generation, 'maxNewTokens'>
 
 /** The leg that follows a prompt and the tokens chosen behind it. @param most tokens that may be chosen in all */
 function legBehind(config: Rotated, index: number, prompt: readonly number[], chosen: number, most: number): Leg {
@@ -35,10 +38,8 @@ function legBehind(config: Rotated, index: number, prompt: readonly number[], ch
 }
 
 /** How a case begins, which is all of it as a rule. @param generation undefined where nothing is chosen */
-export function firstLeg(config: Rotated, index: number, prompt: readonly number[], generation: Choice | undefined): Leg {
-  const most = generation?.maxNewTokens ?? 0
-  if (generation?.choice.kind !== 'beams') return legBehind(config, index, prompt, 0, most)
-  return { index, prompt, chosen: 0, limit: most, reach: reachOf(config, prompt.length + most) }
+export function firstLeg(config: Rotated, index: number, prompt: readonly number[], generation: Limit | undefined): Leg {
+  return legBehind(config, index, prompt, 0, generation?.maxNewTokens ?? 0)
 }
 
 /** What follows a leg in which `words` were chosen; undefined where the text is over. */
@@ -52,4 +53,9 @@ export function nextLeg(
   const chosen = leg.chosen + words.length
   if (chosen < leg.limit || chosen >= most || ends.includes(words.at(-1) ?? -1)) return undefined
   return legBehind(config, leg.index, [...leg.prompt, ...words], chosen, most)
+}
+
+/** The leg in which beams go on that have come to the end of theirs. */
+export function nextBeams(config: Rotated, { index, limit }: Leg, carried: CarriedBeams, most: number): Leg {
+  return { ...legBehind(config, index, carried.texts[0] ?? [], limit, most), carried }
 }

@@ -15,8 +15,9 @@ import { orForget } from '../parts/no_numbers.js'
 import { checkCases, expectPositive, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { type Reached, runsAhead } from './ahead.js'
+import { carriedBeams } from './beam_legs.js'
 import { smoothed } from './calibration.js'
-import { firstLeg, type Leg, nextLeg } from './legs.js'
+import { firstLeg, type Leg, nextBeams, nextLeg } from './legs.js'
 import type { Llama, LlamaGenerateOptions, LlamaOptions } from './llama_types.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
@@ -24,7 +25,7 @@ import { assemblePrompt, assembleSteps, formOf, withCaches } from './programs.js
 import { beamResults, type LlamaResult, newTokens, resultOf, textsOf } from './results.js'
 import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
-import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
+import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf } from './shapes.js'
 import { startStates } from './start.js'
 import { llamaInt8, llamaWeights, reachesOf, rotations, usualRotation } from './weights.js'
 
@@ -32,12 +33,12 @@ import { llamaInt8, llamaWeights, reachesOf, rotations, usualRotation } from './
 interface LegsRun {
   readonly rows: Rows
   readonly generation: Generation
-  /** The number of the first case. */
-  readonly first: number
   readonly legs: readonly Leg[]
   readonly prompts: readonly (readonly number[])[]
   /** What each has chosen, none where beams do. */
   words: readonly (readonly number[])[]
+  /** Where beams go on behind this. */
+  next: readonly Leg[]
 }
 
 /** Shapes whose states are kept. */
@@ -79,7 +80,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   /** Where memory is short, the shapes that were kept make room: no run uses them now. */
   const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> =>
     makingRoom(kept, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
-      openRows({ session, config, plan, generation, shape, dtype, stepsPerRun }),
+      openRows({ session, config, plan, generation, shape, dtype }),
     )
 
   const prefixes = heldPrefixes()
@@ -101,7 +102,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const most = Math.min(batch, given.invariant ?? batch)
       const waiting = batchesOf(
         cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, generation)),
-        most,
+        { most, generation, invariant: given.invariant },
       )
       let over = 0
       for (let legs = waiting.shift(); legs !== undefined; legs = waiting.shift()) {
@@ -111,25 +112,30 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         const rows = await rowsFor(generation, shapeOf(config, legs, generation, given))
         const { pass = 1 } = rows.shape
         const found = prefixes.take(rows, prompts).map((tokens) => tokens - (tokens % pass))
-        const cached = given.reuse === true ? found : found.map(() => 0)
+        const carried = legs[0]?.carried
+        const cached = given.reuse === true && carried === undefined ? found : found.map(() => 0)
         given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
         await rows.read(
-          prompts
-            // Beams of a sequence share what its first one reads.
-            .map((ids, i) => ({ row: i * rows.shape.width, first: cached[i] ?? 0, ids: ids.slice(cached[i], -1) }))
-            .filter(({ ids }) => ids.length > 0),
+          // Beams of a sequence share what its first one reads, until they have texts of their own.
+          (
+            carried?.texts.map((ids, row) => ({ row, first: 0, ids: ids.slice(0, -1) })) ??
+            prompts.map((ids, i) => ({ row: i * rows.shape.width, first: cached[i] ?? 0, ids: ids.slice(cached[i], -1) }))
+          ).filter(({ ids }) => ids.length > 0),
           chunk,
           signal,
         )
         const [numbers, limits] = [legs.map(({ index }) => index), legs.map(({ limit }) => limit)]
         await rows.write(
-          startStates(config, generation, rows.shape, { prompts, cases: numbers, limits, chosen: legs[0]?.chosen ?? 0 }),
+          startStates(config, generation, rows.shape, { prompts, cases: numbers, limits, carried, chosen: legs[0]?.chosen ?? 0 }),
         )
-        const run: LegsRun = { rows, generation, first: numbers[0] ?? 0, legs, prompts, words: [] }
+        const run: LegsRun = { rows, generation, legs, prompts, words: [], next: [] }
         last = rows
         yield run
         const { words } = run
-        const next = legs.flatMap((leg, row) => nextLeg(config, leg, words[row] ?? [], generation.maxNewTokens, config.eos) ?? [])
+        const behind = legs.flatMap(
+          (leg, row) => nextLeg(config, leg, words[row] ?? [], generation.maxNewTokens, config.eos) ?? [],
+        )
+        const next = [...run.next, ...behind]
         // Each by itself: they are seldom as many tokens into their texts.
         waiting.unshift(...next.map((leg) => [leg]))
         over += legs.length - next.length
@@ -141,12 +147,22 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     }
   }
 
-  /** The best of beams that have ended. Their own tokens lie between those of others: of the caches, the prompts are kept. */
-  async function searched({ rows, first, prompts, generation }: LegsRun, choice: Beams): Promise<LlamaResult[]> {
-    const given = { most: generation.maxNewTokens, first, texts: prompts.length }
-    const found = await orForget(kept, beamResults(config, rows, choice, given))
+  /**
+   * The best of beams that have ended, by case; none of those that another leg goes on from. Their own tokens lie between those of others: of
+   * the caches, the prompts are kept.
+   */
+  async function searched(run: LegsRun, choice: Beams): Promise<(LlamaResult & { readonly index: number })[]> {
+    const { rows, legs, prompts, generation } = run
+    const [most, cases] = [generation.maxNewTokens, legs.map(({ index }) => index)]
+    for (const leg of legs.filter(({ limit }) => limit < most)) {
+      const carried = await orForget(kept, carriedBeams(rows, choice, leg))
+      if (carried === undefined) continue
+      run.next = [nextBeams(config, leg, carried, most)]
+      return []
+    }
+    const found = await orForget(kept, beamResults(config, rows, choice, { most, cases }))
     prefixes.keep(rows, prompts, [])
-    return found
+    return found.map((result, i) => ({ ...result, index: cases[i] ?? 0 }))
   }
 
   /** Takes the steps of legs, and yields after each run how far they are. */
@@ -176,7 +192,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         for await (const reached of steps(run, given.signal)) last = reached
         const { choice } = run.generation
         if (choice.kind === 'beams') {
-          searches.push(...(await searched(run, choice)))
+          for (const { index, ...result } of await searched(run, choice)) searches[index] = result
           continue
         }
         run.words = await chosen(run, last)
@@ -194,8 +210,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           yield* newTokens(run.legs, run.words, { eos: config.eos, maxNewTokens }, sent)
         }
         if (choice.kind !== 'beams') continue
-        const found = await searched(run, choice)
-        for (const [i, { ids, finish }] of found.entries()) yield { index: run.first + i, ids, finish }
+        for (const { index, ids, finish } of await searched(run, choice)) yield { index, ids, finish }
       }
     },
     async score(cases, given = {}) {
@@ -208,7 +223,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
         const all = cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, undefined))
-        for (const legs of batchesOf(all, Math.min(batch, given.invariant ?? batch))) {
+        for (const legs of batchesOf(all, { most: Math.min(batch, given.invariant ?? batch) })) {
           signal?.throwIfAborted()
           const [texts, first] = [legs.map(({ prompt }) => prompt), scores.length]
           const rows = await rowsFor(anyGeneration, shapeOf(config, legs, undefined, given))

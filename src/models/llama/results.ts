@@ -71,20 +71,30 @@ export function resultOf(ids: readonly number[], eos: readonly number[]): LlamaR
   return { ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' }
 }
 
+/** Holds the words of beams to having been chosen by numbers. @throws finding `run.value` naming the case and the token */
+export function expectWords(
+  history: ArrayLike<number>,
+  { rows, width, cases }: { readonly rows: number; readonly width: number; readonly cases: readonly number[] },
+): void {
+  for (let at = 0; at < history.length; at++) {
+    const index = cases[Math.floor((at % rows) / width)]
+    if (index !== undefined && (history[at] ?? -1) < 0) throw noLogits(index, Math.floor(at / rows))
+  }
+}
+
 /** The best texts of each sequence's beams. @throws finding `run.value` where beams were chosen by what is no number */
 export async function beamResults(
   { eos }: LlamaConfig,
   rows: Rows,
   choice: Beams,
-  { most, first, texts }: { readonly most: number; readonly first: number; readonly texts: number },
+  { most, cases }: { readonly most: number; readonly cases: readonly number[] },
 ): Promise<LlamaResult[]> {
   const { rows: count, width } = rows.shape
   const history = await rows.state('history')
   const [done = 0] = await rows.state('step')
-  const wrong = history.subarray(0, Math.min(done, most) * count).findIndex((id, at) => id < 0 && at % count < texts * width)
-  if (wrong >= 0) throw noLogits(first + Math.floor((wrong % count) / width), Math.floor(wrong / count))
+  expectWords(history.subarray(0, Math.min(done, most) * count), { rows: count, width, cases })
   const found = await foundBeams(rows.state, choice, { batch: count / width, ends: eos, most })
-  return found.slice(0, texts).map((beams) => {
+  return found.slice(0, cases.length).map((beams) => {
     const ids = beams[0]?.ids ?? []
     return { ids, finish: ids.length < most ? 'end' : 'limit', beams }
   })

@@ -31,8 +31,6 @@ export interface RowsConfig {
   readonly generation: Generation
   readonly shape: RowsShape
   readonly dtype: FloatType
-  /** Steps of one run of the program. */
-  readonly stepsPerRun: number
 }
 
 /** What is asked of a pass besides filling the caches: of tokens, by their numbers in the pass. */
@@ -72,8 +70,8 @@ const keptPasses = 48
 
 /** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
 export async function openRows(made: RowsConfig): Promise<Rows> {
-  const { session, config, plan, generation, shape, dtype, stepsPerRun } = made
-  const decoder = assembleSteps(config, plan, generation, stepsPerRun, shape.reach)
+  const { session, config, plan, generation, shape, dtype } = made
+  const decoder = assembleSteps(config, plan, generation, shape.perRun, shape.reach)
   const sizes = stepDims(made)
   const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
   const build = (assembly: Assembly, dims: Readonly<Record<string, number>>, arena?: SharedArena): Promise<Program> =>
@@ -121,7 +119,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     const { finished, history } = states.tensors
     if (finished === undefined || history === undefined) throw new Error('internal: steps without a history')
     const row = shape.rows * dtypeInfo.i32.bytes
-    const words = { ...history.slice, offset: history.slice.offset + step * row, bytes: stepsPerRun * row }
+    const words = { ...history.slice, offset: history.slice.offset + step * row, bytes: shape.perRun * row }
     const [flags, chosen] = await abortable(steps, signal, () => steps.runAhead([finished.slice, words]))
     return {
       ended: decode('i32', flags ?? new Uint8Array()).every((flag) => flag !== 0),

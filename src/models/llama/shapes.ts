@@ -16,6 +16,8 @@ export interface RowsShape {
   readonly capacity: number
   /** Steps there is room for. */
   readonly steps: number
+  /** Steps of one run. */
+  readonly perRun: number
   /** How many end ids there are; at least 1. */
   readonly ends: number
   readonly reach: Reach
@@ -73,13 +75,14 @@ export function capacityFor(length: number, positions: number): number {
 export function shapeOf(
   config: LlamaConfig,
   legs: readonly Leg[],
-  generation: Pick<Generation, 'choice'> | undefined,
+  generation: Pick<Generation, 'choice' | 'maxNewTokens'> | undefined,
   { capacity = 0, invariant }: { readonly capacity?: number | undefined; readonly invariant?: number | undefined } = {},
 ): RowsShape {
   const length = Math.max(...legs.map(({ prompt, chosen, limit }) => prompt.length + limit - chosen))
   const [first] = legs
   const chosen = first?.chosen ?? 0
   const steps = Math.max(...legs.map(({ limit }) => limit)) - chosen
+  const perRun = generation === undefined || !isCut(legs, generation) ? stepsPerRun : commonDivisor(steps, stepsPerRun)
   const width = generation?.choice.kind === 'beams' ? generation.choice.width : 1
   const places =
     invariant === undefined ? capacityFor(Math.max(length, capacity), config.positions) : fixedCapacity(config, capacity)
@@ -87,7 +90,8 @@ export function shapeOf(
     rows: (invariant ?? legs.length) * width,
     width,
     capacity: places,
-    steps: chosen + Math.max(Math.ceil(steps / stepsPerRun), 1) * stepsPerRun,
+    steps: chosen + Math.max(Math.ceil(steps / perRun), 1) * perRun,
+    perRun,
     ends: endsOf(config.eos),
     reach: first?.reach ?? 'short',
     pass: invariant === undefined ? undefined : Math.min(places, mostFixedTokens),
@@ -129,12 +133,38 @@ export function checkInvariant(
   )
 }
 
-/** Legs that run together: at most `most`, one behind the other, and all turned by the same tables. */
-export function batchesOf(legs: readonly Leg[], most: number): Leg[][] {
+/** Beams that another leg goes on from: their steps must end where the leg does. */
+const isCut = (legs: readonly Leg[], { choice, maxNewTokens }: Pick<Generation, 'choice' | 'maxNewTokens'>): boolean =>
+  choice.kind === 'beams' && legs.some(({ limit }) => limit < maxNewTokens)
+
+const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))
+
+/** What batches are made by. */
+export interface Batching {
+  /** Legs of a batch at most. */
+  readonly most: number
+  readonly generation?: Pick<Generation, 'choice' | 'maxNewTokens'>
+  /** Rows that all runs have, where results must not depend on the batch. */
+  readonly invariant?: number | undefined
+}
+
+/**
+ * Legs that run together, all turned by the same tables. Beams write behind the longest prompt of a batch, and sums over their past follow
+ * from where it lies: where results must not depend on the batch, they run with prompts of their own length. Those that another leg goes on
+ * from run alone.
+ */
+export function batchesOf(legs: readonly Leg[], { most, generation, invariant }: Batching): Leg[][] {
   const found: Leg[][] = []
-  for (const leg of legs) {
+  const beams = generation?.choice.kind === 'beams'
+  const byLength = beams && invariant !== undefined
+  const goesWith = (first: Leg, leg: Leg): boolean =>
+    first.reach === leg.reach &&
+    !(generation !== undefined && isCut([first, leg], generation)) &&
+    (!byLength || first.prompt.length === leg.prompt.length)
+  for (const leg of byLength ? legs.toSorted((a, b) => a.prompt.length - b.prompt.length) : legs) {
     const last = found.at(-1)
-    if (last !== undefined && last.length < most && last[0]?.reach === leg.reach) last.push(leg)
+    const first = last?.[0]
+    if (last !== undefined && first !== undefined && last.length < most && goesWith(first, leg)) last.push(leg)
     else found.push([leg])
   }
   return found

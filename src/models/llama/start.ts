@@ -2,6 +2,7 @@
 import { type BeamRule, emptyPool, initialScores } from '../decoding/beam_search.js'
 import { choiceStates, endIds, type StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
+import { type CarriedBeams, carriedStates } from './beam_legs.js'
 import type { LlamaConfig } from './config.js'
 import type { RowsShape } from './shapes.js'
 
@@ -13,17 +14,20 @@ export interface Start {
   /** Tokens that were chosen before, 0 by default, and how many each text may have, `maxNewTokens` by default. */
   readonly chosen?: number
   readonly limits?: readonly number[]
+  /** Beams that go on. */
+  readonly carried?: CarriedBeams | undefined
 }
 
 /** What states hold before the first step behind prompts. The first step takes up the last token of each. */
 export function startStates(
   { vocab, eos, banned }: Pick<LlamaConfig, 'vocab' | 'eos' | 'banned'>,
   generation: Generation,
-  shape: Pick<RowsShape, 'rows' | 'width' | 'capacity'>,
-  { prompts, cases, chosen = 0, limits = [] }: Start,
+  shape: Pick<RowsShape, 'rows' | 'width' | 'capacity' | 'steps'>,
+  { prompts, cases, chosen = 0, limits = [], carried }: Start,
 ): StateValues {
   const { choice, maxNewTokens } = generation
   const ids = endIds(eos)
+  if (carried !== undefined) return { ends: ids, ...carriedStates(shape, carried) }
   if (choice.kind === 'beams') return { ends: ids, ...beamStates(choice.rule, shape, prompts) }
   const { rows } = shape
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))

@@ -1,0 +1,58 @@
+/** Which texts run together, and where longrope ends a leg. */
+import { describe, expect, it } from 'vitest'
+import { resolveGeneration } from '../../src/models/decoding/generation_options.js'
+import { parseLlamaConfig } from '../../src/models/llama/config.js'
+import { firstLeg, type Leg } from '../../src/models/llama/legs.js'
+import { batchesOf, shapeOf } from '../../src/models/llama/shapes.js'
+import { smallLlama, smallPhi3 } from './llama_fixtures.js'
+
+const rope = { rope_type: 'longrope', rope_theta: 1e4, short_factor: [1, 1, 1, 1], long_factor: [2, 2, 2, 2] }
+const longrope = parseLlamaConfig({ ...smallPhi3, original_max_position_embeddings: 32, rope_parameters: rope }, 'config.json')
+const plain = parseLlamaConfig(smallLlama, 'config.json')
+const limits = { vocab: 96, positions: 256, cases: 1, endTokens: [2] }
+const generationOf = (maxNewTokens: number, beams = 1) => resolveGeneration({ maxNewTokens, beams }, limits)
+const prompt = (length: number) => Array.from({ length }, () => 1)
+const legsOf = (config: typeof plain, lengths: readonly number[], maxNewTokens: number): Leg[] =>
+  lengths.map((length, at) => firstLeg(config, at, prompt(length), generationOf(maxNewTokens)))
+const indices = (batches: readonly (readonly Leg[])[]) => batches.map((legs) => legs.map(({ index }) => index))
+
+describe('legs', () => {
+  it('end with the token behind the last original position, and are short while no pass is longer', () => {
+    const of = (length: number, most: number) => {
+      const [leg] = legsOf(longrope, [length], most)
+      return [leg?.reach, leg?.limit]
+    }
+    expect(of(29, 4)).toEqual(['short', 4])
+    expect(of(29, 5)).toEqual(['short', 4])
+    expect(of(32, 1)).toEqual(['short', 1])
+    expect(of(33, 5)).toEqual(['long', 5])
+  })
+
+  it('of beams that go on run alone, in runs of steps that end where they do', () => {
+    const beams = generationOf(20, 3)
+    const legs = legsOf(longrope, [5, 20, 6, 40], 20)
+    expect(indices(batchesOf(legs, { most: 8, generation: beams }))).toEqual([[0], [1], [2], [3]])
+    expect(indices(batchesOf(legs, { most: 8, generation: generationOf(20) }))).toEqual([[0, 1, 2], [3]])
+    const steps = legs.map((leg) => {
+      const { perRun, steps: all } = shapeOf(longrope, [leg], beams)
+      return [leg.limit, perRun, all]
+    })
+    expect(steps).toEqual([
+      [20, 8, 24],
+      [13, 1, 13],
+      [20, 8, 24],
+      [20, 8, 24],
+    ])
+    expect(shapeOf(longrope, legsOf(longrope, [29], 20), beams)).toMatchObject({ perRun: 4, steps: 4 })
+  })
+})
+
+describe('batches', () => {
+  it('of beams have prompts of one length where results must not depend on them', () => {
+    const legs = legsOf(plain, [4, 9, 4, 4, 9], 8)
+    const beams = generationOf(8, 3)
+    expect(indices(batchesOf(legs, { most: 2, generation: beams, invariant: 4 }))).toEqual([[0, 2], [3], [1, 4]])
+    expect(indices(batchesOf(legs, { most: 8, generation: beams }))).toEqual([[0, 1, 2, 3, 4]])
+    expect(indices(batchesOf(legs, { most: 8, generation: generationOf(8), invariant: 4 }))).toEqual([[0, 1, 2, 3, 4]])
+  })
+})
