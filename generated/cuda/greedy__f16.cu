@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_kept(
     }
     const int best = team.reduce(best_lanes);
     const float peak = team.reduce(peak_lanes);
-    const int word = (peak >= (-INFINITY)) ? best : (-1);
+    const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1);
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
     HEDDLE_SHARED(int, ended_places, Team::rows * 1);
     const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(Team::threads, 2) greedy_reread(
     }
     const int best = team.reduce(best_lanes);
     const float peak = team.reduce(peak_lanes);
-    const int word = (peak >= (-INFINITY)) ? best : (-1);
+    const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? best : (-1);
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
     HEDDLE_SHARED(int, ended_places, Team::rows * 1);
     const auto ended = heddle::shared_row<Team, int, 1>(ended_places);

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_of_peaks_kept(
     }
     const int best = team.reduce(best_lanes);
     const float peak = team.reduce(peak_lanes);
-    const int word = (peak >= (-INFINITY)) ? heddle::read(ids, (static_cast<int64_t>(r1) * p) + best) : (-1);
+    const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, (static_cast<int64_t>(r1) * p) + best) : (-1);
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
     HEDDLE_SHARED(int, ended_places, Team::rows * 1);
     const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Team::threads, 2) greedy_of_peaks_reread(
     }
     const int best = team.reduce(best_lanes);
     const float peak = team.reduce(peak_lanes);
-    const int word = (peak >= (-INFINITY)) ? heddle::read(ids, (static_cast<int64_t>(r1) * p) + best) : (-1);
+    const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, (static_cast<int64_t>(r1) * p) + best) : (-1);
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
     HEDDLE_SHARED(int, ended_places, Team::rows * 1);
     const auto ended = heddle::shared_row<Team, int, 1>(ended_places);

@@ -61,6 +61,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_candidates_kept(
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
   const auto bestValues = bestValues_lanes.finish(team, bestValues_places);
+  const float peak = bestValues.value(0);
   const int row_count = heddle::read(count, r1);
   float weights[CHUNKS][VEC];
   heddle::Accumulator<heddle::Sum<float>> total_lanes;
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_candidates_kept(
   }
   const int found = team.reduce(found_lanes);
   const int place = max(bestValues.index((found < 2) ? found : last), 0);
-  const int word = heddle::read(ids, (((static_cast<int64_t>(r1) * p) + (place / 2)) * 2) + (place % 2));
+  const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, (((static_cast<int64_t>(r1) * p) + (place / 2)) * 2) + (place % 2)) : (-1);
   if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
   HEDDLE_SHARED(int, ended_places, Team::rows * 1);
   const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
@@ -191,6 +192,7 @@ __global__ void __launch_bounds__(Team::threads, 2) sample_candidates_reread(
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
   const auto bestValues = bestValues_lanes.finish(team, bestValues_places);
+  const float peak = bestValues.value(0);
   const int row_count = heddle::read(count, r1);
   heddle::Accumulator<heddle::Sum<float>> total_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(2); chunk += Team::lanes) {
@@ -277,7 +279,7 @@ __global__ void __launch_bounds__(Team::threads, 2) sample_candidates_reread(
   }
   const int found = team.reduce(found_lanes);
   const int place = max(bestValues.index((found < 2) ? found : last), 0);
-  const int word = heddle::read(ids, (((static_cast<int64_t>(r1) * p) + (place / 2)) * 2) + (place % 2));
+  const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? heddle::read(ids, (((static_cast<int64_t>(r1) * p) + (place / 2)) * 2) + (place % 2)) : (-1);
   if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
   HEDDLE_SHARED(int, ended_places, Team::rows * 1);
   const auto ended = heddle::shared_row<Team, int, 1>(ended_places);

@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_narrowed_reread(
     const int found = team.reduce(found_lanes);
     const int drawn = few ? (first + ((found < size) ? found : max(last, 0))) : place;
     const int likely = (heaviest < 0) ? top : drawn;
-    const int word = (peak >= (-INFINITY)) ? likely : (-1);
+    const int word = ((peak > (-INFINITY)) && (peak < INFINITY)) ? likely : (-1);
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
     HEDDLE_SHARED(int, ended_places, Team::rows * 1);
     const auto ended = heddle::shared_row<Team, int, 1>(ended_places);

@@ -5,8 +5,8 @@
 import { argmax, exp, max, maximum, min, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
 import { isEnd } from './ends.js'
 
-/** Whether a largest logit is one: it is NaN where any logit is. */
-export const isNumber = (peak: number): boolean => peak >= Number.NEGATIVE_INFINITY
+/** Whether words can be chosen by a largest logit: it is NaN where any logit is, and infinite where one overflowed or no word is left. */
+export const choosable = (peak: number): boolean => peak > Number.NEGATIVE_INFINITY && peak < Number.POSITIVE_INFINITY
 
 /** What ends a row: end ids, and its most tokens, which `step` counts. */
 export const ending = {
@@ -48,7 +48,7 @@ export const chosenWord = (word: number, finished: number, isLast: boolean, ends
 }
 
 /**
- * The most likely word of each row; the lowest id among equals. Where a logit is NaN there is none: the word is -1, and the row finishes.
+ * The most likely word of each row; the lowest id among equals. Where a logit is NaN or the largest is infinite there is none: the word is -1, and the row finishes.
  * A finished row goes on with the first end id. A row finishes with an end id or its last token, and stays finished. There is at least
  * one end id; where no word ends a row, it is one below 0, and finished rows go on with word 0.
  */
@@ -63,7 +63,7 @@ export const greedy = op('greedy', {
     (r) => {
       const best = argmax(v, (c) => logits(r, c))
       const peak = max(v, (c) => logits(r, c))
-      const word = isNumber(peak) ? best : -1
+      const word = choosable(peak) ? best : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
@@ -81,7 +81,7 @@ export const greedyOfPeaks = op('greedy_of_peaks', {
     (r) => {
       const best = argmax(p, (q) => tops(r, q))
       const peak = max(p, (q) => tops(r, q))
-      const word = isNumber(peak) ? ids(r, best) : -1
+      const word = choosable(peak) ? ids(r, best) : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
@@ -90,7 +90,7 @@ export const greedyOfPeaks = op('greedy_of_peaks', {
  * A word of each row, drawn by the softmax of its logits. Temperature, top-k, top-p and min-p narrow the draw in this order, each by what
  * the ones before have left; words as likely as the last that remains remain too, and the most likely always do. topK 0, topP 1 and
  * minP 0 leave everything. The word drawn is the first at which the running sum of the weights exceeds the row's random number times
- * their total. Where a logit is NaN the word is -1. Rows end as those of `greedy` do.
+ * their total. Where a logit is NaN or the largest is infinite the word is -1. Rows end as those of `greedy` do.
  */
 export const sample = op('sample', {
   dims: ['r', 'v', 'o', 'e'],
@@ -132,9 +132,9 @@ export const sample = op('sample', {
       const found = min(v, (c) => (weights(c) > 0 && running(c) > bar ? c : v))
       // The sum and the running sum round differently: where the bar is above the end of the running sum, the last word is drawn.
       const last = max(v, (c) => (weights(c) > 0 ? c : -1))
-      // A row of nothing but -Infinity has no weights.
+      // By a peak that is not finite there are no weights.
       const likely = found < v ? found : last < 0 ? top : last
-      const word = isNumber(peak) ? likely : -1
+      const word = choosable(peak) ? likely : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })

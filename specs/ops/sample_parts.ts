@@ -5,7 +5,7 @@
  */
 import { argmax, exp, idiv, max, maximum, min, minimum, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
 import { partLength } from './row_parts.js'
-import { chosen, chosenWord, ending, endings, isNumber, requests } from './sample.js'
+import { choosable, chosen, chosenWord, ending, endings, requests } from './sample.js'
 
 /** Logits below this count as no probability, so that a part of nothing but -Infinity has a sum of 0 and no NaN. */
 const lowest = -3e38
@@ -88,9 +88,9 @@ export const sampleParts = op('sample_parts', {
       const running = scan(length, weights)
       const found = min(length, (c) => (weights(c) > 0 && running(c) > left ? c : length))
       const last = max(length, (c) => (weights(c) > 0 ? c : -1))
-      // A row of nothing but -Infinity has no weights.
+      // By a peak that is not finite there are no weights.
       const likely = heavy < 0 || last < 0 ? top : first + (found < length ? found : last)
-      const word = isNumber(peak) ? likely : -1
+      const word = choosable(peak) ? likely : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
@@ -187,9 +187,9 @@ export const sampleNarrowed = op('sample_narrowed', {
       const found = min(size, (c) => (weights(c) > 0 && running(c) > left ? c : size))
       const last = max(size, (c) => (weights(c) > 0 ? c : -1))
       const drawn = few ? first + (found < size ? found : maximum(last, 0)) : place
-      // A row of nothing but -Infinity has no weights.
+      // By a peak that is not finite there are no weights.
       const likely = heaviest < 0 ? top : drawn
-      const word = isNumber(peak) ? likely : -1
+      const word = choosable(peak) ? likely : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })

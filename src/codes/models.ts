@@ -173,7 +173,7 @@ export const modelCodes = texts({
   'run.type':
     'Types of tokens do not fit the case or the model. | The model has none, or there is not one for each token. | Give one type for each token, or none.',
   'run.value':
-    'A result of a model is no number, or an integer given to a run is none that int32 holds. | An activation exceeds the storage type, weights are damaged, or ids are beyond 2^31. | Try f32, and give integers that int32 holds.',
+    'A result of a model is no number or infinite, or an integer given to a run is none that int32 holds. | An activation exceeds the storage type, weights are damaged, or ids are beyond 2^31. | Try f32, and give integers that int32 holds.',
   'safetensors.changed':
     'A weights file changed while it was read. | It is being written or replaced. | Wait until it is complete, and load again.',
   'safetensors.dtype':

@@ -38,22 +38,23 @@ async function run(name: string, dims: Readonly<Record<string, number>>, inputs:
 }
 
 describe('logits that are no numbers', () => {
-  /** Rows: all NaN, one NaN, numbers, nothing but -Infinity. */
+  /** Rows: all NaN, one NaN, numbers, nothing but -Infinity, one Infinity. */
   const logits =
     (v: number): Draw =>
     (i) => {
       const [row, c] = [Math.floor(i / v), i % v]
       if (row === 0 || (row === 1 && c === v - 1)) return Number.NaN
+      if (row === 4 && c === 3) return Number.POSITIVE_INFINITY
       return row === 3 ? Number.NEGATIVE_INFINITY : c === 4 ? 2 : 1
     }
 
   it.each(['greedy', 'sample'])('%s has no word for them, and ends the row', async (name) => {
     for (const v of [7, 300]) {
       const request = { temperature: () => 0.01, topP: () => 1, limit: () => 100, ends: () => -2 }
-      const made = await run(name, { r: 4, v, o: 1, e: 1 }, { logits: logits(v), ...request })
+      const made = await run(name, { r: 5, v, o: 1, e: 1 }, { logits: logits(v), ...request })
       expect(made).toEqual([
-        [-1, -1, 4, 0],
-        [1, 1, 0, 0],
+        [-1, -1, 4, -1, -1],
+        [1, 1, 0, 1, 1],
       ])
     }
   })

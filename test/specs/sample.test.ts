@@ -90,15 +90,12 @@ describe('sample', () => {
     expect(reached([Number.NEGATIVE_INFINITY, 0, Number.NEGATIVE_INFINITY], { temperature: 100 })).toEqual([1])
   })
 
-  it('takes the first word where all logits are -Infinity', () => {
-    expect(draw([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], {}, 1)).toEqual({ word: 0, finished: 1 })
-    expect(draw([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], {}, 1, { ends: [1] })).toEqual({ word: 0, finished: 0 })
-  })
-
-  it('has no word where a logit is NaN, and ends the row', () => {
+  it('has no word where a logit is NaN, where the largest is infinite and where none has a chance, and ends the row', () => {
     for (const row of [
       [Number.NaN, Number.NaN],
       [0, Number.NaN, 1],
+      [0, Number.POSITIVE_INFINITY, 1],
+      [Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY],
     ])
       for (const request of [{}, { topK: 1, topP: 0.5 }])
         expect(draw(row, request, 1, { ends: [1] })).toEqual({ word: -1, finished: 1 })
@@ -128,10 +125,12 @@ describe('greedy', () => {
     expect(takeGreedy([1, 2, 2]).word).toBe(1)
   })
 
-  it('has no word where a logit is NaN, and ends the row', () => {
+  it('has no word where a logit is NaN or the largest is infinite, and ends the row', () => {
     expect(takeGreedy([Number.NaN, 2], { ends: [1] })).toEqual({ word: -1, finished: 1 })
     expect(takeGreedy([Number.NaN, Number.NaN], { ends: [1], finished: 1 })).toEqual({ word: 1, finished: 1 })
-    expect(takeGreedy([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], { ends: [1] })).toEqual({ word: 0, finished: 0 })
+    expect(takeGreedy([0, Number.POSITIVE_INFINITY], { ends: [1] })).toEqual({ word: -1, finished: 1 })
+    expect(takeGreedy([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], { ends: [1] })).toEqual({ word: -1, finished: 1 })
+    expect(takeGreedy([Number.NEGATIVE_INFINITY, -3e38], { ends: [0] })).toEqual({ word: 1, finished: 0 })
   })
 })
 

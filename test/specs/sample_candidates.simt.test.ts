@@ -88,9 +88,10 @@ describe('a word is drawn among candidates', () => {
     expect(reached([0, 1, 2], { topK: 3, minP: 1 })).toEqual([2])
   })
 
-  it('and never without probability, unless there is no other', () => {
+  it('and never without probability', () => {
     expect(reached([Number.NEGATIVE_INFINITY, 0, Number.NEGATIVE_INFINITY], { topK: 3, temperature: 100 })).toEqual([1])
-    expect(draw([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], { topK: 2 }, 1)).toBe(0)
+    expect(draw([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], { topK: 2 }, 1)).toBe(-1)
+    expect(draw([0, Number.POSITIVE_INFINITY, 1], { topK: 2 }, 1)).toBe(-1)
     expect(draw([Number.NaN, Number.NaN], { topK: 1, topP: 0.5 }, 1), 'no logit is a number').toBe(-1)
   })
 })

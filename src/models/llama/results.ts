@@ -63,7 +63,7 @@ export function* newTokens(
   }
 }
 
-const noLogits = (index: number, step: number): Error => noNumbers(`case ${index}: logits of token ${step} are no numbers`)
+const noLogits = (index: number, step: number): Error => noNumbers(`case ${index}: logits of token ${step} are not finite`)
 
 /** A row that has ended, as a result. */
 export function resultOf(ids: readonly number[], eos: readonly number[]): LlamaResult {
@@ -82,7 +82,14 @@ export function expectWords(
   }
 }
 
-/** The best texts of each sequence's beams. @throws finding `run.value` where beams were chosen by what is no number */
+/** @throws finding `run.value` for a hypothesis whose score is not finite, and where there is none */
+function expectScores(index: number, hypotheses: readonly Hypothesis[]): void {
+  if (hypotheses.length === 0) throw noNumbers(`case ${index}: no beam has a finite score`)
+  const wrong = hypotheses.findIndex(({ score }) => !Number.isFinite(score))
+  if (wrong >= 0) throw noNumbers(`case ${index}: the score of beam ${wrong} is ${hypotheses[wrong]?.score}`)
+}
+
+/** The best texts of each sequence's beams. @throws finding `run.value` where beams were chosen by what is not finite */
 export async function beamResults(
   { eos }: LlamaConfig,
   rows: Rows,
@@ -94,6 +101,7 @@ export async function beamResults(
   const [done = 0] = await rows.state('step')
   expectWords(history.subarray(0, Math.min(done, most) * count), { rows: count, width, cases })
   const found = await foundBeams(rows.state, choice, { batch: count / width, ends: eos, most })
+  for (const [i, index] of cases.entries()) expectScores(index, found[i] ?? [])
   return found.slice(0, cases.length).map((beams) => {
     const ids = beams[0]?.ids ?? []
     return { ids, finish: ids.length < most ? 'end' : 'limit', beams }

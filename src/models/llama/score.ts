@@ -35,7 +35,7 @@ export interface Scoring {
   readonly vocab: number
 }
 
-/** Scores texts, each in a row of its own. @throws finding `run.value` for a loss that is no number */
+/** Scores texts, each in a row of its own. @throws finding `run.value` for a loss or a logit that is not finite */
 export async function scoreRows(
   rows: Rows,
   texts: readonly (readonly number[])[],
@@ -63,7 +63,12 @@ export async function scoreRows(
     if (shown.length === 0) continue
     // The same tokens once more: the caches get what they hold already.
     const found = await rows.ask(pass, { wanted: shown.map(({ at }) => at) }, signal)
-    for (const [i, { row, place }] of shown.entries()) logits[row]?.set(place, found.slice(i * vocab, (i + 1) * vocab))
+    for (const [i, { row, place }] of shown.entries()) {
+      const each = found.slice(i * vocab, (i + 1) * vocab)
+      const wrong = each.findIndex((logit) => !Number.isFinite(logit))
+      if (wrong >= 0) throw noNumbers(`case ${first + row}: the logit of token ${wrong} behind place ${place} is ${each[wrong]}`)
+      logits[row]?.set(place, each)
+    }
   }
   return losses.map((list, row) => ({
     loss: list.reduce((sum, loss) => sum + loss, 0) / list.length,
