@@ -35,7 +35,7 @@ import {
 import { openKernels } from '../runtime/open.js'
 import { readCases } from './cases.js'
 import { type CliContext, json } from './context.js'
-import { continuesText } from './llama.js'
+import { continuesText } from './continues_text.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { countProgress } from './progress.js'
 import { tokenIds } from './token_ids.js'

@@ -7,6 +7,7 @@ import { usageError } from '../errors.js'
 import { seq2seqLayers } from '../models/assembly/layer_graphs.js'
 import type { Hypothesis } from '../models/decoding/beam_trace.js'
 import type { GenerationOptions } from '../models/decoding/generation_options.js'
+import { expectOptions, named } from '../models/parts/known_options.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import { choosePlan } from '../runtime/default_plan.js'
@@ -15,7 +16,8 @@ import { type OpenOptions, openKernels } from '../runtime/open.js'
 import { loadTokenizer, type Tokenizer } from '../text/tokenizer.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
+import { continuesText } from './continues_text.js'
+import { expectFolder, openOptions, type PipelineOptions, pipelineNames, planText } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
 /** Options of generation as the command line has them. */
@@ -123,6 +125,14 @@ export function generationLine({ ids, beams }: GenerationResult, tokenizer: Toke
   return `${JSON.stringify({ ids, ...text, ...hypotheses })}\n`
 }
 
+/** @throws usage `config.model_type` for a LLaMA-like model, which has an opening of its own; `config.read`, `config.json` */
+async function expectGenerating(folder: string): Promise<void> {
+  if (!(await continuesText(folder))) return
+  throw usageError('config.model_type', `${folder} is a LLaMA-like model, openGenerator opens Pegasus and Marian`, {
+    hint: "open it with openLlama of 'heddle/commands'",
+  })
+}
+
 /** An open model that generates text. */
 export interface Generator {
   readonly device: Device
@@ -136,16 +146,19 @@ export interface Generator {
  * Opens the folder of a model that generates text on a device. Close it to free the device.
  * @param root the project whose kernels run; the current folder by default
  * @param opening who is told what is compiled, and what cancels it
- * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
+ * @throws usage for an unknown option, and for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openGenerator(
   folder: string,
-  { device, dtype, plan, scales, signal }: PipelineOptions = {},
+  options: PipelineOptions = {},
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<Generator> {
+  expectOptions('openGenerator', pipelineNames, options)
+  const { device, dtype, plan, scales, signal } = options
   if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
   expectFolder(folder)
+  await expectGenerating(folder)
   const kernels = await openKernels(device, { ...opening, root })
   try {
     const chosen =
@@ -185,7 +198,7 @@ export async function generateTexts(
   const inputs = await tokenIds(folder, cases)
   const { device, model, planReason, close } = await openGenerator(
     folder,
-    { ...options, signal: context.signal },
+    { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
     context.root,
     openOptions(context),
   )

@@ -1,14 +1,12 @@
 /** `heddle run` of a LLaMA-like model: texts and ids, and how they go on. */
-import { join, resolve } from 'node:path'
-import { z } from 'zod'
-import { readConfigFile } from '../checkpoint/config_file.js'
+import { resolve } from 'node:path'
 import { usageError } from '../errors.js'
 import { searchesBeams } from '../models/decoding/generation_options.js'
-import { isLlamaType } from '../models/llama/families.js'
 import { loadLlama } from '../models/llama/llama_pipeline.js'
 import type { Llama, LlamaGenerateOptions } from '../models/llama/llama_types.js'
-import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
+import { type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
 import type { LlamaResult } from '../models/llama/results.js'
+import { expectOptions, type NamesOf, named } from '../models/parts/known_options.js'
 import { defaultPlan } from '../program/plans.js'
 import { readChannels } from '../quant/index.js'
 import type { Device } from '../runtime/device.js'
@@ -20,17 +18,8 @@ import type { CliContext } from './context.js'
 import { beamsShown, type GenerateVerbOptions } from './generate.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
 import { llamaPlan } from './llama_plan.js'
-import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
+import { expectFolder, openOptions, type PipelineOptions, pipelineNames, planText } from './pipeline.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
-
-const modelType = z.looseObject({ model_type: z.string().optional() })
-
-/** Whether a path is a LLaMA-like model: one file, or a folder by its configuration. @throws usage `config.read`, `config.json` */
-export async function continuesText(folder: string): Promise<boolean> {
-  if (isGguf(folder)) return true
-  const parsed = modelType.safeParse(await readConfigFile(join(folder, 'config.json')))
-  return parsed.success && isLlamaType(parsed.data.model_type)
-}
 
 /** @throws usage `run.option` for an option of LLaMA-like models given to another */
 export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): void {
@@ -52,6 +41,11 @@ export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): voi
 
 const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
+/** What a LLaMA-like model is opened with; runs have options of their own. */
+export type OpenLlamaOptions = PipelineOptions & Pick<LlamaFlagOptions, 'caches' | 'rotation' | 'smooth'>
+
+const openNames: NamesOf<OpenLlamaOptions> = { ...pipelineNames, caches: true, rotation: true, smooth: true }
+
 /** An open LLaMA-like model. */
 export interface OpenLlama {
   readonly device: Device
@@ -65,14 +59,16 @@ export interface OpenLlama {
  * Opens the folder of a LLaMA-like model on a device. Close it to free the device.
  * @param root the project whose kernels run; the current folder by default
  * @param opening who is told what is compiled, and what cancels it
- * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
+ * @throws usage for an unknown option, and for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openLlama(
   folder: string,
-  { device, dtype, plan, scales, signal, caches, rotation, smooth }: PipelineOptions & LlamaFlagOptions = {},
+  options: OpenLlamaOptions = {},
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<OpenLlama> {
+  expectOptions('openLlama', openNames, options)
+  const { device, dtype, plan, scales, signal, caches, rotation, smooth } = options
   if (scales === undefined && smooth !== undefined) {
     throw usageError('run.option', '--smooth has nothing to go by', {
       hint: 'name a channels file with --scales; `heddle calibrate` writes one',
@@ -117,7 +113,7 @@ export async function withLlama<T>(
 ): Promise<T> {
   const { device, model, planReason, close } = await openLlama(
     folder,
-    { ...options, signal: context.signal },
+    { ...named<OpenLlamaOptions>(openNames, options), signal: context.signal },
     context.root,
     openOptions(context),
   )

@@ -7,6 +7,7 @@ import { usageError } from '../errors.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { readBertConfig } from '../models/encoder/config.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
+import { expectOptions, type NamesOf } from '../models/parts/known_options.js'
 import { readScales } from '../quant/index.js'
 import { type ChosenPlan, choosePlan } from '../runtime/default_plan.js'
 import type { Device, DeviceKind } from '../runtime/device.js'
@@ -25,6 +26,9 @@ export interface PipelineOptions {
   /** Ends opening a model: its files may take a while to read. */
   readonly signal?: AbortSignal | undefined
 }
+
+/** Names of these options. */
+export const pipelineNames: NamesOf<PipelineOptions> = { device: true, dtype: true, plan: true, scales: true, signal: true }
 
 export interface Pipeline {
   readonly device: Device
@@ -51,9 +55,9 @@ export const planText = (name: string, reason: string | undefined): string =>
   reason === undefined ? `plan ${name}` : `plan ${name} (${reason}; --plan takes another)`
 
 /** @throws usage `run.model` where there is no folder */
-export function expectFolder(model: string): void {
-  if (existsSync(model)) return
-  throw usageError('run.model', `there is no model folder ${model}`, {
+export function expectFolder(model: unknown): void {
+  if (typeof model === 'string' && existsSync(model)) return
+  throw usageError('run.model', `there is no model folder ${String(model)}`, {
     hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
   })
 }
@@ -62,7 +66,7 @@ export function expectFolder(model: string): void {
  * Opens the folder of an encoder on a device. Close the pipeline to free the device.
  * @param root the project whose kernels run; the current folder by default
  * @param opening who is told what is compiled, and what cancels it
- * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
+ * @throws usage for an unknown option, and for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openPipeline(
   model: string,
@@ -70,6 +74,7 @@ export async function openPipeline(
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<Pipeline> {
+  expectOptions('openPipeline', pipelineNames, options)
   expectFolder(model)
   const kernels = await openKernels(options.device, { ...opening, root })
   const { device } = kernels

@@ -5,17 +5,28 @@ import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
 import type { Encoder, EncoderResult } from '../models/encoder/encoder_pipeline.js'
 import { restorePunctuation } from '../models/encoder/punctuation.js'
+import { named } from '../models/parts/known_options.js'
 import { loadTokenizer } from '../text/tokenizer.js'
 import { type Truncation, truncations } from '../text/truncation.js'
 import { type Case, readCases } from './cases.js'
 import { talk } from './chat.js'
 import type { CliContext } from './context.js'
+import { continuesText } from './continues_text.js'
 import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
-import { continuesText, continueTexts, expectNoContinuing } from './llama.js'
+import { continueTexts, expectNoContinuing } from './llama.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
 import { llamaOptions } from './llama_options.js'
 import { positive } from './options.js'
-import { deviceKinds, dtypes, expectFolder, openOptions, openPipeline, planText } from './pipeline.js'
+import {
+  deviceKinds,
+  dtypes,
+  expectFolder,
+  openOptions,
+  openPipeline,
+  type PipelineOptions,
+  pipelineNames,
+  planText,
+} from './pipeline.js'
 import { type TalkOptions, talkOptions } from './talk_options.js'
 import { tokenIds } from './token_ids.js'
 
@@ -95,7 +106,12 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     return generateTexts(folder, cases, options, context)
   }
   expectNoGeneration(options)
-  const pipeline = await openPipeline(folder, { ...options, signal: context.signal }, context.root, openOptions(context))
+  const pipeline = await openPipeline(
+    folder,
+    { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
+    context.root,
+    openOptions(context),
+  )
   try {
     const { encoder } = pipeline
     context.log(

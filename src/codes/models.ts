@@ -150,7 +150,7 @@ export const modelCodes = texts({
   'run.capacity':
     'A case does not fit into the positions of the model or its caches. | Prompt and new tokens together are more than the capacity. | Shorten the prompt, ask for fewer tokens, or give a larger capacity.',
   'run.case':
-    'A case of a file is not of the expected form. | A line is not JSON, or has neither a text nor ids. | Write one JSON object a line.',
+    'A case is not of the expected form. | A line of a file is not JSON, or has neither a text nor ids; from Node, a field is misspelt or no array. | Write one JSON object a line, or { inputIds: [...] }.',
   'run.chunk': 'The size of chunks is no size. | chunk is not a positive integer. | Give a whole number from 1.',
   'run.empty': 'There is nothing to run: a file, a batch or a text is empty. | An empty line or file. | Give one text at least.',
   'run.invariant':
@@ -158,7 +158,7 @@ export const modelCodes = texts({
   'run.model':
     'There is no model folder at this path. | A wrong path, or the model was not downloaded. | Name a folder with config.json, model.safetensors and tokenizer.json.',
   'run.option':
-    'An option does not go with this model or with another option. | Options of generation, scales or smoothing belong to some families only. | Leave out the option that the message names.',
+    'An option is unknown, or does not go with this model or with another option. | It is misspelt, or options of generation, scales or smoothing belong to some families only. | Write the name that the hint gives, or leave out the option.',
   'run.place':
     'A score is asked for at a place that a case does not have. | Places count tokens from 0. | Give places inside of the case.',
   'run.rotation': 'An unknown kind of rotation is asked for. | The option is misspelt. | Write one that the hint lists.',

@@ -5,6 +5,7 @@
 import { inspect } from 'node:util'
 import { usageError, type WhatOf } from '../../errors.js'
 import { countFor, rankedCounts } from '../../ir/top_k.js'
+import type { NamesOf } from '../parts/known_options.js'
 import type { BeamRule } from './beam_search.js'
 
 /** What a caller may say; everything has a default. */
@@ -47,6 +48,13 @@ export interface GenerationOptions {
   readonly maxNewTokens?: number
   /** So many tokens come before an end id may. Not with beams. */
   readonly minNewTokens?: number
+}
+
+/** Names of these options. */
+export const generationNames: NamesOf<GenerationOptions> = {
+  ...{ beams: true, returned: true, rule: true, lengthPenalty: true, earlyStopping: true, diversityRate: true },
+  ...{ temperature: true, topK: true, topP: true, minP: true, seed: true, repetitionPenalty: true },
+  ...{ maxNewTokens: true, minNewTokens: true },
 }
 
 export interface Beams {

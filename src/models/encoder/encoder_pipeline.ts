@@ -15,9 +15,10 @@ import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
+import { expectOptions } from '../parts/known_options.js'
 import { releasingCache } from '../parts/lru_cache.js'
 import { noNumbers } from '../parts/no_numbers.js'
-import type { BatchOptions, LoadedModel, ModelOptions } from '../parts/options.js'
+import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } from '../parts/options.js'
 import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
 import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
 import { turns } from '../parts/turns.js'
@@ -123,7 +124,9 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     dtype,
     plan: plan.name,
     program,
-    async run(cases, { batch = 8, signal, progress } = {}) {
+    async run(cases, given = {}) {
+      expectOptions('run', batchNames, given)
+      const { batch = 8, signal, progress } = given
       const done = await turn()
       try {
         checkCases(config, cases, batch)

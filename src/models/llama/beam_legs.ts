@@ -1,25 +1,13 @@
 /**
- * Beams whose texts outgrow the original positions of longrope: what a search leaves at the end of a leg, and what the next one starts with.
+ * Beams whose texts outgrow the original positions of longrope: what a search leaves at the end of a leg, which the next one starts with.
  * Hugging Face's `generate` reads the whole text of every beam again with the long table and searches on; scores and finished hypotheses
  * stay. So it is here: every beam's text is read into a row of its own.
  */
 import { wordsOf } from '../decoding/beam_trace.js'
-import type { StateValues } from '../decoding/decoding_states.js'
 import type { Beams } from '../decoding/generation_options.js'
+import type { CarriedBeams } from './legs.js'
 import { expectWords } from './results.js'
 import type { Rows } from './rows.js'
-import type { RowsShape } from './shapes.js'
-
-/** A search of one sequence, between two legs. */
-export interface CarriedBeams {
-  /** The text of each beam, all of one length. */
-  readonly texts: readonly (readonly number[])[]
-  /** Scores, ends and the pool, as states have them. */
-  readonly kept: StateValues
-  /** Words and parents of the steps taken, a row of them for each. */
-  readonly history: Int32Array
-  readonly parents: Int32Array
-}
 
 const keptOf = { plain: [], hf: ['poolScores', 'poolSteps', 'poolRows', 'poolWords'] } as const
 
@@ -50,34 +38,4 @@ export async function carriedBeams(
   }
   const texts = Array.from({ length: width }, (_, row) => [...prompt, ...wordsOf(steps, limit, row, width)])
   return { texts, kept, history, parents }
-}
-
-/** What states hold when the text of each beam has been read into its row, but for the last token. */
-export function carriedStates(
-  { rows, capacity, steps }: Pick<RowsShape, 'rows' | 'capacity' | 'steps'>,
-  { texts, kept, history, parents }: CarriedBeams,
-): StateValues {
-  const first = (texts[0]?.length ?? 1) - 1
-  const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
-  // Rows of other sequences have ended before they begin.
-  const cached = ofRows((row) => (row < texts.length ? first : 0))
-  const beams = new Int32Array(rows * capacity)
-  for (let row = 0; row < rows; row++) beams.fill(row, row * capacity, (row + 1) * capacity)
-  const recorded = (values: Int32Array): Int32Array => {
-    const all = new Int32Array(steps * rows).fill(-1)
-    all.set(values)
-    return all
-  }
-  return {
-    ...kept,
-    step: Int32Array.of(history.length / rows),
-    slot: Int32Array.of(first),
-    first: Int32Array.of(first),
-    words: ofRows((row) => texts[row]?.at(-1) ?? 0),
-    places: cached,
-    cached,
-    beams,
-    history: recorded(history),
-    parents: recorded(parents),
-  }
 }

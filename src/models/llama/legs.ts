@@ -4,10 +4,21 @@
  * Such a text is generated in two legs, the second of which has the words of the first in its prompt. A leg belongs to its case alone: what
  * else is in a batch changes nothing. Beams of a search are all of one length and go on together: `beam_legs.ts`.
  */
+import type { StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
-import type { CarriedBeams } from './beam_legs.js'
 import type { LlamaConfig } from './config.js'
 import { type Reach, reachOf } from './weights.js'
+
+/** A search of one sequence, between two legs. */
+export interface CarriedBeams {
+  /** The text of each beam, all of one length. */
+  readonly texts: readonly (readonly number[])[]
+  /** Scores, ends and the pool, as states have them. */
+  readonly kept: StateValues
+  /** Words and parents of the steps taken, a row of them for each. */
+  readonly history: Int32Array
+  readonly parents: Int32Array
+}
 
 /** A part of a text that one table turns. */
 export interface Leg {

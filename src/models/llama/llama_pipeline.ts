@@ -10,6 +10,7 @@ import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
 import { anyGeneration, type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
+import { expectOptions } from '../parts/known_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { orForget } from '../parts/no_numbers.js'
 import { checkCases, expectPositive, type TokenCase } from '../parts/token_cases.js'
@@ -18,7 +19,7 @@ import { type Reached, runsAhead } from './ahead.js'
 import { carriedBeams } from './beam_legs.js'
 import { smoothed } from './calibration.js'
 import { firstLeg, type Leg, nextBeams, nextLeg } from './legs.js'
-import type { Llama, LlamaGenerateOptions, LlamaOptions } from './llama_types.js'
+import { generateNames, type Llama, type LlamaGenerateOptions, type LlamaOptions, scoreNames } from './llama_types.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf, withCaches } from './programs.js'
@@ -88,11 +89,12 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
 
   /** Batches of prompts, each with its first tokens cached and the first step not yet taken. */
   async function* batches(cases: readonly TokenCase[], given: LlamaGenerateOptions) {
+    expectOptions('generate', generateNames, given)
     const { batch = usualBatch, chunk = usualChunk, signal, progress } = given
     const done = await turn()
     let last: Rows | undefined
     try {
-      checkCases(config, cases, batch)
+      checkCases({ ...config, continued: true }, cases, batch)
       expectPositive('chunk', chunk)
       const { vocab, positions, banned } = config
       const limits = { vocab, positions, cases: cases.length, endTokens: config.eos, maskedLogits: banned.length > 0 }
@@ -185,7 +187,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     rotation,
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
-      const texts: number[][] = cases.map(() => [])
+      const texts: number[][] = []
       const searches: LlamaResult[] = []
       for await (const run of batches(cases, given)) {
         let last: Reached = { step: 0, history: new Int32Array() }
@@ -196,12 +198,12 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           continue
         }
         run.words = await chosen(run, last)
-        for (const [row, { index }] of run.legs.entries()) texts[index]?.push(...(run.words[row] ?? []))
+        for (const [row, { index }] of run.legs.entries()) texts[index] = [...(texts[index] ?? []), ...(run.words[row] ?? [])]
       }
       return searches.length > 0 ? searches : texts.map((ids) => resultOf(ids, config.eos))
     },
     async *stream(cases, given = {}) {
-      const sent: number[] = cases.map(() => 0)
+      const sent: number[] = []
       for await (const run of batches(cases, given)) {
         const { maxNewTokens, choice } = run.generation
         for await (const reached of steps(run, given.signal)) {
@@ -214,10 +216,11 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       }
     },
     async score(cases, given = {}) {
+      expectOptions('score', scoreNames, given)
       const { batch = usualBatch, chunk = usualScoredChunk, places = [], signal, progress } = given
       const done = await turn()
       try {
-        checkCases(config, cases, batch)
+        checkCases({ ...config, continued: true }, cases, batch)
         expectPositive('chunk', chunk)
         checkPlaces(cases, places)
         checkInvariant(config, cases, given, 0)

@@ -1,8 +1,9 @@
 /** What a LLaMA pipeline is asked for and what it offers: options of loading and of runs, and the pipeline itself. */
 
 import type { ChannelMaxima } from '../../quant/index.js'
-import type { GenerationOptions } from '../decoding/generation_options.js'
-import type { BatchOptions, ModelOptions, TextModel } from '../parts/options.js'
+import { type GenerationOptions, generationNames } from '../decoding/generation_options.js'
+import type { NamesOf } from '../parts/known_options.js'
+import { type BatchOptions, batchNames, type ModelOptions, type TextModel } from '../parts/options.js'
 import type { TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
 import type { CacheType } from './programs.js'
@@ -47,6 +48,10 @@ export interface ScoreOptions extends RunOptions {
   /** Places whose logits are returned too. */
   readonly places?: readonly number[]
 }
+
+const runNames: NamesOf<RunOptions> = { ...batchNames, chunk: true, invariant: true, capacity: true }
+export const generateNames: NamesOf<LlamaGenerateOptions> = { ...generationNames, ...runNames, reuse: true, reused: true }
+export const scoreNames: NamesOf<ScoreOptions> = { ...runNames, places: true }
 
 export interface Llama extends TextModel<LlamaConfig, LlamaGenerateOptions, LlamaResult, LlamaTokens> {
   readonly rotation: Rotation

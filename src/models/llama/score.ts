@@ -13,8 +13,11 @@ export interface Score {
   readonly logits: readonly Float32Array[]
 }
 
-/** @throws usage `run.sequence`, `run.place` naming the case */
+/** @throws usage `run.sequence`, `run.place` naming the case or what was given */
 export function checkPlaces(cases: readonly TokenCase[], places: readonly number[]): void {
+  if (!Array.isArray(places)) {
+    throw usageError('run.place', `places is ${typeof places}, expected an array of places`, { hint: 'for example [0, 63]' })
+  }
   for (const [index, { inputIds }] of cases.entries()) {
     if (inputIds.length < 2)
       throw usageError('run.sequence', `case ${index} has one token: a score is of the tokens behind the first`)

@@ -2,8 +2,8 @@
 import { type BeamRule, emptyPool, initialScores } from '../decoding/beam_search.js'
 import { choiceStates, endIds, type StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
-import { type CarriedBeams, carriedStates } from './beam_legs.js'
 import type { LlamaConfig } from './config.js'
+import type { CarriedBeams } from './legs.js'
 import type { RowsShape } from './shapes.js'
 
 export interface Start {
@@ -88,4 +88,34 @@ function beamStates(
   if (rule === 'plain') return { ...values, finished: ofRows((row) => (row < prompts.length * width ? 0 : 1)) }
   const finished = Int32Array.from({ length: sequences }, (_, at) => (at < prompts.length ? 0 : 1))
   return { ...values, finished, ...emptyPool(sequences, width) }
+}
+
+/** What states hold when the text of each beam has been read into its row, but for the last token. */
+function carriedStates(
+  { rows, capacity, steps }: Pick<RowsShape, 'rows' | 'capacity' | 'steps'>,
+  { texts, kept, history, parents }: CarriedBeams,
+): StateValues {
+  const first = (texts[0]?.length ?? 1) - 1
+  const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
+  // Rows of other sequences have ended before they begin.
+  const cached = ofRows((row) => (row < texts.length ? first : 0))
+  const beams = new Int32Array(rows * capacity)
+  for (let row = 0; row < rows; row++) beams.fill(row, row * capacity, (row + 1) * capacity)
+  const recorded = (values: Int32Array): Int32Array => {
+    const all = new Int32Array(steps * rows).fill(-1)
+    all.set(values)
+    return all
+  }
+  return {
+    ...kept,
+    step: Int32Array.of(history.length / rows),
+    slot: Int32Array.of(first),
+    first: Int32Array.of(first),
+    words: ofRows((row) => texts[row]?.at(-1) ?? 0),
+    places: cached,
+    cached,
+    beams,
+    history: recorded(history),
+    parents: recorded(parents),
+  }
 }

@@ -4,6 +4,7 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import type { Manifest } from '../../emit/manifest.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
+import type { NamesOf } from './known_options.js'
 import type { TokenCase } from './token_cases.js'
 
 export interface ModelOptions {
@@ -26,6 +27,8 @@ export interface BatchOptions {
   /** Called after each batch. */
   readonly progress?: (done: number, total: number) => void
 }
+
+export const batchNames: NamesOf<BatchOptions> = { batch: true, signal: true, progress: true }
 
 /** A model whose weights are on a device. */
 export interface LoadedModel<Config> {

@@ -1,5 +1,7 @@
 /** Sequences of tokens as a caller gives them, checked before anything runs. */
+import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
+import { nameHint } from '../../runtime/api/names.js'
 
 export interface TokenCase {
   readonly inputIds: readonly number[]
@@ -19,6 +21,8 @@ export interface CaseLimits {
   /** Where it is not 0, the padding token is at a position of its own, and can be no token of a sequence. */
   readonly firstPosition?: number
   readonly padToken?: number
+  /** Whether the model continues texts, which nothing cuts. */
+  readonly continued?: boolean
 }
 
 /** @throws usage `run.batch`, `run.chunk` for what is no positive integer */
@@ -27,17 +31,22 @@ export function expectPositive(what: 'batch' | 'chunk', count: number): void {
   throw usageError(`run.${what}`, `${what} is ${count}, expected a positive integer`)
 }
 
-/** @throws usage `run.batch`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
+/** @throws usage `run.batch`, `run.case`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
 export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batch: number): void {
   expectPositive('batch', batch)
+  expectForm(cases)
   if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
   for (const [i, { inputIds, typeIds }] of cases.entries()) {
     if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)
     if (inputIds.length > config.positions) {
       throw usageError('run.sequence', `case ${i} has ${inputIds.length} tokens, the model has ${config.positions} positions`, {
-        hint: 'split the text into shorter pieces, or say how it is cut with --truncate',
+        hint:
+          config.continued === true
+            ? 'shorten the prompt: what a text is continued by must fit too'
+            : 'split the text into shorter pieces, or say how it is cut with --truncate',
       })
     }
+    expectNumbers(i, 'inputIds', inputIds)
     const at = inputIds.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= config.vocab)
     if (at >= 0) {
       throw usageError('run.token', `case ${i}: token id ${inputIds[at]} at position ${at} is not in [0, ${config.vocab})`, {
@@ -52,6 +61,45 @@ export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batc
     }
     if (typeIds !== undefined) checkTypes(i, inputIds.length, typeIds, config.tokenTypes ?? 0)
   }
+}
+
+const fields = ['inputIds', 'typeIds'] as const
+const example = 'for example [{ inputIds: [1, 2, 3] }]'
+
+/** What a value is, for messages. */
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return `${value}`
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'object') return value.constructor === Object ? 'an object' : `of type ${value.constructor?.name}`
+  return `the ${typeof value} ${typeof value === 'string' ? shown(JSON.stringify(value)) : String(value)}`
+}
+
+/** Callers without types may give anything. @throws usage `run.batch`, `run.case` naming the case, what it is and what is expected */
+function expectForm(cases: unknown): void {
+  if (!Array.isArray(cases)) throw usageError('run.batch', `cases are ${kindOf(cases)}, expected an array`, { hint: example })
+  for (const [i, given] of cases.entries()) {
+    const item: unknown = given
+    if (typeof item !== 'object' || item === null || Array.isArray(item)) {
+      throw usageError('run.case', `case ${i} is ${kindOf(item)}, expected an object with inputIds`, { hint: example })
+    }
+    const unknown = Object.keys(item).find((name) => !fields.some((field) => field === name))
+    if (unknown !== undefined) {
+      throw usageError('run.case', `case ${i} has an unknown field ${shown(unknown)}`, {
+        hint: nameHint('fields', fields, unknown),
+      })
+    }
+    for (const [name, value] of Object.entries({ inputIds: undefined, ...item })) {
+      if (Array.isArray(value) || (name === 'typeIds' && value === undefined)) continue
+      throw usageError('run.case', `case ${i}: ${name} is ${kindOf(value)}, expected an array of integers`, { hint: example })
+    }
+  }
+}
+
+/** @throws usage `run.token` for an id that is no number */
+function expectNumbers(index: number, name: string, ids: readonly unknown[]): void {
+  const at = ids.findIndex((id) => typeof id !== 'number')
+  if (at < 0) return
+  throw usageError('run.token', `case ${index}: ${name}[${at}] is ${kindOf(ids[at])}, expected a number`, { hint: example })
 }
 
 function checkTypes(index: number, length: number, typeIds: readonly number[], types: number): void {

@@ -12,10 +12,17 @@ import { openSession } from '../../runtime/session.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
-import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import {
+  anyGeneration,
+  type Generation,
+  type GenerationOptions,
+  generationNames,
+  resolveGeneration,
+} from '../decoding/generation_options.js'
+import { expectOptions } from '../parts/known_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { orForget } from '../parts/no_numbers.js'
-import type { BatchOptions, ModelOptions, StreamedTokens, TextModel } from '../parts/options.js'
+import { type BatchOptions, batchNames, type ModelOptions, type StreamedTokens, type TextModel } from '../parts/options.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
@@ -66,6 +73,7 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   const turn = turns()
 
   async function* batches(cases: readonly TokenCase[], given: GenerateOptions) {
+    expectOptions('generate', { ...generationNames, ...batchNames }, given)
     const { batch = 8, signal, progress } = given
     const done = await turn()
     try {
