@@ -1,12 +1,15 @@
 /** Tensors of a checkpoint as a model's weights: found by name, held against the shapes its configuration gives, converted when they are read. */
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { usageError } from '../errors.js'
+import { type HeddleError, usageError } from '../errors.js'
 import { isMissing } from '../files.js'
 import type { DeferredTensor } from '../runtime/weight.js'
 import { type Allowed, type CheckpointTensor, convertTensor, type FloatType } from './convert.js'
 import { openSafetensors } from './safetensors.js'
 import { shown } from './safetensors_header.js'
-import { openShards } from './sharded.js'
+import { indexFile, openShards } from './sharded.js'
+
+const singleFile = 'model.safetensors'
 
 /** The tensors of a model's files. */
 export interface Checkpoint {
@@ -20,17 +23,27 @@ export interface Checkpoint {
  */
 export async function openCheckpoint(dir: string, signal?: AbortSignal): Promise<Checkpoint> {
   try {
-    return await openSafetensors(join(dir, 'model.safetensors'), signal)
+    return await openSafetensors(join(dir, singleFile), signal)
   } catch (single) {
     if (!isMissing(single)) throw single
-    return openShards(dir, signal).catch((sharded: unknown) => {
-      // With neither, the usual one is what is missing.
-      throw isMissing(sharded) && isIndex(sharded) ? single : sharded
+    return openShards(dir, signal).catch(async (sharded: unknown) => {
+      throw isMissing(sharded) && isIndex(sharded) ? await withoutWeights(dir, sharded.cause) : sharded
     })
   }
 }
 
-const isIndex = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'checkpoint.index'
+/** What a folder without weights is refused with: what was looked for, and what is there instead. */
+async function withoutWeights(dir: string, cause: unknown): Promise<HeddleError> {
+  const files = await readdir(dir).catch((): string[] => [])
+  const found = files.filter((name) => /\.(safetensors|bin|gguf|pth?)$/.test(name)).sort()
+  const instead = `there is ${found.slice(0, 4).join(', ')}${found.length > 4 ? ', ...' : ''}: a model in several files needs its index, other formats are not read`
+  return usageError('safetensors.read', `${dir} has no weights: neither ${singleFile} nor ${indexFile} is there`, {
+    hint: found.length === 0 ? 'download the weights of the model too' : instead,
+    cause,
+  })
+}
+
+const isIndex = (error: unknown): error is Error => error instanceof Error && 'code' in error && error.code === 'checkpoint.index'
 
 /** The first tensor a checkpoint has under any of these names, and the name it has. */
 export function findTensor(file: Checkpoint, names: readonly string[]): readonly [string, CheckpointTensor] | undefined {

@@ -125,9 +125,11 @@ function rotation(
   switch (type) {
     case 'none':
       // Phi-3's longer models have factors as tensors, and no type.
-      if (architecture !== 'phi3' || attention === undefined) return partial
+      if (attention === undefined || (attention === 1 && architecture !== 'phi3')) return partial
+      if (architecture !== 'phi3') break
       return { ...partial, rope_scaling: { rope_type: 'longrope', ...more, attention_factor: attention, ...ones(turned) } }
     case 'linear':
+      if (attention !== undefined && attention !== 1) break
       return { ...partial, rope_scaling: { rope_type: 'linear', factor } }
     case 'yarn':
       if (attention !== undefined && attention !== 1) break
@@ -143,10 +145,12 @@ function rotation(
         },
       }
   }
-  const [key, wrong] = type === 'yarn' ? [scaling.attention, attention] : [scaling.type, type]
+  // Where nothing would be multiplied by it, a factor is not dropped.
+  const isFactor = ['none', 'linear', 'yarn'].includes(String(type))
+  const [key, wrong] = isFactor ? [scaling.attention, attention] : [scaling.type, type]
   throw usageError(
     'config.rope',
-    `${name}: ${architecture}.${key} is ${text(wrong)}, expected ${type === 'yarn' ? 1 : 'none, linear, yarn or longrope'}`,
+    `${name}: ${architecture}.${key} is ${text(wrong)}, expected ${isFactor ? `1 of type ${type}` : 'none, linear, yarn or longrope'}`,
   )
 }
 

@@ -2,6 +2,7 @@
  * Reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes. A file is opened by
  * its header alone; a tensor's bytes are read by their position when they are asked for, so a file may be larger than memory.
  */
+import { usageError } from '../errors.js'
 import { type Refusal, readAt, withFile } from '../files.js'
 import { type PieceSource, readPieces, versionOf } from './file_pieces.js'
 import { type ElementType, type Header, headerLength, parseHeader, prefixBytes, type TensorEntry } from './safetensors_header.js'
@@ -41,7 +42,7 @@ const refusal: Refusal = { code: 'safetensors.read' }
 
 /**
  * Opens a file: reads and checks its header. No file stays open; a tensor's bytes come from the same version of the file or not at all.
- * @throws usage `safetensors.read` if it cannot be read or is no regular file, and what `parseSafetensors` throws
+ * @throws usage `safetensors.read` if it cannot be read or is no regular file, `safetensors.header` if it is a pointer of Git LFS, and what `parseSafetensors` throws
  */
 export async function openSafetensors(path: string, signal?: AbortSignal): Promise<SafetensorsFile> {
   signal?.throwIfAborted()
@@ -49,6 +50,11 @@ export async function openSafetensors(path: string, signal?: AbortSignal): Promi
     const { size } = stats
     const prefix = new Uint8Array(Math.min(prefixBytes, size))
     await readAt(file, prefix, 0, path, refusal)
+    if (isPointer(prefix)) {
+      throw usageError('safetensors.header', `${path}: the file is a pointer of Git LFS, the tensors are not here`, {
+        hint: 'fetch them with `git lfs pull` in the folder',
+      })
+    }
     const length = headerLength(prefix, size, path)
     const bytes = new Uint8Array(length)
     await readAt(file, bytes, prefixBytes, path, refusal)
@@ -59,6 +65,9 @@ export async function openSafetensors(path: string, signal?: AbortSignal): Promi
   const tensors = [...header.tensors].map(([name, entry]): [string, FileTensor] => [name, fileTensor(source, entry)])
   return { tensors: new Map(tensors), metadata: header.metadata }
 }
+
+/** Whether a file begins as a pointer of Git LFS does. As a number, these bytes are longer than any header. */
+const isPointer = (prefix: Uint8Array): boolean => new TextDecoder().decode(prefix) === 'version '
 
 function fileTensor(source: PieceSource, entry: TensorEntry): FileTensor {
   const { dtype, shape, from, to } = entry

@@ -19,10 +19,15 @@ const ids = z
     return checked
   })
 
+/** Of a message's content: the only one that models here read. */
+const part = z.strictObject({ type: z.literal('text'), text: z.string() })
+
 const caseSchema = z.union([
   z.strictObject({ input_ids: ids, token_type_ids: ids.optional() }),
   z.strictObject({ text: z.string().min(1), pair: z.string().min(1).optional() }),
-  z.strictObject({ messages: z.array(z.looseObject({ role: z.string().min(1), content: z.string() })).min(1) }),
+  z.strictObject({
+    messages: z.array(z.looseObject({ role: z.string().min(1), content: z.union([z.string(), z.array(part)]) })).min(1),
+  }),
 ])
 
 export type Case = z.output<typeof caseSchema>

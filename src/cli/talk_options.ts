@@ -1,6 +1,7 @@
 /** Options of texts that are continued and of conversations, and what they ask for together with a model's own settings. */
 import type { Command } from '@commander-js/extra-typings'
-import type { GenerationOptions } from '../models/decoding/generation_options.js'
+import { HeddleError, usageError } from '../errors.js'
+import { expectRanges, type GenerationOptions } from '../models/decoding/generation_options.js'
 import type { LlamaText } from '../models/llama/open_files.js'
 import { flagNames, type GenerationFlags, generationOf } from './generate.js'
 import { positive } from './options.js'
@@ -50,7 +51,10 @@ export function talkOptions<A extends unknown[], O extends Record<string, unknow
   return command as unknown as Command<A, O & TalkFlags>
 }
 
-/** What options of a run, and the model's own settings where they are wanted, ask for together. */
+/**
+ * What options of a run, and the model's own settings where they are wanted, ask for together.
+ * @throws usage `generate.<option>` for a number of the settings that is out of range and that no option takes the place of
+ */
 export function settingsOf(
   flags: GenerationFlags & Pick<TalkOptions, 'stop' | 'settings'>,
   { settings, vocab }: Pick<LlamaText, 'settings' | 'vocab'>,
@@ -73,7 +77,20 @@ export function settingsOf(
   const has = (names: readonly (keyof GenerationOptions)[]): boolean => names.some((name) => given[name] !== undefined)
   // Whoever asks for beams asks for no draws, and the other way round.
   const own = has(ofBeams) ? without([...ofDraws, 'repetitionPenalty', 'minNewTokens']) : has(ofDraws) ? without(ofBeams) : stated
+  expectOwn(Object.fromEntries(Object.entries(own).filter(([name]) => !Object.hasOwn(given, name))), settings.file)
   return { options: { ...own, ...given }, stop: [...settings.stop, ...(flags.stop ?? [])] }
+}
+
+/** @throws usage `generate.<option>` naming the file that states a number out of range */
+function expectOwn(options: GenerationOptions, file: string): void {
+  try {
+    expectRanges(options)
+  } catch (error) {
+    if (!(error instanceof HeddleError)) throw error
+    throw usageError(error.code, `${file}: ${error.message}`, {
+      hint: 'give the option, which comes before the file, or leave the file out with --no-settings',
+    })
+  }
 }
 
 const ofBeams = ['beams', 'returned', 'rule', 'lengthPenalty', 'earlyStopping'] as const

@@ -24,9 +24,14 @@ export interface ChatOptions {
   readonly variables?: RenderOptions['variables']
 }
 
+/** A message of a session: a text. */
+export interface Spoken extends ChatMessage {
+  readonly content: string
+}
+
 export interface ChatSession {
   /** What has been said, the system's message first. */
-  readonly messages: readonly ChatMessage[]
+  readonly messages: readonly Spoken[]
   /**
    * Says something, and gives the answer as it comes. An answer that is left early is kept as far as it was shown; a turn that fails is
    * as if it had never been.
@@ -40,7 +45,7 @@ export interface ChatSession {
 /** @throws usage `prompt.template`, `prompt.tokenizer` for a model that cannot be talked to, `generate.stop` */
 export function openChat({ reader, generator, system, stop = [], variables = {} }: ChatOptions): ChatSession {
   const { tokenizer } = reader
-  const first: readonly ChatMessage[] = system === undefined ? [] : [{ role: 'system', content: system }]
+  const first: readonly Spoken[] = system === undefined ? [] : [{ role: 'system', content: system }]
   let messages = [...first]
   let talking = false
   // What is missing is said before anything is typed.

@@ -6,10 +6,16 @@ import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja'
 import { HeddleError, usageError } from '../errors.js'
 import { withinTime } from './time_limit.js'
 
+export interface TextPart {
+  readonly type: 'text'
+  readonly text: string
+}
+
 /** One message. What else it holds (`tool_calls`, `name`, `reasoning_content`) is the template's to read. */
 export interface ChatMessage {
   readonly role: string
-  readonly content: string
+  /** A text, or its parts, which are joined. */
+  readonly content: string | readonly TextPart[]
   readonly [field: string]: unknown
 }
 
@@ -62,7 +68,7 @@ export function chatTemplate(source: string, name: string, tokens: Readonly<Reco
   const program = inTime('be read', () => parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })))
   return {
     render(messages, { answer = true, variables = {}, now = new Date() } = {}) {
-      checkMessages(messages)
+      const whole = wholeMessages(messages)
       return inTime('render the conversation', () => {
         const environment = new Environment()
         const values = {
@@ -71,7 +77,7 @@ export function chatTemplate(source: string, name: string, tokens: Readonly<Reco
           documents: null,
           ...variables,
           ...globals(name, now),
-          messages,
+          messages: whole,
           add_generation_prompt: answer,
         }
         for (const [variable, value] of Object.entries(values)) environment.set(variable, value)
@@ -122,25 +128,31 @@ function formatDate(date: Date, format: string): string {
   })
 }
 
-/** @throws usage `chat.message` */
-function checkMessages(messages: readonly ChatMessage[]): void {
+/** Messages whose content is a text each. @throws usage `chat.message` */
+function wholeMessages(messages: readonly ChatMessage[]): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(messages) || messages.length === 0) {
     throw usageError('chat.message', 'there are no messages, expected one at least', {
       hint: 'for example [{"role": "user", "content": "..."}]',
     })
   }
-  for (const [i, message] of messages.entries()) {
+  return messages.map((message, i) => {
     const { role, content } = typeof message === 'object' && message !== null ? message : {}
     if (typeof role !== 'string' || role === '') {
       throw usageError('chat.message', `message ${i} has no role, expected user, assistant, system or what the template knows`)
     }
-    if (typeof content === 'string') continue
-    throw usageError(
-      'chat.message',
-      `message ${i} has content of type ${Array.isArray(content) ? 'list' : typeof content}, expected a text`,
-      {
-        hint: 'models here read text; join the parts of a message',
-      },
-    )
-  }
+    if (typeof content === 'string') return message
+    if (Array.isArray(content))
+      return { ...message, content: content.map((part: unknown, at) => textOfPart(part, i, at)).join('') }
+    throw usageError('chat.message', `message ${i} has content of type ${typeof content}, expected a text`, { hint: textsAlone })
+  })
+}
+
+const textsAlone = 'models here read text: a string, or parts such as {"type": "text", "text": "..."}'
+
+/** The text of a part. @throws usage `chat.message` naming the part and its type */
+function textOfPart(part: unknown, message: number, at: number): string {
+  const { type, text }: { type?: unknown; text?: unknown } = typeof part === 'object' && part !== null ? part : {}
+  if (type === 'text' && typeof text === 'string') return text
+  const found = type === 'text' ? `text of type ${typeof text}` : `type ${JSON.stringify(type) ?? 'undefined'}`
+  throw usageError('chat.message', `message ${message}: part ${at} has ${found}, expected a text`, { hint: textsAlone })
 }

@@ -62,11 +62,41 @@ describe('a checkpoint', () => {
     expect(await valuesOf(sharded, 'two')).toEqual([3, 4, 5, 6])
   })
 
-  it('is named by its usual file where there is none', async () => {
-    await expect(openCheckpoint(await folder({}))).rejects.toMatchObject({
+  it('is as large as its files are, whatever its index says of sizes', async () => {
+    for (const total of [17, -1, 1e300, 'many', null]) {
+      const sharded = await folder({ ...shards, 'model.safetensors.index.json': index(both, total) })
+      expect(await valuesOf(sharded, 'two')).toEqual([3, 4, 5, 6])
+    }
+  })
+
+  it('that is missing is named by the files that were looked for, and by those that are there', async () => {
+    const nothing = await folder({})
+    await expect(openCheckpoint(nothing)).rejects.toMatchObject({
       code: 'safetensors.read',
-      message: expect.stringContaining('model.safetensors: ENOENT'),
+      message: `${nothing} has no weights: neither model.safetensors nor model.safetensors.index.json is there`,
+      hint: expect.stringContaining('download'),
     })
+    await expect(openCheckpoint(await folder({ ...shards, 'README.md': 'nothing' }))).rejects.toMatchObject({
+      message: expect.stringContaining('neither model.safetensors nor'),
+      hint: expect.stringContaining('a.safetensors, b.safetensors'),
+    })
+    await expect(openCheckpoint(await folder({ 'pytorch_model.bin': 'x' }))).rejects.toMatchObject({
+      hint: expect.stringContaining('pytorch_model.bin'),
+    })
+  })
+
+  it('that Git LFS has not fetched yet is said to be a pointer', async () => {
+    const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:4665\nsize 123\n'
+    for (const files of [
+      { 'model.safetensors': pointer },
+      { 'a.safetensors': pointer, 'b.safetensors': pointer, 'model.safetensors.index.json': index(both) },
+    ]) {
+      await expect(openCheckpoint(await folder(files))).rejects.toMatchObject({
+        code: 'safetensors.header',
+        message: expect.stringMatching(/safetensors: the file is a pointer of Git LFS/),
+        hint: expect.stringContaining('git lfs pull'),
+      })
+    }
   })
 
   const more = formatSafetensors([
@@ -85,8 +115,6 @@ describe('a checkpoint', () => {
     ],
     ['a file outside the folder', index({ one: '../a.safetensors' }), shards, 'checkpoint.index', 'beside the index'],
     ['a file that is a number', index({ one: 1 }), shards, 'checkpoint.index', 'tensor one is in 1'],
-    ['a size that is no count', index(both, -1), shards, 'checkpoint.index', 'total_size is -1'],
-    ['a size that is not the sum', index(both, 17), shards, 'checkpoint.shard', 'total_size is 17, the tensors take 16 bytes'],
     ['a file that is missing', index(both), { 'a.safetensors': shards['a.safetensors'] }, 'safetensors.read', 'b.safetensors'],
     [
       'a tensor in another file',

@@ -16,7 +16,7 @@ describe('generation settings of a model', () => {
       parse({ do_sample: true, temperature: 0.6, top_p: 0.9, eos_token_id: [1, 2], transformers_version: '4.42.3' }),
     ).toEqual({
       options: { temperature: 0.6, topK: 50, topP: 0.9 },
-      ...{ stop: [], ignored: [] },
+      ...{ stop: [], ignored: [], file: 'generation_config.json' },
     })
     expect(parse({ do_sample: true, top_k: 20, min_p: 0.05, repetition_penalty: 1.1 }).options).toEqual({
       ...{ temperature: 1, topK: 20, minP: 0.05, repetitionPenalty: 1.1 },
@@ -76,10 +76,20 @@ describe('generation settings of a model', () => {
   })
 
   it('are read from a folder, and may be left out', async () => {
-    expect(await readGenerationSettings(kjvGqa)).toEqual({ options: {}, stop: [], ignored: [] })
+    expect(await readGenerationSettings(kjvGqa)).toEqual({
+      options: {},
+      stop: [],
+      ignored: [],
+      file: expect.stringContaining('generation_config.json'),
+    })
     const dir = await mkdtemp(join(tmpdir(), 'heddle-settings-'))
     try {
-      expect(await readGenerationSettings(dir)).toEqual({ options: {}, stop: [], ignored: [] })
+      expect(await readGenerationSettings(dir)).toEqual({
+        options: {},
+        stop: [],
+        ignored: [],
+        file: expect.stringContaining('generation_config.json'),
+      })
       await writeFile(join(dir, 'generation_config.json'), '{"top_k": 1, "top_k": 2}')
       await expect(readGenerationSettings(dir)).rejects.toMatchObject({ code: 'config.json' })
     } finally {

@@ -189,9 +189,15 @@ describe('GGUF models', () => {
       factor: 4,
       originalPositions: 64,
     })
+    expect(await rotaryOf({ [`${at}.attn_factor`]: new Float(1) })).toMatchObject({ type: 'default' })
     for (const [changes, text] of [
       [{ [`${at}.type`]: 'dynamic' }, 'llama.rope.scaling.type is "dynamic"'],
       [{ [`${at}.type`]: 'yarn', ...original, [`${at}.attn_factor`]: new Float(2) }, 'llama.rope.scaling.attn_factor is 2'],
+      [{ [`${at}.attn_factor`]: new Float(2) }, 'llama.rope.scaling.attn_factor is 2, expected 1 of type none'],
+      [
+        { [`${at}.type`]: 'linear', [`${at}.factor`]: new Float(2), [`${at}.attn_factor`]: new Float(0.5) },
+        'llama.rope.scaling.attn_factor is 0.5, expected 1 of type linear',
+      ],
       [{ 'llama.attention.value_length': 32 }, 'llama.attention.value_length is 32, expected 16'],
       [{ 'llama.expert_count': 8 }, 'llama.expert_count is 8, and is not known here'],
       [{ 'llama.attention.head_count_kv': [2, 3] }, 'llama.attention.head_count_kv is [2,3]'],

@@ -141,6 +141,22 @@ describe('configurations of LLaMA-like models', () => {
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallPhi3)).eos).toEqual([])
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallQwen2))).toMatchObject({ bos: undefined, eos: [] })
     expect(refused(smallLlama, {}, { eos_token_id: 96 }).code).toBe('config.token')
+    // Nothing is padded: an id that is no word is none.
+    for (const pad of [-1, -100, 96, 32_000]) {
+      expect(parse({ ...smallLlama, pad_token_id: pad }).pad).toBeUndefined()
+      expect(parse(smallLlama, { pad_token_id: pad }).pad).toBeUndefined()
+    }
+  })
+
+  it('names the file that states a token', () => {
+    const named = (fields: Fields, generation: unknown) =>
+      refusal(() => parseLlamaConfig({ ...smallLlama, ...fields }, 'config.json', generation, 'generation_config.json')).message
+    for (const field of ['eos_token_id', 'bos_token_id'] as const) {
+      expect(named({}, { [field]: 96 })).toBe(`generation_config.json: ${field} 96 is not in [0, 96)`)
+      expect(named({ [field]: 97 }, {})).toBe(`config.json: ${field} 97 is not in [0, 96)`)
+    }
+    expect(named({}, { suppress_tokens: [100] })).toBe('generation_config.json: suppress_tokens 100 is not in [0, 96)')
+    expect(named({}, { eos_token_id: 'x' })).toContain('generation_config.json: eos_token_id')
   })
 
   it('takes words that are never chosen of the generation settings, but for bad words that end a text', () => {

@@ -91,12 +91,20 @@ describe('chat templates', () => {
     expect(refusal(() => render(loops)).message).toContain('does not render the conversation within 3 s')
   })
 
+  it('join the parts of a text', () => {
+    const parts = [{ role: 'user', name: 'x', content: ['a', ' b'].map((text) => ({ type: 'text' as const, text })) }]
+    expect(render('{{ messages[0].name }}: {{ messages[0].content }}', parts)).toBe('x: a b')
+  })
+
   it('take messages of a role and a text', () => {
     for (const [messages, text] of [
       [[], 'there are no messages'],
       [[{ role: 'user' }], 'message 0 has content of type undefined'],
       [[hello[0], { content: 'a' }], 'message 1 has no role'],
-      [[{ role: 'user', content: [{ type: 'image' }] }], 'message 0 has content of type list'],
+      [[{ role: 'user', content: 3 }], 'message 0 has content of type number'],
+      [[{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'image' }] }], 'message 0: part 1 has type "image"'],
+      [[{ role: 'user', content: [{ type: 'text' }] }], 'message 0: part 0 has text of type undefined'],
+      [[{ role: 'user', content: ['a'] }], 'message 0: part 0 has type undefined'],
       [[null], 'message 0 has no role'],
     ] as const) {
       const { code, message } = refusal(() => render('x', messages as unknown as ChatMessage[]))

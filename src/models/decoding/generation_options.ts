@@ -5,7 +5,6 @@
 import { inspect } from 'node:util'
 import { usageError, type WhatOf } from '../../errors.js'
 import { countFor, rankedCounts } from '../../ir/top_k.js'
-import type { NamesOf } from '../parts/known_options.js'
 import type { BeamRule } from './beam_search.js'
 
 /** What a caller may say; everything has a default. */
@@ -48,13 +47,6 @@ export interface GenerationOptions {
   readonly maxNewTokens?: number
   /** So many tokens come before an end id may. Not with beams. */
   readonly minNewTokens?: number
-}
-
-/** Names of these options. */
-export const generationNames: NamesOf<GenerationOptions> = {
-  ...{ beams: true, returned: true, rule: true, lengthPenalty: true, earlyStopping: true, diversityRate: true },
-  ...{ temperature: true, topK: true, topP: true, minP: true, seed: true, repetitionPenalty: true },
-  ...{ maxNewTokens: true, minNewTokens: true },
 }
 
 export interface Beams {
@@ -182,6 +174,14 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
     refuse('beams', choice.width, '1 for a model with words that are never chosen', 'bad_words_ids or suppress_tokens names them')
   }
   return { choice, repetitionPenalty, maxNewTokens, minNewTokens }
+}
+
+/** Holds numbers that need no model to their ranges. @throws usage `generate.<option>` */
+export function expectRanges({ temperature, topP, minP, repetitionPenalty }: GenerationOptions): void {
+  if (temperature !== undefined) factor('temperature', temperature)
+  if (topP !== undefined) share('topP', topP)
+  if (minP !== undefined && minP !== 0) share('minP', minP)
+  if (repetitionPenalty !== undefined) factor('repetitionPenalty', repetitionPenalty)
 }
 
 /** Whether options ask for a search with beams: more than one, or a rule of one. */

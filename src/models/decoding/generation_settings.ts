@@ -13,6 +13,8 @@ export interface GenerationSettings {
   readonly options: GenerationOptions
   /** Texts that end a generation. */
   readonly stop: readonly string[]
+  /** The file, for messages. */
+  readonly file: string
   /** What the file asks for that is not done, in words: one line for each field. */
   readonly ignored: readonly string[]
 }
@@ -80,6 +82,7 @@ export function parseGenerationSettings(value: unknown, name: string): Generatio
   return {
     options: Object.fromEntries(Object.entries(optionsOf(fields)).filter(([, option]) => option != null)),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
+    file: name,
     ignored: [...unknown(fields, name), ...unused(fields, name)],
   }
 }

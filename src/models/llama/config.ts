@@ -62,21 +62,26 @@ export const readLlamaConfig = (dir: string): Promise<LlamaConfig> => readModelC
 
 /**
  * Checks a parsed configuration; `name` is used in messages.
- * @param generation parsed generation settings, whose tokens come before the configuration's
+ * @param generation parsed generation settings, whose tokens come before the configuration's, and what messages call them
  * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.window`, `config.rope`, `config.quantization`, `config.dtype`,
  * `config.token`, `config.bad_words` naming the field, its value and what is allowed
  */
-export function parseLlamaConfig(value: unknown, name: string, generation: unknown = {}): LlamaConfig {
+export function parseLlamaConfig(
+  value: unknown,
+  name: string,
+  generation: unknown = {},
+  generationName = `the generation settings of ${name}`,
+): LlamaConfig {
   const config = checkFields(schema, value, name)
   const family: Family = families[config.model_type]
-  const settings = checkFields(generationSchema, generation, `the generation settings of ${name}`)
+  const settings = checkFields(generationSchema, generation, generationName)
   checkFamily(config, family, name)
   const heads = headsOf(config, name)
   const positions = config.max_position_embeddings
   const context = { name, modelType: config.model_type, headDim: heads.headDim, positions }
   const rotary = parseRotary(config, { ...context, ...family.rotary })
   const biased = family.biases === 'attention_bias' && config.attention_bias === true
-  const tokens = tokensOf(config, settings, family, name)
+  const tokens = tokensOf(config, settings, family, { config: name, settings: generationName })
   return {
     modelType: config.model_type,
     layers: config.num_hidden_layers,
@@ -96,7 +101,7 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
     quantization: parseQuantization(config.quantization_config ?? config.compression_config, name),
     dtype: dtypeOf(config, name),
     ...tokens,
-    banned: bannedTokens(name, settings, { ends: tokens.eos, vocab: config.vocab_size }),
+    banned: bannedTokens(generationName, settings, { ends: tokens.eos, vocab: config.vocab_size }),
   }
 }
 
@@ -166,25 +171,27 @@ function dtypeOf({ dtype, torch_dtype: old }: Fields, name: string): FloatType |
   return stated == null ? undefined : dtypes[stated]
 }
 
+type TokenField = 'bos_token_id' | 'eos_token_id' | 'pad_token_id'
+
 function tokensOf(
   config: Fields,
   settings: GenerationFields,
   family: Family,
-  name: string,
+  names: { readonly config: string; readonly settings: string },
 ): Pick<LlamaConfig, 'bos' | 'eos' | 'pad'> {
   const { vocab_size: vocab } = config
-  const stated = <K extends 'bos_token_id' | 'eos_token_id' | 'pad_token_id'>(field: K) => settings[field] ?? config[field]
-  const checked = (field: string, id: number): number => checkToken(name, field, id, vocab)
+  const stated = <K extends TokenField>(field: K) => settings[field] ?? config[field]
+  const checked = (field: TokenField, id: number): number =>
+    checkToken(settings[field] == null ? names.config : names.settings, field, id, vocab)
   /** A default of the model type is no statement about a smaller vocabulary. */
-  const usual = (id: number | undefined): number | undefined => (id !== undefined && id < vocab ? id : undefined)
+  const usual = (id: number | undefined): number | undefined => (id !== undefined && id >= 0 && id < vocab ? id : undefined)
   const [bos, eos, pad] = [stated('bos_token_id'), stated('eos_token_id'), stated('pad_token_id')]
-  const one = (field: string, id: number | null | undefined, otherwise: number | undefined): number | undefined =>
-    id === undefined ? usual(otherwise) : id === null || id < 0 ? undefined : checked(field, id)
   const end = usual(family.eos)
   const list = eos === undefined ? (end === undefined ? [] : [end]) : typeof eos === 'number' ? [eos] : (eos ?? [])
   return {
-    bos: one('bos_token_id', bos, family.bos),
+    bos: bos === undefined ? usual(family.bos) : bos === null ? undefined : checked('bos_token_id', bos),
     eos: [...new Set(list.map((id) => checked('eos_token_id', id)))],
-    pad: one('pad_token_id', pad, family.pad),
+    // No text is padded: an id that is no word, as checkpoints state of older vocabularies, is none.
+    pad: usual((pad === undefined ? family.pad : pad) ?? undefined),
   }
 }

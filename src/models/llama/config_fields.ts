@@ -18,8 +18,8 @@ const ends = z.union([token, z.array(token).max(1024)])
 const layerCount = size.max(4096)
 const dtypeField = z.enum(keysOf(dtypes)).nullish()
 
-/** The first conversions of LLaMA state -1 where they have no token for padding. */
-const padField = z.int().min(-1).nullish()
+/** The first conversions of LLaMA state -1 where they have no token for padding; nothing uses it. */
+const padField = z.int().nullish()
 
 export const schema = z.looseObject({
   model_type: z.enum(keysOf(families)),

@@ -1,7 +1,8 @@
 /** What a LLaMA pipeline is asked for and what it offers: options of loading and of runs, and the pipeline itself. */
 
 import type { ChannelMaxima } from '../../quant/index.js'
-import { type GenerationOptions, generationNames } from '../decoding/generation_options.js'
+import { generationNames } from '../decoding/generation_names.js'
+import type { GenerationOptions } from '../decoding/generation_options.js'
 import type { NamesOf } from '../parts/known_options.js'
 import { type BatchOptions, batchNames, type ModelOptions, type TextModel } from '../parts/options.js'
 import type { TokenCase } from '../parts/token_cases.js'

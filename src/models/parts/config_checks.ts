@@ -22,11 +22,12 @@ type BannedFields = z.output<z.ZodObject<typeof bannedFields>>
  */
 export async function readModelConfig<T>(
   dir: string,
-  parse: (value: unknown, name: string, generation: unknown) => T,
+  parse: (value: unknown, name: string, generation: unknown, generationName: string) => T,
 ): Promise<T> {
   const path = join(dir, 'config.json')
   const value = await readConfigFile(path)
-  return parse(value, path, (await readOptionalConfigFile(join(dir, 'generation_config.json'))) ?? {})
+  const generation = join(dir, 'generation_config.json')
+  return parse(value, path, (await readOptionalConfigFile(generation)) ?? {}, generation)
 }
 
 interface Stated {

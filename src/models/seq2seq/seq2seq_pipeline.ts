@@ -12,13 +12,8 @@ import { openSession } from '../../runtime/session.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
-import {
-  anyGeneration,
-  type Generation,
-  type GenerationOptions,
-  generationNames,
-  resolveGeneration,
-} from '../decoding/generation_options.js'
+import { generationNames } from '../decoding/generation_names.js'
+import { anyGeneration, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { expectOptions } from '../parts/known_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { orForget } from '../parts/no_numbers.js'
