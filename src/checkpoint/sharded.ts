@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { usageError } from '../errors.js'
-import { type Refusal, readText } from '../files.js'
+import { isMissing, type Refusal, readText } from '../files.js'
 import { duplicateKey } from './duplicate_key.js'
 import { type FileTensor, openSafetensors, type SafetensorsFile } from './safetensors.js'
 import { shown } from './safetensors_header.js'
@@ -55,7 +55,11 @@ export async function openShards(dir: string, signal?: AbortSignal): Promise<Saf
   const tensors = new Map<string, FileTensor>()
   const foundIn = new Map<string, string>()
   for (const name of [...new Set(files.values())].sort()) {
-    const shard = await openSafetensors(join(dir, name), signal)
+    const shard = await openSafetensors(join(dir, name), signal).catch((error: unknown) => {
+      if (!isMissing(error)) throw error
+      const what = `${path} names ${shown(name)}, and there is no such file beside it`
+      throw usageError('safetensors.read', what, { hint: 'download all files of the model', cause: error })
+    })
     for (const [tensor, stored] of shard.tensors) {
       const other = foundIn.get(tensor)
       const named = files.get(tensor)

@@ -115,7 +115,13 @@ describe('a checkpoint', () => {
     ],
     ['a file outside the folder', index({ one: '../a.safetensors' }), shards, 'checkpoint.index', 'beside the index'],
     ['a file that is a number', index({ one: 1 }), shards, 'checkpoint.index', 'tensor one is in 1'],
-    ['a file that is missing', index(both), { 'a.safetensors': shards['a.safetensors'] }, 'safetensors.read', 'b.safetensors'],
+    [
+      'a file that is missing',
+      index(both),
+      { 'a.safetensors': shards['a.safetensors'] },
+      'safetensors.read',
+      'index.json names b.safetensors, and there is no such file',
+    ],
     [
       'a tensor in another file',
       index({ one: 'b.safetensors', two: 'b.safetensors' }),
