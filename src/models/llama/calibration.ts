@@ -67,7 +67,7 @@ export async function calibrateLlama(
   { device, library, manifest, dtype = 'f32', rotation = usualRotation, signal, progress }: LlamaCalibration,
 ): Promise<ChannelMaxima> {
   const { config, checkpoint } = await openLlamaFiles(dir, signal)
-  checkCases(config, cases, 1)
+  checkCases({ ...config, continued: true }, cases, 1)
   const exact = llamaWeights(config, checkpoint, 'f32', rotation)
   const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', reachOf(config, longestOf(cases)))
   const outputs: string[] = []
