@@ -1,12 +1,12 @@
 /** Calls: one dispatch over what can be called, and the accesses of tensors and rows. */
 import { Node } from 'ts-morph'
 import { isIntrinsicName } from '../ir/intrinsics.js'
-import { sameExpr } from '../ir/keys.js'
 import { isMonoidName } from '../ir/monoids.js'
 import { argsort } from './argsort.js'
 import { quote, reject } from './diagnostics.js'
 import { foldCall, integer } from './fold.js'
 import { callFunction } from './functions.js'
+import { checkInOrder } from './in_order.js'
 import { ownMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan } from './scalars.js'
@@ -45,16 +45,7 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
       `row ${row.name} has ${row.length.value} elements, there is no element ${index.value}`,
       'indices count from 0',
     )
-  const loop = index.kind === 'index' ? lowering.loops.get(index.name) : undefined
-  if (row.own !== undefined && (loop === undefined || !sameExpr(loop, row.length)))
-    reject(
-      'row',
-      at,
-      `${row.name} is a ${row.own === 'scan' ? 'scan by a monoid of its own' : 'row that a fold makes'}, read at ${quote(at)}`,
-      row.own === 'scan'
-        ? 'read it at the index of a loop over the row: row(n, (c) => h.b(c)); all elements combined are a reduce, or the last of a row'
-        : 'read it at the index of a loop over the row: row(n, (t) => h.h(t)); the last element is what fold returns',
-    )
+  checkInOrder(row, index, node, lowering)
   if (row.length.kind === 'dim' && row.prefix !== true) checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
   return scalar({ kind: 'element', type: row.type, row: row.name, index })
 }

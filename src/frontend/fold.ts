@@ -159,7 +159,8 @@ function results(does: 'last' | 'each', fields: readonly Field[], rows: Rows, no
   const { names, starts, length } = rows
   const value = ({ type }: Field, i: number): Value => {
     const row = names[i] ?? ''
-    if (does === 'each') return { kind: 'row', name: row, type, length, own: 'fold' }
+    lowering.inOrder.set(row, { made: 'fold', row })
+    if (does === 'each') return { kind: 'row', name: row, type, length }
     return scalar(lastElement(row, type, starts[i] ?? i32(0), length, lowering))
   }
   return { kind: 'record', fields: new Map(fields.map((field, i): [string, Value] => [field.name, value(field, i)])), node }

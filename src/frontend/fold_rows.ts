@@ -88,7 +88,8 @@ export function foldRows(does: 'last' | 'each', { extent, start, step, node, pla
   const results = fields.map(({ is, result }, i): [string, Value] => {
     if (is === 'row') return [names[i] ?? '', { kind: 'row', name: result, type: 'f32', length: width }]
     if (does === 'last') return [names[i] ?? '', scalar(local(result, 'f32'))]
-    return [names[i] ?? '', { kind: 'row', name: result, type: 'f32', length: extent, own: 'fold' }]
+    lowering.inOrder.set(result, { made: 'fold', row: result })
+    return [names[i] ?? '', { kind: 'row', name: result, type: 'f32', length: extent }]
   })
   return { kind: 'record', fields: new Map(results), node }
 }

@@ -60,6 +60,8 @@ export function lowering(
     unique: uniqueNames(taken),
     spans: new Map(),
     loops: new Map(),
+    inner: new Set(),
+    inOrder: new Map(),
     stack: [],
     attempt: (action) => {
       const [depth, calls] = [path.length, self.stack.length]

@@ -111,6 +111,7 @@ export function ownMonoid(
   const at = argumentAt(node, 1)
   const index = lowering.unique(of.node.getParameters()[0]?.getName() ?? 'i')
   if (extent.kind === 'dim') lowering.spans.set(index, extent.name)
+  lowering.loops.set(index, extent)
   const given: Value[] = of.node.getParameters().length === 0 ? [] : [scalar({ kind: 'index', type: 'i32', name: index })]
   const element = lowering.call(of, given, at, { ...place, level: 'element' })
   const values = fieldsOf(element, monoid.fields, at, 'an element')
@@ -127,7 +128,9 @@ export function ownMonoid(
   lowering.emit({ kind: does === 'scan' ? 'mergeScan' : 'merge', names, monoid, length: extent, index, values })
   const fields = monoid.fields.map(({ name: field, type }, i): [string, Value] => {
     const made = names[i] ?? ''
-    return [field, does === 'scan' ? { kind: 'row', name: made, type, length: extent, own: 'scan' } : scalar(local(made, type))]
+    if (does === 'reduce') return [field, scalar(local(made, type))]
+    lowering.inOrder.set(made, { made: 'scan', row: made })
+    return [field, { kind: 'row', name: made, type, length: extent }]
   })
   return { kind: 'record', fields: new Map(fields), node }
 }

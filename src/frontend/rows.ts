@@ -4,11 +4,13 @@
  */
 import type { Node } from 'ts-morph'
 import { coerce } from '../ir/build.js'
+import { isShort } from '../ir/constructs/row.js'
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type MonoidName, monoid } from '../ir/monoids.js'
 import { substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
+import { followOrder, refuseInOrder } from './in_order.js'
 import { argumentAt, asIndex, asScalar, mismatchHints } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
@@ -24,6 +26,7 @@ export function loop(
   const index = lowering.unique(parameters?.[0]?.getName() ?? 'i')
   if (length.kind === 'dim') lowering.spans.set(index, length.name)
   lowering.loops.set(index, length)
+  if (place.level === 'element') lowering.inner.add(index)
   const args: Value[] = parameters?.length === 0 ? [] : [scalar({ kind: 'index', type: 'i32', name: index })]
   return { index, value: asScalar(lowering.call(of, args, node, { ...place, level: 'element' }), node) }
 }
@@ -107,6 +110,7 @@ export function scan(
   const { index, value } = loop(length, of, at, place, lowering)
   const type = combinedType('scan', 'combines', name, value, at)
   lowering.emit({ kind: 'scan', name: row, type, monoid: name, length, index, value })
+  followOrder(row, value, lowering)
   return { kind: 'row', name: row, type, length }
 }
 
@@ -128,6 +132,7 @@ export function threshold(args: readonly Value[], node: Node, place: Place, lowe
     const at = argumentAt(node, 2 + i)
     expectRow('threshold', of, at, example)
     const { index, value } = loop(extent, of, at, place, lowering)
+    refuseInOrder(value, 'threshold', at, lowering)
     return { index, value: floatOf(value, at) }
   })
   if (keys === undefined || weights === undefined) throw new Error('internal: a threshold has keys and weights')
@@ -161,5 +166,7 @@ export function placeRow(row: ValueOf<'pendingRow'>, wanted: string, place: Plac
   const name = lowering.unique(wanted)
   const { index, value } = loop(row.length, row.element, row.node, place, lowering)
   lowering.emit({ kind: 'row', name, type: value.type, length: row.length, index, value })
+  // What is kept may be read anywhere.
+  if (!isShort(row.length)) followOrder(name, value, lowering)
   return { kind: 'row', name, type: value.type, length: row.length }
 }

@@ -7,6 +7,7 @@ import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Stmt } from '../ir/kernel.js'
 import { freshName } from '../ir/names.js'
+import type { InOrder } from './in_order.js'
 import { Reported } from './refusals.js'
 
 export type FunctionNode = ArrowFunction | FunctionDeclaration
@@ -21,17 +22,13 @@ export type Value =
   | { readonly kind: 'scalar'; readonly expr: Expr }
   /** An input, indexed by its logical indices. */
   | { readonly kind: 'access'; readonly tensor: string; readonly dims: readonly string[]; readonly type: 'f32' | 'i32' }
-  /**
-   * A row value the kernel computes. `prefix`: a loop over another dimension may read its first elements. `own`: a scan by a monoid of
-   * the author's or a recurrence, read at the index of a loop over the row.
-   */
+  /** A row value the kernel computes. `prefix`: a loop over another dimension may read its first elements. */
   | {
       readonly kind: 'row'
       readonly name: string
       readonly type: ScalarType
       readonly length: Expr
       readonly prefix?: boolean
-      readonly own?: 'scan' | 'fold'
     }
   /** A method of a monoid that an author declared. */
   | { readonly kind: 'monoid'; readonly definition: Node; readonly does: 'reduce' | 'scan' }
@@ -88,6 +85,10 @@ export interface Lowering {
   readonly spans: Map<string, string>
   /** Length of each loop over a row, by its index. */
   readonly loops: Map<string, Expr>
+  /** Indices of loops inside an element, which run anew for each. */
+  readonly inner: Set<string>
+  /** Rows whose elements are known in the loop that makes them only, by name. */
+  readonly inOrder: Map<string, InOrder>
   /** What an action returns; undefined where it is refused, after which those beside it are tried. */
   readonly attempt: <T>(action: () => T) => T | undefined
   /** Where the lowering stands; what is returned takes it back there after a refusal that is not passed on. */

@@ -1,8 +1,10 @@
 /**
  * Rows in shared memory. An element that is read at another index than its loop's is inlined, that is recomputed where it is read: cheap for
- * arithmetic, expensive for a fold. A short row of folds that others index into is therefore computed once by the threads of the row.
+ * arithmetic, expensive for a fold, impossible for what a recurrence made. A short row of these that others index into is therefore computed
+ * once by the threads of the row.
  * Asked for each row while a kernel is brought into normal form.
  */
+import { isShort } from '../ir/constructs/row.js'
 import { whenOf } from '../ir/constructs/when.js'
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
@@ -12,17 +14,29 @@ import { type Context, loopFor, overLoop } from './elements.js'
 import type { SharedRow, Statement } from './normal.js'
 import { contains, sameExpr, usesIndex } from './rewrite.js'
 
-/** Elements a shared row may have: a block of threads that each compute a row of their own still has memory for them. */
-const longest = 64
-
 /**
  * Whether a row is one to share. Its length must be known when text is generated, and all elements of the loop must have the same
  * row: where a row axis became the loop, its index is `elementIndex`.
  */
 export function isShared(s: StmtOf<'row'>, statements: readonly Statement[], elementIndex: string | undefined): boolean {
-  if (s.length.kind !== 'const' || Number(s.length.value) > longest) return false
+  if (!isShort(s.length)) return false
   if (elementIndex !== undefined && (s.index === elementIndex || usesIndex(s.value, elementIndex))) return false
-  return contains(s.value, (e) => e.kind === 'fold') && statements.some((other) => readsElsewhere(other, s))
+  const isDear = contains(s.value, (e) => e.kind === 'fold') || readsInOrder(s.value, statements)
+  return isDear && statements.some((other) => readsElsewhere(other, s))
+}
+
+/** True when a value reads a row whose elements are made one after the other, which nothing can make again where it is read. */
+function readsInOrder(value: Expr, statements: readonly Statement[]): boolean {
+  const read = new Set<string>()
+  contains(value, (e) => {
+    if (e.kind === 'element') read.add(e.row)
+    return false
+  })
+  if (read.size === 0) return false
+  return statements.some((s) => {
+    if (s.kind === 'row' || s.kind === 'scan') return read.has(s.name) && readsInOrder(s.value, statements)
+    return (s.kind === 'mergeScan' || s.kind === 'foldRow') && s.names.some((name) => read.has(name))
+  })
 }
 
 /** True when a statement reads an element of the row at another place than the index of a loop as long as the row. */

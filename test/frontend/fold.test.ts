@@ -81,7 +81,18 @@ describe('a fold', () => {
     refuses(op(plain(step('x(m, t) * h')), 'row(n, (c) => h.h(«n - 1 - c») + k(m, c))'), {
       code: 'row',
       message: 'h_h is a row that a fold makes, read at n - 1 - c',
-      hint: 'read it at the index of a loop over the row: row(n, (t) => h.h(t)); the last element is what fold returns',
+      hint: 'read it at the index of a loop over the row: row(n, (c) => h.h(c)); the last element is what fold returns; for any other order return the row, and read it in another op',
+    })
+    const copied = `${plain(step('x(m, t) * h'))}\n    const copy = row(n, (c) => h.h(c))\n    const twice = row(n, (c) => 2 * copy(c))`
+    refuses(op(copied, 'row(n, (c) => twice(«n - 1 - c») + k(m, c))'), {
+      code: 'row',
+      message: 'twice is computed from h_h, a row that a fold makes, read at n - 1 - c',
+      hint: 'read it at the index of a loop over the row: row(n, (c) => twice(c)); the last element is what fold returns; for any other order return the row, and read it in another op',
+    })
+    refuses(op(plain(step('x(m, t) * h')), 'row(n, (c) => sum(n, (j) => h.h(«j»)) + k(m, c))'), {
+      code: 'row',
+      message: 'h_h is a row that a fold makes, read at j, the index of a loop inside an element',
+      hint: 'read it at the index of a loop over the row: row(n, (c) => h.h(c)); the last element is what fold returns; for any other order return the row, and read it in another op',
     })
     refuses(op('x(m, 0) + k(m, 0)', 'row(n, (c) => «fold(n, { s: 0 }, ({ s }, j) => ({ s: s + x(m, j) }))».s + h + x(m, c))'), {
       code: 'row',

@@ -10,7 +10,7 @@ const op = (
   config: string,
   body: string,
   result = 'row(n, (c) => h.b(c))',
-): string => `import { int, monoid, op, row, tensor } from 'heddle'
+): string => `import { int, monoid, op, row, scan, tensor, threshold } from 'heddle'
 const own = monoid({ ${config} })
 export const t = op('t', {
   dims: ['m', 'n'],
@@ -21,7 +21,7 @@ export const t = op('t', {
     return { y: ${result} }
   },
 })
-export const used = { int, row }
+export const used = { int, row, scan, threshold }
 `
 const scanned = 'own.scan(n, (c) => ({ a: x(m, c) + k(m, c), b: x(m, c) }))'
 const scalar = 'row(n, (c) => h.b + x(m, c) + k(m, c))'
@@ -58,11 +58,43 @@ describe('a monoid of several fields', () => {
       hint: 'a reduction combines elements in any order and grouping; where the order counts, take a scan',
     }))
 
-  it('is read at the index of a loop over its row', () =>
+  it('is read at the index of a loop over its row, and so is what is computed from it', () => {
+    const hint = (row: string): string =>
+      `read it at the index of a loop over the row: row(n, (c) => ${row}(c)); all elements combined are a reduce, or the last of a row; for any other order return the row, and read it in another op`
     refuses(op(linear, scanned, 'row(n, (c) => h.b(«n - 1 - c»))'), {
       code: 'row',
       message: 'h_b is a scan by a monoid of its own, read at n - 1 - c',
-      hint: 'read it at the index of a loop over the row: row(n, (c) => h.b(c)); all elements combined are a reduce, or the last of a row',
+      hint: hint('h.b'),
+    })
+    for (const made of ['row(n, (c) => h.b(c) + 1)', 'row(n, h.b)', 'scan(n, (c) => h.b(c))'])
+      refuses(op(linear, `${scanned}\n    const copy = ${made}`, 'row(n, (c) => copy(«n - 1 - c»))'), {
+        code: 'row',
+        message: 'copy is computed from h_b, a scan by a monoid of its own, read at n - 1 - c',
+        hint: hint('copy'),
+      })
+  })
+
+  it.each(['row(n, (c) => h.b(c) + 1)', 'row(n, h.b)', 'scan(n, (c) => h.b(c))', 'own.scan(n, (c) => ({ a: 1, b: h.b(c) })).b'])(
+    'may be read by %s, at its own index',
+    (made) => {
+      const { diagnostics } = read(op(linear, `${scanned}\n    const copy = ${made}`, 'row(n, (c) => copy(c))'))
+      expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
+    },
+  )
+
+  it('may be copied to a short row, which is kept and read anywhere', () => {
+    const short = scanned.replace('scan(n,', 'scan(8,')
+    const { diagnostics } = read(
+      op(linear, `${short}\n    const copy = row(8, (c) => h.b(c))`, 'row(n, (c) => copy(7) + x(m, c))'),
+    )
+    expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
+  })
+
+  it('is what no threshold is found in', () =>
+    refuses(op(linear, `${scanned}\n    const cut = threshold(n, 3, «(c) => h.b(c)», (c) => 1)`, 'row(n, (c) => h.b(c) + cut)'), {
+      code: 'row',
+      message: 'threshold walks over its row many times, h_b is a scan by a monoid of its own, which is made once',
+      hint: 'return h_b as an output, and take the threshold in an op of its own',
     }))
 
   it('has elements of its fields', () => {

@@ -1,4 +1,4 @@
-/** Rows in shared memory hold what all elements of a loop have in common: no row of an element's own is among them. */
+/** Rows in shared memory hold what all elements of a loop have in common, and what was made in order: no row of an element's own is among them. */
 import { expect, it } from 'vitest'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
@@ -28,4 +28,45 @@ it.each(['a', 'a b', 'b a', 'a b c', 'b c a'])('elements %s', (rows) => {
   expect(sharedOf(rows, common)).toEqual(['v'])
   // What depends on an axis in front of the loop is the same for all elements of the loop.
   expect(sharedOf(rows, own)).toEqual(rows.endsWith('a') ? [] : ['v'])
+})
+
+it('what is computed from a recurrence and read elsewhere', () => {
+  const fold = {
+    fields: [{ name: 'h', type: 'f32' as const }],
+    taken: ['f32' as const],
+    before: ['was'],
+    element: ['e'],
+    next: [call('add', { kind: 'local', type: 'f32', name: 'was' }, { kind: 'local', type: 'f32', name: 'e' })],
+  }
+  const body = (at: Expr) =>
+    kernel(
+      'copied',
+      'm n',
+      [axis('a', 'm')],
+      [tensor('x', 'in', 'm n'), tensor('y', 'out', 'm n')],
+      [
+        {
+          kind: 'foldRow',
+          names: ['h'],
+          fold,
+          starts: [f32(0)],
+          length: i32(8),
+          index: 'i',
+          values: [load('x', index('a'), index('i'))],
+        },
+        { kind: 'row', name: 'copy', type: 'f32', length: i32(8), index: 'j', value: element('h', index('j')) },
+        {
+          kind: 'row',
+          name: 'twice',
+          type: 'f32',
+          length: i32(8),
+          index: 'l',
+          value: call('mul', element('copy', index('l')), f32(2)),
+        },
+        { kind: 'storeRow', tensor: 'y', rows: [index('a')], length: i32(8), index: 'c', value: element('twice', at) },
+      ],
+    )
+  const kept = (at: Expr) => [...normalise({ kernel: body(at), types: { T: 'f32' }, dims: { n: 8 } }).shared.keys()]
+  expect(kept(i32(7))).toEqual(['twice'])
+  expect(kept(index('c'))).toEqual([])
 })

@@ -1,5 +1,6 @@
 /** A row value: `length` elements, of which element `index` is `value`. */
 import type { ScalarType } from '../dtype.js'
+import type { Expr } from '../expr.js'
 import type { Construct, Looped, Value } from './construct.js'
 
 export interface Row extends Looped {
@@ -7,6 +8,12 @@ export interface Row extends Looped {
   readonly name: string
   readonly type: ScalarType
 }
+
+/** Elements a row may have that is kept in shared memory: a block of threads that each compute a row of their own has memory for them. */
+const longestKept = 64
+
+/** Whether a row is short enough to be kept where others read it at any index. */
+export const isShort = (length: Expr): boolean => length.kind === 'const' && Number(length.value) <= longestKept
 
 export const rowConstruct: Construct<Row> = {
   traits: { makes: 'rows', elements: 'each', walk: 'where read' },

@@ -1,0 +1,71 @@
+/**
+ * Rows whose elements come one after the other: scans by a monoid of the author's, recurrences, and what is computed from either. Where
+ * other rows are computed again wherever they are read, an element of these is known in the loop that makes them only, at its own index.
+ */
+import { Node } from 'ts-morph'
+import type { Expr } from '../ir/expr.js'
+import { sameExpr } from '../ir/keys.js'
+import { visit } from '../ir/walk.js'
+import { quote, reject } from './diagnostics.js'
+import { argumentAt } from './scalars.js'
+import type { Lowering, ValueOf } from './values.js'
+
+/** The row that is made in order: the row itself, or the first that it is computed from. */
+export interface InOrder {
+  readonly made: 'scan' | 'fold'
+  readonly row: string
+}
+
+/** What of a value is made in order; undefined where nothing is. */
+export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefined {
+  let found: InOrder | undefined
+  visit(value, (node) => {
+    if (node.kind === 'element') found ??= inOrder.get(node.row)
+  })
+  return found
+}
+
+/** Notes that a row is computed from one that is made in order, where it is. */
+export function followOrder(row: string, value: Expr, lowering: Lowering): void {
+  const found = inOrderIn(value, lowering)
+  if (found !== undefined) lowering.inOrder.set(row, found)
+}
+
+/** What messages call a row that is made in order. */
+const made = ({ made }: InOrder): string => (made === 'scan' ? 'a scan by a monoid of its own' : 'a row that a fold makes')
+
+const derived = (name: string, of: InOrder): string =>
+  of.row === name ? `${name} is ${made(of)}` : `${name} is computed from ${of.row}, ${made(of)}`
+
+/** Refuses a call `node` that reads a row made in order anywhere but at the index of a loop over it. @throws refusal of kind `row` */
+export function checkInOrder(row: ValueOf<'row'>, index: Expr, node: Node, lowering: Lowering): void {
+  const of = lowering.inOrder.get(row.name)
+  if (of === undefined) return
+  const name = index.kind === 'index' ? index.name : undefined
+  const length = name === undefined ? undefined : lowering.loops.get(name)
+  const isInner = name !== undefined && lowering.inner.has(name)
+  if (length !== undefined && !isInner && sameExpr(length, row.length)) return
+  const at = argumentAt(node, 0)
+  const called = Node.isCallExpression(node) ? quote(node.getExpression()) : row.name
+  const read = isInner ? `${quote(at)}, the index of a loop inside an element` : quote(at)
+  const whole =
+    of.made === 'scan' ? 'all elements combined are a reduce, or the last of a row' : 'the last element is what fold returns'
+  reject(
+    'row',
+    at,
+    `${derived(row.name, of)}, read at ${read}`,
+    `read it at the index of a loop over the row: row(n, (c) => ${called}(c)); ${whole}; for any other order return the row, and read it in another op`,
+  )
+}
+
+/** Refuses what is made in order where elements are computed again as often as they are needed. @throws refusal of kind `row` */
+export function refuseInOrder(value: Expr, construct: string, at: Node, lowering: Lowering): void {
+  const of = inOrderIn(value, lowering)
+  if (of === undefined) return
+  reject(
+    'row',
+    at,
+    `${construct} walks over its row many times, ${of.row} is ${made(of)}, which is made once`,
+    `return ${of.row} as an output, and take the ${construct} in an op of its own`,
+  )
+}
