@@ -60,8 +60,9 @@ export function planAll(
     rememberKeys(kernelsOf(result), keys)
     return result
   }
-  const add = ({ plan, applied }: ResolvedPlan): void => {
+  const add = ({ plan, applied, refused }: ResolvedPlan): void => {
     checkGroups(plan, byName)
+    if (refused !== undefined) throw refused
     const result = applied ?? apply(plan)
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)

@@ -209,6 +209,9 @@ it('says what is wrong with every plan, in the order of their lines, and how muc
   expect(places.map((place) => place.code)).toEqual(['plan.empty', 'plan.stack'])
   expect(message.split('\n')[0]).toBe('2 errors in the specs')
   expect(message).toContain(`plan.empty: plan p: group none holds no node\n`)
+  const searched = `${two}\n  autoPlan('r', layer, { device: 'abacus' }),\n  autoPlan('s', layer, { device: 'h200', dims: { q: 4, w: 4, z: 4 } }),`
+  const beside = await refused(layerOf({ plans: searched }))
+  expect(beside.places.map((place) => place.code)).toEqual(['plan.empty', 'plan.stack', 'cost.device'])
   const many = Array.from({ length: 25 }, (_, at) => `plan('p${at}', layer, { groups: { none: [] } }),`).join('\n')
   const error = await refused(layerOf({ plans: many }))
   expect(error.places).toHaveLength(25)

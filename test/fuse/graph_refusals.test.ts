@@ -80,16 +80,35 @@ describe('a stack', () => {
     for (const b of [one, other]) draft.output(draft.matmul('m k, n k -> m n', x, b))
     expect(() => refused(draft, stacked('mm0', 'mm1'), { one, other })).toThrow('nothing was refused')
 
+    // Letters name axes within one product.
+    const renamed = new Draft()
+    const [u, three, four] = [renamed.input('m k'), renamed.input('n k'), renamed.input('q k')]
+    renamed.output(renamed.matmul('a b, c b -> a c', u, three))
+    renamed.output(renamed.matmul('n k, m k -> n m', u, four))
+    expect(() => refused(renamed, stacked('mm0', 'mm1'), { three, four })).toThrow('nothing was refused')
+
+    const rows = new Draft()
+    const [w, five, six] = [rows.input('m k'), rows.input('n k'), rows.input('n k')]
+    rows.output(rows.matmul('m k, n k -> m n', w, five))
+    rows.output(rows.matmul('m k, n k -> n m', w, six))
+    expect(refused(rows, stacked('mm0', 'mm1'), { five, six })).toBe(
+      `${begins}their subscripts differ, "m k, n k -> m n" and "m k, n k -> n m"`,
+    )
+
     const turned = new Draft()
     const [y, left, right] = [turned.input('m k'), turned.input('k n'), turned.input('k n')]
     for (const b of [left, right]) turned.output(turned.matmul('m k, k n -> m n', y, b))
-    expect(refused(turned, stacked('mm0', 'mm1'), { left, right })).toContain('only products "m k, n k -> m n" stack')
+    expect(refused(turned, stacked('mm0', 'mm1'), { left, right })).toContain(
+      'only products "m k, n k -> m n" stack, not "m k, k n -> m n"',
+    )
 
     const mixed = new Draft()
     const [z, first, second] = [mixed.input('m k'), mixed.input('n k'), mixed.input('k n')]
     mixed.output(mixed.matmul('m k, n k -> m n', z, first))
     mixed.output(mixed.matmul('m k, k n -> m n', z, second))
-    expect(refused(mixed, stacked('mm0', 'mm1'), { first, second })).toBe(`${begins}their subscripts differ`)
+    expect(refused(mixed, stacked('mm0', 'mm1'), { first, second })).toBe(
+      `${begins}their subscripts differ, "m k, n k -> m n" and "m k, k n -> m n"`,
+    )
   })
 })
 

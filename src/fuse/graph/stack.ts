@@ -39,6 +39,18 @@ interface Part {
   readonly columns: Extent
 }
 
+const printProduct = ({ subscripts: { a, b, out } }: NodeOf<'matmul'>): string =>
+  `${a.join(' ')}, ${b.join(' ')} -> ${out.join(' ')}`
+
+/** A product's subscripts without their letters: every axis is the number of the first place that names it. */
+function formOf({ subscripts: { a, b, out } }: NodeOf<'matmul'>): string {
+  const axes = [...new Set([...a, ...b, ...out])]
+  return [a, b, out].map((names) => names.map((name) => axes.indexOf(name)).join(' ')).join(', ')
+}
+
+/** The form of `m k, n k -> m n`. */
+const stacking = '0 1, 2 1, 0 2'
+
 class Stacker {
   readonly #graph: Graph
   readonly #plan: string
@@ -83,15 +95,13 @@ class Stacker {
     if (first === undefined) return []
     for (const node of rest) {
       if (node.a !== first.a) throw refuse(this.#stack, first.name, node.name, 'they multiply different inputs')
-      if (JSON.stringify(node.subscripts) !== JSON.stringify(first.subscripts))
-        throw refuse(this.#stack, first.name, node.name, 'their subscripts differ')
+      if (formOf(node) !== formOf(first)) {
+        const written = [first, node].map((each) => `"${printProduct(each)}"`).join(' and ')
+        throw refuse(this.#stack, first.name, node.name, `their subscripts differ, ${written}`)
+      }
     }
-    const [m, k] = first.subscripts.a
-    const [n] = first.subscripts.b
-    const plain = { a: [m, k], b: [n, k], out: [m, n] }
-    if (JSON.stringify(plain) !== JSON.stringify(first.subscripts)) {
-      throw refuse(this.#stack, first.name, first.name, 'only products "m k, n k -> m n" stack')
-    }
+    if (formOf(first) !== stacking)
+      throw refuse(this.#stack, first.name, first.name, `only products "m k, n k -> m n" stack, not "${printProduct(first)}"`)
     const b = this.#weight(
       stackedName(this.#stack.name),
       nodes.map((node) => [node.name, node.b] as const),

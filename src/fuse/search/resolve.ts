@@ -2,7 +2,7 @@
  * Turns plans whose groups are to be searched into plans with groups, before plans are applied. Groups of an automatic plan that
  * derive what a written plan derives too get that kernel's name, so the order in which specs list plans does not matter.
  */
-import { concerning, type Subject, usageError } from '../../errors.js'
+import { concerning, HeddleError, type Subject, together, usageError } from '../../errors.js'
 import { contentKey } from '../../ir/content.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -38,15 +38,21 @@ export type Applied = Omit<PlannedGraph, 'groups'>
 export interface ResolvedPlan {
   readonly plan: PlanDecl
   readonly applied?: Applied
+  /** Why it cannot be applied, or its groups not be found, where that had to be known. */
+  readonly refused?: HeddleError
 }
 
 /**
  * Written plans as they are, then automatic ones with the groups the search finds. An automatic plan is never worse, by the cost
  * model, than a written one of its graph that packs it alike.
- * @throws usage `plan.*` for a written plan that cannot be applied, `cost.device`, `graph.dim`
+ * @throws usage `plan.*` for written plans that cannot be applied, `cost.device`, `graph.dim`: for all of them at once
  */
-export const resolvePlans = (...given: Parameters<typeof resolveAndApply>): readonly PlanDecl[] =>
-  resolveAndApply(...given).map(({ plan }) => plan)
+export function resolvePlans(...given: Parameters<typeof resolveAndApply>): readonly PlanDecl[] {
+  const resolved = resolveAndApply(...given)
+  const refused = resolved.flatMap((each) => each.refused ?? [])
+  if (refused.length > 0) throw together(refused)
+  return resolved.map(({ plan }) => plan)
+}
 
 interface Resolving {
   /** How a plan is applied; `applyPlan` by default. */
@@ -55,7 +61,7 @@ interface Resolving {
   readonly kept?: Kept
 }
 
-/** The same with what was learnt on the way: applying a plan is most of the work. */
+/** The same with what was learnt on the way: applying a plan is most of the work. A plan that is refused comes with the reason. */
 export function resolveAndApply(
   plans: readonly PlanDecl[],
   graphs: Graphs,
@@ -66,23 +72,36 @@ export function resolveAndApply(
   const written = plans.filter(({ auto }) => auto === undefined)
   if (written.length === plans.length) return plans.map((plan) => ({ plan }))
   const kernels = new Map<string, PlannedKernel>()
-  const learn = (plan: PlanDecl): ResolvedPlan => {
-    const applied = concerning(subjectOf(plan), () => apply(plan))
-    for (const [name, kernel] of [...applied.kernels, ...applied.templates]) kernels.set(name, kernel)
-    return { plan, applied }
+  /** Applies what a plan becomes. One that is refused hides no other. */
+  const learn = (plan: PlanDecl, become: () => PlanDecl): ResolvedPlan => {
+    try {
+      return concerning(subjectOf(plan), () => {
+        const found = become()
+        const applied = apply(found)
+        for (const [name, kernel] of [...applied.kernels, ...applied.templates]) kernels.set(name, kernel)
+        return { plan: found, applied }
+      })
+    } catch (error) {
+      if (!(error instanceof HeddleError)) throw error
+      return { plan, refused: error }
+    }
   }
-  const resolved = written.map(learn)
-  for (const plan of plans) {
-    if (plan.auto === undefined) continue
-    const { name, packed, stacked, auto } = plan
-    const known = written.filter((other) => other.graph === plan.graph)
-    const graph = concerning(subjectOf(plan), () => graphOf(plan, graphs))
+  const resolved = written.map((plan) => learn(plan, () => plan))
+  const usable = resolved.flatMap(({ plan, refused }) => (refused === undefined ? [plan] : []))
+  const searched = (plan: PlanDecl, auto: NonNullable<PlanDecl['auto']>): PlanDecl => {
+    const { name, packed, stacked } = plan
+    const known = usable.filter((other) => other.graph === plan.graph)
+    const graph = graphOf(plan, graphs)
     // Names are chosen among those that are taken, so that all kernels count that there are.
     const follows = [asKey(plan), contentKey(graph), contentKey([...opsOf(graph, ops)]), contentKey([...ops.keys()])]
     const others = [...known.map(asKey), contentKey([...kernels])]
-    const search = () =>
-      kept.of('search', [...follows, ...others], () => searchPlan(name, graph, { ...auto, packed, stacked, ops, known, kernels }))
-    resolved.push(learn(concerning(subjectOf(plan), search)))
+    return kept.of('search', [...follows, ...others], () =>
+      searchPlan(name, graph, { ...auto, packed, stacked, ops, known, kernels }),
+    )
+  }
+  for (const plan of plans) {
+    const { auto } = plan
+    if (auto !== undefined) resolved.push(learn(plan, () => searched(plan, auto)))
   }
   return resolved
 }
