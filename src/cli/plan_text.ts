@@ -34,7 +34,9 @@ const bytesOf = ({ bytesRead, bytesWritten }: PlanStep): number => bytesRead + b
 export function heading({ graph }: PlanReport, { shape, dtype, device, config, dims = {} }: PlanSetting): string {
   const given = Object.entries(dims).map(([name, extent]) => `${name}=${extent} `)
   const size = shape === undefined ? '' : `${shape.join('x')} `
-  return `${graph} of ${config ?? 'its usual size'}, ${size}${given.join('')}${dtype}, predicted for ${device}`
+  // Dimensions that are given may leave nothing of the usual size.
+  const of = config ?? (given.length === 0 ? 'its usual size' : undefined)
+  return `${graph}${of === undefined ? '' : ` of ${of}`}, ${size}${given.join('')}${dtype}, predicted for ${device}`
 }
 
 const note =

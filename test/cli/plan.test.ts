@@ -37,6 +37,13 @@ describe('plan show', () => {
     expect(out).toMatch(/ {2}fc1 -> fc1Bias: legal, the plan leaves it \(13\.02 us\)/)
   })
 
+  test('says of which size: the usual one, or the dimensions that are given', async () => {
+    const head = async (...argv: readonly string[]): Promise<string | undefined> =>
+      (await heddle(['plan', 'show', 'ft-v1', ...argv])).out.split('\n')[0]
+    expect(await head(...small)).toBe('encoder_layer_gelu of its usual size, 1x32 f16, predicted for h200')
+    expect(await head('--dim', 'b=1,s=32')).toBe('encoder_layer_gelu, b=1 s=32 f16, predicted for h200')
+  })
+
   test('prices another type, device and configuration', async () => {
     const { steps } = await show('unfused', ...small, '--dtype', 'f32', '--device', 'a100', '--config', 'bert-large')
     const norm = steps.find(({ nodes }) => nodes.includes('outputNorm'))

@@ -96,6 +96,39 @@ it('an epilogue reads its own row of the product', () => {
   expect([code, message]).toEqual(['plan.illegal', expect.stringContaining('another row of the product')])
 })
 
+describe('two products', () => {
+  const silu = (x: Expr): Expr => call('div', x, call('add', f32(1), call('exp', call('neg', x))))
+  const layers = (between: (x: Expr) => Expr): Draft => {
+    const draft = new Draft()
+    const hidden = draft.matmul('m k, n k -> m n', draft.input('m k'), draft.input('n k'))
+    draft.output(draft.matmul('m n, k n -> m k', step(draft, hidden, between), draft.input('k n')))
+    return draft
+  }
+
+  it.each([silu, (x: Expr) => call('maximum', x, f32(0))])('with an activation between them are no attention', (between) => {
+    const draft = layers(between)
+    const [code, message] = said(draft, planOf(draft.members()))
+    expect([code, message]).toEqual([
+      'plan.illegal',
+      'group k0: nodes mm0 and mm2 cannot be one kernel: a kernel holds one product, or two with a softmax between them; ' +
+        'nothing between these combines elements of a row',
+    ])
+  })
+
+  it('with an activation between them say so where the first has it as its epilogue', () => {
+    const draft = layers(silu)
+    const dims = Object.fromEntries(['m', 'n', 'k'].map((dim) => [dim, 64]))
+    const pricing = { device: costDevice('h200'), dims, dtype: 'f16' } as const
+    const { edges } = explainPlan(draft.graph(), planOf(['mm0', 'op1']), draft.kernels, pricing)
+    expect(edges.map(({ legal, reason }) => [legal, reason])).toEqual([
+      [
+        false,
+        expect.stringMatching(/^nodes mm0 and mm2 cannot be one kernel: a kernel holds one product, or two with a softmax/),
+      ],
+    ])
+  })
+})
+
 describe('attention', () => {
   const rows = { over: ['i', 'c'], extents: { i: 's', c: 'd' } } as const
   const reading = (x: ValueId) => ({ x: { value: x, dims: ['i', 'c'] } })

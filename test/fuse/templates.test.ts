@@ -59,7 +59,11 @@ describe('a matmul with an epilogue', () => {
       'element of the product by itself',
     ],
     ['a factor in a layout that is not declared', [['scores', 'scaled']], 'split_heads, which is not declared'],
-    ['two products without a softmax', [['fc1', 'fc1Bias', 'fc1Activation', 'fc2']], 'a weight is no exponential of a score'],
+    [
+      'two products without a softmax',
+      [['fc1', 'fc1Bias', 'fc1Activation', 'fc2']],
+      'nodes fc1 and fc2 cannot be one kernel: a kernel holds one product, or two with a softmax between them',
+    ],
     ['a node it does not feed', [['fc1', 'queryBias']], 'plan.illegal'],
   ] as const)('refuses %s', (_, groups, words) => {
     const error = refusal(groups)

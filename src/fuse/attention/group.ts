@@ -11,7 +11,7 @@ import type { AttentionKernel, DecodeAttentionKernel } from '../../ir/template.j
 import { freeNames } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
-import { illegal, type Member } from '../space/space.js'
+import { illegal, isElementwise, type Member } from '../space/space.js'
 import { deriveAttention } from './attention.js'
 import { deriveDecodeAttention } from './decode_attention.js'
 import type { AttentionGroup } from './elements.js'
@@ -40,10 +40,13 @@ export function deriveAttentionGroup(
   members: readonly Member[],
   layouts: LayoutsByName,
 ): Derived<AttentionKernel | DecodeAttentionKernel> {
+  const around = new Surroundings(graph, members)
+  const isPlain = around.before(context[weights]).every(({ kernel }) => isElementwise(kernel))
   const derive = (how: typeof deriveAttention | typeof deriveDecodeAttention) => {
     const slots = new AttentionSlots(graph)
-    const roles = named(name, scores, context, () => rolesOf(graph, scores, context, weights, (extent) => dim(slots.dim(extent))))
-    const around = new Surroundings(graph, members)
+    const roles = named(name, scores, context, isPlain, () =>
+      rolesOf(graph, scores, context, weights, (extent) => dim(slots.dim(extent))),
+    )
     const group: AttentionGroup = { graph, name, scores, context, layouts, roles, around, slots: new AttentionSlots(graph) }
     return { roles, scored: () => scoreOf(group), run: () => how(graph, name, scores, context, members, layouts, roles, slots) }
   }
@@ -51,7 +54,7 @@ export function deriveAttentionGroup(
   const { queries, keys } = sequence.roles
   const isSequence = queries !== undefined && sameExtent(queries, keys)
   const few = isSequence ? [] : [derive(deriveDecodeAttention)]
-  const loops = isSequence || attendsFurther(sequence.scored) ? [sequence, ...few] : [...few, sequence]
+  const loops = isSequence || attendsFurther(sequence.scored) === true ? [sequence, ...few] : [...few, sequence]
   const reasons: HeddleError[] = []
   for (const { run } of loops) {
     try {
@@ -61,8 +64,13 @@ export function deriveAttentionGroup(
       reasons.push(error)
     }
   }
-  throw refusedBy(name, reasons)
+  const isAttention = !isPlain || attendsFurther(sequence.scored) !== undefined
+  throw isAttention ? refusedBy(name, reasons) : illegal(name, scores.name, context.name, noSoftmax)
 }
+
+/** The reason where nothing is combined between two products: they are no attention, and none in its words would be true. */
+const noSoftmax =
+  'a kernel holds one product, or two with a softmax between them; nothing between these combines elements of a row'
 
 /** What no main loop takes, with the reason of each: the likelier loop's first. */
 function refusedBy(name: string, [first, second]: readonly HeddleError[]): Error {
@@ -73,21 +81,24 @@ function refusedBy(name: string, [first, second]: readonly HeddleError[]): Error
   return usageError(first.code, `${first.message}. Nor by the other main loop: ${other}`, details)
 }
 
-/** Whether the last key that a query attends depends on which query it is. @param scored may refuse the group, as the loops will */
-function attendsFurther(scored: () => Pick<Masked, 'upper'>): boolean {
+/**
+ * Whether the last key that a query attends depends on which query it is; undefined where what lies between the products is refused.
+ * @param scored may refuse the group, as the loops will
+ */
+function attendsFurther(scored: () => Pick<Masked, 'upper'>): boolean | undefined {
   try {
     return scored().upper.some((bound) => freeNames(bound).has('i'))
   } catch (error) {
-    if (error instanceof HeddleError) return false
+    if (error instanceof HeddleError) return undefined
     throw error
   }
 }
 
-function named(name: string, scores: Matmul, context: Matmul, make: () => Roles): Roles {
+function named(name: string, scores: Matmul, context: Matmul, isPlain: boolean, make: () => Roles): Roles {
   try {
     return make()
   } catch (error) {
-    if (error instanceof NoRoles) throw illegal(name, scores.name, context.name, error.message)
+    if (error instanceof NoRoles) throw illegal(name, scores.name, context.name, isPlain ? noSoftmax : error.message)
     throw error
   }
 }

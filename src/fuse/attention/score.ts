@@ -34,7 +34,7 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
   const refuse = (reason: string) => illegal(name, scores.name, last.node.name, reason)
   const product = derived.inputs.find(({ value }) => around.through(value) === around.through(scores.out))?.param
   if (product === undefined) throw refuse('it does not work on the scores')
-  const softmax = softmaxIn(derived.kernel, refuse)
+  const softmax = softmaxIn(derived.kernel, (reason) => illegal(name, scores.name, context.name, reason))
   const { places } = softmax
   const seen = derived.inputs.find(({ param }) => param === product)?.shape ?? []
   const axes = seenAxes(group, seen, valueAt(graph.values, scores.out).shape, roles.scores)
