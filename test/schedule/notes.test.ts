@@ -1,6 +1,6 @@
 /** Notes on what cannot be computed well: each is made where it is so, and not where it is not. */
 import { describe, expect, it } from 'vitest'
-import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
+import { call, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { mapKernel } from '../../src/schedule/map.js'
@@ -41,6 +41,33 @@ describe('a note on strided reads', () => {
     ['in blocks', load('x', a, call('add', call('mul', call('idiv', c, i32(64)), dim('k')), call('mod', c, i32(64))))],
   ])('is not made of reads %s', (_, value) => {
     expect(kinds(summed(value))).toEqual([])
+  })
+  const inside = (by: string, ...indices: readonly Expr[]): Expr => ({
+    kind: 'fold',
+    type: 'f32',
+    monoid: 'sum',
+    length: dim('n'),
+    index: by,
+    value: load('x', ...indices),
+  })
+  /** Less the least of something: not a total that blocks divide, so that lanes have the outer loop and each sums by itself. */
+  const along = (value: Expr, least: Expr = toFloat(loadInt('p', a, b))): Kernel => {
+    const first: Stmt = { kind: 'reduce', name: 'least', type: 'f32', monoid: 'min', length: dim('n'), index: 'b', value: least }
+    const subject = summed(call('sub', value, local('least')), first)
+    return { ...subject, tensors: subject.tensors.map((each) => (each.name === 'x' ? tensor('x', 'in', 'n m n') : each)) }
+  }
+  it('is made of what each lane sums by itself where its own steps are as far, and not where it takes neighbours', () => {
+    expect(kinds(along(inside('j', c, a, index('j'))))).toEqual([])
+    expect(kinds(along(inside('j', index('j'), a, c)))).toEqual([])
+    const [note, ...others] = notes(along(inside('j', c, index('j'), a)))
+    expect(others).toEqual([])
+    expect(note?.message).toMatch(/^x\[\w+, j, a\] is read with neighbours of \w+ far apart/)
+  })
+  it('is made once of loops that are written twice', () => {
+    const again = inside('l', b, index('l'), a)
+    expect(notes(along(inside('j', c, index('j'), a), again)).map(({ message }) => message.split(' is ')[0])).toEqual([
+      'x[b, l, a]',
+    ])
   })
   it('counts what neighbours share', () => {
     const times = (by: number): Expr => call('mul', c, i32(by))
