@@ -14,6 +14,7 @@ import { constant } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import { callValue } from './calls.js'
+import { refuseObjects } from './chosen.js'
 import { quote, reject } from './diagnostics.js'
 import { Reported } from './refusals.js'
 import { resolveIdentifier, resolveProperty } from './resolve.js'
@@ -140,7 +141,9 @@ function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value
 
 function conditional(node: ConditionalExpression, place: Place, lowering: Lowering): Value {
   const nodes = [node.getCondition(), node.getWhenTrue(), node.getWhenFalse()]
-  const args = all(nodes, lowering, (part, at) => asScalar(lowering.evaluate(part, at === 0 ? place : branch(place)), part))
+  const values = all(nodes, lowering, (part, at) => lowering.evaluate(part, at === 0 ? place : branch(place)))
+  refuseObjects(values.slice(1), node)
+  const args = all(nodes, lowering, (part, at) => asScalar(values[at] ?? refused, part))
   const [condition] = nodes
   if (args[0]?.type !== 'bool' && condition !== undefined) {
     return reject('dtype', condition, `the condition ${quote(condition)} is a number`, 'compare it, as in a !== 0')

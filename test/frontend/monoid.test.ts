@@ -50,6 +50,20 @@ describe('a monoid of several fields', () => {
     expect(diagnostics.map(({ message }) => message).join()).toContain('it is not associative: of four elements')
   })
 
+  it('chooses between its parts field by field', () => {
+    const picks = (combine: string): string => `identity: { a: 0, b: 0 }, combine: (x, y) => ${combine}`
+    refuses(op(picks('x.a > y.a ? «x» : y'), scanned), {
+      code: 'dtype',
+      message: 'x is an object where a number is expected',
+      hint: 'choose field by field: ({ a: x.a > y.a ? x.a : y.a, b: x.a > y.a ? x.b : y.b })',
+    })
+    refuses(op(picks('({ a: x.a, b: x.a > y.a ? x.b : «(y as unknown as number)» })'), scanned), {
+      code: 'dtype',
+      message: '(y as unknown as number) is an object where a number is expected',
+      hint: 'read a field of it: a, b',
+    })
+  })
+
   it('is refused as a reduction where the order of elements counts, which a scan keeps', () =>
     refuses(op(linear, `«${scanned.replace('scan', 'reduce')}»`, scalar), {
       code: 'monoid',

@@ -167,7 +167,11 @@ describe('planted faults are refused', () => {
 describe('what is no softmax is refused with the true reason', () => {
   it.each([
     ['squares of weights', 'weigh_squared', 'exponentials times something else that differs by key'],
-    ['scores as weights', 'scaled', 'a weight is no exponential'],
+    [
+      'scores as weights',
+      'scaled',
+      'a kernel holds one product, or two with a softmax between them; nothing between these combines',
+    ],
   ])('%s', (_, op, reason) => {
     const plan = declared.plans.find(({ name }) => name === 'one_kernel_attend_off_by_one')
     if (plan === undefined) throw new Error('no plan')
@@ -202,7 +206,9 @@ describe('what a main loop does not take is refused with the reason of each', ()
       },
     })
     const message = refused(decl)
-    expect(message).toContain('a place of the past is read at another place, or along another axis. Nor by the other main loop')
+    expect(message).toContain(
+      'scores reads the past as "t b d h": attention reads the past in rows along d, one for each place, so store it with d last, as "t b h d". Nor by the other main loop',
+    )
     expect(message).toContain('node context cannot be in the kernel: the elements of a result do not lie side by side')
   })
 

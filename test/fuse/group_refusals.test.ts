@@ -129,6 +129,27 @@ describe('two products', () => {
   })
 })
 
+it('a factor is computed along the axes that the product names, the summed one last', () => {
+  const turned = new Draft()
+  const x = step(turned, turned.input('m n'), (element) => call('abs', element))
+  turned.output(turned.matmul('r c, o r -> c o', x, turned.input('o m')))
+  expect(said(turned, planOf(turned.members()))[1]).toBe(
+    'group k0: nodes op0 and mm1 cannot be one kernel: mm1 reads op0 as "r c" and sums over r: a factor is computed in rows along what is summed over, so let op0 make "c r"',
+  )
+  const parts = new Draft()
+  const over = ['i', 's', 'c'] as const
+  const y = parts.each(
+    over,
+    { i: 'i', s: 's', c: 'c' },
+    { x: { value: parts.input('i s c'), dims: over } },
+    ({ x: given }, { i, s, c }) => call('abs', at(given, i, s, c)),
+  )
+  parts.output(parts.matmul('a k, o k -> a o', parts.view(y, 'i s*c'), parts.input('o s*c')))
+  expect(said(parts, planOf(parts.members()))[1]).toBe(
+    'group k0: nodes op0 and mm2 cannot be one kernel: op0 makes 3 axes, "i s c", which mm2 reads as 2, "a k", behind a view: a factor is computed along the product\'s axes, so let op0 make "a k" itself, or store it',
+  )
+})
+
 describe('attention', () => {
   const rows = { over: ['i', 'c'], extents: { i: 's', c: 'd' } } as const
   const reading = (x: ValueId) => ({ x: { value: x, dims: ['i', 'c'] } })

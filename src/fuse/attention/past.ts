@@ -68,7 +68,7 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
   )
   const isPlace = (place: Expr): boolean => place.kind === 'index' || (place.kind === 'const' && freeNames(place).size === 0)
   if (access === undefined || ![...freeNames(owner)].every((free) => free === 'b' || free === 'j') || !roles.every(isPlace))
-    throw refuse('a place of the past is read at another place, or along another axis')
+    throw refuse(notInRows(id, axes, product))
   const fresh = written === undefined ? undefined : stepOf(group, members, { ...row, indices: roles }, owner, written, product)
   return {
     owner,
@@ -77,6 +77,18 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
     fresh,
     members,
   }
+}
+
+/** Why the past of a product is not read in rows of a place each, in the axes that the product names. */
+function notInRows(id: ValueId, axes: readonly Expr[], { name, subscripts, a }: NodeOf<'matmul'>): string {
+  const written = subscripts[a === id ? 'a' : 'b']
+  const at = axes.findIndex((axis) => equalExprs(axis, index('c')))
+  const along = written[at] ?? 'c'
+  const rows = `attention reads the past in rows along ${along}, one for each place`
+  if (at === axes.length - 1)
+    return `${name} reads the past as "${written.join(' ')}", but not in its own order: ${rows}, of the sequence or of another that a table names`
+  const wanted = [...written.filter((_, axis) => axis !== at), along].join(' ')
+  return `${name} reads the past as "${written.join(' ')}": ${rows}, so store it with ${along} last, as "${wanted}"`
 }
 
 /** An element of a row as what is read, times what is the same for the whole row. */

@@ -59,8 +59,14 @@ export function deriveFactor(
   const updating = makers.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)
     throw refuse(`${updating.node.name} replaces elements in place, which a product cannot do while it loads`)
-  if (axes.at(-1) !== 'k')
-    throw refuse(`rows are computed along the axis that is summed over, here of "${axes.join(' ')}": make it the last`)
+  const written = matmul.subscripts[matmul.a === id ? 'a' : 'b']
+  const summed = written[axes.indexOf('k')] ?? 'k'
+  if (axes.at(-1) !== 'k') {
+    const wanted = [...written.filter((axis) => axis !== summed), summed].join(' ')
+    throw refuse(
+      `${matmul.name} reads ${last.node.name} as "${written.join(' ')}" and sums over ${summed}: a factor is computed in rows along what is summed over, so let ${last.node.name} make "${wanted}"`,
+    )
+  }
   // A view in front of the product shows the members' values in the product's shape, and so does an identity behind it.
   const viewed = graph.nodes.some((node) => node.kind === 'view' && node.out === id)
   const values = [...graph.values]
@@ -77,7 +83,9 @@ export function deriveFactor(
   const store = kernel.body.find((stmt) => 'tensor' in stmt && stmt.tensor === param?.name)
   if (param === undefined || outputs.length !== 1) throw refuse(`more than the factor comes of ${last.node.name}`)
   if (param.dims.length !== axes.length)
-    throw refuse(`${last.node.name} sees the factor's axes in other parts than the product, as "${param.dims.join(' ')}"`)
+    throw refuse(
+      `${last.node.name} makes ${param.dims.length} axes, "${param.dims.join(' ')}", which ${matmul.name} reads as ${axes.length}, "${written.join(' ')}", behind a view: a factor is computed along the product's axes, so let ${last.node.name} make "${written.join(' ')}" itself, or store it`,
+    )
   const other = kernel.body.find((stmt) => !allowed[stmt.kind])
   if (other !== undefined || store?.kind !== 'storeRow' || store.when !== undefined)
     throw refuse(`a factor is computed element by element, from its row at most; ${last.node.name} does more`)
