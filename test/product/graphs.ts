@@ -394,7 +394,8 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       const normed = g.apply(own.rmsNorm, { x: of(x, 'x'), gamma: of(x, 'gamma') }).y
       return { normed, product: g.matmul('k m, n k -> m n', normed, of(x, 'w')) }
     }),
-    words: 'rows are computed along the axis that is summed over',
+    words:
+      'product reads normed as "k m" and sums over k: a factor is computed in rows along what is summed over, so let normed make "m k"',
   },
 ]
 
