@@ -116,6 +116,11 @@ async function frontend(root: string, specs: string | undefined) {
   return {
     declared,
     graphs: { ...shipped, ...declared.graphs },
+    /** Whether the specs have such an op, whatever has been generated. */
+    hasOp: (name: string): boolean => {
+      read ??= readOps()
+      return read.ops.has(name)
+    },
     explain: (graph: Graph, plan: string, dims: Dims, device: CostDevice, dtype: BenchTargetOptions['dtype']) => {
       read ??= readOps()
       const { ops, known } = read
@@ -152,7 +157,10 @@ function findSubject(
       instances.length > 0
         ? `its instances: ${instances.join(', ')}`
         : `programs: ${programs.map((each) => each.name).join(', ')}; graphs: ${Object.keys(graphs).join(', ')}; kernels: ${kernels.join(', ')}`
-    throw usageError('bench.unknown', `there is no graph or program ${name}, and no kernel ${name} in ${dtype}`, { hint: known })
+    const missing = instances.length === 0 && compiled?.hasOp(name) === true
+    throw usageError('bench.unknown', `there is no graph or program ${name}, and no kernel ${name} in ${dtype}`, {
+      hint: missing ? `the specs have an op ${name} that is not generated: run \`heddle gen\`` : known,
+    })
   }
   if (plans !== undefined) throw usageError('bench.plans', `${name} is a kernel: plans are of graphs and programs`)
   return kernelSubject(entry)

@@ -8,13 +8,7 @@ import { sameExpr } from '../ir/keys.js'
 import { visit } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
 import { argumentAt } from './scalars.js'
-import type { Lowering, ValueOf } from './values.js'
-
-/** The row that is made in order: the row itself, or the first that it is computed from. */
-export interface InOrder {
-  readonly made: 'scan' | 'fold'
-  readonly row: string
-}
+import type { InOrder, Lowering, ValueOf } from './values.js'
 
 /** What of a value is made in order; undefined where nothing is. */
 export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefined {

@@ -7,7 +7,6 @@ import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Stmt } from '../ir/kernel.js'
 import { freshName } from '../ir/names.js'
-import type { InOrder } from './in_order.js'
 import { Reported } from './refusals.js'
 
 export type FunctionNode = ArrowFunction | FunctionDeclaration
@@ -70,6 +69,12 @@ export interface Place {
 
 /** A name no other value of the kernel has: the wanted one, or with the lowest free number. A `derived` name always has a number. */
 export type Unique = (name: string, derived?: 'derived') => string
+
+/** The row that is made in order: the row itself, or the first that it is computed from. */
+export interface InOrder {
+  readonly made: 'scan' | 'fold'
+  readonly row: string
+}
 
 /** Lowering of one declaration: what its parts share. Passing it down instead of importing each other keeps them acyclic. */
 export interface Lowering {

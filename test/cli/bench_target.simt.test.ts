@@ -57,6 +57,15 @@ test('a kernel that a plan derived is timed by itself, as text', async () => {
   expect(table).toMatch(/Floor: .*\(measured\)/)
 })
 
+const later = `import { op, tensor } from 'heddle'
+export const later = op('later', {
+  dims: ['n'],
+  inputs: { x: tensor('f32', 'n') },
+  outputs: { y: tensor('f32', 'n') },
+  body: ({ x }) => (c) => ({ y: x(c) + 1 }),
+})
+`
+
 test('a graph that does not say how large it is, and a dimension it does not have, are refused with the option', async () => {
   const unsaid = await bench('pieces')
   expect(unsaid.log).toMatch(
@@ -68,6 +77,10 @@ test('a graph that does not say how large it is, and a dimension it does not hav
   expect(unknown.log).toMatch(
     /error\[bench\.unknown\]: there is no graph or program mixture, and no kernel mixture in f32\nhint: .*mixer/,
   )
+  await writeFile(join(root, 'specs/later.ts'), later)
+  const ungenerated = await bench('later')
+  await rm(join(root, 'specs/later.ts'))
+  expect(ungenerated.log).toContain('the specs have an op later that is not generated: run `heddle gen`')
   const plan = await bench('mixer', '--plans', 'inside,auto')
   expect(plan.log).toMatch(/error\[plan\.unknown\]: no plan auto says anything of mixer\nhint: .*folded, inside/)
   for (const { exitCode } of [unsaid, wrong, unknown, plan]) expect(exitCode).toBe(2)
