@@ -2,6 +2,7 @@
 import { type Env, emptyEnv, evaluateExpr, evaluateKernel, type HostTensor } from './evaluate.js'
 import { evaluateMatmul } from './evaluate_product.js'
 import type { Expr } from './expr.js'
+import type { Precision } from './javascript.js'
 import type { Kernel } from './kernel.js'
 import { meaningDims, meaningOf, ownedOf } from './meaning.js'
 import type { AttentionKernel, DecodeAttentionKernel, TemplateKernel } from './template.js'
@@ -29,11 +30,12 @@ export function evaluateTemplate(
 const programs = new WeakMap<TemplateKernel, Kernel>()
 
 /** Runs the program that the template's slots make up, over as many rows as the sequence that owns most of them has. */
-function evaluateAttention(
+export function evaluateAttention(
   kernel: AttentionKernel | DecodeAttentionKernel,
   inputs: Tensors,
   dims: Numbers,
   attrs: Numbers,
+  precision: Precision = 'double',
 ): Record<string, HostTensor> {
   const env: Env = { ...emptyEnv(dims), attrs, tensors: inputs }
   const number = (expr: Expr): number => Number(evaluateExpr(expr, env))
@@ -45,5 +47,5 @@ function evaluateAttention(
   const sizes = { [meaningDims.batch]: batch, [meaningDims.heads]: heads, [meaningDims.rows]: Math.max(0, ...owned) }
   const program = programs.get(kernel) ?? meaningOf(kernel)
   programs.set(kernel, program)
-  return evaluateKernel(program, inputs, { ...dims, ...sizes }, attrs)
+  return evaluateKernel(program, inputs, { ...dims, ...sizes }, attrs, precision)
 }

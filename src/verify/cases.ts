@@ -53,7 +53,7 @@ const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[]
 const largestCase = 330_000
 
 /** Elements that a body may read where each element of a column reads all of it. */
-const largestAcross = 4_000_000
+const largestAcross = 1_000_000
 
 /** Elements of the largest buffers of a check: so many that every length is tried, and few enough for the slower interpreter; all with `thorough`. */
 export const checkedElements = { usual: 12_000, thorough: largestCase } as const

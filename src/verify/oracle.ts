@@ -7,7 +7,7 @@ import { usageError } from '../errors.js'
 import type { PlannedKernel } from '../fuse/planned_kernel.js'
 import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
 import { withFactors } from '../ir/evaluate_product.js'
-import { evaluateTemplate } from '../ir/evaluate_template.js'
+import { evaluateAttention, evaluateTemplate } from '../ir/evaluate_template.js'
 import { resolveDType } from '../ir/instance.js'
 import { isTemplate } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
@@ -78,6 +78,31 @@ export function inSingle(
   if (kernel === undefined || isTemplate(kernel)) return undefined
   if (!agree(evaluateKernel(kernel, inputs, dims, attrs), wanted)) return undefined
   return evaluateKernel(kernel, inputs, dims, attrs, 'single')
+}
+
+/**
+ * The largest error of attention in float32 arithmetic, by output: scores may be as large as what is added to them, such as slopes times
+ * distances, and a rounding of a score is a part of its weight. Undefined of other kernels.
+ */
+export function attentionError(
+  { kernels }: Oracle,
+  { entry, dims, attrs }: KernelCase,
+  inputs: Tensors,
+  wanted: Tensors,
+): Readonly<Record<string, number>> | undefined {
+  const kernel = kernels?.get(entry.op)
+  if (kernel === undefined || !isTemplate(kernel) || kernel.kind === 'matmul') return undefined
+  const single = evaluateAttention(kernel, inputs, dims, attrs, 'single')
+  return Object.fromEntries(
+    Object.entries(wanted).map(([name, { data }]) => {
+      let largest = 0
+      for (let i = 0; i < data.length; i++) {
+        const error = Math.abs((single[name]?.data[i] ?? Number.NaN) - (data[i] ?? Number.NaN))
+        if (error > largest && Number.isFinite(error)) largest = error
+      }
+      return [name, largest]
+    }),
+  )
 }
 
 /** Whether the IR gives just what was wanted. */

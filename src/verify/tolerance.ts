@@ -216,6 +216,12 @@ export const withStoredPart = ({ absolute, relative }: Tolerance, dtype: DType, 
   relative,
 })
 
+/** Where the error of a naive float32 implementation was measured: arithmetic may err twice as much. */
+export const withNaiveError = ({ absolute, relative }: Tolerance, error: number): Tolerance => ({
+  absolute: absolute + 2 * error,
+  relative,
+})
+
 /** Draws are held to what right ones exceed once in a thousand times: the quantile of the normal distribution at 0.999. */
 export const drawQuantile = 3.090232306167813
 

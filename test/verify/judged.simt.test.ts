@@ -1,5 +1,5 @@
 /** What `heddle check` must not take for wrong, and what it still must. */
-import { rm, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { check } from '../../src/verify/testing.js'
@@ -33,6 +33,18 @@ describe('a check', () => {
     const nowhere = { ...soft, body: () => (_m: number) => ({ y: (_c: number) => Number.NaN }) }
     const { groups } = await check(nowhere, options())
     expect(groups[0]?.failures[0]?.detail).toContain('expected NaN')
+  })
+
+  it('fails attention whose slopes are a little steeper', async () => {
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
+    const file = join(root, 'generated/cuda/steep_attention__f32.cu')
+    const text = await readFile(file, 'utf8')
+    const wrong = text.replace(/static_cast<float>\(abs\(([^()]*)\)\)/, '(1.0001f * static_cast<float>(abs($1)))')
+    expect(wrong).not.toBe(text)
+    await writeFile(file, wrong)
+    const { code, log } = await heddleIn(root, 'check', 'steep_attention', '--generated', '--device', 'simt')
+    expect(code).toBe(1)
+    expect(log).toContain('FAIL steep_attention__f32')
   })
 
   it('says of what it could not run why, and how that is mended', async () => {
