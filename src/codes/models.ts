@@ -35,7 +35,7 @@ export const modelCodes = texts({
   'channels.schema':
     'A value of a file of channels is not as expected. | It was edited, or written by another version. | Write it again with heddle calibrate.',
   'chat.message':
-    'A message of a conversation is not of the expected form. | A role or a text is missing, or the content is a list of parts. | Write [{"role": "user", "content": "..."}].',
+    'A message of a conversation is not of the expected form. | A role or a text is missing, or a part of the content is no text. | Write [{"role": "user", "content": "..."}].',
   'chat.refused':
     'The chat template of the model refuses the conversation. | Templates demand an order of roles, or have no system role. | Follow what the message quotes.',
   'chat.template':

@@ -49,5 +49,5 @@ export function inLevels({ body, reductions, loads, loop, when, stores }: Column
 }
 
 /** Of loads, those that values read. */
-export const readBy = (loads: readonly ColumnLoad[], values: readonly { readonly value: Expr }[]): ColumnLoad[] =>
+const readBy = (loads: readonly ColumnLoad[], values: readonly { readonly value: Expr }[]): ColumnLoad[] =>
   loads.filter(({ name }) => values.some(({ value }) => contains(value, (node) => node.kind === 'element' && node.row === name)))

@@ -19,7 +19,6 @@ export const isSimple = (s: Stmt): s is Simple =>
 /** A kernel that walks an axis of its own: the rest is computed once for all of it, but the stores. */
 export interface WalkedKernel {
   readonly kernel: Kernel
-  readonly body: readonly Simple[]
   readonly axis: RowAxis
 }
 
@@ -29,13 +28,13 @@ export function walkedRows(given: Kernel): WalkedKernel | undefined {
   const kernel = acrossElements(plain) ?? plain
   const body = kernel.body.filter(isSimple)
   if (body.length !== kernel.body.length) return undefined
-  // The last axis is the columns'. Of others, one as long as the reductions is what they reduce.
+  // An axis as long as the reductions is what they reduce.
   const lengths = body.flatMap((s) => (s.kind === 'reduce' && s.length.kind === 'dim' ? [s.length.name] : []))
-  const others = [...kernel.rows].reverse()
-  const axes = [...others.filter(({ dim }) => lengths.includes(dim)), ...others.filter(({ dim }) => !lengths.includes(dim))]
+  const inner = [...kernel.rows].reverse()
+  const axes = [...inner.filter(({ dim }) => lengths.includes(dim)), ...inner.filter(({ dim }) => !lengths.includes(dim))]
   for (const axis of axes) {
     const inlined = storedAlong(body, axis)
-    if (inlined !== undefined) return { kernel: { ...kernel, body: inlined }, body: inlined, axis }
+    if (inlined !== undefined) return { kernel: { ...kernel, body: inlined }, axis }
   }
   return undefined
 }

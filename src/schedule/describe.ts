@@ -23,7 +23,10 @@ export function variantLines(
   }
   if (program.kind === 'columns') {
     const schedule = `${vec} columns a thread, 32 threads a chunk, rows in ${program.parts} parts`
-    return [{ name: key, schedule, when: 'always; the blocks of a cluster take a part each where tiles of columns are few' }]
+    // As choose_stored_columns has it (native/device/columns.cuh).
+    const few = program.sequence.some(({ kind }) => kind === 'stores') ? `; up to ${4 * program.parts} rows are a thread's` : ''
+    const when = `always; the blocks of a cluster take a part each where tiles of columns are few${few}`
+    return [{ name: key, schedule, when }]
   }
   if (program.kind === 'totals') {
     const schedule = `a warp for at most 512 chunks of ${vec}, a block for every 2048 of more, at most 1024 blocks; a warp combines theirs`

@@ -50,6 +50,7 @@ describe('columns that are stored row by row', () => {
     const text = describeSchedule(mapKernel(instance(shares())))
     expect(text).toContain('walk over c < n:')
     expect(text).toContain('y[b, c, s] = x_s_2[s] / total, in chunks')
+    expect(text).toContain("up to 32 rows are a thread's")
   })
 
   it('have what depends on the row computed where it is stored', () => {
