@@ -17,8 +17,8 @@
 
 namespace heddle {
 
-/// The threads that reduce a tile of Lanes chunks, Slots to a chunk. `Divided`: a part of the rows for each block of a cluster; otherwise a thread keeps
-/// the parts apart itself. Either way it asks for the chunks of Parts rows before it needs the first.
+/// The threads that reduce a tile of Lanes chunks, Slots to a chunk. `Divided`: a part of the rows for each block of a cluster; otherwise a
+/// thread keeps the parts apart itself. Either way it asks for the chunks of Parts rows before it needs the first.
 template <int Lanes, int Parts, bool Divided, int Slots = 32>
 struct ColumnTeam {
   static_assert(warp_lanes % Lanes == 0 || Slots == 1, "a warp has whole rows of chunks");
@@ -110,10 +110,9 @@ class ColumnTotals {
   }
 
   /// Combines what the block's threads have of a reduction and sends it to every block. `before`: bytes a column of the reductions sent
-  /// already. Lanes of a warp combine their slots first, the lower ones; then a thread combines what all warps have of four columns.
+  /// already.
   template <class Monoid>
   __device__ __forceinline__ void send(Team& team, uint32_t before, const ColumnSums<Monoid, Team, Vec>& sums) const {
-    using Value = typename Monoid::Value;
     if constexpr (Team::is_alone) {
       keep<Monoid>(team, before, sums);
     } else {
@@ -171,6 +170,7 @@ class ColumnTotals {
     for (int k = 0; k < static_cast<int>(sizeof(total) / 16); ++k) store_shared_16(place + static_cast<uint32_t>(16 * k), words[k]);
   }
 
+  /// Lanes of a warp combine their slots first, the lower ones; then a thread combines what all warps have of four columns, and sends it.
   template <class Monoid>
   __device__ __forceinline__ void exchange_sums(Team& team, uint32_t before, const ColumnSums<Monoid, Team, Vec>& sums) const {
     using Value = typename Monoid::Value;
