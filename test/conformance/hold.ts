@@ -4,24 +4,26 @@ import { readManifest } from '../../src/cli/pipeline.js'
 import type { KernelEntry } from '../../src/emit/manifest.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
+import { inTurn, turnOf } from '../turns.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
 
 /** Cases that every kernel has more of; and those whose rows have one length, which may be a long one. */
 const [least, few] = [20, 4]
 
 /**
- * Declares a test for every kernel that is chosen.
+ * Declares a test for every kernel that is chosen and whose turn it is.
  * @param largest elements a buffer may have, by default what a body computes in a moment
  */
 export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number): Promise<void> {
-  const manifest = await readManifest(root)
+  const { kernels } = await readManifest(root)
+  const held = inTurn(kernels.filter(chosen), turnOf())
   let subject: OpenSubject
   beforeAll(async () => {
-    subject = await openSubject(manifest.kernels.filter(chosen).map(({ key }) => key))
+    subject = await openSubject(held.map(({ key }) => key))
   })
   afterAll(() => subject.device.close())
 
-  it.each(manifest.kernels.filter(chosen))('$key', async (entry) => {
+  it.each(held)('$key', async (entry) => {
     // `heddle selftest` tries every case of ops, and `heddle check --thorough` those of derived kernels too.
     const cases = casesOf(entry, largest, 'by turns')
     const failures: string[] = []

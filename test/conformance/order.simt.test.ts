@@ -4,21 +4,26 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
 import { type KernelSource, loadedKernels } from '../../src/runtime/library.js'
-import { buildKernels, installation } from '../../src/toolchain/index.js'
+import { demandKernels, generatedFolder } from '../../src/toolchain/index.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { memoryAfter, runCase } from '../../src/verify/conformance.js'
+import { inTurn, turnOf } from '../turns.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
 
-const manifest = await readManifest(root)
+const { kernels } = await readManifest(root)
+const held = inTurn(kernels, turnOf())
 const orders = ['forward', 'reverse', 'shuffle'] as const
 
 let subject: OpenSubject
 let folder: string
+/** The library of what is held, as it was built. */
+let built: string
 let libraries: Map<string, KernelSource>
 
 beforeAll(async () => {
   subject = await openSubject()
-  const { library: built } = await buildKernels({ target: 'simt', root })
+  const placed = held.map((entry) => ({ entry, folder: generatedFolder(root) }))
+  built = (await demandKernels(placed, { target: 'simt', root })).library
   folder = mkdtempSync(join(tmpdir(), 'heddle-order-'))
   // A kernel library reads the order when it is loaded, so each order gets a copy of its own.
   libraries = new Map(
@@ -38,7 +43,7 @@ afterAll(() => {
 
 type Case = ReturnType<typeof casesOf>[number]
 
-const instances = manifest.kernels.map(({ key }) => key)
+const instances = held.map(({ key }) => key)
 
 /** The subject whose kernels run in an order. */
 function inOrder(order: (typeof orders)[number]): OpenSubject {
@@ -60,7 +65,7 @@ async function agreeing(test: Case): Promise<string[]> {
 }
 
 describe('the order in which blocks and threads run', () => {
-  it.each(manifest.kernels)('changes no bit of $key', async (entry) => {
+  it.each(held)('changes no bit of $key', async (entry) => {
     const cases = casesOf(entry, 9000).filter(
       ({ draw, dims }) => draw === 'normal' && Object.values(dims).some((extent) => extent > 30),
     )
@@ -72,10 +77,10 @@ describe('the order in which blocks and threads run', () => {
   })
   it('is read by each copy of the library for itself', async () => {
     const copy = join(folder, 'sideways.so')
-    copyFileSync(installation(root).library('simt'), copy)
+    copyFileSync(built, copy)
     process.env.HEDDLE_SIMT_ORDER = 'sideways'
     const library = loadedKernels(subject.device.loadLibrary(copy))
-    const [test] = manifest.kernels.slice(0, 1).flatMap((entry) => casesOf(entry, 100))
+    const [test] = held.slice(0, 1).flatMap((entry) => casesOf(entry, 100))
     if (test === undefined) throw new Error('no case')
     const { passed, detail } = await runCase({ ...subject, library }, test)
     delete process.env.HEDDLE_SIMT_ORDER
