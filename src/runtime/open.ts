@@ -4,7 +4,7 @@
  */
 import type { Manifest } from '../emit/manifest.js'
 import { type BuildProgress, ensureNative, hasCudaDevice, installation, searchManifests } from '../toolchain/index.js'
-import { demandedKernels } from './demand.js'
+import { type DemandedKernelsOptions, demandedKernels } from './demand.js'
 import { type Device, type DeviceKind, detectDevices, openDevice } from './device.js'
 import { type KernelSource, loadKernels } from './library.js'
 import { useNativeOf } from './native_place.js'
@@ -18,6 +18,8 @@ export interface OpenOptions {
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
   /** Called with what else takes long or is worth a line: the addon is built, an own name hides a shipped one. */
   readonly onNotice?: ((text: string) => void) | undefined
+  /** How far text for the CPU device is optimised: less for what is run on small cases only. */
+  readonly optimise?: DemandedKernelsOptions['optimise']
 }
 
 /** A device with its kernels, and the manifest of the text they are built from. */

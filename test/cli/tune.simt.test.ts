@@ -8,10 +8,10 @@ import { planTuning, type TunePlan } from '../../src/bench/tune_plan.js'
 import { generateCandidates, writeGenerated } from '../../src/emit/index.js'
 import { manifestSchema } from '../../src/emit/manifest.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
-import { loadKernels } from '../../src/runtime/library.js'
+import { loadedKernels } from '../../src/runtime/library.js'
 import { choiceName, type ScheduleChoice } from '../../src/schedule/choice.js'
 import { formatTuning, parseTuning, type TuningEntry } from '../../src/schedule/tuning.js'
-import { buildKernels } from '../../src/toolchain/index.js'
+import { buildKernels, demandKernels } from '../../src/toolchain/index.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
 import { openSimt, root } from '../conformance/simt.js'
@@ -69,10 +69,10 @@ test('tune, gen and the resulting kernel', async () => {
   if (entry === undefined) throw new Error('there is no softmax__f32')
   expect(entry.variants[0]?.schedule).toBe('4 lanes a row, 16 rows a block; 5 x 2 values a lane in registers')
 
-  const { library } = await buildKernels({ target: 'simt', root, generated, outDir: join(work, 'simt') })
+  const { library } = await demandKernels([{ entry, folder: generated }], { target: 'simt', root })
   const device = await openSimt()
   try {
-    const subject = { device, library: loadKernels(device, library, manifest), layouts, ops }
+    const subject = { device, library: loadedKernels(device.loadLibrary(library)), layouts, ops }
     const cases = casesOf(entry).filter(({ dims }) => [31, 32, 33, 64, 65].includes(dims.n ?? 0))
     expect(cases.length).toBeGreaterThan(20)
     for (const each of cases) expect(await runCase(subject, each)).toMatchObject({ passed: true })

@@ -4,7 +4,7 @@ import { readManifest } from '../../src/cli/pipeline.js'
 import type { KernelEntry } from '../../src/emit/manifest.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
-import { inTurn, turnOf } from '../turns.js'
+import { instancesInTurn } from '../turns.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
 
 /** Cases that every kernel has more of; and those whose rows have one length, which may be a long one. */
@@ -16,7 +16,7 @@ const [least, few] = [20, 4]
  */
 export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number): Promise<void> {
   const { kernels } = await readManifest(root)
-  const held = inTurn(kernels.filter(chosen), turnOf())
+  const held = instancesInTurn(kernels.filter(chosen))
   let subject: OpenSubject
   beforeAll(async () => {
     subject = await openSubject(held.map(({ key }) => key))

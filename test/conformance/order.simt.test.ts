@@ -7,11 +7,11 @@ import { type KernelSource, loadedKernels } from '../../src/runtime/library.js'
 import { demandKernels, generatedFolder } from '../../src/toolchain/index.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { memoryAfter, runCase } from '../../src/verify/conformance.js'
-import { inTurn, turnOf } from '../turns.js'
-import { type OpenSubject, openSubject, root } from './simt.js'
+import { instancesInTurn } from '../turns.js'
+import { type OpenSubject, openSubject, optimise, root } from './simt.js'
 
 const { kernels } = await readManifest(root)
-const held = inTurn(kernels, turnOf())
+const held = instancesInTurn(kernels)
 const orders = ['forward', 'reverse', 'shuffle'] as const
 
 let subject: OpenSubject
@@ -23,7 +23,7 @@ let libraries: Map<string, KernelSource>
 beforeAll(async () => {
   subject = await openSubject()
   const placed = held.map((entry) => ({ entry, folder: generatedFolder(root) }))
-  built = (await demandKernels(placed, { target: 'simt', root })).library
+  built = (await demandKernels(placed, { target: 'simt', root, optimise })).library
   folder = mkdtempSync(join(tmpdir(), 'heddle-order-'))
   // A kernel library reads the order when it is loaded, so each order gets a copy of its own.
   libraries = new Map(

@@ -20,11 +20,14 @@ export async function openSimt(): Promise<Device> {
   return openDevice('simt')
 }
 
+/** Text that runs for a moment is compiled for two thirds of the time. */
+export const optimise = '-Og'
+
 export type OpenSubject = Subject & { readonly device: Device }
 
 /** The device, and the IR of all kernels. @param needed keys of kernels to have at once; others are compiled when they are asked for */
 export async function openSubject(needed: readonly string[] = []): Promise<OpenSubject> {
-  const { device, library } = await openKernels('simt', { root })
+  const { device, library } = await openKernels('simt', { root, optimise })
   const { kernels: read, standard, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })
   // What `gen` has held against bodies need not be held against them here.
   const planned = planAll(plans, graphs, read, lowered, await readVerifiedGroups(root), openKept(root))

@@ -11,11 +11,15 @@ import type { DecodeAttentionKernel } from '../../src/ir/template.js'
 import { compare } from '../../src/verify/compare.js'
 import { roundTo } from '../../src/verify/storage.js'
 import { tolerance } from '../../src/verify/tolerance.js'
+import { oneInTurn } from '../turns.js'
 import { add, b, c, h, i, input, j, load, loadInt, mul, number, raw, result, scaled, select, sub } from './attention_subject.js'
 import { type Host, launch, openKernels } from './host.js'
 
 type Numbers = Readonly<Record<string, number>>
 type Given = Partial<Omit<DecodeAttentionKernel, 'kind'>> & { readonly group?: number }
+
+/** The storage type whose turn it is. */
+const types = [oneInTurn(['f16', 'f32'] as const, 0)]
 
 /** Attention of q[b, s, h, d] to places of k[b, g, t, d] and v[b, g, t, e]. */
 function kernelOf(name: string, { group = 1, tensors = [], ...given }: Given = {}): DecodeAttentionKernel {
@@ -25,7 +29,7 @@ function kernelOf(name: string, { group = 1, tensors = [], ...given }: Given = {
     name,
     source: { file: 'test.ts', line: 1, column: 1 },
     dims: ['b', 's', 't', 'h', 'g', 'd', 'e'],
-    types: { T: ['f16', 'f32'] },
+    types: { T: types },
     attrs: [],
     tensors: [
       input('q', 'b s h d'),
@@ -157,7 +161,6 @@ function stepKernel(): DecodeAttentionKernel {
   })
 }
 
-const types = ['f16', 'f32'] as const
 const bound = (dtype: DType, length: number) => {
   const { absolute, relative } = tolerance({ dtype, class: 'attention', length })
   // A stored multiple of a result errs by as much more.

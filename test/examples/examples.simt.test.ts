@@ -1,9 +1,13 @@
-/** The tutorials' projects, run as their reader runs them: from a folder of their own that has the package installed. */
+/**
+ * The tutorials' projects, run as their reader runs them: from a folder of their own that has the package installed. A third of them by
+ * turns; CI runs all of them from the packed tarball.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, it } from 'vitest'
+import { inTurn } from '../turns.js'
 import { examples, home, install } from './install.js'
 
 const names = readdirSync(examples, { withFileTypes: true })
@@ -24,7 +28,7 @@ it('are ten, of the versions that heddle is tested with', () => {
   }
 })
 
-it.each(names)('%s computes what plain JavaScript does', async (name) => {
+it.each(inTurn(names))('%s computes what plain JavaScript does', async (name) => {
   const root = await install(name)
   const { all, exitCode } = await run(root, 'test')
   expect(exitCode, all).toBe(0)

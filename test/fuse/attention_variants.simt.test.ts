@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { FloatType } from '../../src/checkpoint/convert.js'
 import { generate } from '../../src/emit/generate.js'
 import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
 import { writeGenerated } from '../../src/emit/write.js'
@@ -29,12 +30,14 @@ import { compare } from '../../src/verify/compare.js'
 import { encodeNumbers, roundTo } from '../../src/verify/storage.js'
 import { tolerance } from '../../src/verify/tolerance.js'
 import { plans } from '../projects/attention/specs/index.js'
+import { oneInTurn } from '../turns.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const specs = 'test/projects/attention/specs'
-const types = ['f32', 'f16', 'bf16'] as const
-/** bfloat16 has the loops of float16; one kernel with all of a graph's parts shows that it is compiled too. */
-const inBf16: readonly string[] = ['attend_everything']
+/** Graphs by the storage type whose turn it is. bfloat16 has the loops of float16: one kernel with all of a graph's parts shows that it is compiled too. */
+const typed = new Map<string, FloatType>(
+  plans.map(({ graph }, at) => [graph, oneInTurn(graph === 'attend_everything' ? ['f32', 'f16', 'bf16'] : ['f32', 'f16'], at)]),
+)
 
 let folder: string
 let device: Device
@@ -50,8 +53,7 @@ beforeAll(async () => {
   for (const plan of declared.plans) {
     const made = applyPlan(graphOf(plan, declared.graphs), plan, ops)
     for (const group of made.groups) groups.set(plan.graph, group)
-    const wanted = inBf16.includes(plan.graph) ? types : (['f32', 'f16'] as const)
-    for (const kernel of made.templates.values()) templates.push({ ...kernel, types: { T: wanted } })
+    for (const kernel of made.templates.values()) templates.push({ ...kernel, types: { T: [typeOfGraph(plan.graph)] } })
   }
   folder = await mkdtemp(join(tmpdir(), 'heddle-attention-'))
   const files = generate([], {}, templates)
@@ -68,6 +70,8 @@ afterAll(async () => {
   device?.close()
   await rm(folder, { recursive: true, force: true })
 })
+
+const typeOfGraph = (name: string): FloatType => typed.get(name) ?? 'f32'
 
 /** More than a tile of keys, with a tail; and rows that no chunk divides. */
 const sizes = [
@@ -201,9 +205,7 @@ function isOperand({ graph, nodes }: DerivedGroup, id: ValueId): boolean {
 const named = plans.map(({ graph }) => graph)
 
 describe('each variant on simt equals its nodes', () => {
-  it.each(
-    named.flatMap((name) => (inBf16.includes(name) ? types : (['f32', 'f16'] as const)).map((dtype) => [name, dtype] as const)),
-  )('%s %s', async (name, dtype) => {
+  it.each([...typed])('%s %s', async (name, dtype) => {
     const found: string[] = []
     for (const [seed, dims] of sizes.entries()) found.push(await difference(name, dtype, dims, seed + 1))
     expect(found.filter((text) => text !== '')).toEqual([])
@@ -217,7 +219,7 @@ describe('each variant on simt equals its nodes', () => {
     const spoil = (input: string, data: Float64Array): void => {
       if (input === 'key') data[0] = Number.NaN
     }
-    for (const { found, expected, evaluated } of await computed(name, 'f32', size, 1, spoil)) {
+    for (const { found, expected, evaluated } of await computed(name, typeOfGraph(name), size, 1, spoil)) {
       expect(none(expected)).not.toEqual([])
       expect(none(evaluated)).toEqual(none(expected))
       expect(none(found)).toEqual(none(expected))
@@ -230,7 +232,7 @@ describe('each variant on simt equals its nodes', () => {
     groups.set('attend_plain', { ...plain, graph: causal.graph, nodes: causal.nodes })
     const [size] = sizes
     if (size === undefined) throw new Error('no size')
-    expect(await difference('attend_plain', 'f32', size, 1)).toContain('attend_plain')
+    expect(await difference('attend_plain', typeOfGraph('attend_plain'), size, 1)).toContain('attend_plain')
     groups.set('attend_plain', plain)
   })
 })

@@ -1,13 +1,13 @@
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { floatTypes } from '../../src/checkpoint/convert.js'
 import type { EncoderResult } from '../../src/models/encoder/encoder_pipeline.js'
 import { restorePunctuation } from '../../src/models/encoder/punctuation.js'
 import { loadTokenizer } from '../../src/text/tokenizer.js'
 import { compare, relativeL2 } from '../../src/verify/compare.js'
 import { argmax, microF1 } from '../../src/verify/score.js'
 import { modelTolerance } from '../../src/verify/tolerance.js'
+import { modelTypes } from '../turns.js'
 import { exampleModel, golden, goldenSentences, interpretBert, randomBert, writeModel } from './fixtures.js'
 import { simtEncoders } from './simt.js'
 
@@ -24,7 +24,7 @@ const rowsOf = (result: EncoderResult | undefined): number[] =>
 const labelsOf = (result: EncoderResult | undefined): readonly number[] =>
   result?.kind === 'token-classifier' ? result.labelIds : []
 
-describe.each(floatTypes)('the example model on simt in %s', (dtype) => {
+describe.each(modelTypes())('the example model on simt in %s', (dtype) => {
   it('gives the golden logits and labels', async () => {
     const encoder = await load(exampleModel, { dtype })
     const sentences = await goldenSentences()
@@ -112,7 +112,7 @@ describe('random models on simt against the interpreter', () => {
     )
     const dir = await writeModel(model)
     try {
-      for (const dtype of floatTypes) {
+      for (const dtype of modelTypes()) {
         // An odd padded length in float32 takes the scalar tails.
         const encoder = await load(dir, { dtype, seqStep: dtype === 'f32' ? 1 : 8 })
         const results = await encoder.run(cases(sequences))

@@ -16,6 +16,7 @@ import { integer, normal, random } from '../../src/verify/random.js'
 import { encodeNumbers } from '../../src/verify/storage.js'
 import { betweenResults, tolerance } from '../../src/verify/tolerance.js'
 import { type OpenSubject, openSubject, root } from '../conformance/simt.js'
+import { modelTypes } from '../turns.js'
 
 let manifest: Manifest
 let subject: OpenSubject
@@ -136,9 +137,7 @@ const sizes = [
   { batch: 2, beams: 3, headDim: 64 },
 ]
 const layers = [decoderLayers.pre.relu, decoderLayers.post.gelu]
-const cases = layers.flatMap((layer) =>
-  (['f32', 'f16', 'bf16'] as const).flatMap((dtype) => sizes.map((size): Case => ({ layer, dtype, ...size }))),
-)
+const cases = layers.flatMap((layer) => modelTypes().flatMap((dtype) => sizes.map((size): Case => ({ layer, dtype, ...size }))))
 const named = cases.map(
   (each) => [`${each.layer.name} ${each.dtype} ${each.batch}x${each.beams} of ${each.headDim}`, each] as const,
 )

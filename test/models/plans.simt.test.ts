@@ -5,7 +5,6 @@
 import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { floatTypes } from '../../src/checkpoint/convert.js'
 import { readManifest } from '../../src/cli/pipeline.js'
 import { bertPlans } from '../../src/models/assembly/layer_graphs.js'
 import { readCheckpoint } from '../../src/models/encoder/calibration.js'
@@ -15,6 +14,7 @@ import { perSite } from '../../src/quant/sites.js'
 import { compare } from '../../src/verify/compare.js'
 import { quantisedPlans } from '../../src/verify/quantised.js'
 import { modelTolerance } from '../../src/verify/tolerance.js'
+import { modelTypes } from '../turns.js'
 import { exampleModel, goldenSentences, interpretBert, randomBert, writeModel } from './fixtures.js'
 import { simtEncoders } from './simt.js'
 
@@ -56,7 +56,7 @@ describe.each(models)('%o', (changes) => {
     const wanted = lengths.flatMap((length, b) => states.slice(b * full * config.hidden, (b * full + length) * config.hidden))
     const dir = await writeModel(model)
     try {
-      for (const dtype of floatTypes) {
+      for (const dtype of modelTypes()) {
         const encoder = await load(dir, { dtype, plan })
         const results = await encoder.run(cases)
         const bound = { absolute: modelTolerance(dtype, config.layers).absolute, relative: 0 }

@@ -5,12 +5,13 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type FloatType, floatTypes } from '../../src/checkpoint/convert.js'
+import type { FloatType } from '../../src/checkpoint/convert.js'
 import { readSafetensors } from '../../src/checkpoint/safetensors.js'
 import type { EncoderOptions } from '../../src/models/encoder/encoder_pipeline.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import { compare } from '../../src/verify/compare.js'
 import { modelTolerance } from '../../src/verify/tolerance.js'
+import { modelTypes } from '../turns.js'
 import { numberWords, type RandomSeq2seq, randomSeq2seq, runEncoder, smallMarian, smallPegasus } from './seq2seq_fixtures.js'
 import { type EncodedSource, encodeSource } from './seq2seq_reference.js'
 import { openSimtKernels } from './simt.js'
@@ -82,7 +83,7 @@ describe.each([
   const wanted = reference(model, sequences)
 
   it.each(plans)('is what %s computes', async (plan) => {
-    for (const dtype of floatTypes) {
+    for (const dtype of modelTypes()) {
       const { sources } = await runEncoder(opened, model, { plan, dtype, seq: full }, sequences)
       expectEqual(sources, wanted, model.config.encoder.layers, dtype)
     }

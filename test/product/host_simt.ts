@@ -32,10 +32,13 @@ export interface Kernels {
   close(): Promise<void>
 }
 
-/** Builds and loads kernels in the given storage types. */
-export async function openProducts(kernels: readonly MatmulKernel[], types: readonly DType[]): Promise<Kernels> {
+/** Builds and loads kernels, each in the storage types that it is given. */
+export async function openProducts(
+  kernels: readonly MatmulKernel[],
+  typesOf: (kernel: MatmulKernel) => readonly DType[],
+): Promise<Kernels> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-products-'))
-  const limited = kernels.map((kernel) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: types } : {} }))
+  const limited = kernels.map((kernel) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: typesOf(kernel) } : {} }))
   const files = generate([], {}, limited)
   await writeGenerated(folder, files)
   const native = await buildNative({ root })

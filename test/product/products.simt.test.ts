@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { instanceKey } from '../../src/ir/instance.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
+import { oneInTurn } from '../turns.js'
 import { computed, crossed, inParts, partial, products } from './graphs.js'
 import { planned, productOf, readOps } from './host.js'
 import { differences, type Kernels, launch, openProducts } from './host_simt.js'
@@ -11,6 +12,19 @@ const kernels = [...products, ...crossed, ...inParts, ...computed, ...partial].m
   (each): MatmulKernel => productOf(planned(each, ops)),
 )
 const types = ['f32', 'f16'] as const
+type Type = (typeof types)[number]
+/** Kernels that tests below name with a type; the others take the one whose turn it is. */
+const stated: Readonly<Record<string, readonly Type[]>> = {
+  ...Object.fromEntries(['gate_and_up', 'norm_gate_and_up', 'group_weights', 'mixed'].map((name) => [name, ['f16' as const]])),
+  ...{ moments: types, largest: types, columns_first: ['f32'] },
+}
+const typesOf = (name: string): readonly Type[] =>
+  stated[name] ?? [
+    oneInTurn(
+      types,
+      kernels.findIndex((kernel) => kernel.name === name),
+    ),
+  ]
 
 /** Few rows, a tile and its edges, sizes no chunk divides. */
 const sizes = [
@@ -42,13 +56,13 @@ function extentsOf(axis: string, parts: Readonly<Record<string, number>>): numbe
 
 let host: Kernels
 beforeAll(async () => {
-  host = await openProducts(kernels, types)
+  host = await openProducts(kernels, ({ name }) => typesOf(name))
 })
 afterAll(() => host?.close())
 
 const named = kernels.flatMap((kernel) =>
-  (Object.hasOwn(kernel.types, 'T') ? types.map((T) => ({ T })) : [{}]).map((each) => ({
-    key: instanceKey(kernel.name, each as Record<string, 'f32' | 'f16'>),
+  (Object.hasOwn(kernel.types, 'T') ? typesOf(kernel.name).map((T) => ({ T })) : [{}]).map((each) => ({
+    key: instanceKey(kernel.name, each as Record<string, Type>),
     kernel,
   })),
 )
