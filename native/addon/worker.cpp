@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,7 +18,12 @@ Worker::Worker(Napi::Env env) : env_(env) {
       napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr, nullptr, this, on_signal, &signal_);
   if (status != napi_ok) throw Failure{"DEVICE", "cannot create the device's worker"};
   napi_unref_threadsafe_function(env_, signal_);
-  thread_ = std::thread([this] { loop(); });
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (const std::exception& error) {
+    napi_release_threadsafe_function(signal_, napi_tsfn_abort);
+    throw Failure{"DEVICE", std::string("cannot start the device's worker: ") + error.what()};
+  }
 }
 
 Napi::Promise Worker::submit(std::function<void()> work, std::function<Napi::Value(Napi::Env)> result) {
@@ -68,6 +74,8 @@ void Worker::attempt(Job& job, Work work) {
     job.failure = Failure{"MEMORY", "out of host memory"};
   } catch (const std::exception& error) {
     job.failure = Failure{"DEVICE", error.what()};
+  } catch (...) {
+    job.failure = Failure{"DEVICE", "a foreign exception left the device's work"};
   }
 }
 
@@ -144,6 +152,30 @@ void Worker::on_signal(napi_env env, napi_value, void* context, void*) {
   if (env != nullptr) static_cast<Worker*>(context)->settle_finished(env);
 }
 
+// Node calls on_signal without a frame that catches: an exception that left this would end the process. Every step fails once the thread is
+// terminated, since JavaScript cannot run any more. Nobody waits for the promise then.
+void Worker::settle(Napi::Env env, Job& job) noexcept {
+  try {
+    const Napi::HandleScope scope(env);
+    Napi::Value value;
+    try {
+      if (!job.failure) value = job.result(env);
+    } catch (const Napi::Error& error) {
+      // Such as an array that has no room.
+      job.deferred.Reject(error.Value());
+      return;
+    } catch (const std::exception& error) {
+      job.failure = Failure{"DEVICE", error.what()};
+    }
+    if (job.failure) {
+      job.deferred.Reject(to_error(env, *job.failure).Value());
+    } else {
+      job.deferred.Resolve(value);
+    }
+  } catch (...) {
+  }
+}
+
 void Worker::settle_finished(Napi::Env env) {
   Jobs finished;
   bool ended = false;
@@ -156,13 +188,7 @@ void Worker::settle_finished(Napi::Env env) {
   if (ended && thread_.joinable()) thread_.join();
   pending_ -= finished.size();
   if (pending_ == 0 && !finished.empty()) napi_unref_threadsafe_function(env_, signal_);
-  for (const std::unique_ptr<Job>& job : finished) {
-    if (job->failure) {
-      job->deferred.Reject(to_error(env, *job->failure).Value());
-    } else {
-      job->deferred.Resolve(job->result(env));
-    }
-  }
+  for (const std::unique_ptr<Job>& job : finished) settle(env, *job);
   // Destroying a job may destroy this worker with it: nothing after this line may use a member.
 }
 

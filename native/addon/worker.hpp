@@ -55,6 +55,7 @@ class Worker {
   bool settle_first(std::unique_lock<std::mutex>& lock);
   void finish(std::unique_ptr<Job> job);
   static void on_signal(napi_env env, napi_value, void* context, void*);
+  static void settle(Napi::Env env, Job& job) noexcept;
   void settle_finished(Napi::Env env);
   void loop();
 
