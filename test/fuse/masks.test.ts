@@ -19,6 +19,7 @@ const near = call('lt', call('sub', i, j), i32(3))
 const within = (fn: 'lt' | 'le', far: number): Expr => call(fn, call('abs', call('sub', i, j)), i32(far))
 const prompt = call('lt', j, i32(4))
 const even = call('eq', call('mod', j, i32(2)), i32(0))
+const third = call('eq', call('mod', j, i32(3)), i32(0))
 const keep = (condition: Expr): Expr => call('select', condition, raw, low)
 const hide = (condition: Expr): Expr => call('select', condition, low, raw)
 const add = (condition: Expr, holds = true): Expr =>
@@ -59,6 +60,7 @@ describe('a mask', () => {
     ['is the past or a prompt', keep(call('or', past, prompt)), '0', 'maximum(i + 1, 4)', true],
     ['says the key last', keep(call('ge', i, j)), '0', 'i + 1', true],
     ['says more than a range', keep(call('and', past, even)), '0', 'i + 1', false],
+    ['says more than a range, twice', keep(call('and', past, call('and', even, third))), '0', 'i + 1', false],
     ['is added with a number', call('add', raw, call('select', past, f32(1), low)), '0', 'i + 1', false],
     ['is no range', keep(even), '0', 'keys', false],
     ['hides no range', hide(call('and', past, even)), '0', 'keys', false],

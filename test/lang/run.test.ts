@@ -115,13 +115,16 @@ const extremes = op('extremes', {
     () => ({ largest: max(n, x), smallest: min(n, x), most: argmax(n, x), least: argmin(n, x) }),
 })
 
-describe('NaN in a body', () => {
+describe('extremes of a body', () => {
   const of = (...data: number[]) => {
     const { largest, smallest, most, least } = runOp(extremes, { x: { data, shape: [data.length] } })
     return [largest, smallest, most, least].map((output) => output?.data[0])
   }
-  it('makes a maximum and a minimum NaN, and is never picked', () => {
+  it('may all be below or above zero', () => {
+    expect(of(-3, -1, -2)).toEqual([-1, -3, 1, 0])
     expect(of(3, 1, 2)).toEqual([3, 1, 0, 1])
+  })
+  it('are NaN where an element is, which is never picked', () => {
     expect(of(Number.NaN, 1, 2)).toEqual([Number.NaN, Number.NaN, 2, 1])
     expect(of(3, Number.NaN, 3)).toEqual([Number.NaN, Number.NaN, 0, 0])
     expect(of(Number.NaN, Number.NEGATIVE_INFINITY)).toEqual([Number.NaN, Number.NaN, 1, 1])

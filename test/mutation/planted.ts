@@ -1,0 +1,30 @@
+/**
+ * Thirty faults that somebody could make, ten in each of three rooms: what derives kernels, the device code that the CPU device runs, and
+ * what emits CUDA source. Each names the cheapest tests that find it by results. `run_planted.ts` plants them one by one; a fault that no
+ * test finds is a hole in the tests. Stryker's sample (sample.mjs) says how well tests hold the passes; this list holds what it does not
+ * reach, and stays the same when the suite becomes faster.
+ */
+import { derivationFaults } from './planted_derivation.js'
+import { deviceFaults } from './planted_device.js'
+import { emissionFaults } from './planted_emission.js'
+
+export type FaultKind = 'derivation' | 'device' | 'emission'
+
+export interface PlantedFault {
+  readonly id: string
+  readonly kind: FaultKind
+  readonly file: string
+  /** Stands in the file exactly once. */
+  readonly find: string
+  readonly replacement: string
+  /** What goes wrong, in one sentence. */
+  readonly wrong: string
+  /** Files of tests that find it, one or two, which pass without it. They emit sources of their own: nothing has to be generated. */
+  readonly tests: readonly string[]
+  /** A part of the names of the tests to run, where those of a file are many. */
+  readonly only?: string
+}
+
+export const faultKinds: readonly FaultKind[] = ['derivation', 'device', 'emission']
+
+export const plantedFaults: readonly PlantedFault[] = [...derivationFaults, ...deviceFaults, ...emissionFaults]
