@@ -29,7 +29,7 @@ export const derivationFaults: readonly PlantedFault[] = [
     find: '    ...fold(Number.NEGATIVE_INFINITY, Math.max),\n',
     replacement: '    ...fold(0, Math.max),\n',
     wrong: 'The maximum of a row without a positive element is 0.',
-    tests: ['test/ir/constructs.test.ts'],
+    tests: ['test/lang/run.test.ts'],
   },
   {
     id: 'split-axis-order',
@@ -57,7 +57,7 @@ export const derivationFaults: readonly PlantedFault[] = [
     find: "compared === 'gt' || compared === 'le' ?",
     replacement: "compared === 'gt' || compared === 'lt' ?",
     wrong: 'The interval of elements that an update replaces ends one place too early or too late.',
-    tests: ['test/schedule/verify.test.ts'],
+    tests: ['test/emit/updates.simt.test.ts'],
   },
   {
     id: 'alignment-presumed',

@@ -46,7 +46,8 @@ export const deviceFaults: readonly PlantedFault[] = [
     file: 'native/device/fold.cuh',
     find: '    if (warp != own) carry.carried = places[warp];\n',
     replacement: '    if (warp < own) carry.carried = places[warp];\n',
-    wrong: 'In the second round of a block every warp goes on from what its own last step left, not from the last warp of the row.',
+    wrong:
+      'In the second round of a block every warp goes on from what its own last step left, not from the last warp of the row.',
     tests: ['test/emit/handed_on.simt.test.ts'],
   },
   {
@@ -64,7 +65,8 @@ export const deviceFaults: readonly PlantedFault[] = [
     file: 'native/device/top_k.cuh',
     find: '    last_ = from_lane(list_[slots - 1], all, (K - 1) % warp_lanes, warp_lanes);\n',
     replacement: '    last_ = from_lane(list_[slots - 1], all, 0, warp_lanes);\n',
-    wrong: 'Elements are compared with the first of the last slot and not with the last of the list, so that some are not taken in.',
+    wrong:
+      'Elements are compared with the first of the last slot and not with the last of the list, so that some are not taken in.',
     tests: ['test/emit/ranked.simt.test.ts'],
   },
   {

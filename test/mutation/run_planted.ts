@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { execa } from 'execa'
 import { z } from 'zod'
-import { plantedFaults, type PlantedFault } from './planted.js'
+import { type PlantedFault, plantedFaults } from './planted.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -98,6 +98,11 @@ async function tryFault(folder: string, fault: PlantedFault): Promise<Outcome> {
   }
 }
 
+function verdictOn({ passed, found, broken }: Outcome): readonly [verdict: string, detail: string] {
+  if (found !== undefined) return ['found', found]
+  return broken === undefined ? ['NOT FOUND', `${passed} tests pass`] : ['BROKEN', broken]
+}
+
 function chosenFaults(): readonly PlantedFault[] {
   const { only = [] } = parseArgs({ options: { only: { type: 'string', multiple: true } } }).values
   const unknown = only.find((id) => plantedFaults.every((fault) => fault.id !== id))
@@ -110,28 +115,20 @@ function chosenFaults(): readonly PlantedFault[] {
 
 const chosen = chosenFaults()
 const folder = await copyCheckout()
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 const without = new Map<string, Outcome>()
 let missed = 0
-try {
-  for (const fault of chosen) {
-    const key = JSON.stringify([fault.tests, fault.only])
-    const clean = without.get(key) ?? (await runTests(folder, fault))
-    without.set(key, clean)
-    const isClean = clean.passed > 0 && clean.found === undefined && clean.broken === undefined
-    const outcome = isClean ? await tryFault(folder, fault) : undefined
-    const [verdict, detail] =
-      outcome === undefined
-        ? ['FAILS WITHOUT', clean.found ?? clean.broken ?? 'no test has run']
-        : outcome.found !== undefined
-          ? ['found', outcome.found]
-          : outcome.broken !== undefined
-            ? ['BROKEN', outcome.broken]
-            : ['NOT FOUND', `${outcome.passed} tests pass`]
-    if (verdict !== 'found') missed += 1
-    process.stdout.write(`${verdict.padEnd(13)} ${fault.kind.padEnd(10)} ${fault.id.padEnd(22)} ${detail}\n`)
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true })
+for (const fault of chosen) {
+  const key = JSON.stringify([fault.tests, fault.only])
+  const clean = without.get(key) ?? (await runTests(folder, fault))
+  without.set(key, clean)
+  const isClean = clean.passed > 0 && clean.found === undefined && clean.broken === undefined
+  const [verdict, detail] = isClean
+    ? verdictOn(await tryFault(folder, fault))
+    : ['FAILS WITHOUT', clean.found ?? clean.broken ?? 'no test has run']
+  if (verdict !== 'found') missed += 1
+  process.stdout.write(`${verdict.padEnd(13)} ${fault.kind.padEnd(10)} ${fault.id.padEnd(22)} ${detail}\n`)
 }
 process.stdout.write(`${chosen.length - missed} of ${chosen.length} planted faults found\n`)
 process.exitCode = missed === 0 ? 0 : 1

@@ -1,0 +1,17 @@
+/** The list of planted faults can be planted: every text stands where it is looked for, and every test that is named is there. */
+import { existsSync, readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { faultKinds, plantedFaults } from './planted.js'
+
+it('ten faults of each kind, each with a name of its own', () => {
+  for (const kind of faultKinds) expect(plantedFaults.filter((fault) => fault.kind === kind)).toHaveLength(10)
+  expect(new Set(plantedFaults.map(({ id }) => id)).size).toBe(plantedFaults.length)
+})
+
+it.each(plantedFaults)('$id changes one place, which tests are named for', ({ file, find, replacement, wrong, tests }) => {
+  expect(readFileSync(file, 'utf8').split(find).length - 1, `${file} has the text once`).toBe(1)
+  expect(replacement).not.toBe(find)
+  expect(wrong).toMatch(/^[A-Z`][^\n]*\.$/)
+  expect([1, 2]).toContain(tests.length)
+  for (const test of tests) expect(existsSync(test), test).toBe(true)
+})
