@@ -1,10 +1,12 @@
 /** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
+import { HeddleError } from '../errors.js'
 import { useNativeOf } from '../runtime/native_place.js'
 import { installation } from '../toolchain/installation.js'
 import { completeCommand, completionCommand } from './completion.js'
 import type { CliContext } from './context.js'
 import { describeFailure, failureJson } from './failure.js'
+import { finishing } from './finishing.js'
 import { closingHelp, helpCommand } from './help.js'
 import { version } from './version.js'
 
@@ -113,12 +115,17 @@ export async function main(argv: readonly string[], host: CliHost = processHost)
   useNativeOf(host.root)
   try {
     process.exitCode = undefined
-    const root = await program(argv, () => context, host)
-    await root.parseAsync(argv, { from: 'user' })
+    const run = async (): Promise<void> => {
+      const root = await program(argv, () => context, host)
+      await root.parseAsync(argv, { from: 'user' })
+    }
+    const verb = argv.find((word) => !word.startsWith('-'))
+    await finishing(verb === undefined ? 'heddle' : `heddle ${verb}`, run, (reason) => cancel.abort(reason))
     return cancel.signal.aborted ? 130 : Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0
-    const cancelled = cancel.signal.aborted
+    // Of what ended by itself, the signal only stops the rest.
+    const cancelled = cancel.signal.aborted && !(cancel.signal.reason instanceof HeddleError)
     const { portable } = installation(host.root)
     if (argv.includes('--json')) host.out(failureJson(error, { cancelled, portable }))
     // The parser has said what is wrong already.

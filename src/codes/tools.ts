@@ -74,6 +74,8 @@ export const toolCodes = texts({
     'The filter of a check is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
   'check.selection':
     'A check selects nothing. | A name is misspelt, a plan is of another graph, or the filter matches nothing. | Write a name that the hint lists.',
+  'cli.unfinished':
+    'A verb has no result, and its process ends. | It waits for something that can no longer come: a spec module that awaits what never settles, or a defect of heddle. | Look at what spec modules await; else run it again, and report it with what it printed.',
   'cli.usage':
     'The command line is not as the verb wants it. | A misspelt verb or option, or a value that is not allowed. | See heddle help with the verb.',
   'cost.device':
