@@ -1,5 +1,5 @@
 /** Kernels that replace elements in place compute what their bodies say, for places inside and outside of the axis. */
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { evaluateKernel, forEachPoint, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { printKernel } from '../../src/ir/print.js'
@@ -8,10 +8,19 @@ import { verifyKernel } from '../../src/ir/verify.js'
 import { visitKernel } from '../../src/ir/walk.js'
 import { read } from '../frontend/refuse.js'
 
-/** An op that updates `cache`, by the dimensions of `cache` and the body. */
-function op(dims: string, rows: string, body: string, also = ''): Kernel {
-  const { kernels, diagnostics } = read(`import { op, ${body.includes('total') ? 'sum, ' : ''}tensor } from 'heddle'
-export const t = op('t', {
+/** Modules of ops, by the names of these. */
+const modules = new Map<string, string>()
+
+/** Kernels of all modules, which are read together: a type check for each would take more than all else here. */
+const kernels = new Map<string, Kernel>()
+
+/** An op that updates `cache`, by the dimensions of `cache` and the body. It is there once a test runs. */
+function op(dims: string, rows: string, body: string, also = ''): () => Kernel {
+  const name = `t${modules.size}`
+  modules.set(
+    name,
+    `import { op, ${body.includes('total') ? 'sum, ' : ''}tensor } from 'heddle'
+export const t = op('${name}', {
   dims: ['r', 's', 'o'],
   inputs: { cache: tensor('f32', '${dims}'), x: tensor('f32', 'r'), at: tensor('i32', 'r'), step: tensor('i32', 'o') },
   outputs: { y: tensor('f32', '${dims}') },
@@ -21,36 +30,54 @@ export const t = op('t', {
     return { y: ${body} }
   },
 })
-`)
-  expect(diagnostics.filter(({ code }) => code !== 'HED112')).toEqual([])
-  const [kernel] = kernels
-  if (kernel === undefined) throw new Error('no kernel')
-  return kernel
+`,
+  )
+  return () => {
+    const kernel = kernels.get(name)
+    if (kernel === undefined) throw new Error('no kernel')
+    return kernel
+  }
 }
+
+beforeAll(() => {
+  const found = read(Object.fromEntries([...modules].map(([name, text]) => [`${name}.ts`, text])))
+  expect(found.diagnostics.filter(({ code }) => code !== 'HED112')).toEqual([])
+  for (const kernel of found.kernels) kernels.set(kernel.name, kernel)
+})
 
 /** Every argument used, so that none is refused as unused: adds nothing. */
 const all = '0 * (x(r) + at(r) + step(0))'
 const cases: readonly (readonly [name: string, kernel: () => Kernel, rows: number])[] = [
-  ['first axis', () => op('s r', 's, r', `s === step(0) ? x(r) + ${all} : cache(s, r)`), 0],
-  ['last axis, one place', () => op('r s', 'r, s', `s === step(0) ? x(r) + ${all} : cache(r, s)`), 1],
-  ['last axis, a place each', () => op('r s', 'r, s', `s === at(r) ? x(r) + ${all} : cache(r, s)`), 1],
-  ['first axis, a place each', () => op('s r', 's, r', `at(r) === s ? x(r) + ${all} : cache(s, r)`), 1],
+  ['first axis', op('s r', 's, r', `s === step(0) ? x(r) + ${all} : cache(s, r)`), 0],
+  ['last axis, one place', op('r s', 'r, s', `s === step(0) ? x(r) + ${all} : cache(r, s)`), 1],
+  ['last axis, a place each', op('r s', 'r, s', `s === at(r) ? x(r) + ${all} : cache(r, s)`), 1],
+  ['first axis, a place each', op('s r', 's, r', `at(r) === s ? x(r) + ${all} : cache(s, r)`), 1],
   [
     'named values',
-    () => op('s r', 's, r', 'here ? value : cache(s, r)', `const here = s === step(0)\nconst value = s + x(r) + ${all}`),
+    op('s r', 's, r', 'here ? value : cache(s, r)', `const here = s === step(0)\nconst value = s + x(r) + ${all}`),
     0,
   ],
   // Where a condition is no place, every element is asked: none of the axes is left out.
-  ['every place up to one', () => op('r s', 'r, s', `s <= at(r) ? x(r) + ${all} : cache(r, s)`), 1],
-  ['an interval of places', () => op('s r', 's, r', `s >= at(r) && s < at(r) + step(0) ? s + x(r) + ${all} : cache(s, r)`), 1],
-  ['a place that knows the index', () => op('s r', 's, r', `s === s * at(r) ? x(r) + ${all} : cache(s, r)`), 1],
+  ['every place up to one', op('r s', 'r, s', `s <= at(r) ? x(r) + ${all} : cache(r, s)`), 1],
+  ['an interval of places', op('s r', 's, r', `s >= at(r) && s < at(r) + step(0) ? s + x(r) + ${all} : cache(s, r)`), 1],
+  ['a place that knows the index', op('s r', 's, r', `s === s * at(r) ? x(r) + ${all} : cache(s, r)`), 1],
   [
     'a named interval',
-    () => op('r s', 'r, s', 'here ? x(r) : cache(r, s)', `const here = s > at(r) - 2 && s <= step(0) + 0 * at(r)`),
+    op('r s', 'r, s', 'here ? x(r) : cache(r, s)', `const here = s > at(r) - 2 && s <= step(0) + 0 * at(r)`),
     1,
   ],
-  ['new values that know the place', () => op('r s', 'r, s', `s === at(r) + step(0) ? s * x(r) + ${all} : cache(r, s)`), 1],
+  ['new values that know the place', op('r s', 'r, s', `s === at(r) + step(0) ? s * x(r) + ${all} : cache(r, s)`), 1],
 ]
+
+const interval = op('r s', 'r, s', `s >= at(r) && s < step(0) ? x(r) : cache(r, s)`)
+const longerInterval = op('r s', 'r, s', `s >= at(r) && s <= step(0) ? x(r) : cache(r, s)`)
+const shown = op('s r', 's, r', `s === step(0) ? x(r) + at(r) : cache(s, r)`)
+const conditional = op(
+  's r',
+  's, r',
+  'old > total ? old / 2 : cache(s, r)',
+  ['const old = cache(s, r)', 'const total = sum(6, (c) => x(r) * old + (at(r) + step(0)) * c)'].join('\n'),
+)
 
 type Dims = Readonly<Record<string, number>>
 
@@ -94,8 +121,7 @@ describe('placeUpdates', () => {
   })
 
   it('is noticed when it stores beside the place, or without asking whether that is inside', () => {
-    const [[, make] = []] = cases
-    const kernel = make?.()
+    const kernel = cases[0]?.[1]()
     if (kernel === undefined) throw new Error('no case')
     const placed = placeUpdates(kernel)
     const beside = placed.body.map((stmt) =>
@@ -111,13 +137,11 @@ describe('placeUpdates', () => {
   })
 
   it('is noticed when an interval is one place too long', () => {
-    const kernel = op('r s', 'r, s', `s >= at(r) && s < step(0) ? x(r) : cache(r, s)`)
-    const longer = op('r s', 'r, s', `s >= at(r) && s <= step(0) ? x(r) : cache(r, s)`)
-    expect(differences(kernel, placeUpdates(longer)).length).toBeGreaterThan(0)
+    expect(differences(interval(), placeUpdates(longerInterval())).length).toBeGreaterThan(0)
   })
 
   it('shows what it derived', () => {
-    const text = printKernel(placeUpdates(op('s r', 's, r', `s === step(0) ? x(r) + at(r) : cache(s, r)`)))
+    const text = printKernel(placeUpdates(shown()))
     expect(text).toContain('out y: f32[s, r] updates cache')
     expect(text).toContain('once')
     expect(text).toContain('let place: i32 = step[0]')
@@ -125,12 +149,7 @@ describe('placeUpdates', () => {
   })
 
   it('reads in front of all else what stands in a reduction or a condition and is replaced behind them', () => {
-    const kernel = op(
-      's r',
-      's, r',
-      'old > total ? old / 2 : cache(s, r)',
-      ['const old = cache(s, r)', 'const total = sum(6, (c) => x(r) * old + (at(r) + step(0)) * c)'].join('\n'),
-    )
+    const kernel = conditional()
     const [first, ...rest] = placeUpdates(kernel).body
     expect(first).toMatchObject({ kind: 'let', value: { kind: 'load', tensor: 'cache' } })
     const again = placeUpdates(kernel)
@@ -143,7 +162,8 @@ describe('placeUpdates', () => {
   })
 
   it('leaves other kernels alone', () => {
-    const kernel = op('s r', 's, r', `s === step(0) ? x(r) + ${all} : cache(s, r)`)
+    const kernel = cases[0]?.[1]()
+    if (kernel === undefined) throw new Error('no case')
     const plain = { ...kernel, tensors: kernel.tensors.map(({ updates: _, ...tensor }) => tensor) }
     expect(placeUpdates(plain)).toBe(plain)
   })
