@@ -8,6 +8,7 @@ import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFil
 import { usageError } from '../errors.js'
 import { configOf } from './kept/known.js'
 import { deepLine } from './nesting.js'
+import { sourceOf } from './package_sources.js'
 import type { Declarators } from './static.js'
 
 export interface SpecProject {
@@ -167,12 +168,23 @@ function isPackage(folder: string): boolean {
   return existsSync(manifest) && /"name"\s*:\s*"heddle"/.test(readFileSync(manifest, 'utf8'))
 }
 
+/** Opens the modules of the package that the program knows by declaration files alone, which have no bodies and no values. */
+function openSources(opened: SpecProject): void {
+  const { project } = opened
+  standardFiles(opened)
+  for (const { fileName } of project.getProgram().compilerObject.getSourceFiles()) {
+    const source = sourceOf(fileName)
+    if (source !== undefined) project.addSourceFileAtPathIfExists(source)
+  }
+}
+
 /**
  * Finds the declaring functions of `heddle` in the program, whatever local names they have.
  * @throws usage `frontend.heddle` when the root cannot import `heddle`.
  */
 export function findDeclarators(opened: SpecProject): Declarators {
   const { project } = opened
+  openSources(opened)
   const checker = project.getTypeChecker().compilerObject
   const file = project.getProgram().compilerObject.getSourceFile(heddleModule(opened))
   const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)

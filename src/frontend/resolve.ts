@@ -9,6 +9,7 @@ import { simplifyExpr } from '../ir/simplify.js'
 import { quote, Rejection, reject } from './diagnostics.js'
 import { givenFor, isFactoryBlock } from './factory_scope.js'
 import { callableHint, globalConstants, insteadOf, insteadOfMember, refuseGlobalMember, staticObjects } from './javascript.js'
+import { sourceOf } from './package_sources.js'
 import { Reported } from './refusals.js'
 import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, usable, type Value } from './values.js'
 
@@ -106,14 +107,11 @@ function constantOf(
 
 const target = (symbol: TsSymbol): TsSymbol => inSources(symbol.getAliasedSymbol() ?? symbol)
 
-/** Where an installed package declares what its shipped modules hold: the folder, and the module below it. */
-const declared = /^(.*)\/dist\/types\/((?:src\/std|specs)\/.*)\.d\.ts$/
-
-/** The same symbol in the module that a declaration file of the package was made from, if it was opened: declarations have no bodies. */
+/** The same symbol in the module that a declaration file of the package was made from: declarations have no bodies. */
 function inSources(symbol: TsSymbol): TsSymbol {
   const file = symbol.getDeclarations()[0]?.getSourceFile()
-  const [, folder, module] = declared.exec(file?.getFilePath() ?? '') ?? []
-  const source = file?.getProject().getSourceFile(`${folder}/${module}.ts`)
+  const path = sourceOf(file?.getFilePath() ?? '')
+  const source = path === undefined ? undefined : file?.getProject().getSourceFile(path)
   const found = source?.getExportSymbols().find((each) => each.getName() === symbol.getName())
   return found === undefined ? symbol : (found.getAliasedSymbol() ?? found)
 }

@@ -107,10 +107,12 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
   const program = project.getProgram().compilerObject
   const library = packageOf(opened)
   const reads = atPaths(opened, files)
+  // In the package itself the specs are those of the project.
+  const parts = library === opened.root ? ['src', 'dist'] : ['src', 'dist', 'specs']
   const isBase = (file: ts.SourceFile): boolean =>
     program.isSourceFileDefaultLibrary(file) ||
     file.fileName.includes('/node_modules/') ||
-    (library !== undefined && ['src', 'dist'].some((part) => file.fileName.startsWith(`${library}/${part}/`)))
+    (library !== undefined && parts.some((part) => file.fileName.startsWith(`${library}/${part}/`)))
   const [base, own] = [new Map<string, string>(), new Map<string, ts.SourceFile>()]
   for (const file of program.getSourceFiles()) {
     // The language's own declarations are ts-morph's, in no folder: the version of TypeScript says which they are.
