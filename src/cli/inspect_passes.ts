@@ -10,9 +10,9 @@ import { printGraph } from '../ir/print_graph.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type TracedText, traced } from '../ir/trace.js'
+import { knownHint } from '../nearest.js'
 import { readKernels } from '../verify/check/specs.js'
 import type { CliContext } from './context.js'
-import { knownHint } from './nearest.js'
 
 export interface PassText {
   readonly pass: string

@@ -6,6 +6,7 @@ import { argsort } from './argsort.js'
 import { quote, reject } from './diagnostics.js'
 import { foldCall, integer } from './fold.js'
 import { callFunction } from './functions.js'
+import { accessHint } from './hints.js'
 import { checkInOrder } from './in_order.js'
 import { ownMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
@@ -13,14 +14,14 @@ import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan } from './scal
 import { topK } from './top_k.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
-function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, lowering: Lowering): Value {
+function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, { scope }: Place, lowering: Lowering): Value {
   const { tensor: name, dims, type } = tensor
   if (args.length !== dims.length) {
     reject(
       'arity',
       node,
       `${name} has ${dims.length} dimensions (${dims.join(' ')}), ${args.length} indices given`,
-      `write ${name}(${dims.join(', ')})`,
+      accessHint(name, dims, node, scope),
     )
   }
   const indices = args.map((arg, axis) => {
@@ -70,7 +71,7 @@ export function callValue(
     case 'function':
       return callFunction(callee, args, node, place, lowering, wanted)
     case 'access':
-      return load(callee, args, node, lowering)
+      return load(callee, args, node, place, lowering)
     case 'row':
       return element(callee, args, node, lowering)
     case 'monoid':

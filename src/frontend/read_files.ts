@@ -7,34 +7,13 @@ import type { SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
 import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
+import { otherFunctions } from './hints.js'
 import type { FileRead, StandardRead } from './kept/declared.js'
 import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
 import { Refused } from './refusals.js'
-
-/** What takes the place of functions that other tools have and that authors look for here. */
-const otherFunctions: Readonly<Record<string, string>> = {
-  sigmoid: '1 / (1 + exp(-x))',
-  silu: 'x / (1 + exp(-x))',
-  relu: 'maximum(x, 0)',
-  softplus: 'log(1 + exp(x))',
-  clamp: 'minimum(maximum(x, low), high)',
-  clip: 'minimum(maximum(x, low), high)',
-  ceil: '-floor(-x)',
-  sign: 'x > 0 ? 1 : x < 0 ? -1 : 0',
-  where: 'condition ? a : b',
-  select: 'condition ? a : b',
-  mean: 'sum(n, (c) => ...) / n',
-  prod: 'exp and log of a sum, or fold',
-  cumsum: 'scan(n, (c) => ...)',
-  sort: 'argsort(1024, n, (c) => ...), and read at its elements',
-  any: 'max(n, (c) => (condition ? 1 : 0)) > 0',
-  all: 'min(n, (c) => (condition ? 1 : 0)) > 0',
-  find: 'min(n, (c) => (condition ? c : n))',
-  softmax: 'exp of the difference to max(n, ...), over its sum(n, ...)',
-}
 
 /** TypeScript's codes of a module that it cannot find. */
 const noModule: ReadonlySet<number> = new Set([2307, 2792])
@@ -47,19 +26,28 @@ function missingHint(message: string): string | undefined {
   return written === undefined ? undefined : `write ${written}`
 }
 
-/** What TypeScript itself says about a file, where the front end has not said it better. */
-function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
-  const program = project.getProgram().compilerObject
-  const source = file.compilerNode
-  const found = guarded(
-    () => [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)],
-    (failure): readonly ts.Diagnostic[] => {
-      // What was refused in the file is what TypeScript could not take either.
-      if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
-        reject('typeScript', file, failure, failureHint)
-      return []
-    },
+/** What keeps TypeScript from reading a file: of its text, nothing else can be said. */
+const syntaxErrors = (file: SourceFile, { project }: SpecProject): readonly ts.Diagnostic[] =>
+  guarded(
+    () => project.getProgram().compilerObject.getSyntacticDiagnostics(file.compilerNode),
+    () => [],
   )
+
+/** What TypeScript itself says about a file, where the front end has not said it better. */
+function typeErrors(file: SourceFile, opened: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
+  const { project, fileName } = opened
+  const check = (): readonly ts.Diagnostic[] =>
+    guarded(
+      () => project.getProgram().compilerObject.getSemanticDiagnostics(file.compilerNode),
+      (failure) => {
+        // What was refused in the file is what TypeScript could not take either.
+        if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
+          reject('typeScript', file, failure, failureHint)
+        return []
+      },
+    )
+  const syntax = syntaxErrors(file, opened)
+  const found = syntax.length > 0 ? syntax : check()
   // What comes of a module that is not there has no types, of which TypeScript would say the same at every use.
   const absent = found.filter(({ code }) => noModule.has(code))
   return (absent.length > 0 ? absent : found).flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
@@ -240,12 +228,14 @@ export function readFiles(
       refuse(declaration.made?.at ?? declaration.call, () => read(declaration))
     }
   }
-  const distinct = new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
+  const unreadable = new Set(sources.filter((file) => syntaxErrors(file, project).length > 0))
+  const readable = rejected.filter(({ declaration }) => !unreadable.has(declaration.getSourceFile()))
+  const distinct = new Map(readable.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
   const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
     if (alone || (only !== undefined && !seen.has(file))) return []
     let errors: Diagnostic[] = []
     const refusals = refusalsOf(() => {
-      errors = typeErrors(file, project, rejected)
+      errors = typeErrors(file, project, readable)
     })
     return [...errors, ...refusals.map((refusal) => toDiagnostic(refusal, project.fileName))]
   })

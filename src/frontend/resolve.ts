@@ -8,6 +8,7 @@ import { own } from '../ir/own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, Rejection, reject } from './diagnostics.js'
 import { givenFor, isFactoryBlock } from './factory_scope.js'
+import { unknownNameHint } from './hints.js'
 import { callableHint, globalConstants, insteadOf, insteadOfMember, refuseGlobalMember, staticObjects } from './javascript.js'
 import { sourceOf } from './package_sources.js'
 import { Reported } from './refusals.js'
@@ -119,8 +120,7 @@ function inSources(symbol: TsSymbol): TsSymbol {
 /** The value of an identifier. `symbol` is given where the identifier's own is another's, as in `{ y }`. */
 export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, symbol = node.getSymbol()): Value {
   const name = node.getText()
-  const unknown = (): never =>
-    reject('unknownIdentifier', node, `unknown identifier ${name}`, 'declare it, or import it from its module')
+  const unknown = (): never => reject('unknownIdentifier', node, `unknown identifier ${name}`, unknownNameHint(node))
   if (symbol === undefined) return unknown()
   const bound = lookUp(place.scope, symbol.compilerSymbol)
   if (bound !== undefined) return usable(bound)

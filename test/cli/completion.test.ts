@@ -1,6 +1,6 @@
 /** What shells are told, and what names that nobody knows may have meant. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { knownHint } from '../../src/cli/nearest.js'
+import { knownHint } from '../../src/nearest.js'
 import { heddle } from './host.js'
 
 const said: string[] = []

@@ -13,6 +13,20 @@ describe('names', () => {
       message: 'unknown identifier foo',
       hint: 'declare it, or import it from its module',
     }))
+  it.each([
+    ['eps1', 'did you mean eps?'],
+    ['idz', 'did you mean ids?'],
+    ['rsqr', 'did you mean rsqrt?'],
+    ['sqrt', "import { sqrt } from 'heddle'"],
+    ['toFloats', "did you mean toFloat? import { toFloat } from 'heddle'"],
+    ['sigmoid', 'write 1 / (1 + exp(-x))'],
+  ])('says of the unknown name %s: %s', (name, hint) =>
+    refuses(element(`«${name}»`), { code: 'unknownIdentifier', message: `unknown identifier ${name}`, hint }),
+  )
+  it('leaves a text that TypeScript cannot read to TypeScript', () => {
+    const { diagnostics } = read(element('sum((n, (k) => x(m, k)) + foo'))
+    expect(diagnostics.map(({ code, message }) => [code, message])).toEqual([['TS1005', "')' expected."]])
+  })
   it('refuses an unknown import', () =>
     refuses(element('«missing»(1)', "import { missing } from './nowhere.js'"), {
       code: 'unknownIdentifier',
@@ -154,7 +168,13 @@ describe('callees', () => {
 
 describe('arity', () => {
   it('refuses a wrong number of indices', () =>
-    refuses(element('«x(m)»'), { code: 'arity', message: 'x has 2 dimensions (m n), 1 indices given', hint: 'write x(m, n)' }))
+    refuses(element('«x(c)»'), { code: 'arity', message: 'x has 2 dimensions (m n), 1 indices given', hint: 'write x(m, c)' }))
+  it('refuses too many indices', () =>
+    refuses(element('«ids(m, c)»'), {
+      code: 'arity',
+      message: 'ids has 1 dimensions (m), 2 indices given',
+      hint: 'write ids(c)',
+    }))
   it('refuses a wrong number of intrinsic arguments', () =>
     refuses(element('«exp(1, 2)»'), { code: 'arity', message: 'exp takes 1 arguments, 2 given', hint: 'write exp(a)' }))
   it('refuses a wrong number of helper arguments', () =>

@@ -1,0 +1,69 @@
+/** Hints of refusals that look at the names of their place: what an unknown name may have meant, and how an access is written there. */
+import { Node, ts } from 'ts-morph'
+import * as language from '../lang/index.js'
+import { nearest } from '../nearest.js'
+import type { Scope } from './values.js'
+
+/** What takes the place of functions that other tools have and that authors look for here. */
+export const otherFunctions: Readonly<Record<string, string>> = {
+  sigmoid: '1 / (1 + exp(-x))',
+  silu: 'x / (1 + exp(-x))',
+  relu: 'maximum(x, 0)',
+  softplus: 'log(1 + exp(x))',
+  clamp: 'minimum(maximum(x, low), high)',
+  clip: 'minimum(maximum(x, low), high)',
+  ceil: '-floor(-x)',
+  sign: 'x > 0 ? 1 : x < 0 ? -1 : 0',
+  where: 'condition ? a : b',
+  select: 'condition ? a : b',
+  mean: 'sum(n, (c) => ...) / n',
+  prod: 'exp and log of a sum, or fold',
+  cumsum: 'scan(n, (c) => ...)',
+  sort: 'argsort(1024, n, (c) => ...), and read at its elements',
+  any: 'max(n, (c) => (condition ? 1 : 0)) > 0',
+  all: 'min(n, (c) => (condition ? 1 : 0)) > 0',
+  find: 'min(n, (c) => (condition ? c : n))',
+  softmax: 'exp of the difference to max(n, ...), over its sum(n, ...)',
+}
+
+/** Names of values that the author has declared or imported, and that a node can use: the innermost first. */
+function namesInScope(node: Node): string[] {
+  const checker = node.getProject().getTypeChecker().compilerObject
+  const symbols = checker.getSymbolsInScope(node.compilerNode, ts.SymbolFlags.Value | ts.SymbolFlags.Alias)
+  const isOwn = ({ declarations = [] }: ts.Symbol): boolean =>
+    declarations.length > 0 && !declarations.every((declaration) => declaration.getSourceFile().isDeclarationFile)
+  return symbols.filter(isOwn).map(({ name }) => name)
+}
+
+/** What to write for a name that nothing declares. */
+export function unknownNameHint(node: Node): string {
+  const name = node.getText()
+  if (Object.hasOwn(language, name)) return `import { ${name} } from 'heddle'`
+  const written = Object.hasOwn(otherFunctions, name) ? otherFunctions[name] : undefined
+  if (written !== undefined) return `write ${written}`
+  const [local] = nearest(
+    name,
+    namesInScope(node).filter((each) => each !== name),
+  )
+  if (local !== undefined) return `did you mean ${local}?`
+  const [offered] = nearest(name, Object.keys(language))
+  return offered === undefined
+    ? 'declare it, or import it from its module'
+    : `did you mean ${offered}? import { ${offered} } from 'heddle'`
+}
+
+/** Indices that code can use, by the names that the author gave them, the outermost first. */
+function indicesIn(scope: Scope): readonly string[] {
+  const here = [...scope.bindings].flatMap(([symbol, value]) =>
+    value.kind === 'scalar' && value.expr.kind === 'index' ? [symbol.name] : [],
+  )
+  return [...(scope.outer === undefined ? [] : indicesIn(scope.outer)), ...here]
+}
+
+/** The access of a tensor with as many indices as it has dimensions: those that are written, after others of the place where there are too few. */
+export function accessHint(name: string, dims: readonly string[], node: Node, scope: Scope): string {
+  const written = Node.isCallExpression(node) ? node.getArguments().map((argument) => argument.getText()) : []
+  const others = indicesIn(scope).filter((index) => !written.includes(index))
+  const indices = [...others.slice(0, Math.max(0, dims.length - written.length)), ...written].slice(-dims.length)
+  return `write ${name}(${(indices.length === dims.length ? indices : dims).join(', ')})`
+}
