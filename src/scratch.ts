@@ -29,7 +29,8 @@ async function removeLeft(base: string, kind: string, now: number): Promise<void
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Tells of a number of a process if there is one. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

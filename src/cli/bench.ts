@@ -1,6 +1,5 @@
 /** `heddle bench encoder`: how long the plans of an encoder take on a device, beside the physical floor and beside its peers. */
-import { access, constants, writeFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import type { EncoderBench } from '../bench/candidates.js'
 import { type BenchObserver, benchEncoder } from '../bench/encoder.js'
@@ -10,9 +9,9 @@ import { timeTorch } from '../bench/peers.js'
 import { type BenchEncoderResult, type Peers, ratiosOf, type Shape } from '../bench/result.js'
 import { benchConfig } from '../bench/synthetic.js'
 import { benchTable, describePeer, describeTimes } from '../bench/table.js'
-import { usageError } from '../errors.js'
 import { reportPage } from '../explorer/report.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
+import { namedFile } from '../output.js'
 import { defaultPlan } from '../program/plans.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import { openKernels } from '../runtime/open.js'
@@ -62,17 +61,12 @@ function commandOf({ config, plans = [], shapes, lengths, dtype, repeats, peer }
   return `${common} --dtype ${dtype} --device ${kind} --repeats ${repeats}${peer === undefined ? '' : ` --peer ${peer}`}`
 }
 
-const noReport = (path: string) => (cause: unknown) => {
-  throw usageError('bench.report', `cannot write a report to ${path}`, { hint: 'name a file in a folder that exists', cause })
-}
-
 /** @throws usage `bench.*`, `plan.unknown`, `manifest.*`; environment for a missing device, addon or kernel library */
 export async function runBenchEncoder(options: BenchEncoderOptions, context: CliContext): Promise<BenchEncoderResult> {
   const { root, signal, log } = context
   const { dtype, shapes, repeats } = options
   const report = options.report === undefined ? undefined : resolve(root, options.report)
-  // Hours of measuring are not spent on a report that cannot be written.
-  if (report !== undefined) await access(dirname(report), constants.W_OK).catch(noReport(report))
+  const writeReport = report === undefined ? undefined : await namedFile(report, 'bench.report')
   const config = await benchConfig(options.config, root)
   const lengths = lengthsOf(options.lengths)
   const { device, library, manifest } = await openKernels(options.device, openOptions(context))
@@ -91,7 +85,7 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
     const about = { config: options.config, dtype, lengths: options.lengths }
     const result = { device: info, ceilings, ...about, results, peers, ratios: ratiosOf(results, peers) }
     if (report !== undefined) {
-      await writeFile(report, reportPage(result, commandOf({ ...options, plans }, kind))).catch(noReport(report))
+      await writeReport?.(reportPage(result, commandOf({ ...options, plans }, kind)))
       log(`report: ${report}\n`)
     }
     return result

@@ -9,7 +9,7 @@ import type { BenchLlamaResult, LlamaPlanTimes } from '../bench/llama/result.js'
 import { benchLlamaConfig, llamaShapes } from '../bench/llama/shapes.js'
 import { describeLlama, llamaTable } from '../bench/llama/table.js'
 import type { Shape } from '../bench/result.js'
-import { baselineOf, compare, deviceName, readBaseline, saveBaseline } from '../bench/target/baseline.js'
+import { baselineFile, baselineOf, compare, deviceName, readBaseline } from '../bench/target/baseline.js'
 import { comparisonText } from '../bench/target/text.js'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
@@ -74,6 +74,7 @@ export async function runBenchLlama(
   const prompts = options.prompts ?? []
   const steps = options.steps ?? (prompts.length === 0 ? [{ batch: 1, seq: 512 }] : [])
   expectSamples(options)
+  const save = options.save === undefined ? undefined : await baselineFile(resolve(root, options.save))
   const kernels = await openKernels(options.device, openOptions(context))
   const { device, manifest } = kernels
   try {
@@ -96,7 +97,7 @@ export async function runBenchLlama(
     const peers = peer === undefined ? undefined : await timeLlamaTorch({ ...sizes, products, ways }, (line) => log(`${line}\n`))
     const timed = targets(results)
     if (options.save !== undefined) {
-      await saveBaseline(resolve(root, options.save), baselineOf(subject, info, dtype, timed))
+      await save?.(baselineOf(subject, info, dtype, timed))
       log(`saved: ${resolve(root, options.save)}\n`)
     }
     const comparisons = before === undefined ? undefined : compare(before, timed, options.ratio)

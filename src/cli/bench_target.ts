@@ -5,7 +5,7 @@ import { conversions, layouts, graphs as shipped, programs as shippedPrograms } 
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
-import { baselineOf, type Comparison, compare, deviceName, readBaseline, saveBaseline } from '../bench/target/baseline.js'
+import { baselineFile, baselineOf, type Comparison, compare, deviceName, readBaseline } from '../bench/target/baseline.js'
 import { measure, type TargetTimes } from '../bench/target/measure.js'
 import { findEntry, graphSubject, kernelSubject, programSubject, type Subject } from '../bench/target/subject.js'
 import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
@@ -61,6 +61,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   const { root, signal, log } = context
   const { dtype, repeats } = options
   expectSamples(options)
+  const save = options.save === undefined ? undefined : await baselineFile(resolve(root, options.save))
   const opened = await openKernels(options.device, openOptions(context))
   const { device, manifest } = opened
   try {
@@ -82,7 +83,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
       sizes.push(priced)
     }
     if (options.save !== undefined) {
-      await saveBaseline(resolve(root, options.save), baselineOf(subject.name, info, dtype, sizes.flat()))
+      await save?.(baselineOf(subject.name, info, dtype, sizes.flat()))
       log(`saved: ${resolve(root, options.save)}\n`)
     }
     const comparisons = before === undefined ? undefined : compare(before, sizes.flat(), options.ratio ?? usualRatio)

@@ -6,13 +6,13 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import Table from 'cli-table3'
-import writeFileAtomic from 'write-file-atomic'
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import { calibrateLlama } from '../models/llama/calibration.js'
 import { checkCases } from '../models/parts/token_cases.js'
+import { namedFile } from '../output.js'
 import {
   type ChannelMaxima,
   collect,
@@ -84,12 +84,13 @@ export async function calibrateChannels(model: string, options: CalibrateOptions
   if (file === undefined) throw usageError('calibrate.input', 'give cases to run', { hint: '--cases FILE.jsonl' })
   const folder = resolve(root, model)
   const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), signal))
+  const write = await namedFile(resolve(root, options.out))
   const { device, library, manifest } = await openKernels(options.device, openOptions(context))
   try {
     const count = countProgress('calibrate', context)
     const progress = (done: number, total: number): void => count(done, total, 'channels')
     const found = await calibrateLlama(folder, cases, { device, library, manifest, dtype: options.dtype, signal, progress })
-    await writeFileAtomic(resolve(root, options.out), formatChannels(found))
+    await write(formatChannels(found))
     context.log(`written: ${resolve(root, options.out)}\n`)
     return found
   } finally {
@@ -123,18 +124,18 @@ export async function calibrate(model: string, options: CalibrateOptions, contex
     })
   }
   const checkpoint = await readCheckpoint(folder, context.signal)
+  const amaxList = options.amaxList === undefined ? undefined : resolve(root, options.amaxList)
+  const writeScales = await namedFile(resolve(root, options.out))
+  const writeAmax = amaxList === undefined ? undefined : await namedFile(amaxList)
   const result =
     options.import === undefined
       ? await observe(checkpoint, folder, method, options, context)
       : await importList(checkpoint, resolve(root, options.import))
-  const files = [[options.out, formatScales(result.scales)]]
-  if (options.amaxList !== undefined) {
-    files.push([options.amaxList, formatAmaxList(result.scales, await checkpoint.weightMaxima())])
-  }
-  for (const [path = '', text = ''] of files) {
-    await writeFileAtomic(resolve(root, path), text)
-    context.log(`written: ${resolve(root, path)}\n`)
-  }
+  const list = amaxList === undefined ? '' : formatAmaxList(result.scales, await checkpoint.weightMaxima())
+  await writeScales(formatScales(result.scales))
+  context.log(`written: ${resolve(root, options.out)}\n`)
+  await writeAmax?.(list)
+  if (amaxList !== undefined) context.log(`written: ${amaxList}\n`)
   return result
 }
 

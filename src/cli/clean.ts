@@ -1,7 +1,12 @@
-/** `heddle clean`: removes everything heddle built in this project, and on request what all projects share. Sources and `generated/` stay. */
-import { rm } from 'node:fs/promises'
+/**
+ * `heddle clean`: removes everything heddle built in this project, and on request what all projects share. Sources and `generated/` stay, and so does
+ * what somebody else put into these folders.
+ */
+import { existsSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
+import { removeEmpty } from '../output.js'
 import { cacheFolder, outputs } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
 
@@ -10,14 +15,37 @@ export interface CleanOptions {
   readonly cache?: boolean | undefined
 }
 
-export async function clean(context: CliContext, { cache = false }: CleanOptions = {}): Promise<void> {
-  const { base } = outputs(context.root)
-  // Of a cache that the user named, only what heddle keeps there.
-  const shared = ['objects', 'headers', 'libraries', 'native', 'kept'].map((name) => join(cacheFolder(), name))
-  for (const folder of [base, ...(cache ? shared : [])]) {
-    await rm(folder, { recursive: true, force: true })
-    context.log(`removed ${folder}\n`)
+/** Names that heddle gives what it keeps in `.heddle`: builds, results of the compiler, notes, locks, and folders of processes that were killed. */
+const ofProject =
+  /^(native|simt|cuda|tune|docs|vitepress|kept)$|^(kept\.swept|native\.building|verified_groups\.txt|gen-failed\.txt|vitest\.json|mutants\.json)$|^(bodies|specs|check)-\d+-\w+$/
+
+const ofBundle = /^heddle-[\w-]+\.tar\.(xz|gz)$|^\.packing-/
+
+/** Names of entries of the cache: digests, and what is being made or locked. */
+const ofCache = /^[0-9a-f]{64}$|^[\w-]{43}(\.\d+\.tmp)?$|^\.(making|lock)-/
+
+/** Of a cache that the user named, heddle has only these. */
+const shared = ['objects', 'headers', 'libraries', 'native', 'kept']
+
+export async function clean({ root, log }: CliContext, { cache = false }: CleanOptions = {}): Promise<void> {
+  const { base } = outputs(root)
+  await removeNamed(join(base, 'bundle'), ofBundle)
+  const folders = [
+    [base, ofProject] as const,
+    ...(cache ? shared : []).map((name) => [join(cacheFolder(), name), ofCache] as const),
+  ]
+  for (const [folder, own] of folders) {
+    const left = await removeNamed(folder, own)
+    log(left.length === 0 ? `removed ${folder}\n` : `removed what heddle wrote in ${folder}; there remains ${left.join(', ')}\n`)
   }
+}
+
+/** Removes what has a name of heddle in a folder, and the folder if nothing else is there. @returns what is */
+async function removeNamed(folder: string, own: RegExp): Promise<readonly string[]> {
+  const names = await readdir(folder).catch(() => [])
+  for (const name of names) if (own.test(name)) await rm(join(folder, name), { recursive: true, force: true })
+  await removeEmpty(folder)
+  return names.filter((name) => !own.test(name) && existsSync(join(folder, name))).sort()
 }
 
 export const cleanCommand = (context: () => CliContext) =>

@@ -2,7 +2,7 @@
  * `heddle explore`: a page to look at what became of a kernel or a graph, and of what was measured, served on loopback or written to a
  * file. It shows what `plan show`, `inspect`, `inspect --passes` and `bench --json` compute, and computes nothing of its own.
  */
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { findEntry } from '../bench/target/subject.js'
@@ -15,6 +15,7 @@ import { type AnyRun, readRun } from '../explorer/runs/read.js'
 import { benchView, measuredKernels, predictedTimeline, runTimelines } from '../explorer/runs/view.js'
 import { servePage } from '../explorer/server.js'
 import type { PlanReport } from '../fuse/search/explain.js'
+import { namedFile } from '../output.js'
 import { searchManifests } from '../toolchain/index.js'
 import { usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
@@ -175,12 +176,11 @@ export const exploreCommand = (context: () => CliContext) => {
     .option('--json', 'print what the page shows as JSON')
     .action(async (name, { out, port, json: asJson, ...options }) => {
       const { root, signal, log, out: print } = context()
+      const write = out === undefined ? undefined : await namedFile(resolve(root, out), 'explore.out')
       const data = await explore(name, options, context())
       if (asJson === true) print(json(data))
       if (out !== undefined) {
-        await writeFile(resolve(root, out), pageHtml(data)).catch((cause: unknown) => {
-          throw usageError('explore.out', `cannot write a page to ${out}`, { hint: 'name a file in a folder that exists', cause })
-        })
+        await write?.(pageHtml(data))
         log(`page: ${resolve(root, out)}\n`)
       }
       if (asJson === true || out !== undefined) return

@@ -5,6 +5,7 @@ import { conversions, layouts, graphs as shipped, programs as shippedPrograms } 
 import { environmentError, usageError } from '../errors.js'
 import { type Declarations, exportModel, type Lowered, lower, resolve, writeExport, writeWeights } from '../export/index.js'
 import type { ProgramDecl } from '../lang/program.js'
+import { expectListed } from '../output_listed.js'
 import { installation, searchManifests, type Target, targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { dimensions, jsonObject } from './options.js'
@@ -52,6 +53,8 @@ export async function runExport(name: string, options: ExportOptions, context: C
   const scales = options.scales === undefined ? undefined : resolvePath(root, options.scales)
   if (model === undefined && scales !== undefined)
     throw usageError('export.scales', 'scales belong to a model, and no model folder is named', { hint: 'add --model FOLDER' })
+  const [out, place] = [resolvePath(root, options.out), { root, specs: options.specs }]
+  await expectListed(out, place)
   const searched = await searchManifests(root)
   const { manifest } = searched
   const declarations = await declarationsOf(root, options.specs)
@@ -59,13 +62,9 @@ export async function runExport(name: string, options: ExportOptions, context: C
   const found = model === undefined ? undefined : await exportModel(name, resolvePath(root, model), { ...asked, scales }, signal)
   const resolved = found ?? resolve(name, asked)
   const lowered = lower({ ...resolved, manifest, layouts, dtype, dims: { ...found?.dims, ...dims } })
-  const out = resolvePath(root, options.out)
-  const files = [...(await writeExport(lowered, { out, searched, target }))]
-  if (found !== undefined) {
-    await writeWeights(join(out, 'weights.safetensors'), found.prepared(layouts), signal)
-    files.push('weights.safetensors')
-  }
-  log(`${summary(lowered)}\n`)
+  const weights = found && ((path: string) => writeWeights(path, found.prepared(layouts), signal))
+  const { files, changed } = await writeExport(lowered, { out, searched, target, place, weights })
+  log(`${summary(lowered)}; ${changed.length} files written or removed\n`)
   const kernels = new Set(lowered.steps.flatMap(({ key }) => key ?? [])).size
   return { name: lowered.name, out, dims: lowered.dims, fixed: lowered.fixed, steps: lowered.steps.length, kernels, files }
 }

@@ -23,6 +23,8 @@ export interface GenOptions {
   readonly out?: string | undefined
   /** Tuning file; default `tuning.json` beside the specs, when there is one. */
   readonly tuning?: string | undefined
+  /** Takes a folder that holds files of others alone. They stay in any case. */
+  readonly beside?: boolean | undefined
 }
 
 /** A note about an op. */
@@ -38,7 +40,10 @@ export interface GenResult {
   readonly notes: readonly KernelNote[]
 }
 
-/** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */
+/**
+ * @throws usage errors of the front end, located, and of the project's tuning file; `output.folder`, `output.file` where files of others lie; finding
+ * `gen.check` when `check` finds a difference
+ */
 export async function gen(options: GenOptions, context: CliContext): Promise<GenResult> {
   // A build is told that it would build older text. Only the project's own text counts.
   const { root } = context
@@ -75,7 +80,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   )
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
-  const { changed } = await writeGenerated(out, files, { check })
+  const { changed } = await writeGenerated(out, files, { check, place: { root, specs: options.specs }, beside: options.beside })
   if (check && changed.length > 0) {
     throw findingError('gen.check', `${out} is out of date: ${changed.join(', ')}`, {
       hint: 'run `heddle gen` and commit the result',
@@ -98,6 +103,7 @@ export const genCommand = (context: () => CliContext) =>
     .option('--check', 'change nothing; exit 1 when the generated text is out of date')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--out <dir>', 'folder of the generated text', 'generated')
+    .option('--beside', 'write beside files of others, in a folder that heddle has not written to before')
     .option('--tuning <file>', 'measured schedules; default: tuning.json beside the specs, if any')
     .option('--json', 'print the result as JSON')
     .action(async (options) => {

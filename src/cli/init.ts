@@ -1,13 +1,13 @@
 /** `heddle init`: a new project that runs, with an op, a graph or a model to start from. */
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { Argument, Command, Option } from '@commander-js/extra-typings'
 import Handlebars from 'handlebars'
 import { z } from 'zod'
 import { environmentError, usageError } from '../errors.js'
+import { removeEmpty, removeFiles, writeWhole } from '../output.js'
 import { packageRoot, runTool } from '../toolchain/index.js'
-import { writing } from '../writing.js'
 import type { CliContext } from './context.js'
 
 export const projectTemplates = ['op', 'graph', 'model'] as const
@@ -51,25 +51,33 @@ export async function init(
       hint: 'use small letters, digits and hyphens, as in my-kernels',
     })
   }
-  const isThere = existsSync(target)
-  if (isThere && (await readdir(target)).length > 0)
-    throw usageError('init.folder', `${target} is not empty`, { hint: 'name a new folder' })
+  const there = await stat(target).catch(() => undefined)
+  if (there !== undefined && (!there.isDirectory() || (await readdir(target)).length > 0)) {
+    const problem = there.isDirectory() ? 'is not empty' : 'is not a folder'
+    throw usageError('init.folder', `${target} ${problem}`, { hint: 'name a new folder' })
+  }
+  const files: string[] = []
   try {
-    const files = await fill(target, template, { name, holds: holds[template], ...(await versions()) })
+    await fill(target, template, { name, holds: holds[template], ...(await versions()) }, files)
     if (install) await installInto(target, context)
     context.log(`init: ${target}, ${files.length} files. Next: cd ${relative(context.root, target) || '.'} && npm test\n`)
     return { folder: target, files }
   } catch (error) {
-    // Only what was written here: the folder was empty.
-    for (const entry of existsSync(target) ? await readdir(target) : []) await rm(join(target, entry), { recursive: true })
-    // What failed is told, and not that there is nothing to remove.
-    if (!isThere) await rm(target, { recursive: true, force: true }).catch(() => undefined)
+    // Only what was written here. What failed is told, and not that there is nothing to remove.
+    await removeFiles(target, [...files, 'package-lock.json']).catch(() => undefined)
+    await rm(join(target, 'node_modules'), { recursive: true, force: true }).catch(() => undefined)
+    if (there === undefined) await removeEmpty(target)
     throw error
   }
 }
 
-async function fill(target: string, template: ProjectTemplate, values: Readonly<Record<string, string>>): Promise<string[]> {
-  const written: string[] = []
+/** Writes the files of a template. @param written gets their names, sorted when all are there */
+async function fill(
+  target: string,
+  template: ProjectTemplate,
+  values: Readonly<Record<string, string>>,
+  written: string[],
+): Promise<void> {
   for (const part of ['common', template]) {
     const source = join(packageRoot(), 'templates', 'init', part)
     for (const entry of await readdir(source, { recursive: true, withFileTypes: true })) {
@@ -81,14 +89,11 @@ async function fill(target: string, template: ProjectTemplate, values: Readonly<
         .replace(/^gitignore$/, '.gitignore')
       const out = join(target, name)
       const text = Handlebars.compile(await readFile(path, 'utf8'), { noEscape: true, strict: true })(values)
-      await writing(out, async () => {
-        await mkdir(dirname(out), { recursive: true })
-        await writeFile(out, text)
-      })
       written.push(name)
+      await writeWhole(out, text)
     }
   }
-  return written.sort()
+  written.sort()
 }
 
 /** What the new project depends on: the heddle that makes it, from where that came from, and the tools that heddle is tested with. */

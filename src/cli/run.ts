@@ -1,11 +1,11 @@
 /** `heddle run`: cases through a model. Everything is checked before the model runs, and output appears when all of it is there. */
 import { resolve } from 'node:path'
 import { Option } from '@commander-js/extra-typings'
-import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
 import type { Encoder, EncoderResult } from '../models/encoder/encoder_pipeline.js'
 import { restorePunctuation } from '../models/encoder/punctuation.js'
 import { named } from '../models/parts/known_options.js'
+import { namedFile } from '../output.js'
 import { loadTokenizer } from '../text/tokenizer.js'
 import { type Truncation, truncations } from '../text/truncation.js'
 import { type Case, readCases } from './cases.js'
@@ -162,7 +162,6 @@ export const runCommand = (context: () => CliContext) =>
     .option('--json', 'print one JSON line per case')
     .action(async (model, options) => {
       if (options.chat) return chat(model, options, context())
-      const result = await run(model, options, context())
-      if (options.out === undefined) context().out(result)
-      else await writeFileAtomic(resolve(context().root, options.out), result)
+      const write = options.out === undefined ? context().out : await namedFile(resolve(context().root, options.out))
+      await write(await run(model, options, context()))
     })

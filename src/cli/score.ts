@@ -4,9 +4,9 @@
  */
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
 import type { Score } from '../models/llama/score.js'
+import { namedFile } from '../output.js'
 import { readCases } from './cases.js'
 import type { CliContext } from './context.js'
 import { continuesText } from './continues_text.js'
@@ -78,7 +78,6 @@ export const scoreCommand = (context: () => CliContext) =>
     .option('--out <file>', 'write the result to a file')
     .option('--json', 'print one JSON line per case')
     .action(async (model, options) => {
-      const result = await score(model, options, context())
-      if (options.out === undefined) context().out(result)
-      else await writeFileAtomic(resolve(context().root, options.out), result)
+      const write = options.out === undefined ? context().out : await namedFile(resolve(context().root, options.out))
+      await write(await score(model, options, context()))
     })

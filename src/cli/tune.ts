@@ -5,7 +5,6 @@
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import writeFileAtomic from 'write-file-atomic'
 import { type TuneResult, tune, tuningEntries } from '../bench/tune.js'
 import { besideLibrary, planTuning, type TunePlan, tunePlanSchema } from '../bench/tune_plan.js'
 import { tuneTable } from '../bench/tune_table.js'
@@ -13,6 +12,7 @@ import { generateCandidates, writeGenerated } from '../emit/index.js'
 import { parseManifest } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { readText } from '../files.js'
+import { expectApart, expectEmpty, namedFile, writeWhole } from '../output.js'
 import { architectureOf, openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
@@ -69,7 +69,7 @@ async function prepare(folder: string, target: DeviceKind, options: TuneOptions,
   const { plan, sets, tiles } = planTuning(kernels, templates, { ...options, target }, besideLibrary(graphs))
   const generated = join(folder, 'generated')
   await writeGenerated(generated, generateCandidates(sets, tiles))
-  await writeFileAtomic(planFile(folder), `${JSON.stringify(plan, null, 2)}\n`)
+  await writeWhole(planFile(folder), `${JSON.stringify(plan, null, 2)}\n`)
   const count = [...sets.map(({ choices }) => choices.length), ...tiles.map((set) => set.tiles.length)].reduce((a, b) => a + b, 0)
   context.log(`tune: ${count} candidates of ${plan.kernels.length} kernels, ${folder}\n`)
   const { jobs, architecture } = options
@@ -113,13 +113,28 @@ async function readPlan(folder: string): Promise<TunePlan> {
   return parsed.data
 }
 
+/** @throws usage `output.folder` for a folder with files in it that are not of an earlier `--prepare` */
+async function expectOwnFolder(folder: string, { specs }: TuneOptions, root: string): Promise<void> {
+  await expectApart(folder, { root, specs })
+  const isPrepared = await readPlan(folder).then(
+    () => true,
+    () => false,
+  )
+  if (!isPrepared) await expectEmpty(folder, [], 'name a new or an empty folder with --prepare')
+}
+
+/** The tuning file: what it holds, and what writes it. @throws usage `tuning.*` for one that is none, `output.write` where none can be written */
+async function openTuning({ specs, out }: TuneOptions, root: string) {
+  const place = { root, specs, file: out }
+  const file = tuningFile(place)
+  return { file, old: existsSync(file) ? await readTuning(place) : undefined, write: await namedFile(file) }
+}
+
 /** Measures the candidates of a folder and brings the tuning file up to date. */
 async function measure(folder: string, options: TuneOptions, context: CliContext): Promise<TuneVerbResult> {
   const { root, signal, log } = context
   const plan = await readPlan(folder)
-  const place = { root, specs: options.specs, file: options.out }
-  const file = tuningFile(place)
-  const old = existsSync(file) ? await readTuning(place) : undefined
+  const { file, old, write } = await openTuning(options, root)
   const text = join(folder, 'generated', 'manifest.json')
   const manifest = parseManifest(await readText(text, { code: 'tune.plan', hint: prepareAgain }), text, 'tune.plan')
   const device = openDevice(plan.target)
@@ -135,7 +150,7 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
     const entries = tuningEntries(results, info)
     const architecture = architectureOf(info)
     const measured = results.map(({ kernel, dtype, length, depth }) => ({ kernel, dtype, length, depth, architecture }))
-    await writeFileAtomic(file, formatTuning(mergeTuning(old?.entries ?? [], entries, measured)))
+    await write(formatTuning(mergeTuning(old?.entries ?? [], entries, measured)))
     log(`tune: ${entries.length} of ${results.length} sizes beat the rules, ${file}\n`)
     return { folder, results, entries, file }
   } finally {
@@ -151,6 +166,9 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   const { root } = context
   const given = options.candidates ?? options.prepare
   const folder = given === undefined ? join(outputs(root).base, 'tune') : resolve(root, given)
+  if (options.prepare !== undefined) await expectOwnFolder(folder, options, root)
+  // Nothing is compiled for times that could not be written.
+  else await openTuning(options, root)
   // A machine that only prepares needs no addon.
   if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
   if (options.candidates === undefined) await prepare(folder, options.device ?? defaultDevice(), options, context)

@@ -132,6 +132,12 @@ export const toolCodes = texts({
   'inspect.stale': 'The specs do not declare a kernel that was generated. | It was renamed or removed. | Run heddle gen.',
   'lock.lost':
     'Another process has taken over a lock of the cache. | This one was stopped for long, or clocks differ. | Run it again.',
+  'output.file':
+    'A file that heddle did not write is where it has to write one. | It is yours, or was edited after heddle wrote it. | Move it away, or name another folder with --out.',
+  'output.folder':
+    'A folder of somebody else is named for what heddle writes. | It holds files that heddle did not write, or the project, its specs or your home. | Name a new or an empty folder with --out; heddle gen --beside writes beside files of others.',
+  'output.write':
+    'A file that was named cannot be written. | Its folder is not there, or it is a folder or not writable. | Name a file in a folder that exists.',
   'portable.export': 'The portable bundle cannot export. | It carries no sources. | Use the npm package.',
   'portable.repro': 'The portable bundle cannot write reproductions. | It carries no specs to compile. | Use the npm package.',
   'repro.case':

@@ -1,10 +1,14 @@
-/** Writing `generated/`: every file whole or not at all, stale files away, or only a comparison. */
-import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
-import writeFileAtomic from 'write-file-atomic'
-import { writing } from '../writing.js'
+/**
+ * Writing `generated/`: every file whole or not at all, stale files away, or only a comparison. Of what lies there, heddle wrote what the last manifest
+ * names, and what opens with the header that heddle's files have.
+ */
+import { constants } from 'node:fs'
+import { open, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { changeFolder, compareFolder, expectApart, expectEmpty, type Ownership, type Place } from '../output.js'
 import type { GeneratedFiles } from './generate.js'
+import { kernelEntrySchema } from './manifest.js'
 
 /** What nvcc made of the text: kept beside it, by `heddle build --record`, and no part of what is generated. */
 export const recordFile = 'resources.jsonl'
@@ -12,40 +16,79 @@ export const recordFile = 'resources.jsonl'
 export interface WriteOptions {
   /** Compare only; write nothing. */
   readonly check?: boolean
+  /** Whose folder it is to be: files of others make it none, nor do a project's own. Folders that heddle made for itself are not looked at. */
+  readonly place?: Place | undefined
+  /** Also takes a folder that holds files of others alone. */
+  readonly beside?: boolean | undefined
 }
 
+const manifestFile = 'manifest.json'
+
 /**
- * Brings `dir` to hold exactly `files`, and returns the paths that differed (changed, missing or stale), sorted. Files that
- * are right already are not touched, so a build sees no change.
+ * Brings `dir` to hold `files`, and returns the paths that differed (changed, missing or stale), sorted. Files that are right already are not
+ * touched, so a build sees no change; nor are files that heddle did not write.
+ * @throws usage `output.folder` for a folder of somebody else, `output.file` for such a file where one is to be written; environment `cache.*`
  */
 export async function writeGenerated(
   dir: string,
   files: GeneratedFiles,
-  { check = false }: WriteOptions = {},
+  { check = false, place, beside = false }: WriteOptions = {},
 ): Promise<{ readonly changed: readonly string[] }> {
-  const stale = (await listFiles(dir)).filter((path) => path !== recordFile && !files.has(path))
-  const changed: string[] = []
-  for (const [path, text] of files) if ((await readText(join(dir, path))) !== text) changed.push(path)
-  if (!check) {
-    for (const path of changed) {
-      const file = join(dir, path)
-      await writing(file, async () => {
-        await mkdir(dirname(file), { recursive: true })
-        await writeFileAtomic(file, files.get(path) ?? '')
-      })
-    }
-    for (const path of stale) await rm(join(dir, path))
+  if (place !== undefined && !check) await expectApart(dir, place)
+  const owned = await ownership(dir, files)
+  if (place !== undefined && !check && !beside && !(await isOurs(dir, files, owned))) await expectEmpty(dir, [recordFile], hint)
+  const difference = await compareFolder(dir, files, owned)
+  const { missing, differing, foreign, stale } = difference
+  if (!check) await changeFolder(dir, files, difference)
+  return { changed: [...missing, ...differing, ...foreign, ...stale].sort() }
+}
+
+const hint = 'name a new or an empty folder with --out, or write beside what lies there with --beside: it stays as it is'
+
+/** Tells of a folder if heddle wrote anything in it. */
+async function isOurs(dir: string, files: GeneratedFiles, { paths }: { readonly paths: readonly string[] }): Promise<boolean> {
+  if (paths.length > 0) return true
+  for (const path of files.keys()) if (await isGenerated(join(dir, path))) return true
+  return false
+}
+
+const named = z.object({ kernels: z.array(z.object({ file: kernelEntrySchema.shape.file })) })
+
+/** What heddle wrote in a folder of generated text. */
+async function ownership(dir: string, files: GeneratedFiles): Promise<Ownership & { readonly paths: readonly string[] }> {
+  const text = await readFile(join(dir, manifestFile), 'utf8').catch(() => undefined)
+  const known = new Set(text === undefined ? [] : namedBy(text, files))
+  for (const name of await readdir(join(dir, 'cuda')).catch(() => [])) {
+    const path = `cuda/${name}`
+    if (!known.has(path) && !files.has(path) && (await isGenerated(join(dir, path)))) known.add(path)
   }
-  return { changed: [...changed, ...stale].sort() }
+  return { paths: [...known], wrote: async (path, file) => known.has(path) || isGenerated(file) }
 }
 
-async function readText(path: string): Promise<string | undefined> {
-  return existsSync(path) ? readFile(path, 'utf8') : undefined
+/** The files that a manifest names, with itself; none of what is no manifest of heddle. */
+function namedBy(text: string, files: GeneratedFiles): Iterable<string> {
+  if (text === files.get(manifestFile)) return files.keys()
+  try {
+    const { kernels } = named.parse(JSON.parse(text))
+    return [...kernels.map(({ file }) => file), 'registry.cpp', manifestFile]
+  } catch {
+    return []
+  }
 }
 
-/** Every file below `dir`, relative to it, with `/`; none when it does not exist. */
-async function listFiles(dir: string): Promise<string[]> {
-  if (!existsSync(dir)) return []
-  const entries = await readdir(dir, { recursive: true, withFileTypes: true })
-  return entries.filter((e) => e.isFile()).map((e) => relative(dir, join(e.parentPath, e.name)).split(sep).join('/'))
+/** What generated files open with, within their first lines. A manifest is known after a merge that left marks in it, too. */
+const headers = [/^\/\/ [^\n]*Generated by `heddle gen`/, /^\{\s+"version": 1,\s+"kernels": \[/]
+
+async function isGenerated(path: string): Promise<boolean> {
+  // Opening a FIFO would wait for a writer.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined)
+  try {
+    const { buffer, bytesRead } = (await file?.read(Buffer.alloc(4096), 0, 4096, 0)) ?? { buffer: Buffer.alloc(0), bytesRead: 0 }
+    const text = buffer.toString('utf8', 0, bytesRead)
+    return headers.some((header) => header.test(text))
+  } catch {
+    return false
+  } finally {
+    await file?.close()
+  }
 }

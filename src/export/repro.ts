@@ -2,13 +2,15 @@
  * Writes a reproduction: one case of one kernel as a folder that builds and runs without heddle, with any C++17 compiler for the CPU device and
  * with nvcc for CUDA, and says what `heddle check` says of it; or an archive of the folder, to be attached to a report. What `heddle repro` runs.
  */
-import { existsSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { create } from 'tar'
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
+import { namedFile, writeWhole } from '../output.js'
+import { expectListed, type Made, writeListed } from '../output_listed.js'
 import { findCxx, findNvcc, packageRoot, reachedHeaders } from '../toolchain/index.js'
 import { elementOffset } from '../verify/block.js'
 import { casesOf, checkedElements, type KernelCase } from '../verify/cases.js'
@@ -49,11 +51,13 @@ interface Chosen {
 }
 
 /**
- * @throws usage `repro.case` for no case of the kernel, `repro.write` where the folder or the archive cannot be written; finding `check.selection` for no
- * kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
+ * @throws usage `repro.case` for no case of the kernel, `repro.write` where the archive cannot be written, `output.folder` and `output.file` where the folder
+ * holds files of somebody else; finding `check.selection` for no kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
  */
-export function writeRepro(options: ReproOptions): Promise<ReproResult> {
+export async function writeRepro(options: ReproOptions): Promise<ReproResult> {
   const { kernel, ...others } = options
+  // Nothing is compiled for a place that is somebody else's.
+  if (options.out !== undefined && !isArchive(options.out)) await expectListed(resolve(options.root, options.out), options)
   return withSetup({ ...others, names: [kernel] }, async (setup) => {
     const entries = setup.entries.filter(({ op }) => op === kernel)
     const chosen = await choose(setup, entries, options)
@@ -77,12 +81,10 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
       'inputs.safetensors': fileOf(inputsOf(prepared)),
       'expected.safetensors': fileOf(expectedOf(setup, prepared)),
     }
-    try {
-      await writeWhole(out, own, copied)
-    } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw usageError('repro.write', `cannot write to ${out}: ${reason}`, { cause, hint: 'name another place with --out' })
-    }
+    const files = new Map<string, Made>(Object.entries(own))
+    for (const [from, to] of copied) files.set(to, await readFile(from))
+    if (isArchive(out)) await writeArchive(out, files)
+    else await writeListed(out, files, options)
     const folder = isArchive(out) ? basename(out, ending) : out
     return { out, folder, name: result.name, passed: result.passed, detail: result.detail, commands }
   })
@@ -91,34 +93,17 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
 const ending = '.tar.gz'
 const isArchive = (out: string): boolean => out.endsWith(ending)
 
-/** Writes the folder or its archive. It is made beside its place and moved there, so that no half of one lies where there was none. */
-async function writeWhole(
-  out: string,
-  own: Readonly<Record<string, string | Uint8Array>>,
-  copied: readonly (readonly [from: string, to: string])[],
-): Promise<void> {
-  await mkdir(dirname(out), { recursive: true })
-  const made = await mkdtemp(join(dirname(out), '.repro-'))
+/** Writes an archive of a folder, which has the archive's name. @throws usage `repro.write` */
+async function writeArchive(out: string, files: ReadonlyMap<string, Made>): Promise<void> {
+  const write = await namedFile(out, 'repro.write')
+  const made = await mkdtemp(join(tmpdir(), 'heddle-repro-'))
   const name = basename(out, ending)
-  const within = join(made, name)
   try {
-    await mkdir(within)
-    for (const [file, content] of Object.entries(own)) await writeFile(join(within, file), content)
-    for (const [from, to] of copied) {
-      await mkdir(dirname(join(within, to)), { recursive: true })
-      await cp(from, join(within, to))
-    }
-    if (isArchive(out)) {
-      const file = join(made, `${name}${ending}`)
-      // Without names of users: it is attached to reports.
-      await create({ file, cwd: made, gzip: true, portable: true }, [name])
-      await rename(file, out)
-    } else if (existsSync(out)) {
-      // What else the author has there stays.
-      await cp(within, out, { recursive: true })
-    } else {
-      await rename(within, out)
-    }
+    for (const [path, content] of files) if (typeof content !== 'function') await writeWhole(join(made, name, path), content)
+    const file = join(made, 'archive')
+    // Without names of users: it is attached to reports.
+    await create({ file, cwd: made, gzip: true, portable: true }, [name])
+    await write(await readFile(file))
   } finally {
     await rm(made, { recursive: true, force: true })
   }
@@ -177,7 +162,7 @@ async function copiedFiles(text: string): Promise<readonly (readonly [from: stri
   return [
     ...headers.map(({ path }) => {
       const folder = folders.find((each) => !relative(each, path).startsWith('..')) ?? dirname(path)
-      return [path, join('include', relative(folder, path))] as const
+      return [path, `include/${relative(folder, path)}`] as const
     }),
     ...[...driver, ...workers].map((name) => [join(native, name), name.slice(name.lastIndexOf('/') + 1)] as const),
   ]

@@ -2,9 +2,10 @@
  * Writes an export: a folder that builds with CMake and a compiler alone. It holds the program's text, its kernels, what both include,
  * an example, and a Python file that makes the program an op of PyTorch.
  */
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
-import { usageError } from '../errors.js'
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { Place } from '../output.js'
+import { type Made, writeListed } from '../output_listed.js'
 import { packageRoot, type SearchedManifest, type Target } from '../toolchain/index.js'
 import { cmakeText } from './cmake.js'
 import { exampleText } from './example.js'
@@ -18,6 +19,10 @@ export interface WriteOptions {
   readonly searched: SearchedManifest
   /** What the folder is built for unless CMake is told otherwise. */
   readonly target: Target
+  /** The project, which the folder does not hold. */
+  readonly place: Place
+  /** Writes the weights of a model to a path, where it comes with them. */
+  readonly weights?: ((path: string) => Promise<void>) | undefined
 }
 
 /** Of the package, by their places in the folder. */
@@ -47,40 +52,44 @@ const shared: readonly (readonly [from: string, to: string])[] = [
   ].map((name) => [`cuda/${name}`, `src/cuda/${name}`] as const),
 ]
 
-/** @returns the files that are the program's own, below the folder @throws usage `export.name`, `export.write` */
-export async function writeExport(lowered: Lowered, { out, searched, target }: WriteOptions): Promise<readonly string[]> {
+/**
+ * Writes what differs from what lies in the folder already, and removes what an earlier export left there that is no longer wanted.
+ * @returns the files that are the program's own, below the folder, and those that were written or removed
+ * @throws usage `export.name`, `output.folder`, `output.file`; environment `cache.full`, `cache.write`; what writing the weights throws
+ */
+export async function writeExport(
+  lowered: Lowered,
+  { out, searched, target, place, weights }: WriteOptions,
+): Promise<{ readonly files: readonly string[]; readonly changed: readonly string[] }> {
   const names = namesOf(lowered)
   const { program } = names
   const entries = new Map(searched.manifest.kernels.map((entry) => [entry.key, entry]))
-  const files = new Map<string, string>()
+  const texts = new Map<string, string>()
   for (const key of lowered.steps.flatMap((step) => step.key ?? [])) {
     const entry = entries.get(key)
-    if (entry !== undefined) files.set(basename(entry.file), join(searched.folderOf(key), entry.file))
+    if (entry !== undefined) texts.set(basename(entry.file), join(searched.folderOf(key), entry.file))
   }
-  const kernels = [...files.keys()].sort()
-  const own: Record<string, string> = {
-    'CMakeLists.txt': cmakeText(program, kernels, target),
-    [`include/${program}.h`]: headerText(lowered, names),
-    [`src/${program}.cpp`]: sourceText(lowered, names),
-    'example/main.cpp': exampleText(lowered, names),
-    [`${program}_torch.py`]: torchText(lowered, names),
+  const kernels = [...texts.keys()].sort()
+  const own = new Map<string, Made>([
+    ['CMakeLists.txt', cmakeText(program, kernels, target)],
+    [`include/${program}.h`, headerText(lowered, names)],
+    [`src/${program}.cpp`, sourceText(lowered, names)],
+    ['example/main.cpp', exampleText(lowered, names)],
+    [`${program}_torch.py`, torchText(lowered, names)],
+  ])
+  for (const [name, from] of texts) own.set(`kernels/${name}`, await readFile(from, 'utf8'))
+  const files = [...own.keys()].sort()
+  if (weights !== undefined) own.set('weights.safetensors', weights)
+  for (const [from, to] of shared) await addShared(join(packageRoot(), 'native', from), to, own)
+  const changed = await writeListed(out, own, place)
+  return { files: weights === undefined ? files : [...files, 'weights.safetensors'], changed }
+}
+
+/** Adds a file of the package, or all below a folder of it. */
+async function addShared(from: string, to: string, files: Map<string, Made>): Promise<void> {
+  if ((await stat(from)).isFile()) {
+    files.set(to, await readFile(from))
+    return
   }
-  for (const [name, from] of files) own[`kernels/${name}`] = await readFile(from, 'utf8')
-  try {
-    for (const [name, text] of Object.entries(own)) {
-      const path = join(out, name)
-      await mkdir(dirname(path), { recursive: true })
-      await writeFile(path, text)
-    }
-    for (const [from, to] of shared) {
-      const path = join(out, to)
-      await mkdir(dirname(path), { recursive: true })
-      await cp(join(packageRoot(), 'native', from), path, { recursive: true })
-    }
-  } catch (cause) {
-    throw usageError('export.write', `cannot write to ${out}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    })
-  }
-  return Object.keys(own).sort()
+  for (const name of (await readdir(from)).sort()) await addShared(join(from, name), `${to}/${name}`, files)
 }

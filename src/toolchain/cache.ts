@@ -9,7 +9,8 @@ import { writing } from '../writing.js'
 import { listFiles, sha256 } from './hash.js'
 import { locked } from './lock.js'
 
-const digestsFile = 'digests.json'
+/** What an entry is known by. */
+export const digestsFile = 'digests.json'
 
 /** Unfinished entries: `.making-<key>-<random>`. Their key's lock is held while somebody works on them. */
 export const makingPrefix = '.making-'

@@ -14,7 +14,7 @@ import { type BuildProgress, type BuiltObject, compileFiles } from './objects.js
 import { packageRoot } from './paths.js'
 import { runTool } from './process.js'
 import { type Recipe, recipeFor } from './recipe.js'
-import { placeOf, type RecordedText, readRecord, shortKey, writeRecord } from './record.js'
+import { expectOwnRecord, placeOf, type RecordedText, readRecord, shortKey, writeRecord } from './record.js'
 import { type HeldRecord, holdRecord, refuseDifferent, refuseStale } from './record_check.js'
 import { refuseEarly } from './sass.js'
 import { type KeyedFile, keyFiles, type SourceFile } from './sources.js'
@@ -58,11 +58,12 @@ type Chosen = ReadonlyMap<string, readonly SourceFile[]>
 /**
  * Looks at every text for sm_90, whose products have code of their own, and at one instance of each op for sm_80. Without a record, and
  * with another nvcc than the record's, all of them are compiled.
- * @throws usage `build.generated`, `build.selection`, `build.check`; environment `toolchain.nvcc`, `cache.*`; finding `build.compile`, `build.spill`, `build.early`; finding `build.record`
+ * @throws usage `build.generated`, `build.selection`, `build.check`, `output.file`; environment `toolchain.nvcc`, `cache.*`; finding `build.compile`, `build.spill`, `build.early`; finding `build.record`
  * for a record that is not of these texts, or that says something else than nvcc; the signal's reason
  */
 export async function checkTexts(options: CheckTextsOptions): Promise<CheckedTexts> {
   const { generated, filter, record: writes = false, sample } = options
+  if (writes) await expectOwnRecord(generated)
   const chosen = await choose(generated, filter)
   const texts = Object.fromEntries([...chosen].map(([architecture, { length }]) => [`sm_${architecture}`, length]))
   const record = await readRecord(generated)

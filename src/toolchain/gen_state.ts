@@ -3,9 +3,10 @@
  * the shipped kernels in the place of the project's own, does not pass for one of what was written last.
  */
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { usageError } from '../errors.js'
+import { writeWhole } from '../output.js'
 import { outputs, packageRoot } from './paths.js'
 
 const noteOf = (root: string): string => join(outputs(root).base, 'gen-failed.txt')
@@ -14,9 +15,7 @@ const noteOf = (root: string): string => join(outputs(root).base, 'gen-failed.tx
 export async function noteGen(root: string, failure: string | undefined): Promise<void> {
   const note = noteOf(root)
   if (failure === undefined) return rm(note, { force: true })
-  await mkdir(dirname(note), { recursive: true })
-    .then(() => writeFile(note, failure))
-    .catch(() => undefined)
+  await writeWhole(note, failure).catch(() => undefined)
 }
 
 /** The first line of what the last `gen` failed with. */

@@ -17,7 +17,10 @@ const quoted = (text: string): string[] => [...text.matchAll(include)].map((matc
 function load(path: string, cache: HeaderCache): Promise<{ readonly digest: string; readonly includes: readonly string[] }> {
   const known = cache.get(path)
   if (known !== undefined) return known
-  const loading = readFile(path, 'utf8').then((text) => ({ digest: sha256(text), includes: quoted(text) }))
+  const loading = readFile(path, 'utf8').then((text) => ({
+    digest: sha256(text.replaceAll('\r\n', '\n')),
+    includes: quoted(text),
+  }))
   cache.set(path, loading)
   return loading
 }

@@ -7,9 +7,9 @@
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import writeFileAtomic from 'write-file-atomic'
 import { z } from 'zod'
 import { recordFile } from '../emit/write.js'
+import { refuseForeign, writeWhole } from '../output.js'
 import { packageRoot } from './paths.js'
 import type { KernelResources } from './ptxas.js'
 import { recipeFor } from './recipe.js'
@@ -113,8 +113,15 @@ export function recordLine({ text, arch, key, resources }: RecordedText): string
   return JSON.stringify({ text, arch, key, kernels })
 }
 
+/** @throws usage `output.file` where something else lies in the place of the record */
+export async function expectOwnRecord(generated: string): Promise<void> {
+  const record = await readRecord(generated)
+  const isForeign = record !== undefined && record.texts.length === 0 && record.nvcc === '' && record.unreadable > 0
+  if (isForeign) refuseForeign(generated, [recordFile])
+}
+
 export async function writeRecord(generated: string, nvcc: string, texts: readonly RecordedText[]): Promise<void> {
   const head = JSON.stringify({ version: 1, nvcc })
   const lines = [...texts].sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)).map(recordLine)
-  await writeFileAtomic(join(generated, recordFile), `${[head, ...lines].join('\n')}\n`)
+  await writeWhole(join(generated, recordFile), `${[head, ...lines].join('\n')}\n`)
 }

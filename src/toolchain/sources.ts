@@ -26,7 +26,8 @@ export async function keyFiles(recipe: Recipe, files: readonly SourceFile[]): Pr
   const cache: HeaderCache = new Map()
   return Promise.all(
     files.map(async (file) => {
-      const text = await readFile(file.path, 'utf8').catch(() => undefined)
+      // A checkout on Windows is the same text.
+      const text = (await readFile(file.path, 'utf8').catch(() => undefined))?.replaceAll('\r\n', '\n')
       if (text === undefined) {
         throw usageError('build.generated', `${file.path} is named by the manifest but missing`, {
           hint: 'run `heddle gen` again',

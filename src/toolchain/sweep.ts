@@ -6,7 +6,7 @@
 import { readdir, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { usageError } from '../errors.js'
-import { lockOf, lockPrefix, makingPrefix, removeEntry } from './cache.js'
+import { digestsFile, lockOf, lockPrefix, makingPrefix, removeEntry } from './cache.js'
 import { isLocked } from './lock.js'
 
 /** Bytes a cache may take: all kernels of some twenty versions for one architecture. */
@@ -90,6 +90,8 @@ async function weigh(path: string): Promise<Aged | undefined> {
   try {
     const { mtimeMs } = await stat(path)
     const names = await readdir(path)
+    // A cache may be a folder that holds other things as well.
+    if (!names.includes(digestsFile)) return undefined
     const sizes = await Promise.all(names.map(async (name) => (await stat(join(path, name))).size))
     return { path, bytes: sizes.reduce((sum, size) => sum + size, 0), used: mtimeMs }
   } catch {

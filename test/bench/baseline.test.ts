@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
 import { summarise } from '../../src/bench/statistics.js'
-import { type Baseline, chanceOf, compare, readBaseline, saveBaseline } from '../../src/bench/target/baseline.js'
+import { type Baseline, baselineFile, chanceOf, compare, readBaseline } from '../../src/bench/target/baseline.js'
 import type { TargetTimes } from '../../src/bench/target/measure.js'
 import { random, uniform } from '../../src/verify/random.js'
 
@@ -81,7 +81,7 @@ describe('a file', () => {
 
   it('comes back as it was', async () => {
     const path = join(folder, 'times.json')
-    await saveBaseline(path, kept([1, 2, 3, 4, 5]))
+    await (await baselineFile(path))(kept([1, 2, 3, 4, 5]))
     expect(await readBaseline(path, about)).toEqual(kept([1, 2, 3, 4, 5]))
   })
 
@@ -105,6 +105,6 @@ describe('a file', () => {
 
   it('that is missing is refused, and one that cannot be written', async () => {
     await expect(readBaseline(join(folder, 'none.json'), about)).rejects.toMatchObject({ code: 'bench.baseline' })
-    await expect(saveBaseline(join(folder, 'no/such/file.json'), kept([1]))).rejects.toMatchObject({ code: 'bench.save' })
+    await expect(baselineFile(join(folder, 'no/such/file.json'))).rejects.toMatchObject({ code: 'bench.save' })
   })
 })

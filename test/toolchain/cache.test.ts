@@ -91,6 +91,14 @@ describe('a sweep', () => {
     expect((await visible()).sort()).toEqual(['old', 'young'])
   })
 
+  test('leaves what is no entry', async () => {
+    const then = new Date(Date.now() - 9 * 3_600_000)
+    await mkdir(join(root, 'mine'))
+    await writeFile(join(root, 'mine', 'notes.md'), 'mine')
+    await utimes(join(root, 'mine'), then, then)
+    expect((await sweep([root], 1)).removed).toEqual([])
+  })
+
   test('leaves what was used within the hour, which a build may be about to link', async () => {
     await aged('now', 0, 4000)
     expect((await sweep([root], 1)).removed).toEqual([])

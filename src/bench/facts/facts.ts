@@ -3,11 +3,11 @@
  * the user's cache, and made again on request or when its driver or matmul library change. Nothing is looked up by a device's name.
  */
 import { createHash } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
-import { dirname, join } from 'node:path'
-import writeFileAtomic from 'write-file-atomic'
+import { join } from 'node:path'
 import { z } from 'zod'
+import { writeWhole } from '../../output.js'
 import type { NativeDevice, NativeDeviceInfo } from '../../runtime/native.js'
 import { cacheFolder } from '../../toolchain/index.js'
 import type { Ceilings } from '../floor.js'
@@ -63,9 +63,7 @@ export async function deviceCeilings(device: NativeDevice, options: FactsOptions
   const measured = known ?? (wanted === 'never' ? undefined : await probe(device, options.onStage))
   if (measured !== undefined && known === undefined) {
     const text = JSON.stringify({ version: 1, device: info.name, ...measured }, undefined, 2)
-    await mkdir(dirname(path), { recursive: true })
-      .then(() => writeFileAtomic(path, `${text}\n`))
-      .catch(() => undefined)
+    await writeWhole(path, `${text}\n`).catch(() => undefined)
   }
   return ceilingsOf(info, measured)
 }

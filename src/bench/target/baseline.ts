@@ -4,10 +4,10 @@
  */
 import { readFile } from 'node:fs/promises'
 import { cumulativeStdNormalProbability, wilcoxonRankSum } from 'simple-statistics'
-import writeFileAtomic from 'write-file-atomic'
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
 import { dtypes } from '../../ir/dtype.js'
+import { namedFile } from '../../output.js'
 import type { NativeDeviceInfo } from '../../runtime/native.js'
 import { summarise } from '../statistics.js'
 import type { TargetTimes } from './measure.js'
@@ -39,11 +39,10 @@ export function baselineOf(subject: string, info: NativeDeviceInfo, dtype: Basel
   return { version: 1, subject, device: deviceName(info), dtype, results }
 }
 
-/** @throws usage `bench.save` */
-export async function saveBaseline(path: string, baseline: Baseline): Promise<void> {
-  await writeFileAtomic(path, `${JSON.stringify(baseline)}\n`).catch((cause: unknown) => {
-    throw usageError('bench.save', `cannot write ${path}`, { hint: 'name a file in a folder that exists', cause })
-  })
+/** What saves times in a file that the user named, which is looked at before anything is timed. @throws usage `bench.save` */
+export async function baselineFile(path: string): Promise<(baseline: Baseline) => Promise<void>> {
+  const write = await namedFile(path, 'bench.save')
+  return (baseline) => write(`${JSON.stringify(baseline)}\n`)
 }
 
 /** @throws usage `bench.baseline` for what is none, or of something else than is timed now */

@@ -2,10 +2,10 @@
  * Which groups of plans were held against their bodies before: a file of digests in `.heddle`, so that `gen` tries only what changed. A
  * digest is of everything the check reads; the file may be deleted at any time.
  */
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import writeFileAtomic from 'write-file-atomic'
 import type { Verified } from '../../fuse/check/meaning.js'
+import { writeWhole } from '../../output.js'
 
 /** Digests kept, those asked for last at the end: more than a project has groups. */
 const most = 20_000
@@ -33,8 +33,7 @@ export async function readVerifiedGroups(root: string): Promise<VerifiedGroups> 
     add: (key) => void known.add(key),
     save: async () => {
       if (known.size === before) return
-      await mkdir(join(root, '.heddle'), { recursive: true })
-      await writeFileAtomic(file, `${[...known].slice(-most).join('\n')}\n`)
+      await writeWhole(file, `${[...known].slice(-most).join('\n')}\n`)
     },
   }
 }
