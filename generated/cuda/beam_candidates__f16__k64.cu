@@ -33,7 +33,6 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_candidates_kept(
   const int common = 8 * p;
   const int length_value = heddle::quotient(((v + common) - 1), common) * 8;
   const int first = q * length_value;
-  const int count = min(length_value, v - first);
   const int64_t start = (static_cast<int64_t>(r1) * v) + first;
   heddle::Chunk<T, VEC> x[CHUNKS];
   heddle::load_row<VEC, false>(team, logits, min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))), x, [&](int c) -> int64_t { return start + c; });
@@ -109,7 +108,6 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_candidates_reread(
   const int common = 8 * p;
   const int length_value = heddle::quotient(((v + common) - 1), common) * 8;
   const int first = q * length_value;
-  const int count = min(length_value, v - first);
   const int64_t start = (static_cast<int64_t>(r1) * v) + first;
   heddle::Largest<Team, 64> bestValues_lanes;
   HEDDLE_SHARED(heddle::Placed<float>, bestValues_places, decltype(bestValues_lanes)::places);

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_kept(
       const int c = c0 + i;
       if (i < valid) {
         const int common = heddle::quotient(c, row_mul);
-        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 8)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + heddle::remainder((c / 8), p)) * 8) + (c % 8)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[chunk][i] - normaliser.get(common))));
+        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 8)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + heddle::remainder((c0 / 8), p)) * 8) + (static_cast<int64_t>(c0 % 8) + i)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[chunk][i] - normaliser.get(common))));
       }
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_select_reread(
       const int c = c0 + i;
       if (i < valid) {
         const int common = heddle::quotient(c, row_mul);
-        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 8)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + heddle::remainder((c / 8), p)) * 8) + (c % 8)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[i] - normaliser.get(common))));
+        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 8)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + heddle::remainder((c0 / 8), p)) * 8) + (static_cast<int64_t>(c0 % 8) + i)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[i] - normaliser.get(common))));
       }
     }
     bestValues_lanes.take(team, bestValues_offers, c0);

@@ -50,10 +50,9 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_diverse_kept(
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i;
       if (i < valid) {
-        const int common = c / 2;
-        const int common_2 = c % 2;
+        const int common = (c0 / 2) + (i / 2);
+        const int common_2 = i % 2;
         bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((common_2 == 0) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : ((((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((static_cast<int64_t>(b1) * w) + common) * 2) + common_2) < 0)) || (common_2 >= w)) ? NAN : ((heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[chunk][i] - (heddle::read(tops, (static_cast<int64_t>(b1) * w) + common) + logf(heddle::read(sums, (static_cast<int64_t>(b1) * w) + common))))) + (diversityRate * static_cast<float>(common_2))));
       }
     }
@@ -129,10 +128,9 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_select_diverse_reread(
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i;
       if (i < valid) {
-        const int common = c / 2;
-        const int common_2 = c % 2;
+        const int common = (c0 / 2) + (i / 2);
+        const int common_2 = i % 2;
         bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((common_2 == 0) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : ((((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((static_cast<int64_t>(b1) * w) + common) * 2) + common_2) < 0)) || (common_2 >= w)) ? NAN : ((heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[i] - (heddle::read(tops, (static_cast<int64_t>(b1) * w) + common) + logf(heddle::read(sums, (static_cast<int64_t>(b1) * w) + common))))) + (diversityRate * static_cast<float>(common_2))));
       }
     }

@@ -47,13 +47,12 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_diverse_kept(
     if (chunk * Team::lanes * VEC >= n) break;
     const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
     const int valid = n - c0;
+    const int common = c0 / 64;
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i;
       if (i < valid) {
-        const int common = c / 64;
-        const int common_2 = c % 64;
+        const int common_2 = (c0 % 64) + i;
         bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((common_2 == 0) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : ((((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((static_cast<int64_t>(b1) * w) + common) * 64) + common_2) < 0)) || (common_2 >= w)) ? NAN : ((heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[chunk][i] - (heddle::read(tops, (static_cast<int64_t>(b1) * w) + common) + logf(heddle::read(sums, (static_cast<int64_t>(b1) * w) + common))))) + (diversityRate * static_cast<float>(common_2))));
       }
     }
@@ -126,13 +125,12 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_select_diverse_reread(
     const int c0 = chunk * VEC;
     const int valid = chunk < heddle::chunks_of<VEC>(n) ? n - c0 : 0;
     const auto values_c = heddle::load_chunk<VEC, false>(values, start + c0, valid);
+    const int common = c0 / 64;
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c = c0 + i;
       if (i < valid) {
-        const int common = c / 64;
-        const int common_2 = c % 64;
+        const int common_2 = (c0 % 64) + i;
         bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((common_2 == 0) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : ((((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((static_cast<int64_t>(b1) * w) + common) * 64) + common_2) < 0)) || (common_2 >= w)) ? NAN : ((heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[i] - (heddle::read(tops, (static_cast<int64_t>(b1) * w) + common) + logf(heddle::read(sums, (static_cast<int64_t>(b1) * w) + common))))) + (diversityRate * static_cast<float>(common_2))));
       }
     }

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
-      if (i < valid) bestValues_offers.value[i] = ((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) * p) + heddle::remainder((c / 2), p)) * 2) + (c % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) + (values_c[chunk][i] - normaliser.get(heddle::quotient(c, row_mul))));
+      if (i < valid) bestValues_offers.value[i] = ((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) * p) + heddle::remainder((static_cast<int64_t>(c0 / 2) + (i / 2)), p)) * 2) + (i % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) + (values_c[chunk][i] - normaliser.get(heddle::quotient(c, row_mul))));
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
-      if (i < valid) bestValues_offers.value[i] = ((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) * p) + heddle::remainder((c / 2), p)) * 2) + (c % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) + (values_c[i] - normaliser.get(heddle::quotient(c, row_mul))));
+      if (i < valid) bestValues_offers.value[i] = ((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) * p) + heddle::remainder((static_cast<int64_t>(c0 / 2) + (i / 2)), p)) * 2) + (i % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) + (values_c[i] - normaliser.get(heddle::quotient(c, row_mul))));
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
   }

@@ -37,8 +37,6 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
   int64_t position = team.row();
   if (position >= rows) return;
   const int i_t = static_cast<int>(position);
-  const int id = heddle::read(ids, i_t);
-  const int id2 = heddle::read(ids2, i_t);
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
@@ -143,8 +141,6 @@ __global__ void __launch_bounds__(Team::threads, 2) embed_layer_norm_reread(
   int64_t position = team.row();
   if (position >= rows) return;
   const int i_t = static_cast<int>(position);
-  const int id = heddle::read(ids, i_t);
-  const int id2 = heddle::read(ids2, i_t);
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);

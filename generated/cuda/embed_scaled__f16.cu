@@ -27,7 +27,6 @@ __global__ void __launch_bounds__(256, 1) embed_scaled_elementwise(
   const int c6_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
   const int valid = n - c6_0;
   const int i_t = static_cast<int>(position);
-  const int id = heddle::read(ids, i_t);
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);

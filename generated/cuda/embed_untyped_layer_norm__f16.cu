@@ -35,7 +35,6 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_kep
   int64_t position = team.row();
   if (position >= rows) return;
   const int i_t = static_cast<int>(position);
-  const int id = heddle::read(ids, i_t);
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
@@ -134,7 +133,6 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_untyped_layer_norm_rer
   int64_t position = team.row();
   if (position >= rows) return;
   const int i_t = static_cast<int>(position);
-  const int id = heddle::read(ids, i_t);
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);

@@ -32,7 +32,6 @@ __global__ void __launch_bounds__(Team::threads, 1) peaks_kept(
   const int common = 8 * p;
   const int length_value = heddle::quotient(((v + common) - 1), common) * 8;
   const int first = q * length_value;
-  const int count = min(length_value, v - first);
   const int64_t start = (static_cast<int64_t>(r1) * v) + first;
   const bool whole = min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))) % VEC == 0 &&
       heddle::is_aligned<VEC>(logits, start);
@@ -88,7 +87,6 @@ __global__ void __launch_bounds__(Team::threads, 2) peaks_reread(
   const int common = 8 * p;
   const int length_value = heddle::quotient(((v + common) - 1), common) * 8;
   const int first = q * length_value;
-  const int count = min(length_value, v - first);
   const int64_t start = (static_cast<int64_t>(r1) * v) + first;
   const bool whole = min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))) % VEC == 0 &&
       heddle::is_aligned<VEC>(logits, start);

@@ -97,7 +97,7 @@ struct Chunk {
   template <template <class> class Tensor>
   __device__ __forceinline__ void load_elements(const Tensor<T>& tensor, int64_t offset, int valid) {
     HEDDLE_UNROLL
-    for (int w = 0; w < Vec / per_word; ++w) words[w] = {};
+    for (int w = 0; w < Vec / per_word; ++w) words[w] = typename Words::Type();
     HEDDLE_UNROLL
     for (int i = 0; i < Vec; ++i) {
       if (i < valid) Words::set(words[i / per_word], i % per_word, tensor.get(offset + i));

@@ -16,6 +16,10 @@ export interface PassContext extends Scope {
   readonly ownName: (own: Own) => string
   /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
   readonly whole?: WholeRows
+  /** Elements of a chunk, by each width that the text is compiled for; chunks begin at multiples of them. */
+  readonly widths: readonly number[]
+  /** Set where a thread may be handed a chunk of which no element exists. */
+  readonly mayBeEmpty?: boolean
   /** Rows of later passes that are loaded before the first, and the variables that hold them. */
   readonly soon: Map<PassRow, string>
 }

@@ -45,9 +45,9 @@ export function onlyPass(program: ElementwiseProgram): Pass {
 }
 
 /** A context for the steps of a function, with a writer of its own. */
-export function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
+export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
   const writer = bodyWriter()
-  const { kernel, dims: fixed } = instance
+  const { kernel, dims: fixed } = mapped.instance
   return {
     writer,
     walk,
@@ -60,7 +60,15 @@ export function newContext({ instance }: MappedKernel, walk: Walk, names: Names,
     starts: [],
     ownName: (own) => ownName(own, kernel),
     soon: new Map(),
+    widths: widthsOf(mapped),
   }
+}
+
+/** Elements of a chunk: one width, or that of each variant where kernels take it as an argument. */
+function widthsOf({ generic, vec, program }: MappedKernel): readonly number[] {
+  if (generic !== true) return [vec]
+  const tuned = program.kind === 'rows' ? program.variants : program.kind === 'elementwise' ? (program.tuned ?? []) : []
+  return [...new Set([vec, ...tuned.map((variant) => variant.vec ?? vec)])]
 }
 
 /** Splits `position` into the row's indices, innermost first. */

@@ -7,6 +7,7 @@ import type CodeBlockWriter from 'code-block-writer'
 import { mark } from '../ir/trace.js'
 import { rowExprs, startsOf } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
+import { ofChunks } from './chunk_values.js'
 import type { Frame as PartFrame, Written } from './constructs/construct.js'
 import { partsOf } from './constructs/index.js'
 import * as sharedRow from './constructs/shared_row.js'
@@ -31,15 +32,19 @@ interface Frame extends PartFrame {
   readonly prefixes: ReadonlyMap<ScannedRow, string>
   /** The text of each statement. */
   readonly parts: readonly Written[]
+  /** What is found once a chunk. */
+  readonly once: () => readonly string[]
 }
 
-export function writePass(pass: Pass, given: PassContext): void {
+export function writePass(asked: Pass, given: PassContext): void {
   const { writer, names } = given
-  const stages = stagesOf(pass)
   const { whole, ...checked } = given
   // A thread may meet the others with a chunk that has no element, so those of a scan or a ranking are checked even in whole rows.
-  const context = whole === undefined || meets(pass) ? checked : given
-  const first = names.first(pass.loop.index)
+  const outer = whole === undefined || meets(asked) ? checked : given
+  const first = names.first(asked.loop.index)
+  const chunked = ofChunks(asked, outer, first)
+  const { pass, context } = chunked
+  const stages = stagesOf(pass)
   const length = operandText(pass.loop.length, context)
   const prefixes = new Map<ScannedRow, string>()
   for (const row of stages.scans) {
@@ -50,7 +55,9 @@ export function writePass(pass: Pass, given: PassContext): void {
   const guarded = mayFault(pass, given.shared) || stages.scans.length > 0
   const about: PartFrame = { context, pass, first, guarded }
   const parts = pass.statements.map((stmt) => partsOf(stmt, about))
-  const frame: Frame = { ...about, length, early: loads.earlyRows(pass, context), stages, prefixes, parts }
+  const early = loads.earlyRows(pass, context)
+  const once = (): readonly string[] => chunked.lines(meets(pass) || given.mayBeEmpty === true)
+  const frame: Frame = { ...about, length, early, stages, prefixes, parts, once }
   for (const access of chunkAccesses(pass)) declareStart(access, context.starts, context, writer)
   for (const row of pass.rows) declareRow(row, frame)
   writeLines(writer, linesOf(parts, 'declare'))
@@ -126,6 +133,7 @@ function writeChunk(frame: Frame): void {
   for (const row of pass.rows) {
     if (row.kind === 'loaded' && !early.has(row)) writer.writeLine(loads.chunkLine(row, first, context))
   }
+  writeLines(writer, frame.once())
   writeLines(writer, linesOf(parts, 'openChunk'))
   for (const row of pass.rows) {
     if (row.kind === 'computed' && !row.keep && stages.outlives(row))

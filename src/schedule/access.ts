@@ -112,7 +112,7 @@ function isAligned(e: Expr, index: string, block: number): boolean {
 }
 
 /** Whether a value is a multiple of a number whatever its variables are. */
-function isMultiple(e: Expr, of: number): boolean {
+export function isMultiple(e: Expr, of: number): boolean {
   const number = numberOf(e)
   if (number !== undefined) return number % of === 0
   if (e.kind !== 'call') return false
@@ -125,5 +125,5 @@ const isStill = (e: Expr, index: string): boolean => {
   return step === 0 && run === Number.POSITIVE_INFINITY
 }
 
-const numberOf = (e: Expr): number | undefined => (e.kind === 'const' && typeof e.value === 'number' ? e.value : undefined)
+export const numberOf = (e: Expr): number | undefined => (e.kind === 'const' && typeof e.value === 'number' ? e.value : undefined)
 const powerOfTwo = (bits: number | undefined): number | undefined => (bits === undefined ? undefined : 2 ** bits)

@@ -1,5 +1,5 @@
 /**
- * Third pass of the schedule: hoists loop invariants in front of the pass, then eliminates common subexpressions within it. Only
+ * Third pass of the schedule: hoists loop invariants in front of the pass, eliminates common subexpressions within it, and drops what nothing reads. Only
  * expressions that cannot fault move: a load that is not proven in bounds, an element of a row in shared memory, or a quotient stays
  * behind the conditions of the body.
  *
@@ -16,21 +16,23 @@ import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { freshName, type NormalKernel, type RowStmt, rowExprs } from './normal.js'
 import { mapRow, type Pass, type PassRow, passValues, type Step } from './passes.js'
 import { contains, keyOf, rewriteDown, rewritePaths } from './rewrite.js'
+import { dropUnread } from './unread.js'
 
 export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Step[] {
   const taken = new Set(kernel.taken)
   const hoisted = new Map<string, ExprOf<'local'>>()
-  return steps.flatMap((step): Step[] => {
+  const simplified = steps.flatMap((step): Step[] => {
     const lets: StmtOf<'let'>[] = []
     const hoist = (e: Expr): Expr => hoistInvariants(e, kernel, taken, hoisted, lets)
-    const simplified = (): Step[] => {
+    const made = (): Step[] => {
       if (step.kind === 'pass') return [{ kind: 'pass', pass: shareInPass(mapPass(step.pass, hoist), kernel, taken) }]
       const { searches } = rowStatementOf(step)
       return searches ? [rowStatementOf(step).mapValues(step, hoist)] : shareInScalar(step, kernel, taken)
     }
-    const rest = simplified()
+    const rest = made()
     return [...lets.flatMap((scalar) => shareInScalar(scalar, kernel, taken)), ...rest]
   })
+  return dropUnread(simplified)
 }
 
 /** True when the expression may be evaluated speculatively: it cannot fault. */

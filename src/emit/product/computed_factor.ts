@@ -17,7 +17,7 @@ import { ownName } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { type FactorText, isLong, ownAxis, type Place, placeTexts } from './factor_frame.js'
-import { placed, renamed } from './frame.js'
+import { placed, renamed, vec } from './frame.js'
 import { rowScaleOf } from './row_scale.js'
 import { unscaledText } from './unscaled_factor.js'
 
@@ -55,6 +55,7 @@ export function computedFactor(
     starts: [],
     ownName: (own) => ownName(own, prologue),
     soon: new Map(),
+    widths: [vec],
   })
   const rowNames = placed(kept, texts, scope.used)
   const rowContext = context(first, rowNames, 'reread')

@@ -21,10 +21,7 @@ import { scalarText, storageText } from '../names.js'
 import { noOwn } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
-import { renamed } from './frame.js'
-
-/** Columns an epilogue takes at a time: what native/device/matmul.cuh hands over. */
-export const vec = 8
+import { renamed, vec } from './frame.js'
 
 type Loaded = Extract<PassRow, { kind: 'loaded' }>
 type Let = StmtOf<'let'>
@@ -63,7 +60,8 @@ export function epilogueBody(
   }
   const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
   const all = { covers: () => true, condition: '' }
-  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], ownName: noOwn, soon: new Map(), whole: all })
+  const chunks = { walk: 'single', starts: [], ownName: noOwn, soon: new Map(), widths: [vec], mayBeEmpty: true } as const
+  writePass(rest, { ...scope, ...chunks, starts: [], writer: inner, whole: all })
 
   const writer = bodyWriter()
   const write = (comment: string, head: string, body: readonly string[]): void => {

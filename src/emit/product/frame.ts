@@ -3,6 +3,9 @@ import type { Kernel } from '../../ir/kernel.js'
 import type { Scope } from '../expression.js'
 import type { Names } from '../names.js'
 
+/** Elements that main loops hand over at a time (native/device/matmul.cuh): columns of a product, and neighbours of a factor along k. */
+export const vec = 8
+
 /** What an index is called, and the dimensions that its text needs. */
 export interface IndexText {
   readonly text: string

@@ -19,7 +19,7 @@ import { noOwn } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { inWholeChunks, productText, sumText } from './epilogue.js'
-import { indexTexts, placed } from './frame.js'
+import { indexTexts, placed, vec } from './frame.js'
 
 /** The member of the slots' struct that keeps partials; nothing but that there are none where a kernel keeps none. */
 export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
@@ -58,6 +58,8 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     starts: [],
     ownName: noOwn,
     soon: new Map(),
+    widths: [vec],
+    mayBeEmpty: true,
   }
   const isProduct = (row: Pass['rows'][number]) => row.kind === 'loaded' && accumulators.includes(row.load.tensor)
   for (const row of pass.rows) {

@@ -1,0 +1,97 @@
+/**
+ * What the elements of a chunk have in common: places by the chunk's first element (src/schedule/aligned.ts), and values that are the same
+ * for all of them, such as a scale of their group or the word they are packed in, which are found once a chunk. Runs when a pass is written.
+ */
+import { local } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import { keyOf } from '../ir/keys.js'
+import { mark } from '../ir/trace.js'
+import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../schedule/aligned.js'
+import { passStatementOf } from '../schedule/constructs/index.js'
+import { mapRow, type Pass, type PassRow } from '../schedule/passes.js'
+import { contains, rewritePaths, usesIndex } from '../schedule/rewrite.js'
+import * as sharedRow from './constructs/shared_row.js'
+import type { PassContext } from './context.js'
+import { expressionText } from './expression.js'
+import { faults } from './faults.js'
+import { scalarText } from './names.js'
+
+interface ChunkValue {
+  readonly name: string
+  readonly value: Expr
+}
+
+export interface ChunkedPass {
+  /** The pass with elements that read what is found once a chunk. */
+  readonly pass: Pass
+  readonly context: PassContext
+  /** In front of the elements of a chunk, of which one exists at least unless `mayBeEmpty`. */
+  lines(mayBeEmpty: boolean): readonly string[]
+}
+
+/** The pass over chunks that begin at multiples of their width; as it is where a chunk is one element, or there are none. */
+export function ofChunks(pass: Pass, given: PassContext, first: string): ChunkedPass {
+  const unchanged = { pass, context: given, lines: () => [] }
+  if (given.widths.every((width) => width === 1) || sharedRow.isAlone(pass)) return unchanged
+  const { index } = pass.loop
+  const same = new Set<string>()
+  const chunk: AlignedChunk = { index, first: `first ${index}`, place: `place ${index}`, widths: given.widths, same }
+  const values: ChunkValue[] = []
+  const texts = new Map([
+    [chunk.first, first],
+    [chunk.place, 'i'],
+  ])
+  const names = { ...given.names, value: (name: string): string => texts.get(name) ?? given.names.value(name) }
+  const context: PassContext = { ...given, names }
+
+  const once = new Map<string, Expr>()
+  /** Names what an element computes in any case of its chunk and memory. */
+  const share = (e: Expr): Expr =>
+    rewritePaths(e, (node, always) => {
+      if (!always || (node.kind !== 'call' && node.kind !== 'load') || !isShared(node, chunk, context)) return undefined
+      const known = once.get(keyOf(node))
+      if (known !== undefined) return known
+      const wanted = node.kind === 'load' ? `${given.names.tensor(node.tensor)}_of_chunk` : 'of_chunk'
+      const name = `${wanted} ${index} ${values.length}`
+      texts.set(name, given.names.fresh(wanted))
+      values.push({ name, value: node })
+      const found = local(name, node.type)
+      once.set(keyOf(node), found)
+      return found
+    })
+  const folded = (e: Expr): Expr => share(inAlignedChunk(e, chunk))
+
+  const rows: PassRow[] = []
+  for (const row of pass.rows) {
+    if (row.kind === 'computed' && !row.keep && isOfChunk(row.value, chunk)) {
+      values.push({ name: row.name, value: inAlignedChunk(row.value, chunk) })
+      same.add(row.name)
+    } else rows.push(mapRow(row, folded))
+  }
+  const statements = pass.statements.map((s) => {
+    const statement = passStatementOf(s)
+    // Values of a condition's elements are not computed elsewhere.
+    return statement.mapValues(s, statement.isConditional(s) ? (e) => inAlignedChunk(e, chunk) : folded)
+  })
+  const line = ({ name, value }: ChunkValue, mayBeEmpty: boolean): string => {
+    const text = expressionText(value, context)
+    const checked = mayBeEmpty && faults(value, given.shared) ? `valid > 0 ? ${text} : 0` : text
+    return `const ${scalarText[value.type]} ${names.value(name)} = ${checked};${mark(value)}`
+  }
+  return {
+    pass: { ...pass, rows, statements },
+    context,
+    lines: (mayBeEmpty) => values.map((value) => line(value, mayBeEmpty)),
+  }
+}
+
+/** Whether a folded expression reads memory, and depends on its chunk and not on its element. */
+const isShared = (e: Expr, { index, first, place }: AlignedChunk, { shared }: PassContext): boolean =>
+  usesIndex(e, first) &&
+  faults(e, shared) &&
+  !contains(
+    e,
+    (node) =>
+      (node.kind === 'index' && (node.name === index || node.name === place)) ||
+      (node.kind === 'element' && !shared?.has(node.row)),
+  )
