@@ -1,5 +1,5 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
-import { type GraphDecl, kernelName, type LayoutDecl, type Op, type PlanDecl } from 'heddle'
+import { type GraphDecl, kernelName, type Op, type PlanDecl } from 'heddle'
 import { conversions } from './conversions.js'
 import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
@@ -26,9 +26,7 @@ import {
   sampleTopStep,
 } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
-import * as headLayouts from './layouts/heads.js'
-import * as matrixLayouts from './layouts/matrix.js'
-import { splitHeads as splitHeadsLayout } from './layouts/split_heads.js'
+import { layouts } from './layouts.js'
 import { gelu, geluTanh, relu, silu, tanh } from './ops/activations.js'
 import { add } from './ops/add.js'
 import { addBias } from './ops/add_bias.js'
@@ -93,7 +91,7 @@ import { llamaStep } from './programs/llama_step.js'
 import { seq2seqDecoder } from './programs/seq2seq_decoder.js'
 import { seq2seqEncoder } from './programs/seq2seq_encoder.js'
 
-export { conversions }
+export { conversions, layouts }
 
 const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
   Object.fromEntries(declarations.map((declaration) => [kernelName(declaration.name), declaration]))
@@ -175,12 +173,6 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   weighParts,
   wordLookup,
   ...Object.values(standard),
-])
-
-export const layouts: Readonly<Record<string, LayoutDecl>> = byName([
-  splitHeadsLayout,
-  ...Object.values(headLayouts),
-  ...Object.values(matrixLayouts),
 ])
 
 export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([

@@ -67,17 +67,22 @@ const hasSeveralFloors = (results: Noted['results']): boolean =>
     results.some((other) => shapeName(other) === shapeName(times) && other.floor?.milliseconds !== times.floor?.milliseconds),
   )
 
+/** Fibers stand for threads there: a plan that wins on it may lose on a GPU, and the other way round. */
+const cpuNote = 'These are times of the CPU device: which plan is faster here says nothing about a GPU.'
+
 /** What floors rest on: what is measured, what the device's attributes allow, and what is not known. */
 export function floorNotes(
   ceilings: NotedCeilings | undefined,
   { name, kind, cacheBytes }: NotedDevice,
   dtype: Arithmetic,
 ): string[] {
-  if (ceilings === undefined) return [`No physical floor: the limits of ${name} (${kind}) are not known.`]
+  const cpu = kind === 'simt' ? [cpuNote] : []
+  if (ceilings === undefined) return [...cpu, `No physical floor: the limits of ${name} (${kind}) are not known.`]
   const { bandwidth, peak, measured } = ceilings
   const arithmetic = peak[dtype]
   const source = measured === true ? 'measured' : "by the device's attributes, not measured"
   return [
+    ...cpu,
     arithmetic === undefined
       ? `Floor: bytes at ${rate(bandwidth)}B/s (${source}); the arithmetic peak of ${dtype} is not known.`
       : `Floor: ${rate(bandwidth)}B/s or ${rate(arithmetic)}FLOP/s of ${dtype} (${source}), whichever takes longer.`,

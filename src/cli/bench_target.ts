@@ -1,26 +1,24 @@
 /** `heddle bench NAME`: times any kernel, graph or program of the project, or a shipped one, under its plans, beside its floor. */
 import { resolve } from 'node:path'
 import { type Command, Option } from '@commander-js/extra-typings'
-import { conversions, layouts, graphs as shipped, programs as shippedPrograms } from '../../specs/index.js'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
 import { baselineFile, baselineOf, type Comparison, compare, deviceName, readBaseline } from '../bench/target/baseline.js'
-import { measure, type TargetTimes } from '../bench/target/measure.js'
+import { completed, measure, type TargetTimes } from '../bench/target/measure.js'
 import { findEntry, graphSubject, kernelSubject, programSubject, type Subject } from '../bench/target/subject.js'
 import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import type { CostDevice } from '../fuse/search/cost.js'
-import type { Graph } from '../ir/graph.js'
-import type { ProgramDecl } from '../lang/program.js'
+import { type CostDevice, costDevice } from '../fuse/search/cost.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
-import { installation } from '../toolchain/index.js'
 import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
+import { bare, explainer } from './explained.js'
 import { dimensions, jsonObject, positive } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type SearchPath, searchPath } from './search_path.js'
 
 type Dims = Readonly<Record<string, number>>
 
@@ -65,8 +63,9 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   const opened = await openKernels(options.device, openOptions(context))
   const { device, manifest } = opened
   try {
-    const compiled = await frontend(root, options.specs)
-    const subject = findSubject(name, manifest, options, compiled)
+    const path = await searchPath(root, options.specs)
+    const subject = await findSubject(name, manifest, options, path)
+    const layouts = await path.layouts()
     const info = device.info()
     const about = { subject: subject.name, device: deviceName(info), dtype }
     const before = options.baseline === undefined ? undefined : await readBaseline(resolve(root, options.baseline), about)
@@ -76,9 +75,15 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
     const bench = { ...opened, layouts, ceilings, dtype, repeats, signal, onStage }
     const cost = costOf(info, ceilings, dtype)
     const sizes: (readonly TargetTimes[])[] = []
-    for (const shape of options.shape ?? [{}]) {
+    const prices = await pricesOf(path, subject, { cost, dtype, isCpu: device.kind === 'simt' })
+    // What cannot be priced is refused before anything is measured.
+    const shapes = (options.shape ?? [{}]).map((shape) => {
+      const dims = completed(subject, shape)
+      return { shape, priced: new Map(subject.forms.map(({ plan }) => [plan, prices(plan, dims)])) }
+    })
+    for (const { shape, priced: pricesOfPlans } of shapes) {
       const times = await measure(bench, subject, shape)
-      const priced = times.map((each) => ({ ...each, predicted: predicted(compiled, subject, each, cost, dtype) }))
+      const priced = times.map((each) => ({ ...each, ...pricesOfPlans.get(each.plan) }))
       for (const each of priced) log(`${sizeText(each.dims)} ${describeTarget(each)}\n`)
       sizes.push(priced)
     }
@@ -98,56 +103,19 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   }
 }
 
-/** What the front end knows of a project; undefined in the portable bundle, which has none. */
-async function frontend(root: string, specs: string | undefined) {
-  if (installation(root).portable) return undefined
-  const [{ readDeclarations, readSpecsOrThrow }, { explainPlan }] = await Promise.all([
-    import('../frontend/index.js'),
-    import('../fuse/search/explain.js'),
-  ])
-  const declared = await readDeclarations(root, specs)
-  const readOps = () => {
-    const { kernels, standard, layouts: own } = readSpecsOrThrow({ root, specs: [specs ?? 'specs'] })
-    return {
-      ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
-      known: new Map(own.map((layout) => [layout.name, layout])),
-    }
-  }
-  let read: ReturnType<typeof readOps> | undefined
-  return {
-    declared,
-    graphs: { ...shipped, ...declared.graphs },
-    /** Whether the specs have such an op, whatever has been generated. */
-    hasOp: (name: string): boolean => {
-      read ??= readOps()
-      return read.ops.has(name)
-    },
-    explain: (graph: Graph, plan: string, dims: Dims, device: CostDevice, dtype: BenchTargetOptions['dtype']) => {
-      read ??= readOps()
-      const { ops, known } = read
-      const decl = declared.plans.find((each) => each.name === plan && each.graph === graph.name && each.auto === undefined)
-      const used = decl ?? { name: plan, graph: graph.name, groups: [] }
-      return explainPlan(graph, used, ops, { device, dims, dtype }, known).totals.microseconds
-    },
-  }
-}
-
-type Compiled = Awaited<ReturnType<typeof frontend>>
-
 /** @throws usage `bench.unknown` naming what there is */
-function findSubject(
+async function findSubject(
   name: string,
   manifest: Manifest,
   { plans, dtype, config }: BenchTargetOptions,
-  compiled: Compiled,
-): Subject {
-  const graphs = compiled?.graphs ?? shipped
+  path: SearchPath,
+): Promise<Subject> {
+  const { graphs, programs, conversions } = path
   const decl = Object.hasOwn(graphs, name) ? graphs[name] : undefined
   if (decl !== undefined) return graphSubject(decl.graph, manifest, plans)
-  const programs = [...(compiled?.declared.programs ?? []), ...Object.values<ProgramDecl>(shippedPrograms)]
   const program = programs.find((each) => each.name === name)
   if (program !== undefined) {
-    return programSubject(program.of(config), manifest, plans, [...(compiled?.declared.conversions ?? []), ...conversions])
+    return programSubject(program.of(config), manifest, plans, conversions)
   }
   if (config !== undefined) throw usageError('bench.config', `there is no program ${name}: only programs have a configuration`)
   const entry = findEntry(manifest, name, dtype)
@@ -158,7 +126,7 @@ function findSubject(
       instances.length > 0
         ? `its instances: ${instances.join(', ')}`
         : `programs: ${programs.map((each) => each.name).join(', ')}; graphs: ${Object.keys(graphs).join(', ')}; kernels: ${kernels.join(', ')}`
-    const missing = instances.length === 0 && compiled?.hasOp(name) === true
+    const missing = instances.length === 0 && (await path.hasOp(name))
     throw usageError('bench.unknown', `there is no graph or program ${name}, and no kernel ${name} in ${dtype}`, {
       hint: missing ? `the specs have an op ${name} that is not generated: run \`heddle gen\`` : known,
     })
@@ -167,23 +135,41 @@ function findSubject(
   return kernelSubject(entry)
 }
 
-/** Milliseconds by the cost model; undefined where it knows nothing of the kernel, the plan or the device. */
-function predicted(
-  compiled: Compiled,
+/** Milliseconds by the cost model, on the device at hand and on a GPU; undefined where it knows nothing of the subject or the device. */
+type Prices = (plan: string, dims: Dims) => Pick<TargetTimes, 'predicted' | 'elsewhere'>
+
+/** The GPU whose times stand beside those of the CPU device. */
+const usualGpu = 'h200'
+
+/** @throws usage `plan.*` for a plan that cannot be applied, `frontend.*` */
+async function pricesOf(
+  path: SearchPath,
   subject: Subject,
-  { plan, dims }: TargetTimes,
-  cost: CostDevice | undefined,
-  dtype: BenchTargetOptions['dtype'],
-): number | undefined {
-  if (compiled === undefined || cost === undefined || subject.kind !== 'graph') return undefined
-  const graph = compiled.graphs[subject.name]?.graph
-  const isSearched = compiled.declared.plans.some(
-    (each) => each.name === plan && each.graph === subject.name && each.auto !== undefined,
+  {
+    cost,
+    dtype,
+    isCpu,
+  }: { readonly cost: CostDevice | undefined; readonly dtype: BenchTargetOptions['dtype']; readonly isCpu: boolean },
+): Promise<Prices> {
+  const graph = subject.kind === 'graph' ? path.graphs[subject.name]?.graph : undefined
+  const read = graph === undefined || (cost === undefined && !isCpu) ? undefined : await path.read(graph)
+  if (graph === undefined || read === undefined) return () => ({})
+  const explain = explainer(
+    path,
+    graph,
+    read,
+    subject.forms.map(({ plan }) => plan),
   )
-  const isDeclared =
-    plan === 'unfused' || compiled.declared.plans.some((each) => each.name === plan && each.graph === subject.name)
-  if (graph === undefined || isSearched || !isDeclared) return undefined
-  return compiled.explain(graph, plan, dims, cost, dtype) / 1000
+  return (plan, dims) => {
+    const isDeclared = plan === bare || path.plans.some((each) => each.name === plan && each.graph === subject.name)
+    const on = (device: CostDevice | undefined): number | undefined =>
+      device === undefined || !isDeclared ? undefined : explain(plan, { device, dims, dtype }).totals.microseconds / 1000
+    const elsewhere = isCpu ? on(costDevice(usualGpu)) : undefined
+    return {
+      predicted: on(cost),
+      ...(elsewhere === undefined ? {} : { elsewhere: { device: usualGpu, milliseconds: elsewhere } }),
+    }
+  }
 }
 
 const shapes = (text: string, before: readonly Dims[] = []): readonly Dims[] => [...before, dimensions(text)]

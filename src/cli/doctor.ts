@@ -6,7 +6,7 @@ import { deviceCeilings, factsFile } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
 import { rate } from '../bench/table.js'
 import { type DeviceKind, type DeviceReport, detectDevices, openDevice } from '../runtime/device.js'
-import { findCmake, findCxx, findNvcc, installation, libraryState, targets } from '../toolchain/index.js'
+import { findCmake, findCxx, findNvcc, installation, libraryState, type Target, targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 
 export interface Check {
@@ -120,31 +120,39 @@ async function limitsOf(report: DeviceReport, probe: boolean, { log }: CliContex
   }
 }
 
+/** A library of all kernels is needed only where none can be compiled: else each is compiled when it is first asked for. */
+function kernelsCheck(
+  target: Target,
+  state: Awaited<ReturnType<typeof libraryState>>,
+  { portable, library }: ReturnType<typeof installation>,
+  compiler: Check,
+): Check {
+  const about = { name: `kernels ${target}`, use: `run --device ${target}` }
+  if (state === 'current') return { ...about, status: 'ok', detail: library(target) }
+  if (!portable && compiler.status === 'ok') {
+    const ahead = state === 'stale' ? 'the library that was built ahead is older than the source' : 'none is built ahead'
+    return { ...about, status: 'ok', detail: `each is compiled when it is first needed; ${ahead}` }
+  }
+  return { ...about, status: state, detail: library(target), hint: `run heddle build --target ${target}` }
+}
+
 /** Every check, in the order in which things depend on each other. Never throws for what a machine lacks. */
 export async function doctor(context: CliContext, { probe = false }: { readonly probe?: boolean } = {}): Promise<DoctorReport> {
   const { root } = context
   const devices = detectDevices()
   const limits: (readonly [Check, DeviceLimits])[] = []
   for (const report of devices) limits.push(...(await limitsOf(report, probe, context)))
+  const cxx = await toolCheck('c++', findCxx, 'build', 'install a C++17 compiler such as g++')
+  const nvcc = await toolCheck('nvcc', findNvcc, 'build --target cuda', 'install the CUDA toolkit, or set HEDDLE_NVCC')
+  const compilers: Readonly<Record<Target, Check>> = { simt: cxx, cuda: nvcc }
   const libraries = await Promise.all(
-    targets.map(async (target): Promise<Check> => {
-      const state = await libraryState(root, target)
-      const status = state === 'current' ? 'ok' : state
-      const hint = state === 'current' ? {} : { hint: `run heddle build --target ${target}` }
-      return {
-        name: `kernels ${target}`,
-        status,
-        detail: installation(root).library(target),
-        use: `run --device ${target}`,
-        ...hint,
-      }
-    }),
+    targets.map(async (target) => kernelsCheck(target, await libraryState(root, target), installation(root), compilers[target])),
   )
   const checks = [
     nodeCheck(),
-    await toolCheck('c++', findCxx, 'build', 'install a C++17 compiler such as g++'),
+    cxx,
     await toolCheck('cmake', findCmake, 'build', 'install CMake'),
-    await toolCheck('nvcc', findNvcc, 'build --target cuda', 'install the CUDA toolkit, or set HEDDLE_NVCC'),
+    nvcc,
     driverCheck(),
     ...deviceChecks(devices),
     ...limits.map(([check]) => check),

@@ -20,8 +20,9 @@ import { searchManifests } from '../toolchain/index.js'
 import { usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
 import { kernelViews } from './explore_kernels.js'
-import { explainPlans, type PlanOptions, planOptions, readPlans } from './plan.js'
+import { explainPlans, type PlanOptions, planOptions } from './plan.js'
 import { heading } from './plan_text.js'
+import { searchPath } from './search_path.js'
 
 export interface ExploreOptions extends Omit<PlanOptions, 'graph'> {
   /** A plan of the graph; without it, and without `compare`, `unfused` beside the first one that is written for it. */
@@ -55,7 +56,7 @@ async function readRuns(files: readonly string[], root: string): Promise<{ reado
 async function subjectOf(name: string | undefined, options: ExploreOptions, root: string) {
   const { plan, compare, specs } = options
   if (name === undefined && plan === undefined && compare === undefined && options.bench !== undefined) return undefined
-  const { graphs, plans } = await readPlans(root, specs)
+  const { graphs, plans } = await searchPath(root, specs)
   const first = plans.find((each) => each.name === plan) ?? plans[0]
   const graph = name ?? first?.graph
   if (graph !== undefined && Object.hasOwn(graphs, graph)) {

@@ -1,15 +1,14 @@
 /** `heddle export NAME`: a program, a graph or a kernel as C++ that builds without heddle, with a C header and an op of PyTorch. */
 import { join, resolve as resolvePath } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
-import { conversions, layouts, graphs as shipped, programs as shippedPrograms } from '../../specs/index.js'
 import { environmentError, usageError } from '../errors.js'
-import { type Declarations, exportModel, type Lowered, lower, resolve, writeExport, writeWeights } from '../export/index.js'
-import type { ProgramDecl } from '../lang/program.js'
+import { exportModel, type Lowered, lower, resolve, writeExport, writeWeights } from '../export/index.js'
 import { expectListed } from '../output_listed.js'
 import { installation, searchManifests, type Target, targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { dimensions, jsonObject } from './options.js'
 import { dtypes } from './pipeline.js'
+import { searchPath } from './search_path.js'
 
 export interface ExportOptions {
   readonly plan: string
@@ -57,7 +56,8 @@ export async function runExport(name: string, options: ExportOptions, context: C
   await expectListed(out, place)
   const searched = await searchManifests(root)
   const { manifest } = searched
-  const declarations = await declarationsOf(root, options.specs)
+  const declarations = await searchPath(root, options.specs)
+  const layouts = await declarations.layouts()
   const asked = { plan, dtype, manifest, declarations, config, attrs: numbersOf(options.attrs) }
   const found = model === undefined ? undefined : await exportModel(name, resolvePath(root, model), { ...asked, scales }, signal)
   const resolved = found ?? resolve(name, asked)
@@ -71,18 +71,6 @@ export async function runExport(name: string, options: ExportOptions, context: C
 
 const summary = ({ name, plan, dims, steps }: Lowered): string =>
   `${name} under ${plan}: ${steps.length} steps; a run says ${dims.join(', ') || 'no sizes'}`
-
-/** What the project declares, with what ships behind it. */
-async function declarationsOf(root: string, specs: string | undefined): Promise<Declarations> {
-  const behind = { graphs: shipped, programs: Object.values<ProgramDecl>(shippedPrograms), conversions }
-  const { readDeclarations } = await import('../frontend/searched.js')
-  const own = await readDeclarations(root, specs)
-  return {
-    graphs: { ...behind.graphs, ...own.graphs },
-    programs: [...own.programs, ...behind.programs],
-    conversions: [...own.conversions, ...conversions],
-  }
-}
 
 function numbersOf(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, number>> {
   return Object.fromEntries(

@@ -60,6 +60,8 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
   }
 }
 
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
+
 async function generateAll(options: GenOptions, context: CliContext): Promise<GenResult> {
   const { root } = context
   const { generate, writeGenerated } = await import('../emit/index.js')
@@ -86,13 +88,15 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
       hint: 'run `heddle gen` and commit the result',
     })
   }
+  // What `check` compiles and `doctor` counts is called a kernel too: an op or a group in one of its storage types.
+  const kernels = [...files.keys()].filter((file) => file.endsWith('.cu')).length
   for (const error of read.refused) {
     context.log(`note: ${error.message}${error.hint === undefined ? '' : ` (${error.hint})`}\n`)
   }
   for (const { file, line, column, op, message } of [...notes.values()].flat())
     context.log(`note: ${file}:${line}:${column}: ${op}: ${message}\n`)
   context.log(
-    `gen: ${read.kernels.length + read.templates.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`,
+    `gen: ${counted(kernels, 'kernel')}, ${counted(files.size, 'file')}, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`,
   )
   return { kernels: [...read.kernels, ...read.templates].map(({ name }) => name), changed, notes: [...notes.values()].flat() }
 }

@@ -5,20 +5,20 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
-import { usageError } from '../errors.js'
+import { environmentError, usageError } from '../errors.js'
 import { type CostDevice, costDevice, costDevices, priceDims } from '../fuse/search/cost.js'
-import { diffReports, explainPlan, type PlanDiff, type PlanReport } from '../fuse/search/explain.js'
-import { resolvePlans } from '../fuse/search/resolve.js'
-import type { Graph } from '../ir/graph.js'
+import { diffReports, type PlanDiff, type PlanReport } from '../fuse/search/explain.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { knownHint } from '../nearest.js'
 import { openDevice } from '../runtime/device.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
+import { bare, explainer } from './explained.js'
 import { dtypes, openOptions } from './opening.js'
 import { dimensions } from './options.js'
 import { expectDims, givenDims } from './plan_dims.js'
 import { describePlans, diffText, type PlanSetting, showText } from './plan_text.js'
+import { searchPath } from './search_path.js'
 
 export interface PlanOptions extends PlanSetting {
   /** Name of the graph; the one that the plan is for where undefined. */
@@ -50,29 +50,7 @@ async function pricedDevice({ device: name, dtype }: PlanOptions, context: CliCo
 }
 
 /** Plans by name, the reference first. */
-const namesOf = (plans: readonly PlanDecl[]): readonly string[] => [...new Set(['unfused', ...plans.map(({ name }) => name)])]
-
-/** Plans with groups for one graph. Where a plan says nothing of a graph, the graph stays as it is. */
-function planFor(name: string, graph: string, known: readonly string[], resolved: readonly PlanDecl[]): PlanDecl {
-  if (!known.includes(name)) throw usageError('plan.unknown', `unknown plan ${name}`, { hint: knownHint(name, known) })
-  return resolved.find((plan) => plan.name === name && plan.graph === graph) ?? { name, graph, groups: [] }
-}
-
-/** The ops a graph uses, with the project's. */
-async function readCompiled(root: string, specs: string | undefined, { nodes }: Graph) {
-  const { readSearched } = await import('../frontend/searched.js')
-  const ops = nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : []))
-  const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true, ops, graphs: false })
-  return {
-    ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
-    layouts: new Map(layouts.map((layout) => [layout.name, layout])),
-  }
-}
-
-export async function readPlans(root: string, specs = 'specs') {
-  const { searchDeclarations } = await import('../frontend/searched.js')
-  return searchDeclarations(root, specs)
-}
+const namesOf = (plans: readonly PlanDecl[]): readonly string[] => [...new Set([bare, ...plans.map(({ name }) => name)])]
 
 /** The graph asked for; else the first that the plans are for, else the only one there is. @throws usage `plan.graph` */
 function graphName(
@@ -96,15 +74,18 @@ export async function explainPlans(
   context: CliContext,
 ): Promise<readonly PlanReport[]> {
   const { root } = context
-  const { graphs, plans, locating } = await readPlans(root, options.specs)
+  const path = await searchPath(root, options.specs)
+  const { graphs, plans } = path
   const known = namesOf(plans)
-  for (const name of names) planFor(name, '', known, [])
+  for (const name of names)
+    if (!known.includes(name)) throw usageError('plan.unknown', `unknown plan ${name}`, { hint: knownHint(name, known) })
   const asked = graphName(options, names, plans, Object.keys(graphs))
   const graph = graphs[asked]?.graph
   if (graph === undefined) throw new Error(`internal: no graph ${asked}`)
-  const { ops, layouts } = await readCompiled(root, options.specs, graph)
-  const ofGraph = plans.filter((plan) => plan.graph === asked)
-  const wanted = ofGraph.filter(({ name }) => names.includes(name))
+  const read = await path.read(graph)
+  if (read === undefined)
+    throw environmentError('portable.frontend', 'the portable bundle prices no plans', { hint: 'use the npm package' })
+  const wanted = plans.filter((plan) => plan.graph === asked && names.includes(plan.name))
   const given = await givenDims(
     options,
     graph,
@@ -113,15 +94,8 @@ export async function explainPlans(
   )
   expectDims(graph, priceDims(graph, undefined, given))
   const device = await pricedDevice(options, context)
-  return locating(() => {
-    // A search needs the written plans beside it; written plans need no search.
-    const resolved = wanted.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : wanted
-    return names.map((name) => {
-      const plan = planFor(name, asked, known, resolved)
-      const dims = priceDims(graph, plan.packed, given)
-      return explainPlan(graph, plan, ops, { device, dims, dtype: options.dtype }, layouts)
-    })
-  })
+  const explain = explainer(path, graph, read, names)
+  return names.map((name) => explain(name, { device, dims: given, dtype: options.dtype }))
 }
 
 /** @throws usage `plan.unknown`, `plan.graph`, `bench.config`, and what the front end throws */
@@ -207,7 +181,7 @@ const listCommand = (context: () => CliContext) =>
     .option('--json', 'print the plans as JSON')
     .addOption(planOptions().specs)
     .action(async (given) => {
-      const { plans } = await readPlans(context().root, given.specs)
+      const { plans } = await searchPath(context().root, given.specs)
       const about = describePlans(namesOf(plans), plans)
       const width = Math.max(...about.map(({ name }) => name.length)) + 2
       context().out(given.json ? json(about) : `${about.map(({ name, text }) => `${name.padEnd(width)}${text}`).join('\n')}\n`)

@@ -4,6 +4,9 @@ import type { CliContext } from './context.js'
 
 const plainLines = 5
 
+/** A kernel by its name: the file it lies in is called after the language it is written in, whatever device it is compiled for. */
+const kernelIn = (source: string): string => source.replace(/^cuda\/(.*)\.cu$/, '$1')
+
 type Step = Pick<BuildProgress, 'done' | 'total' | 'source'>
 
 /** A callback for `buildKernels` that passes on what is worth a line. */
@@ -13,7 +16,7 @@ export function milestones(terminal: boolean, report: (text: string, last: boole
     const part = Math.floor((done * plainLines) / total)
     if (!terminal && part === announced) return
     announced = part
-    report(`${done}/${total} ${source}`, done === total)
+    report(`${done}/${total} ${kernelIn(source)}`, done === total)
   }
 }
 

@@ -99,6 +99,8 @@ export const callCodes = texts({
     'The first argument of load is no graph or program. | A plan, an op or a module is given. | Pass what graph(...) or program(...) returned.',
   'load.layout':
     'A weight is needed in a layout that its tensor cannot be brought to. | A plan asks for a layout of another rank, or one that is not declared. | Use another plan, or declare the layout and pass it in the option.',
+  'load.layouts':
+    'The option layouts holds something that is no layout. | A name stands where the declaration is expected. | Pass what layout(...) returned.',
   'load.option':
     'load has no such option. | The option is misspelt, so that nothing would read it. | Write one that the hint lists.',
   'load.plan':

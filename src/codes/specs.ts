@@ -60,6 +60,8 @@ export const specCodes = texts({
     'A layout stores an element beyond its own size. | The size does not count padding that the offset adds. | Round extents up in size as offset does.',
   'layout.rank':
     'A tensor has another number of dimensions than its layout has axes. | The layout is of another rank, or a split layout does not add up. | Use a layout of the same rank.',
+  'layout.twice':
+    'Two layouts of one name are used together. | The project declares a layout under the name of a shipped one, or under one name in two modules, and a graph or program uses both. | Rename one of them.',
   'layout.unknown':
     'No layout has this name. | It is misspelt, or its module is not below the specs. | Declare and export it, or write a name that the hint lists.',
   'matmul.axes':

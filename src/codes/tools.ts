@@ -139,6 +139,7 @@ export const toolCodes = texts({
   'output.write':
     'A file that was named cannot be written. | Its folder is not there, or it is a folder or not writable. | Name a file in a folder that exists.',
   'portable.export': 'The portable bundle cannot export. | It carries no sources. | Use the npm package.',
+  'portable.frontend': 'The portable bundle cannot compile specs. | It carries no front end. | Use the npm package.',
   'portable.repro': 'The portable bundle cannot write reproductions. | It carries no specs to compile. | Use the npm package.',
   'repro.case':
     'A kernel has no such case. | The name is misspelt, or of another kernel or storage type. | Copy it from what heddle check prints.',

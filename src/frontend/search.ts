@@ -12,8 +12,10 @@ import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { own } from '../ir/own.js'
 import { openKept } from '../kept.js'
+import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
+import type { ProgramDecl } from '../lang/program.js'
 import { type Declarations, readDeclarations } from './declarations.js'
 import type { Declared } from './kept/declared.js'
 import { knownSpecs, type Settings, settingsOf } from './kept/known.js'
@@ -98,6 +100,12 @@ const withApplied = ({ graphs }: Declarations, applied: readonly GraphDecl[]): D
   ...Object.fromEntries(applied.map((decl) => [decl.name, decl])),
 })
 
+/** The same with the shipped graphs that plans of the project are for. */
+function withPlanned({ graphs, plans }: Declarations, module: ShippedModule): Declarations['graphs'] {
+  const planned = new Set(plans.map(({ graph }) => graph))
+  return { ...Object.fromEntries(Object.entries(module.graphs).filter(([name]) => planned.has(name))), ...graphs }
+}
+
 /** A module that declares nothing: what is read with it is the standard library. */
 const nothing = { 'specs/nothing.ts': 'export {}\n' }
 
@@ -105,6 +113,8 @@ interface ShippedModule {
   readonly ops: Readonly<Record<string, unknown>>
   readonly graphs: Readonly<Record<string, GraphDecl>>
   readonly plans: readonly PlanDecl[]
+  readonly programs: Readonly<Record<string, ProgramDecl>>
+  readonly conversions: readonly Conversion[]
 }
 
 /** What the package's `specs/index.js` exports. */
@@ -124,11 +134,19 @@ function merge(declared: Declarations, module: ShippedModule): Pick<SearchedSpec
   }
 }
 
-/** Graphs and plans of the search path, without the ops. @throws usage `specs.*` */
+/** Graphs, plans, programs and conversions of the search path, without the ops. @throws usage `specs.*` */
 export async function searchDeclarations(root: string, specs = 'specs'): Promise<Declarations & Pick<SearchedSpecs, 'hidden'>> {
   const [library, declared] = await Promise.all([libraryOf(root, specs), readDeclarations(root, specs)])
   const folder = shippedFolder(library, root)
-  return folder === undefined ? { ...declared, hidden: [] } : { ...declared, ...merge(declared, await shippedModule(folder)) }
+  if (folder === undefined) return { ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
+  const module = await shippedModule(folder)
+  const ours = new Set(declared.programs.map(({ name }) => name))
+  return {
+    ...declared,
+    ...merge({ ...declared, graphs: withApplied(declared, declared.applied) }, module),
+    programs: [...declared.programs, ...Object.values(module.programs).filter(({ name }) => !ours.has(name))],
+    conversions: [...declared.conversions, ...module.conversions],
+  }
 }
 
 /** The folder of the package that `heddle` means in a project. @throws usage `frontend.heddle` */
@@ -168,7 +186,7 @@ async function behind(
       declared.applied.filter((decl) => !isShipped(decl)),
     ),
   }
-  const found = withPlans ? merge(ours, module) : { graphs: ours.graphs, plans: ours.plans, hidden: [] }
+  const found = withPlans ? merge(ours, module) : { graphs: withPlanned(ours, module), plans: ours.plans, hidden: [] }
   const known = new Set([...read.kernels, ...read.standard].map(({ name }) => name))
   const nodes = [...Object.values(found.graphs), ...declared.applied].flatMap(({ graph }) => graph.nodes)
   const used = nodes.flatMap((node) => (node.kind === 'op' && !known.has(node.op) ? [node.op] : []))

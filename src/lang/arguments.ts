@@ -3,6 +3,7 @@
  * statement and what belongs there, and not by a TypeError from inside.
  */
 import { type ErrorCode, usageError, type Written } from '../errors.js'
+import { expectKnown } from '../known_names.js'
 import { writtenAt } from './written.js'
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -78,4 +79,18 @@ export function expectArguments(code: ErrorCode, at: string, callee: Callee, giv
       about: { written: typeof callee === 'function' ? writtenAt(callee) : callee },
     })
   }
+}
+
+/**
+ * A part that nobody reads is misspelt, and would pass for what is left out.
+ * @param at what is declared or called, in messages
+ * @throws usage `code` for the first key that is not among the names
+ */
+export function expectParts(code: ErrorCode, at: string, callee: Callee, names: readonly string[], given: object): void {
+  expectKnown(
+    code,
+    { at, what: 'part', written: () => (typeof callee === 'function' ? writtenAt(callee) : callee) },
+    names,
+    given,
+  )
 }

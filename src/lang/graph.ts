@@ -5,10 +5,11 @@
 import { concerning, inTurn, together, usageError, type Written } from '../errors.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import { inherited, isInherited } from '../ir/own.js'
-import { expectArguments, told } from './arguments.js'
+import { expectArguments, expectParts, told } from './arguments.js'
 import { declaring, isCollected } from './collected.js'
 import { GraphBuilder, type Handles } from './graph_builder.js'
 import { type GraphTensor, Unknowns } from './graph_unknown.js'
+import type { NamedLayouts } from './layout.js'
 import type { DimsOf, Op, TensorDecl, Tensors } from './types.js'
 import { writtenAt } from './written.js'
 
@@ -65,6 +66,8 @@ export interface GraphDecl<N extends string = string, I extends string = string,
   readonly signature: S
   /** The ops it uses, by name. */
   readonly ops?: Readonly<Record<string, Op>> | undefined
+  /** The layouts of its values, by name. */
+  readonly layouts?: NamedLayouts | undefined
   /** Where its author wrote it, and each of its nodes. */
   readonly written?: { readonly call: Written; readonly nodes: Readonly<Record<string, Written>> } | undefined
 }
@@ -93,6 +96,8 @@ export function graph<
   )
 }
 
+const parts = ['inputs', 'weights', 'attrs', 'scales', 'dims', 'typical', 'build']
+
 function declared<
   const I extends Tensors,
   const W extends Tensors,
@@ -103,6 +108,7 @@ function declared<
 >(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
   expectArguments('graph.config', 'graph', graph, { name: [name, 'text'] })
   expectRecords(name, { config })
+  expectParts('graph.config', `graph ${name}`, graph, parts, config)
   expectRecords(name, { inputs: config.inputs, weights: config.weights })
   if (typeof config.build !== 'function') throw noPart(name, 'build', 'build: (g, inputs, weights) => ({ nodes, outputs })')
   expectArguments('graph.config', `graph ${name}`, graph, {
@@ -155,6 +161,7 @@ function declared<
     name,
     nodes: Object.keys(built.nodes) as N[],
     ops: Object.fromEntries(builder.ops),
+    layouts: builder.layouts.all,
     inputs: Object.keys(config.inputs) as (keyof I & string)[],
     signature: {
       inputs: config.inputs,

@@ -6,10 +6,10 @@ import { concerning, type HeddleError, inTurn, usageError, type Written } from '
 import type { AttrValue, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
-import { expectArguments } from './arguments.js'
+import { expectArguments, expectParts } from './arguments.js'
 import { bindInput, dtypeRef, productOf } from './graph_nodes.js'
 import { type GraphTensor, Unknowns } from './graph_unknown.js'
-import type { LayoutDecl } from './layout.js'
+import { type LayoutDecl, UsedLayouts } from './layout.js'
 import type { Op, TensorDecl, Tensors } from './types.js'
 import { writtenAt } from './written.js'
 
@@ -41,6 +41,8 @@ function others(op: string, what: 'input' | 'attribute', given: object, known: o
 export class GraphBuilder {
   /** Ops applied so far, by name. */
   readonly ops = new Map<string, Op>()
+  /** Of the values so far. */
+  readonly layouts = new UsedLayouts()
   readonly values: GraphValue[] = []
   readonly nodes: GraphNode[] = []
   /** Where each node was asked for. */
@@ -65,7 +67,7 @@ export class GraphBuilder {
 
   /** Adds a value that no node computes: a graph input or a weight. */
   declare(decl: TensorDecl): GraphTensor {
-    return this.#value({ dtype: dtypeRef(decl.type), shape: parseShape(decl.dims), layout: decl.layout?.name ?? 'row' })
+    return this.#value({ dtype: dtypeRef(decl.type), shape: parseShape(decl.dims), layout: this.layouts.nameOf(decl.layout) })
   }
 
   /**
@@ -139,7 +141,7 @@ export class GraphBuilder {
       const dtype = typeof ref === 'string' ? ref : types[ref.param]
       if (dtype === undefined)
         throw usageError('graph.output', `${op.name}: no input fixes the storage type ${decl.type} of output ${name}`)
-      outputs[name] = this.#value({ dtype, shape, layout: decl.layout?.name ?? 'row' })
+      outputs[name] = this.#value({ dtype, shape, layout: this.layouts.nameOf(decl.layout) })
     }
     this.#add(this.apply, {
       kind: 'op',
@@ -162,11 +164,12 @@ export class GraphBuilder {
   matmul(subscripts: string, a: GraphTensor, b: GraphTensor, wanted: LayoutDecl | MatmulResult = {}): GraphTensor {
     expectArguments('graph.config', 'matmul', this.matmul, { subscripts: [subscripts, 'text'], result: [wanted, 'record'] })
     const { layout, result }: MatmulResult = 'name' in wanted ? { layout: wanted } : wanted
+    if (!('name' in wanted)) expectParts('graph.config', 'result of matmul', this.matmul, ['result', 'layout'], wanted)
     expectArguments('graph.config', 'matmul', this.matmul, { layout: [layout, 'layout?'], result: [result, 'text?'] })
     return this.#node(() => {
       const made = concerning({ path: [subscripts] }, () => productOf(subscripts, this.#known(a), this.#known(b), result))
       if (made === undefined) return undefined
-      const out = this.#value({ dtype: made.dtype, shape: made.shape, layout: layout?.name ?? 'row' })
+      const out = this.#value({ dtype: made.dtype, shape: made.shape, layout: this.layouts.nameOf(layout) })
       const { subscripts: axes } = made
       this.#add(this.matmul, { kind: 'matmul', name: pending, a: a.value, b: b.value, out: out.value, subscripts: axes })
       return out

@@ -1,6 +1,7 @@
 /** Declaring layouts: `layout(name, axes, { offset, size })`. The functions are ordinary integer arithmetic and run as they stand. */
 
-import { expectArguments } from './arguments.js'
+import { usageError } from '../errors.js'
+import { expectArguments, expectParts } from './arguments.js'
 
 type Extents = Readonly<Record<string, number>>
 
@@ -29,12 +30,42 @@ export function layout<const Axes extends readonly string[]>(
   config: LayoutConfig<Axes[number]>,
 ): LayoutDecl {
   expectArguments('layout.config', 'layout', layout, { name: [name, 'text'], axes: [axes, 'texts'], config: [config, 'record'] })
+  expectParts('layout.config', `layout ${name}`, layout, ['offset', 'size'], config)
   expectArguments('layout.config', `layout ${name}`, layout, {
     offset: [config.offset, 'function'],
     size: [config.size, 'function?'],
   })
   const size = config.size ?? ((extent: Extents) => axes.reduce((product, axis) => product * (extent[axis] ?? 0), 1))
   return { name, axes, offset: config.offset as LayoutDecl['offset'], size: size as LayoutDecl['size'] }
+}
+
+/** The layouts that values of a declaration have, by the names that stand for them in the IR. */
+export type NamedLayouts = Readonly<Record<string, LayoutDecl>>
+
+/** Collects the layouts that a declaration uses, so that whoever runs it needs no list of them. */
+export class UsedLayouts {
+  readonly #found = new Map<string, LayoutDecl>()
+
+  get all(): NamedLayouts {
+    return Object.fromEntries(this.#found)
+  }
+
+  /** The name that stands for a layout; `row` where there is none. @throws usage `layout.twice` */
+  nameOf(used: LayoutDecl | undefined): string {
+    if (used === undefined || used.name === 'row') return 'row'
+    const known = this.#found.get(used.name)
+    if (known !== undefined && known !== used) {
+      throw usageError('layout.twice', `two layouts called ${used.name} are used together`, {
+        hint: 'a name stands for one layout: rename the one that the project declares',
+      })
+    }
+    this.#found.set(used.name, used)
+    return used.name
+  }
+
+  addAll(layouts: NamedLayouts = {}): void {
+    for (const used of Object.values(layouts)) this.nameOf(used)
+  }
 }
 
 /** The default layout: the last axis is contiguous. */

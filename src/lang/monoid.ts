@@ -1,5 +1,5 @@
 /** Monoids that authors declare: what neighbouring parts of a row combine to, in several fields. */
-import { expectArguments } from './arguments.js'
+import { expectArguments, expectParts } from './arguments.js'
 import type { Branded } from './intrinsics.js'
 import type { Row } from './types.js'
 
@@ -29,6 +29,7 @@ export interface Monoid<F extends Numbers> {
  */
 export function monoid<F extends Numbers>(config: { readonly identity: F; readonly combine: (x: F, y: F) => F }): Monoid<F> {
   expectArguments('monoid.config', 'monoid', monoid, { config: [config, 'record'] })
+  expectParts('monoid.config', 'monoid', monoid, ['identity', 'combine'], config)
   const { identity, combine } = config
   expectArguments('monoid.config', 'monoid', monoid, { identity: [identity, 'record'], combine: [combine, 'function'] })
   const reduce = (length: number, element: (index: number) => F): F => {

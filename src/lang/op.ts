@@ -1,7 +1,9 @@
 /** Declaring an op: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
 import type { DType } from '../ir/dtype.js'
-import { expectArguments } from './arguments.js'
+import { expectArguments, expectParts } from './arguments.js'
 import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
+
+const parts = ['dims', 'types', 'inputs', 'outputs', 'updates', 'attrs', 'facts', 'body']
 
 /**
  * Declares an op. `name` is snake_case and unique in the project. The body receives accessors for the inputs and the
@@ -18,6 +20,7 @@ export function op<
 >(name: string, config: OpConfig<D, T, I, O, A>): Op<I, O, A, T> {
   expectArguments('op.config', 'op', op, { name: [name, 'text'] })
   expectArguments('op.config', `op ${name}`, op, { config: [config, 'record'] })
+  expectParts('op.config', `op ${name}`, op, parts, config)
   expectArguments('op.config', `op ${name}`, op, {
     dims: [config.dims, 'texts'],
     types: [config.types, 'listsByName?'],

@@ -7,6 +7,8 @@ import { usageError } from '../errors.js'
 import { expectArguments } from './arguments.js'
 import { declaring } from './collected.js'
 import type { GraphDecl } from './graph.js'
+import { type NamedLayouts, UsedLayouts } from './layout.js'
+import { expectAutoParts, expectPlanParts } from './plan_parts.js'
 import type { AutoPlanConfig, EdgeConfig, EdgeType, PlanConfig, PlanDecl } from './plan_types.js'
 import { writtenAt } from './written.js'
 
@@ -47,6 +49,7 @@ function declared<N extends string, S extends string, I extends string>(
   })
   for (const [node, edge] of Object.entries(config.edges ?? {}))
     if (typeof edge !== 'string') expectArguments('plan.declared', at, plan, { [`edges.${node}`]: [edge, 'record?'] })
+  expectPlanParts(at, plan, config)
   const nested = (nodes: readonly string[] | readonly (readonly string[])[]): nodes is readonly (readonly string[])[] =>
     Array.isArray(nodes[0])
   return {
@@ -76,6 +79,7 @@ function declared<N extends string, S extends string, I extends string>(
     })),
     library: config.library,
     tuned: config.tuned,
+    layouts: layoutsOf(config),
     written: writtenAt(plan),
   }
 }
@@ -98,6 +102,7 @@ export function autoPlan<const N extends string, const S extends string = never>
     stacked: [stacked, 'listsByName?'],
     dims: [dims, 'record?'],
   })
+  expectAutoParts(`plan ${name}`, autoPlan, config)
   const auto = { device, dims, dtype }
   return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto, written: writtenAt(autoPlan) }
 }
@@ -109,6 +114,13 @@ const edgeOf = (edge: EdgeType | EdgeConfig): { readonly dtype?: EdgeType; reado
         ...(edge.dtype === undefined ? {} : { dtype: edge.dtype }),
         ...(edge.layout === undefined ? {} : { layout: edge.layout.name }),
       }
+
+function layoutsOf({ edges = {}, quantised }: Pick<PlanConfig<string, string, string>, 'edges' | 'quantised'>): NamedLayouts {
+  const used = new UsedLayouts()
+  used.nameOf(quantised?.weights)
+  for (const edge of Object.values(edges)) if (typeof edge === 'object') used.nameOf(edge.layout)
+  return used.all
+}
 
 const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): NonNullable<PlanDecl['stacked']> =>
   Object.entries(stacks).map(([name, nodes]) => ({ name, nodes }))

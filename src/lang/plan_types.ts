@@ -1,6 +1,6 @@
 /** What plans are declared with, and what a declared plan is. */
 import type { Written } from '../errors.js'
-import type { LayoutDecl } from './layout.js'
+import type { LayoutDecl, NamedLayouts } from './layout.js'
 
 /** Types an edge may have: bodies compute in float32 whatever they load. */
 export type EdgeType = 'f32' | 'f16' | 'bf16'
@@ -127,6 +127,8 @@ export interface PlanDecl {
   readonly tuned?: readonly string[] | undefined
   /** For what the groups are searched when CUDA is generated; undefined where they are written out. */
   readonly auto?: AutoTarget | undefined
+  /** The layouts that it gives edges and int8 weights, by name. */
+  readonly layouts?: NamedLayouts | undefined
   /** Where the author declared it; undefined for plans that a search or a tool makes. */
   readonly written?: Written | undefined
 }

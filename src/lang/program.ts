@@ -5,8 +5,10 @@
 import { inTurn, usageError, type Written } from '../errors.js'
 import { isInherited } from '../ir/own.js'
 import type { Program } from '../ir/program.js'
-import { expectArguments, told } from './arguments.js'
+import { expectKnown } from '../known_names.js'
+import { expectArguments, expectParts, told } from './arguments.js'
 import type { GraphDecl } from './graph.js'
+import type { NamedLayouts } from './layout.js'
 import { ProgramBuilder } from './program_builder.js'
 import type { Declared, Programming, ProgramTensor } from './program_types.js'
 import type { StateDecl, States, Tensors } from './types.js'
@@ -47,7 +49,11 @@ export interface ProgramDecl<I extends Tensors = Tensors, C = unknown, O extends
   of(config?: Partial<C>): Program
   /** The graphs that it applies in a configuration. @throws like `of` */
   graphs(config?: Partial<C>): readonly GraphDecl[]
+  /** The layouts of its values and of those graphs, by name. @throws like `of` */
+  layouts?(config?: Partial<C>): NamedLayouts
 }
+
+const parts = ['dims', 'config', 'inputs', 'states', 'build']
 
 /**
  * Declares a program. `build` runs with symbolic values, once for each configuration asked for.
@@ -61,6 +67,7 @@ export function program<
 >(name: string, declared: ProgramConfig<I, C, R, S>): ProgramDecl<I, C, NamesOf<R>, keyof S & string> {
   expectArguments('program.config', 'program', program, { name: [name, 'text'] })
   expectArguments('program.config', `program ${name}`, program, { config: [declared, 'record'] })
+  expectParts('program.config', `program ${name}`, program, parts, declared)
   const { dims, config, inputs, states, build } = declared
   expectArguments('program.config', `program ${name}`, program, {
     dims: [dims, 'record'],
@@ -80,6 +87,7 @@ export function program<
   ])
   const written = writtenAt(program)
   const built = (changes: Partial<C> | undefined) => {
+    expectKnown('program.config', { at: `program ${name}`, what: 'setting' }, Object.keys(config ?? {}), changes ?? {})
     const builder = new ProgramBuilder(name, dims, written)
     const handles = builder.inputs(inputs)
     const kept = builder.states((states ?? {}) satisfies Readonly<Record<string, StateDecl>>)
@@ -93,7 +101,7 @@ export function program<
     )
     expectArguments('program.config', `program ${name}`, written, { 'what build returns': [outputs, 'record'] })
     const results = Object.entries(outputs).flatMap(([output, value]) => (value === undefined ? [] : [[output, value] as const]))
-    return { built: builder.finish(Object.fromEntries(results)), graphs: builder.graphs }
+    return { built: builder.finish(Object.fromEntries(results)), graphs: builder.graphs, layouts: builder.layouts.all }
   }
   return {
     name,
@@ -102,5 +110,6 @@ export function program<
     written,
     of: (changes) => built(changes).built,
     graphs: (changes) => built(changes).graphs,
+    layouts: (changes) => built(changes).layouts,
   }
 }

@@ -2,7 +2,7 @@
 import { inTurn, usageError } from '../errors.js'
 import { own } from '../ir/own.js'
 import type { ProgramValue } from '../ir/program.js'
-import { expectArguments, told } from './arguments.js'
+import { expectArguments, expectParts, told } from './arguments.js'
 import type { GraphDecl } from './graph.js'
 import { eachOf, missing, refuseOthers } from './program_checks.js'
 import type { ApplyOptions, ProgramTensor, ProgramWeights } from './program_types.js'
@@ -30,6 +30,7 @@ export function expectApplication(
     attrs: [attrs, 'record'],
     options: [options, 'record'],
   })
+  expectParts('program.config', at, callee, ['label', 'dims'], options)
   expectArguments('program.config', at, callee, { label: [options.label, 'text?'], dims: [options.dims, 'textsByName?'] })
 }
 

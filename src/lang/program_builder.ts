@@ -6,9 +6,10 @@ import { concerning, together, usageError, type Written } from '../errors.js'
 import type { GraphValue } from '../ir/graph.js'
 import { isInherited, own } from '../ir/own.js'
 import type { Program, ProgramNode, RaggedAxis } from '../ir/program.js'
-import { expectArguments, type Given } from './arguments.js'
+import { expectArguments, expectParts, type Given } from './arguments.js'
 import type { GraphDecl } from './graph.js'
 import { Unknowns } from './graph_unknown.js'
+import { UsedLayouts } from './layout.js'
 import { argumentsOf, expectApplication } from './program_arguments.js'
 import { missing } from './program_checks.js'
 import { withoutViewsOfInputs } from './program_inputs.js'
@@ -35,6 +36,8 @@ export class ProgramBuilder {
   readonly #regions: Regions
   readonly #graphs = new Map<string, GraphDecl>()
   readonly #unknowns = new Unknowns(true)
+  /** Of its inputs and states, and of the graphs that it applies. */
+  readonly layouts = new UsedLayouts()
   /** Where the program is declared. */
   readonly #written: Written
 
@@ -53,12 +56,18 @@ export class ProgramBuilder {
 
   /** The inputs that the program declares. */
   inputs(decls: Readonly<Record<string, TensorDecl>>): Readonly<Record<string, ProgramResult>> {
-    return this.#eachDeclared(decls, (name, decl) => this.#declared.input(name, decl))
+    return this.#eachDeclared(decls, (name, decl) => this.#declared.input(name, this.#laid(decl)))
   }
 
   /** The states that the program declares. */
   states(decls: Readonly<Record<string, StateDecl>>): Readonly<Record<string, ProgramResult>> {
-    return this.#eachDeclared(decls, (name, decl) => this.#declared.state(name, decl, decl))
+    return this.#eachDeclared(decls, (name, decl) => this.#declared.state(name, this.#laid(decl), decl))
+  }
+
+  /** A declaration whose layout is known from now on. */
+  #laid<D extends TensorDecl>(decl: D): D {
+    this.layouts.nameOf(decl.layout)
+    return decl
   }
 
   #eachDeclared<D>(decls: Readonly<Record<string, D>>, declare: (name: string, decl: D) => ProgramResult) {
@@ -88,7 +97,10 @@ export class ProgramBuilder {
     const { graph } = decl
     this.#graphs.set(graph.name, decl)
     return this.#unknowns.attempt(
-      () => this.#applied(decl, inputs, weights, attrs, options),
+      () => {
+        this.layouts.addAll(decl.layouts)
+        return this.#applied(decl, inputs, weights, attrs, options)
+      },
       (because) => Object.fromEntries(Object.keys(graph.outputs).map((name) => [name, this.#unknowns.make(because)])),
     )
   }
@@ -175,7 +187,8 @@ export class ProgramBuilder {
 
   state(name: string, decl: TensorDecl, options: { readonly cleared?: boolean } = {}): ProgramResult {
     this.#expect(this.state, 'state', { name: [name, 'text'], tensor: [decl, 'tensor'], options: [options, 'record'] })
-    return this.#refusable(() => this.#declared.state(name, decl, options))
+    expectParts('program.config', `${this.#name}: state`, this.state, ['cleared'], options)
+    return this.#refusable(() => this.#declared.state(name, this.#laid(decl), options))
   }
 
   /** @throws usage `program.config` for what types would have refused */

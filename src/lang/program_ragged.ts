@@ -2,7 +2,7 @@
 import { usageError } from '../errors.js'
 import type { ProgramValue, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, parseExtent, printShape, sameExtent } from '../ir/shape.js'
-import { expectArguments } from './arguments.js'
+import { expectArguments, expectParts } from './arguments.js'
 import { printType } from './program_match.js'
 import type { ProgramTensor } from './program_types.js'
 
@@ -18,6 +18,7 @@ export interface RaggedOptions {
 export function expectRagged(program: string, callee: (...given: never[]) => unknown, options: RaggedOptions): void {
   const at = `${program}: ragged`
   expectArguments('program.config', at, callee, { axis: [options, 'record'] })
+  expectParts('program.config', at, callee, ['batch', 'seq', 'lengths', 'tokens'], options)
   const { batch, seq, tokens, lengths } = options
   expectArguments('program.config', at, callee, {
     batch: [batch, 'text'],

@@ -1,6 +1,6 @@
 /** Declaring a tensor in the signature of an op, a graph or a program. */
 import type { DType } from '../ir/dtype.js'
-import { expectArguments } from './arguments.js'
+import { expectArguments, expectParts } from './arguments.js'
 import type { LayoutDecl } from './layout.js'
 import type { StateDecl, TensorDecl } from './types.js'
 
@@ -28,6 +28,7 @@ export function state<const Type extends DType | (string & {}), const Dims exten
   options: { readonly cleared?: boolean; readonly layout?: LayoutDecl } = {},
 ): StateDecl<Type, Dims> {
   expectArguments('tensor.config', 'state', state, { options: [options, 'record'] })
+  expectParts('tensor.config', 'state', state, ['cleared', 'layout'], options)
   const { cleared = false, layout } = options
   expectArguments('tensor.config', 'state', state, {
     'the storage type': [type, 'text'],

@@ -54,7 +54,7 @@ function findWhole(layouts: Layouts, name: string, rank: number): LayoutDecl {
   const layout = layouts[name]
   if (layout === undefined) {
     throw usageError('layout.unknown', `unknown layout ${name}`, {
-      hint: `known: ${['row', ...Object.keys(layouts)].join(', ')}`,
+      hint: `known: ${['row', ...Object.keys(layouts)].join(', ')}; one that only a plan names comes with the plan itself: load(graph, { plan: myPlan })`,
     })
   }
   if (layout.axes.length !== rank) {

@@ -4,7 +4,10 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { explainer } from '../../src/cli/explained.js'
+import { searchPath } from '../../src/cli/search_path.js'
 import type { ExplorerData } from '../../src/explorer/model.js'
+import { costDevice } from '../../src/fuse/search/cost.js'
 import { searchManifests } from '../../src/toolchain/index.js'
 import { repository } from './host.js'
 
@@ -135,6 +138,72 @@ describe('a project with an op, a graph and a plan', () => {
     const { exitCode, out, log } = await heddle(['inspect', 'layer_norm__f32', '--json'])
     expect(exitCode, log).toBe(0)
     expect(JSON.parse(out).body).toContain("op('layer_norm'")
+  })
+})
+
+/** Own ops in an own layout, a shipped op and a shipped layout in one graph; and a plan of a shipped graph. */
+const laid = `import { graph, layout, op, plan, tensor } from 'heddle'
+import { pooler } from 'heddle/specs/graphs/heads.js'
+import { addBias } from 'heddle/specs/ops/add_bias.js'
+import { splitHeads } from 'heddle/specs/ops/split_heads.js'
+export const turned = layout('turned', ['r', 'c'], { offset: (i, n) => i.c * n.r + i.r })
+${ownOp('triple').replace("y: tensor('T', 'm n')", "y: tensor('T', 'm n', turned)")}
+export const back = op('back', {
+  dims: ['m', 'n'],
+  types: { T: ['f32'] },
+  inputs: { x: tensor('T', 'm n', turned) },
+  outputs: { y: tensor('T', 'm n') },
+  body: ({ x }) => (m, c) => ({ y: x(m, c) + 1 }),
+})
+export const layer = graph('layer', {
+  inputs: { x: tensor('T', 'b*s h*d') },
+  weights: { bias: tensor('T', 'h*d') },
+  typical: { b: 1, s: 4, h: 2, d: 4 },
+  build: (g, { x }, w) => {
+    const tripled = g.apply(mine, { x }).y
+    const restored = g.apply(back, { x: tripled }).y
+    const biased = g.apply(addBias, { x: restored, bias: w.bias }).y
+    const heads = g.apply(splitHeads, { x: g.view(biased, 'b s h d') }).y
+    return { nodes: { tripled, restored, biased, heads }, outputs: { heads } }
+  },
+})
+export const graphs = { layer }
+export const plans = [
+  plan('fused', layer, { groups: { restored_bias: ['restored', 'biased'] } }),
+  plan('pooled', pooler, { groups: { dense_bias: ['dense', 'denseBias'] } }),
+]
+`
+
+describe('a project with layouts of its own, over shipped ops and graphs', () => {
+  beforeAll(async () => {
+    await project('laid')
+    await write(laid)
+    const { exitCode, log } = await heddle(['gen'])
+    expect(exitCode, log).toBe(0)
+  })
+
+  test('generates its plan of a shipped graph, which it need not export', async () => {
+    expect(await keys()).toEqual(expect.arrayContaining(['restored_bias__f32', 'dense_bias__f32', 'split_heads__f32']))
+    const { manifest } = await searchManifests(root)
+    expect(Object.keys(manifest.plans?.pooled ?? {})).toEqual(['pooler'])
+  })
+
+  test('every verb prices and writes out what it declares', async () => {
+    const path = await searchPath(root)
+    const priced = async (name: string, names: readonly string[]): Promise<number[]> => {
+      const graph = path.graphs[name]?.graph
+      const read = graph === undefined ? undefined : await path.read(graph)
+      if (graph === undefined || read === undefined) throw new Error(`there is no ${name}`)
+      const explain = explainer(path, graph, read, names)
+      const on = { device: costDevice('h200'), dims: {}, dtype: 'f32' } as const
+      return names.map((plan) => explain(plan, on).totals.launches)
+    }
+    expect(await priced('layer', ['unfused', 'fused'])).toEqual([4, 3])
+    expect(await priced('pooler', ['unfused', 'pooled'])).toEqual([5, 4])
+    expect(Object.keys(await path.layouts())).toEqual(expect.arrayContaining(['turned', 'split_heads', 'col32']))
+    expect(path.programs.map(({ name }) => name)).toContain('bert')
+    const { exitCode, log } = await heddle(['export', 'layer', '--plan', 'fused', '--target', 'simt', '--out', 'written'])
+    expect(exitCode, log).toBe(0)
   })
 })
 

@@ -200,3 +200,73 @@ it.each<[string, () => unknown, string, string]>([
   expect(error.hint).toBeDefined()
   expect(error.about?.written?.stack).toContain('untyped.test.ts')
 })
+
+/** A declaration with a part too many, and what it is refused with. */
+const parts: readonly (readonly [name: string, act: () => unknown, code: string, said: string, hint: string])[] = [
+  ['op', () => loose(op)('tried', { ...opConfig, attr: {} }), 'op.config', 'op tried has no part attr', 'did you mean attrs?'],
+  ['graph', () => loose(graph)('tried', { ...graphConfig, typicals: {} }), 'graph.config', 'typicals', 'did you mean typical?'],
+  ['plan', () => loose(plan)('tried', copied, { groups: {}, group: {} }), 'plan.declared', 'group', 'did you mean groups?'],
+  [
+    'plan packed',
+    () => loose(plan)('tried', copied, { groups: {}, packed: { batch: 'b', seq: 's', token: 't' } }),
+    'plan.declared',
+    'plan tried: packed has no part token',
+    'did you mean tokens?',
+  ],
+  [
+    'plan quantised',
+    () => loose(plan)('tried', copied, { groups: {}, quantised: { value: [] } }),
+    'plan.declared',
+    'quantised has no part value',
+    'did you mean values?',
+  ],
+  [
+    'plan edge',
+    () => loose(plan)('tried', copied, { groups: {}, edges: { y: { type: 'f16' } } }),
+    'plan.declared',
+    'edge y has no part type',
+    'did you mean dtype?',
+  ],
+  [
+    'plan schedule',
+    () => loose(plan)('tried', copied, { groups: {}, schedules: { y: { kind: 'elementwise', thread: 2 } } }),
+    'plan.declared',
+    'schedule of y has no part thread',
+    'did you mean threads?',
+  ],
+  [
+    'autoPlan',
+    () => loose(autoPlan)('tried', copied, { device: 'h200', type: 'f16' }),
+    'plan.declared',
+    'type',
+    'did you mean dtype?',
+  ],
+  ['program', () => loose(program)('tried', { ...programConfig, state: {} }), 'program.config', 'state', 'did you mean states?'],
+  [
+    'configuration',
+    () => loose(made.of)({ layers: 2 }),
+    'program.config',
+    'program made has no setting layers',
+    'there are no settings',
+  ],
+  [
+    'layout',
+    () => loose(layout)('tried', ['r'], { offset: () => 0, sizes: () => 1 }),
+    'layout.config',
+    'sizes',
+    'did you mean size?',
+  ],
+  [
+    'monoid',
+    () => loose(monoid)({ identity: {}, combined: 0, combine: () => ({}) }),
+    'monoid.config',
+    'combined',
+    'did you mean combine?',
+  ],
+  ['state', () => loose(state)('f32', 'm', { clear: true }), 'tensor.config', 'clear', 'did you mean cleared?'],
+]
+
+it.each(parts)('refuses a part that %s does not have, by its name', (_, act, code, said, hint) => {
+  const error = refusal(act)
+  expect(error).toMatchObject({ code, message: expect.stringContaining(said), hint: expect.stringContaining(hint) })
+})

@@ -48,6 +48,8 @@ export interface TargetTimes {
   readonly fraction: number | undefined
   /** By the cost model, where there is one; milliseconds. */
   readonly predicted?: number | undefined
+  /** The same on another device, for times that were measured on one whose order of plans says nothing of that. */
+  readonly elsewhere?: { readonly device: string; readonly milliseconds: number } | undefined
   /** Integers that were zeros, because no fact says what they may be. */
   readonly zeros: readonly string[]
   /** Time by kernel, the longest first. */
@@ -104,7 +106,7 @@ export async function measure(
 }
 
 /** Every dimension: what is given, what the subject usually has, and as many packed rows as full sequences have. */
-function completed({ name, forms, typical }: Subject, given: Readonly<Record<string, number>>): Record<string, number> {
+export function completed({ name, forms, typical }: Subject, given: Readonly<Record<string, number>>): Record<string, number> {
   const dims: Record<string, number> = { ...typical, ...given }
   for (const form of forms) {
     const { packing } = 'graph' in form ? form.graph : {}

@@ -23,6 +23,8 @@ export const sizeText = (dims: Readonly<Record<string, number>>): string =>
 export const describeTarget = ({ plan, milliseconds }: TargetTimes): string =>
   `${plan}: ${microseconds(milliseconds.median)} us (${spread(milliseconds)} ms)`
 
+const priceText = (milliseconds: number | undefined): string => (milliseconds === undefined ? '-' : microseconds(milliseconds))
+
 /** One table for each size, the notes behind them. */
 export function targetTable(
   sizes: readonly (readonly TargetTimes[])[],
@@ -34,6 +36,7 @@ export function targetTable(
 ): string {
   const tables = sizes.map((results) => {
     const [first] = results
+    const [other] = results.flatMap(({ elsewhere }) => elsewhere ?? [])
     const table = new Table({
       head: [
         sizeText(first?.dims ?? {}),
@@ -41,13 +44,13 @@ export function targetTable(
         'quartiles us',
         'floor us',
         'of floor',
-        'predicted us',
+        other === undefined ? 'predicted us' : `${other.device} us, predicted`,
         'launches',
         'slowest step',
       ],
       style,
     })
-    for (const { plan, milliseconds, floor, fraction, predicted, launches, profile } of results) {
+    for (const { plan, milliseconds, floor, fraction, predicted, elsewhere, launches, profile } of results) {
       const [slowest] = profile
       table.push([
         plan,
@@ -55,7 +58,7 @@ export function targetTable(
         `${microseconds(milliseconds.low)} to ${microseconds(milliseconds.high)}`,
         floor === undefined ? '-' : `${microseconds(floor.milliseconds)} (${floor.bound})`,
         fraction === undefined ? '-' : percent(fraction),
-        predicted === undefined ? '-' : microseconds(predicted),
+        priceText(other === undefined ? predicted : elsewhere?.milliseconds),
         String(launches),
         slowest === undefined ? '-' : `${slowest.kernel}, ${microseconds(slowest.milliseconds)} us`,
       ])
@@ -82,11 +85,16 @@ function targetNotes(
       ? [`A replay is up to ${passes} runs over data of their own, so that no cache holds it; times are of one.`]
       : []),
     ...(results.some(({ rotation }) => rotation.evicts === false) ? ['The rotating data are less than twice the cache.'] : []),
-    ...(results.some(({ predicted }) => predicted !== undefined)
-      ? ['Predicted: for each step a launch and the longer of moving its bytes and doing its arithmetic at these limits.']
-      : []),
+    ...priceNotes(results),
     ...(zeros.size > 0 ? [`Integers that were zeros, since no fact says what they may be: ${[...zeros].join(', ')}.`] : []),
   ]
+}
+
+function priceNotes(results: readonly TargetTimes[]): string[] {
+  const [other] = results.flatMap(({ elsewhere }) => elsewhere ?? [])
+  if (other === undefined && results.every(({ predicted }) => predicted === undefined)) return []
+  const limits = other === undefined ? 'at these limits' : `on ${other.device}: plans differ there as these prices do`
+  return [`Predicted: for each step a launch and the longer of moving its bytes and doing its arithmetic ${limits}.`]
 }
 
 /** What became slower or faster. */

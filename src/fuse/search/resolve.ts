@@ -106,8 +106,8 @@ export function resolveAndApply(
   return resolved
 }
 
-/** A plan without the place where it is written. */
-export const asKey = ({ written: _, ...plan }: PlanDecl): string => contentKey(plan)
+/** A plan without the place where it is written; layouts count by their names, and what they are beside it. */
+export const asKey = ({ written: _, layouts: __, ...plan }: PlanDecl): string => contentKey(plan)
 
 /** Kernels that plans of a graph may come to: of its ops, and of the library's, which padding and int8 bring in. */
 export const opsOf = (graph: Graph, ops: ReadonlyMap<string, Kernel>): ReadonlyMap<string, Kernel> => {

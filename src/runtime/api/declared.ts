@@ -8,6 +8,7 @@ import { own } from '../../ir/own.js'
 import type { Program } from '../../ir/program.js'
 import { parseShape } from '../../ir/shape.js'
 import type { GraphDecl } from '../../lang/graph.js'
+import type { NamedLayouts } from '../../lang/layout.js'
 import type { ProgramDecl } from '../../lang/program.js'
 import { programOf } from '../../program/graph_program.js'
 import { recordOf, refuse } from './load_checks.js'
@@ -28,6 +29,8 @@ export interface Declared {
   /** Everything whose storage type may be a parameter. */
   readonly values: readonly GraphValue[]
   readonly outputs: readonly string[]
+  /** Those of its values, by name. */
+  readonly layouts: NamedLayouts
   /** The graphs that it applies, those of layers first of all where it repeats any: what a plan has to say something of. */
   readonly covered: readonly string[]
   program(planned: Planned): Program
@@ -39,7 +42,8 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
     if (attrs !== undefined) {
       throw refuse(decl, 'attrs', 'a program has no attributes', 'what is known when it is compiled is its config: { ... }')
     }
-    const program = decl.of(recordOf(decl, 'config', config))
+    const given = recordOf(decl, 'config', config)
+    const program = decl.of(given)
     return {
       kind: 'program',
       name: program.name,
@@ -53,6 +57,7 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
       weights: program.weights,
       values: [...program.values, ...Object.values(program.weights)],
       outputs: Object.keys(program.outputs),
+      layouts: decl.layouts?.(given) ?? {},
       covered: coveredBy(program),
       program: () => program,
     }
@@ -74,6 +79,7 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
     weights: named(graph.weights),
     values: graph.values,
     outputs: Object.keys(graph.outputs),
+    layouts: decl.layouts ?? {},
     covered: [graph.name],
     program: (planned) => programOf(graph, numbers, planned(graph.name)),
   }

@@ -1,8 +1,6 @@
 /** Loading a model: its plan found, what is given once checked and brought to the device. */
-import type { Conversion } from '../../lang/conversion.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import type { ProgramDecl } from '../../lang/program.js'
-import type { Layouts } from '../layouts.js'
 import { openSession, type Session } from '../session.js'
 import { checkOptions } from './call.js'
 import type { AnyTensor } from './call_types.js'
@@ -10,6 +8,7 @@ import type { DeviceCore } from './core.js'
 import { type Declared, declaredOf } from './declared.js'
 import type { HeldMemory } from './device_tensor.js'
 import { anyTensor, recordOf, refuse } from './load_checks.js'
+import { heldOf } from './load_layouts.js'
 import { firstValues, keptInputs, openStateMemory } from './load_states.js'
 import { TypeChoice } from './load_types.js'
 import { preparedWeights } from './load_weights.js'
@@ -46,7 +45,7 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
   signal?.throwIfAborted()
   const { manifest, kernels } = await core.project()
   const declared = declaredOf(decl, options.attrs, options.config)
-  const layouts: Layouts = Object.fromEntries((options.layouts ?? []).map((layout) => [layout.name, layout]))
+  const { layouts, conversions } = heldOf(declared, options)
   const weights = weightsFor(declared, options.weights)
   const kept = declared.kind === 'graph' ? keptInputs(declared, options.states) : {}
   const types = new TypeChoice(declared, options.dtype)
@@ -60,7 +59,7 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
     info: device.info(),
     types: chosen,
     packed: options.packed === true,
-    conversions: conversionsOf(declared, options.conversions),
+    conversions,
     scales: options.scales,
   })
   const states = statesOf(source, kept)
@@ -149,11 +148,4 @@ function weightsFor(declared: Declared, given: unknown): Readonly<Record<string,
       return [name, anyTensor(declared, name, tensor)]
     }),
   )
-}
-
-function conversionsOf(declared: Declared, given: unknown): readonly Conversion[] {
-  if (given === undefined) return []
-  if (Array.isArray(given) && given.every((each: unknown) => typeof each === 'object' && each !== null && 'op' in each))
-    return given as readonly Conversion[]
-  throw refuse(declared, 'conversions', 'the option conversions is a list of { op, scales }')
 }

@@ -62,9 +62,12 @@ interface CommonOptions {
    * whatever the plan.
    */
   readonly packed?: boolean | undefined
-  /** The layouts that graphs or their plan name. */
-  readonly layouts?: readonly LayoutDecl[] | undefined
-  /** Steps between layouts, where graphs hold a value in different ones. */
+  /**
+   * Layouts that only a plan names, where it is given by its name. Those of the declaration, of a plan that is given itself, and the shipped ones
+   * are found without.
+   */
+  readonly layouts?: readonly LayoutDecl[] | Readonly<Record<string, LayoutDecl>> | undefined
+  /** Steps between layouts, where graphs hold a value in different ones; the shipped ones are there without. */
   readonly conversions?: readonly Conversion[] | undefined
   readonly signal?: AbortSignal | undefined
 }

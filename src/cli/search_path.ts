@@ -1,0 +1,74 @@
+/**
+ * What a name stands for, for every verb alike: the project's own graphs, plans, programs, ops and layouts first, the shipped ones behind
+ * them. The portable bundle, which has no front end, knows what ships.
+ */
+import type { Graph } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import type { Layout } from '../ir/layout.js'
+import type { Conversion } from '../lang/conversion.js'
+import type { GraphDecl } from '../lang/graph.js'
+import type { PlanDecl } from '../lang/plan.js'
+import type { ProgramDecl } from '../lang/program.js'
+import type { Layouts } from '../runtime/layouts.js'
+import { installation } from '../toolchain/index.js'
+import { runtimeLayouts } from '../verify/check/layouts.js'
+
+/** Kernels of ops by their names, and layouts by theirs. */
+export interface Read {
+  readonly ops: ReadonlyMap<string, Kernel>
+  readonly layouts: ReadonlyMap<string, Layout>
+}
+
+export interface SearchPath {
+  readonly graphs: Readonly<Record<string, GraphDecl>>
+  readonly plans: readonly PlanDecl[]
+  /** Of two with one name the first is meant. */
+  readonly programs: readonly ProgramDecl[]
+  readonly conversions: readonly Conversion[]
+  /** What an action returns; a refusal of what a spec declares names its place. */
+  readonly locating: <T>(action: () => T) => T
+  /** Layouts as functions. @throws usage `frontend.*` */
+  layouts(): Promise<Layouts>
+  /** Whether the specs have such an op, whatever has been generated. */
+  hasOp(name: string): Promise<boolean>
+  /** The project's ops, and those of the shipped ones that a graph uses. Undefined where no specs are read. @throws usage `frontend.*` */
+  read(graph: Graph): Promise<Read | undefined>
+}
+
+/** @throws usage `specs.*`, `frontend.*` for specs that cannot be run, and what declaring graphs and plans throws */
+export async function searchPath(root: string, specs = 'specs'): Promise<SearchPath> {
+  if (installation(root).portable) return shippedAlone()
+  const { readDeclared, readSearched, searchDeclarations } = await import('../frontend/searched.js')
+  const { graphs, plans, programs, conversions, locating } = await searchDeclarations(root, specs)
+  return {
+    ...{ graphs, plans, programs, conversions, locating },
+    async layouts() {
+      const { layouts } = await readSearched(root, specs, { shipped: true, graphs: false })
+      return runtimeLayouts(layouts)
+    },
+    async hasOp(name) {
+      const { kernels } = await readDeclared(root, specs)
+      return kernels.some((kernel) => kernel.name === name)
+    },
+    async read({ nodes }) {
+      const ops = nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : []))
+      const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true, ops, graphs: false })
+      return {
+        ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
+        layouts: new Map(layouts.map((layout) => [layout.name, layout])),
+      }
+    },
+  }
+}
+
+async function shippedAlone(): Promise<SearchPath> {
+  const { conversions, graphs, layouts, plans, programs } = await import('../../specs/index.js')
+  return {
+    ...{ graphs, plans, conversions },
+    programs: Object.values<ProgramDecl>(programs),
+    locating: (action) => action(),
+    layouts: async () => layouts,
+    hasOp: async () => false,
+    read: async () => undefined,
+  }
+}

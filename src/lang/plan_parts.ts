@@ -1,0 +1,34 @@
+/** The parts that plans have, held here for authors in untyped JavaScript: one that nobody reads would change nothing, unsaid. */
+import { expectParts } from './arguments.js'
+import type { AutoPlanConfig, PlanConfig } from './plan_types.js'
+
+type Callee = (...given: never[]) => unknown
+
+const planParts = ['groups', 'packed', 'stacked', 'schedules', 'dtypes', 'quantised', 'edges', 'library', 'tuned']
+const packedParts = ['batch', 'seq', 'tokens', 'lengths']
+const quantisedParts = ['values', 'dynamic', 'weightOnly', 'only', 'across', 'weights']
+const scheduleParts = ['kind', 'team', 'chunks', 'vec', 'threads']
+const teamParts = ['kind', 'lanes', 'rowsPerBlock']
+
+/** @throws usage `plan.declared` for a part that a plan does not have, or a part of one */
+export function expectPlanParts(at: string, callee: Callee, config: PlanConfig<string, string, string>): void {
+  const expect = (part: string, names: readonly string[], given: unknown): void => {
+    if (typeof given === 'object' && given !== null) expectParts('plan.declared', `${at}${part}`, callee, names, given)
+  }
+  const { packed, quantised, edges = {}, schedules = {} } = config
+  expect('', planParts, config)
+  expect(': packed', packedParts, packed)
+  expect(': quantised', quantisedParts, quantised)
+  for (const [node, edge] of Object.entries(edges)) expect(`: edge ${node}`, ['dtype', 'layout'], edge)
+  for (const [kernel, schedule] of Object.entries<unknown>(schedules)) {
+    expect(`: schedule of ${kernel}`, scheduleParts, schedule)
+    if (typeof schedule === 'object' && schedule !== null && 'team' in schedule)
+      expect(`: team of ${kernel}`, teamParts, schedule.team)
+  }
+}
+
+/** @throws usage `plan.declared`, as `expectPlanParts` does, for an automatic plan */
+export function expectAutoParts(at: string, callee: Callee, config: AutoPlanConfig<string, string>): void {
+  expectParts('plan.declared', at, callee, ['device', 'dims', 'dtype', 'packed', 'stacked'], config)
+  if (config.packed !== undefined) expectParts('plan.declared', `${at}: packed`, callee, packedParts, config.packed)
+}
