@@ -4,12 +4,24 @@
  * another key. An entry is one file that holds a digest of itself and its name; one that is damaged, or of another key, counts as missing and is
  * made again.
  *
- * Kept in `.heddle/kept` of a project and, what all projects share, in the user's cache, both of which may be deleted at any time. `HEDDLE_KEPT=off` keeps and finds nothing.
+ * Kept in the user's cache, in a folder for each project and one for what all of them share: results are run and compiled, so that none is taken from the
+ * project's own folder, which may have come from anybody. They may be deleted at any time. `HEDDLE_KEPT=off` keeps and finds nothing.
  */
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
+import { cacheFolder } from './cache_folder.js'
 import { compilerDigest } from './compiler_digest.js'
 
 export interface Kept {
@@ -48,22 +60,32 @@ const sha256 = (content: string | Uint8Array): Buffer => createHash('sha256').up
 interface Limits {
   readonly limit?: number
   readonly every?: number
+  /** Whose results they are, which go when it is gone. */
+  readonly project?: string
 }
 
+/** Where the results of a project are kept. @throws environment `cache.foreign` */
+export const keptFolder = (root: string): string =>
+  join(cacheFolder(), 'projects', sha256(resolve(root)).toString('hex').slice(0, 16))
+
 /**
- * The results kept for a project. A project that cannot be written to keeps none.
+ * The results kept for a project. A cache that cannot be written to keeps none.
  * @param limit in bytes, of which what was not used for longest goes first; looked at every so many milliseconds
  */
-export const openKept = (root: string, limits: Limits = {}): Kept => keptIn(join(root, '.heddle', 'kept'), limits)
+export const openKept = (root: string, limits: Limits = {}): Kept =>
+  keptIn(keptFolder(root), { ...limits, project: resolve(root) })
 
 /** The results kept in a folder, for those of no one project. */
-export function keptIn(folder: string, { limit = most, every = seldom }: Limits = {}): Kept {
+export function keptIn(folder: string, { limit = most, every = seldom, project }: Limits = {}): Kept {
   if (process.env.HEDDLE_KEPT === 'off') return nothingKept
   let swept = false
   const fileOf = (kind: string, parts: readonly string[]): string =>
     join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
   const keep = (file: string, value: unknown): void => {
-    if (!swept && isDue(folder, every)) sweepKept(folder, limit)
+    if (!swept && isDue(folder, every)) {
+      sweepKept(folder, limit)
+      if (project !== undefined) forgetGone(folder, project)
+    }
     swept = true
     write(folder, file, value)
   }
@@ -135,6 +157,23 @@ function isDue(folder: string, every: number): boolean {
     // A folder that cannot be written to keeps nothing.
   }
   return true
+}
+
+const noteOf = (folder: string): string => `${folder}.project`
+
+/** Notes which project a folder is of, and removes those of projects that are gone. */
+function forgetGone(folder: string, project: string): void {
+  try {
+    writeFileSync(noteOf(folder), project)
+    const beside = dirname(folder)
+    for (const name of readdirSync(beside)) {
+      const other = join(beside, basename(name, '.project'))
+      if (!name.endsWith('.project') || existsSync(readFileSync(noteOf(other), 'utf8'))) continue
+      for (const path of [other, `${other}.swept`, noteOf(other)]) rmSync(path, { recursive: true, force: true })
+    }
+  } catch {
+    // A folder that cannot be written to keeps nothing.
+  }
 }
 
 /** Removes what was not used for longest, until the rest takes half of the limit, and what killed writers left. */

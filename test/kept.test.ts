@@ -1,17 +1,21 @@
 /** What is kept between runs is found by what it follows from, is never trusted where it is damaged, and takes no more than it may. */
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { openKept } from '../src/kept.js'
+import { keptFolder, openKept } from '../src/kept.js'
 
 let root = ''
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'heddle-kept-'))
 })
-afterEach(() => rm(root, { recursive: true, force: true }))
+afterEach(async () => {
+  await rm(keptFolder(root), { recursive: true, force: true })
+  await rm(root, { recursive: true, force: true })
+})
 
-const files = async () => (await readdir(join(root, '.heddle/kept'))).map((name) => join(root, '.heddle/kept', name))
+const files = async () => (await readdir(keptFolder(root))).map((name) => join(keptFolder(root), name))
 
 /** What is found under parts, and whether it had to be made. */
 function ask(parts: readonly string[], value: unknown, limit?: number) {
@@ -89,8 +93,19 @@ it('is off where that is asked for', () => {
 })
 
 it('keeps nothing where a file has the name of its folder', async () => {
-  await mkdir(join(root, '.heddle'))
-  await writeFile(join(root, '.heddle', 'kept'), '')
+  await mkdir(dirname(keptFolder(root)), { recursive: true })
+  await writeFile(keptFolder(root), '')
   expect(ask(['a'], 1)).toEqual({ found: 1, made: true })
   expect(ask(['a'], 2)).toEqual({ found: 2, made: true })
+})
+
+it('goes when its project is gone, and lies nowhere in it', async () => {
+  ask(['a'], 1)
+  expect(await readdir(root)).toEqual([])
+  const gone = keptFolder(root)
+  expect(existsSync(gone)).toBe(true)
+  await rm(root, { recursive: true })
+  root = await mkdtemp(join(tmpdir(), 'heddle-kept-'))
+  ask(['a'], 1)
+  expect(existsSync(gone)).toBe(false)
 })

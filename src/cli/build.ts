@@ -83,7 +83,6 @@ export async function build(options: BuildVerbOptions, context: CliContext): Pro
   if (!isSelection) await expectGenerated(root)
   const wanted = await wantedTargets(options.target)
   const native = await buildNative({
-    root,
     signal,
     cuda: wanted.includes('cuda'),
     onStart: (text) => context.log(`native: ${text}\n`),

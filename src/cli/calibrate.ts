@@ -85,7 +85,7 @@ export async function calibrateChannels(model: string, options: CalibrateOptions
   const folder = resolve(root, model)
   const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), signal))
   const write = await namedFile(resolve(root, options.out))
-  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
+  const { device, library, manifest } = await openKernels(options.device, { ...openOptions(context), model: folder })
   try {
     const count = countProgress('calibrate', context)
     const progress = (done: number, total: number): void => count(done, total, 'channels')
@@ -163,7 +163,7 @@ async function observe(
   const { tokenTypes } = checkpoint.config
   const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), context.signal), { tokenTypes })
   checkCases(checkpoint.config, cases, 1)
-  const { device, library, manifest } = await openKernels(wanted, openOptions(context))
+  const { device, library, manifest } = await openKernels(wanted, { ...openOptions(context), model: folder })
   try {
     const tokens = cases.reduce((sum, { inputIds }) => sum + inputIds.length, 0)
     context.log(`${device.info().name} (${device.kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)

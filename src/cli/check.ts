@@ -77,7 +77,7 @@ export const checkCommand = (context: () => CliContext) =>
     .option('--plan <name>', 'graphs and programs under this plan only')
     .option('--filter <regexp>', 'only kernels, graphs and programs whose name matches')
     .option('--thorough', 'every size that selftest tries')
-    .option('--generated', 'check the text that lies in generated/, as it is there')
+    .option('--generated', 'check the text that lies in generated/, as it is there, whoever wrote it')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print the report as JSON')
     .action(async (names, options) => {

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
+import { keptFolder } from '../kept.js'
 import { removeEmpty } from '../output.js'
 import { cacheFolder, outputs } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
@@ -25,11 +26,13 @@ const ofBundle = /^heddle-[\w-]+\.tar\.(xz|gz)$|^\.packing-/
 const ofCache = /^[0-9a-f]{64}$|^[\w-]{43}(\.\d+\.tmp)?$|^\.(making|lock)-/
 
 /** Of a cache that the user named, heddle has only these. */
-const shared = ['objects', 'headers', 'libraries', 'native', 'kept']
+const shared = ['objects', 'headers', 'libraries', 'native', 'addon', 'kept', 'projects']
 
 export async function clean({ root, log }: CliContext, { cache = false }: CleanOptions = {}): Promise<void> {
   const { base } = outputs(root)
   await removeNamed(join(base, 'bundle'), ofBundle)
+  // All that lies there is of this project.
+  await rm(keptFolder(root), { recursive: true, force: true })
   const folders = [
     [base, ofProject] as const,
     ...(cache ? shared : []).map((name) => [join(cacheFolder(), name), ofCache] as const),
@@ -50,6 +53,6 @@ async function removeNamed(folder: string, own: RegExp): Promise<readonly string
 
 export const cleanCommand = (context: () => CliContext) =>
   new Command('clean')
-    .description('remove what heddle built in this project (.heddle)')
+    .description('remove what heddle built in this project (.heddle), and what it kept of it')
     .option('--cache', 'also what is compiled for all projects of this user')
     .action((options) => clean(context(), options))

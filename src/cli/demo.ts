@@ -52,7 +52,8 @@ export async function demo(context: CliContext): Promise<void> {
         task: async (stage, task) => {
           // Kernels are compiled when the first verse asks for them.
           const opening = notices((text) => (stage.report ?? ((line) => (task.output = line)))(text))
-          stage.pipeline = await openPipeline(model, {}, root, opening)
+          // What ships, whatever project one stands in.
+          stage.pipeline = await openPipeline(model, {}, packageRoot(), opening)
           const { device, encoder, planReason } = stage.pipeline
           task.title = `loaded ${model} on ${device.info().name} (${device.kind}), ${encoder.dtype}, ${planText(encoder.plan, planReason)}`
         },

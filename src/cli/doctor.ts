@@ -5,8 +5,18 @@ import { Command } from '@commander-js/extra-typings'
 import { deviceCeilings, factsFile } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
 import { rate } from '../bench/table.js'
+import { HeddleError } from '../errors.js'
 import { type DeviceKind, type DeviceReport, detectDevices, openDevice } from '../runtime/device.js'
-import { findCmake, findCxx, findNvcc, installation, libraryState, type Target, targets } from '../toolchain/index.js'
+import {
+  cacheFolder,
+  findCmake,
+  findCxx,
+  findNvcc,
+  installation,
+  libraryState,
+  type Target,
+  targets,
+} from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 
 export interface Check {
@@ -53,6 +63,23 @@ async function toolCheck(name: string, find: typeof findCxx, use: string, hint: 
   return found === undefined
     ? { name, status: 'missing', detail: 'not found', use, hint }
     : { name, status: 'ok', detail: `${found.version} (${found.path})`, use }
+}
+
+/** The user's cache, from which alone the addon is loaded. */
+function cacheCheck(): Check {
+  const use = 'everything that is compiled'
+  try {
+    return { name: 'cache', status: 'ok', detail: cacheFolder(), use }
+  } catch (error) {
+    if (!(error instanceof HeddleError)) throw error
+    return {
+      name: 'cache',
+      status: 'missing',
+      detail: error.message,
+      use,
+      ...(error.hint === undefined ? {} : { hint: error.hint }),
+    }
+  }
 }
 
 function driverCheck(): Check {
@@ -140,8 +167,9 @@ function kernelsCheck(
 export async function doctor(context: CliContext, { probe = false }: { readonly probe?: boolean } = {}): Promise<DoctorReport> {
   const { root } = context
   const devices = detectDevices()
+  const cache = cacheCheck()
   const limits: (readonly [Check, DeviceLimits])[] = []
-  for (const report of devices) limits.push(...(await limitsOf(report, probe, context)))
+  if (cache.status === 'ok') for (const report of devices) limits.push(...(await limitsOf(report, probe, context)))
   const cxx = await toolCheck('c++', findCxx, 'build', 'install a C++17 compiler such as g++')
   const nvcc = await toolCheck('nvcc', findNvcc, 'build --target cuda', 'install the CUDA toolkit, or set HEDDLE_NVCC')
   const compilers: Readonly<Record<Target, Check>> = { simt: cxx, cuda: nvcc }
@@ -150,6 +178,7 @@ export async function doctor(context: CliContext, { probe = false }: { readonly 
   )
   const checks = [
     nodeCheck(),
+    cache,
     cxx,
     await toolCheck('cmake', findCmake, 'build', 'install CMake'),
     nvcc,
@@ -162,10 +191,10 @@ export async function doctor(context: CliContext, { probe = false }: { readonly 
   return { ok: usable(checks, devices), checks, devices, limits: limits.map(([, each]) => each) }
 }
 
-/** Node fits, and there is a device already or the tools to build one. */
+/** Node and the cache fit, and there is a device already or the tools to build one. */
 function usable(checks: readonly Check[], devices: readonly DeviceReport[]): boolean {
   const has = (name: string) => checks.some((check) => check.name === name && check.status === 'ok')
-  return has('node') && (devices.some(({ available }) => available) || (has('c++') && has('cmake')))
+  return has('node') && has('cache') && (devices.some(({ available }) => available) || (has('c++') && has('cmake')))
 }
 
 const marks = { ok: 'ok', missing: '--', stale: 'old', unknown: '?' } as const

@@ -159,7 +159,7 @@ export async function openGenerator(
   if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
   expectFolder(folder)
   await expectGenerating(folder)
-  const kernels = await openKernels(device, { ...opening, root })
+  const kernels = await openKernels(device, { ...opening, root, model: folder })
   try {
     const chosen =
       plan === undefined

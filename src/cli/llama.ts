@@ -76,7 +76,7 @@ export async function openLlama(
   }
   expectFolder(folder)
   const channels = scales === undefined ? undefined : await readChannels(resolve(root, scales))
-  const kernels = await openKernels(device, { ...opening, root })
+  const kernels = await openKernels(device, { ...opening, root, model: folder })
   try {
     const chosen = plan === undefined ? await llamaPlan(folder, kernels, { dtype, caches, signal }) : undefined
     const named = plan ?? chosen?.name

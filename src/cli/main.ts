@@ -1,7 +1,6 @@
 /** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
 import { HeddleError } from '../errors.js'
-import { useNativeOf } from '../runtime/native_place.js'
 import { installation } from '../toolchain/installation.js'
 import { completeCommand, completionCommand } from './completion.js'
 import type { CliContext } from './context.js'
@@ -9,6 +8,7 @@ import { describeFailure, failureJson } from './failure.js'
 import { finishing } from './finishing.js'
 import { closingHelp, helpCommand } from './help.js'
 import { version } from './version.js'
+import { isOfSpecs, vouch } from './vouch.js'
 
 /** Where a call of `main` writes and works; the process by default. */
 export interface CliHost {
@@ -85,9 +85,19 @@ async function program(argv: readonly string[], context: () => CliContext, host:
   }
   for (const verb of [completionCommand, helpCommand]) root.addCommand(verb(root).helpGroup('The machine:'))
   root.addCommand(completeCommand(root), { hidden: true }).addHelpText('after', closingHelp)
+  root.hook('preAction', async (_, action) => {
+    const { generated, for: model, specs } = action.opts() as Readonly<Record<string, unknown>>
+    // Who asks for the text as it lies, or for the kernels of a model, has no use for what the specs say.
+    if (generated === true || model !== undefined || !isOfSpecs(wordsOf(action))) return
+    await vouch(context(), typeof specs === 'string' ? specs : undefined)
+  })
   configure(root, host)
   return root
 }
+
+/** The words that name a command behind `heddle`. */
+const wordsOf = (command: CommandUnknownOpts): string[] =>
+  command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
 
 /** Options and manners that every command has: nothing ends the process, and refusals look like those of verbs. */
 function configure(command: CommandUnknownOpts, host: CliHost): void {
@@ -112,7 +122,6 @@ export async function main(argv: readonly string[], host: CliHost = processHost)
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
   const verbose = argv.includes('--verbose')
   const context: CliContext = { root: host.root, signal: cancel.signal, verbose, out: host.out, log: host.log }
-  useNativeOf(host.root)
   try {
     process.exitCode = undefined
     const run = async (): Promise<void> => {

@@ -76,7 +76,7 @@ export async function openPipeline(
 ): Promise<Pipeline> {
   expectOptions('openPipeline', pipelineNames, options)
   expectFolder(model)
-  const kernels = await openKernels(options.device, { ...opening, root })
+  const kernels = await openKernels(options.device, { ...opening, root, model })
   const { device } = kernels
   try {
     const { dtype, signal } = options

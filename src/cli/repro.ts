@@ -39,7 +39,7 @@ export const reproCommand = (context: () => CliContext) =>
     .addOption(new Option('--dtype <dtype>', 'storage type; the first that is declared by default').choices(dtypes))
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
     .option('--out <dir>', 'the folder to write, or the file where it ends in .tar.gz; by default repro- and the key')
-    .option('--generated', 'take the text that lies in generated/, as it is there')
+    .option('--generated', 'take the text that lies in generated/, as it is there, whoever wrote it')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print what was written as JSON')
     .action(async (kernel, options) => {

@@ -64,6 +64,8 @@ export const toolCodes = texts({
     'The kernels that a bundle would pack are of other texts. | heddle gen wrote others, or a header was edited, after the last build. | Run heddle build for the target of the message.',
   'bundle.strip': 'strip is missing. | binutils are not installed. | Install binutils.',
   'bundle.tool': 'A tool that makes the bundle failed. | The message quotes it. | See what it says.',
+  'cache.foreign':
+    'The cache is not yours alone, and what lies in it would run as you. | Another user owns the folder, or its group or all others may write to it. | Name a folder of your own with HEDDLE_CACHE, or remove the one named; where nobody else has written to it, chmod 700 makes it yours.',
   'cache.full':
     'A disk is full. | What is generated and compiled takes what is left. | Free space, or name another folder for the cache with HEDDLE_CACHE.',
   'cache.limit':
@@ -118,6 +120,8 @@ export const toolCodes = texts({
     'There is nothing of that name to export. | It is misspelt, or not exported by the specs. | Write a name that the hint lists.',
   'export.write':
     'An export cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
+  'generated.foreign':
+    "A generated text is not known to be yours, so it is not compiled. | It came with a clone or a download, was edited, or the user's cache was removed. | Run heddle gen in a project whose specs you trust; heddle check --generated runs an edited text as it lies.",
   'gen.check':
     'Generated text is out of date. | Specs, templates or heddle changed after the last heddle gen. | Run heddle gen, and commit the result.',
   'init.folder': 'The folder of a new project is not empty. | init writes into new folders only. | Name a new folder.',

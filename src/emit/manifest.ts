@@ -14,8 +14,8 @@ const dtype = z.enum(dtypes)
 const extent = z.number().int().positive()
 
 export const kernelEntrySchema = z.strictObject({
-  /** The instance key: `layer_norm__f16`. */
-  key: z.string(),
+  /** The instance key: `layer_norm__f16`. The registry of a library has it as a name in C++. */
+  key: z.string().regex(/^[A-Za-z_]\w*$/),
   op: z.string(),
   types: z.record(z.string(), dtype),
   fixedDims: z.record(z.string(), z.number().int().positive()),

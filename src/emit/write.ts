@@ -7,6 +7,7 @@ import { open, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { changeFolder, compareFolder, expectApart, expectEmpty, type Ownership, type Place } from '../output.js'
+import { contentDigest, recordOwn } from '../own_text.js'
 import type { GeneratedFiles } from './generate.js'
 import { kernelEntrySchema } from './manifest.js'
 
@@ -39,8 +40,11 @@ export async function writeGenerated(
   if (place !== undefined && !check && !beside && !(await isOurs(dir, files, owned))) await expectEmpty(dir, [recordFile], hint)
   const difference = await compareFolder(dir, files, owned)
   const { missing, differing, foreign, stale } = difference
+  const changed = [...missing, ...differing, ...foreign, ...stale].sort()
+  // What is about to be written is this user's own; so is what lies there already, where it is the same.
+  if (!check || changed.length === 0) await recordOwn([...files.values()].map(contentDigest))
   if (!check) await changeFolder(dir, files, difference)
-  return { changed: [...missing, ...differing, ...foreign, ...stale].sort() }
+  return { changed }
 }
 
 const hint = 'name a new or an empty folder with --out, or write beside what lies there with --beside: it stays as it is'

@@ -1,12 +1,13 @@
 /**
- * Finds and loads the Node addon. It lies beside the device plugins: in native/build/Release of a checkout, next to the
- * JavaScript file or the executable in a bundle, or where HEDDLE_NATIVE says. Loading it needs neither a GPU nor CUDA.
+ * Finds and loads the Node addon. It lies beside the device plugins: below the user's cache, next to the JavaScript file in a bundle, or where
+ * HEDDLE_NATIVE says, and is looked for nowhere else. Loading it needs neither a GPU nor CUDA.
  */
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { environmentError } from '../errors.js'
+import { nativePlace } from '../toolchain/paths.js'
 import type { NativeAddon } from './native.js'
 
 /** HEDDLE_ABI_VERSION of native/include/heddle/abi.h. */
@@ -14,22 +15,12 @@ const abiVersion = 3
 const addonFile = 'heddle.node'
 const buildHint = 'run heddle build'
 
-/** How far above this file a checkout or an installed package can have its root. */
-const levelsToRoot = 4
-
-/** Folders that may hold the addon, most specific first. */
+/** Folders that may hold the addon, most specific first. @throws environment `cache.foreign` */
 function candidates(): string[] {
   const stated = process.env.HEDDLE_NATIVE
   if (stated !== undefined && stated !== '') return [resolve(stated)]
   const here = dirname(fileURLToPath(import.meta.url))
-  const executable = dirname(process.execPath)
-  const folders = [here, join(here, 'native'), executable, join(executable, 'native')]
-  let root = here
-  for (let level = 0; level < levelsToRoot; level++) {
-    folders.push(join(root, 'native', 'build', 'Release'))
-    root = dirname(root)
-  }
-  return folders
+  return existsSync(join(here, addonFile)) ? [here] : [nativePlace().release]
 }
 
 /**

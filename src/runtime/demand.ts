@@ -50,7 +50,11 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
     const signals = [options.signal, ensuring.signal].filter((signal) => signal !== undefined)
     const report = progress.begin(new Set(missing.map(({ file }) => file)).size)
     const { library: path } = await demandKernels(
-      missing.map((entry) => ({ entry, folder: searched.folderOf(entry.key) })),
+      missing.map((entry) => ({
+        entry,
+        folder: searched.folderOf(entry.key),
+        asItLies: searched.asItLies?.(entry.key),
+      })),
       { ...options, jobs, onProgress: report.step, target: info.kind, architecture, signal: AbortSignal.any(signals) },
     ).finally(report.end)
     const library = files.get(path) ?? device.loadLibrary(path)

@@ -2,16 +2,18 @@
  * The kernels of a project's bundle: its own, and those of the shipped ones that it uses. In the archive they lie as in a project, its own
  * text in front and the shipped one behind, but for one library that holds both. A bundle of what ships alone packs the whole build.
  */
-import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Manifest } from '../emit/manifest.js'
 import { registryText } from '../emit/registry.js'
 import { environmentError } from '../errors.js'
+import { contentDigest, recordOwn } from '../own_text.js'
 import type { PlacedKernel } from './demand.js'
 import { sha256 } from './hash.js'
 import { installation } from './installation.js'
 import { buildKernels } from './kernels.js'
 import { readManifestOf, searchManifests } from './manifests.js'
+import { expectTrusted } from './own_source.js'
 import type { Target } from './paths.js'
 
 /** What a project uses of what ships. */
@@ -82,14 +84,8 @@ export async function stageKernels(
   { placed, shipped }: BundledKernels,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  const entries = placed.map(({ entry }) => entry)
   const own = await readFile(join(root, 'generated', 'manifest.json'))
-  for (const { entry, folder } of placed) {
-    await mkdir(dirname(join(work, entry.file)), { recursive: true })
-    await copyFile(join(folder, entry.file), join(work, entry.file))
-  }
-  await writeFile(join(work, 'manifest.json'), JSON.stringify({ version: 1, kernels: entries } satisfies Manifest))
-  await writeFile(join(work, 'registry.cpp'), registryText(entries))
+  await writeWork(work, placed)
   for (const target of targets) {
     const outDir = join(stage, target)
     const { report } = await buildKernels({ target, root, generated: work, outDir, signal })
@@ -100,4 +96,24 @@ export async function stageKernels(
   for (const folder of ['generated', 'shipped']) await mkdir(join(stage, folder))
   await writeFile(join(stage, 'generated', 'manifest.json'), own)
   await writeFile(join(stage, 'shipped', 'manifest.json'), `${JSON.stringify(shipped)}\n`)
+}
+
+/** Writes texts of the project and of the package, with a manifest and a registry of these alone, to be compiled. @throws usage `generated.foreign` */
+async function writeWork(work: string, placed: readonly PlacedKernel[]): Promise<void> {
+  const entries = placed.map(({ entry }) => entry)
+  const texts = new Map([
+    ['manifest.json', JSON.stringify({ version: 1, kernels: entries } satisfies Manifest)],
+    ['registry.cpp', registryText(entries)],
+  ])
+  for (const { entry, folder } of placed) {
+    const path = join(folder, entry.file)
+    const text = await readFile(path, 'utf8')
+    expectTrusted(path, text)
+    texts.set(entry.file, text)
+  }
+  await recordOwn([...texts.values()].map(contentDigest))
+  for (const [name, text] of texts) {
+    await mkdir(dirname(join(work, name)), { recursive: true })
+    await writeFile(join(work, name), text)
+  }
 }

@@ -9,6 +9,7 @@ import { cacheFolder } from '../cache_folder.js'
 import type { KernelEntry } from '../emit/manifest.js'
 import { registryText } from '../emit/registry.js'
 import { findingError, HeddleError } from '../errors.js'
+import { isOwn } from '../own_text.js'
 import { refuseFullDisk, writing } from '../writing.js'
 import { cached } from './cache.js'
 import { canonicalJson, fileDigest, sha256 } from './hash.js'
@@ -25,6 +26,8 @@ import { cacheLimit, isSweepDue, sweep } from './sweep.js'
 export interface PlacedKernel {
   readonly entry: KernelEntry
   readonly folder: string
+  /** The user asked for its text as it lies. */
+  readonly asItLies?: boolean | undefined
 }
 
 export interface DemandOptions extends Omit<CompileOptions, 'cache'> {
@@ -68,7 +71,10 @@ export async function demandKernels(kernels: readonly PlacedKernel[], options: D
 /** Each file once, in the order of their names. */
 function sourceFiles(kernels: readonly PlacedKernel[]): SourceFile[] {
   const files = new Map(
-    kernels.map(({ entry: { file, op }, folder }) => [join(folder, file), { source: file, path: join(folder, file), op }]),
+    kernels.map(({ entry: { file, op }, folder, asItLies }) => [
+      join(folder, file),
+      { source: file, path: join(folder, file), op, asItLies },
+    ]),
   )
   return [...files.values()].sort((a, b) => (a.source < b.source ? -1 : 1))
 }
@@ -86,11 +92,11 @@ interface WholeBuild {
   readonly report: BuildReport
 }
 
-/** The library of the last whole build, if its file is as the build left it. */
+/** The library of the last whole build, if its file is as this user's build left it. */
 async function wholeBuild(root: string, target: Target): Promise<WholeBuild | undefined> {
   const { library, report: reportPath } = installation(root)
   const report = await readBuildReport(reportPath(target)).catch(() => undefined)
-  if (report === undefined) return undefined
+  if (report === undefined || !isOwn(report.library.digest)) return undefined
   return (await fileDigest(library(target))) === report.library.digest ? { path: library(target), report } : undefined
 }
 

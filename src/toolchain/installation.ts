@@ -4,12 +4,12 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { outputs, packageRoot, type Target } from './paths.js'
+import { nativePlace, outputs, packageRoot, type Target } from './paths.js'
 
 export interface Installation {
   /** The folders that hold generated text and a `manifest.json`: the project's own, and the shipped one behind it. The first may be absent. */
   readonly generated: readonly string[]
-  /** Holds `heddle.node` and the device plugins. */
+  /** Holds `heddle.node` and the device plugins: below the user's cache, or the bundle's folder. @throws environment `cache.foreign` */
   readonly native: string
   /** True for the portable bundle, which compiles nothing. */
   readonly portable: boolean
@@ -29,10 +29,12 @@ export function installation(root: string, base: string = packageRoot()): Instal
       report: (target) => join(base, target, 'build.json'),
     }
   }
-  const { nativeRelease, library, report } = outputs(root)
+  const { library, report } = outputs(root)
   return {
     generated: [...new Set([join(root, 'generated'), join(base, 'generated')])],
-    native: nativeRelease,
+    get native() {
+      return nativePlace().release
+    },
     portable: false,
     library,
     report,

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
 import { cacheFolder } from '../cache_folder.js'
 import { usageError } from '../errors.js'
+import { isOwn } from '../own_text.js'
 import { isServedWhole, sweepCache } from './demand.js'
 import { sha256 } from './hash.js'
 import { generatedFolder, installation } from './installation.js'
@@ -82,7 +83,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   return { report, library: join(outDir, linked.library.file), compiled, linked: linked.made }
 }
 
-/** The files to compile: each kernel's text once, and the registry. @throws usage `build.generated` without a manifest */
+/** The files to compile: each kernel's text once, and the registry. @throws usage `build.generated` without a manifest, `generated.foreign` */
 export async function readSources(generated: string) {
   const path = join(generated, 'manifest.json')
   const text = await readFile(path).catch(() => undefined)
@@ -128,5 +129,6 @@ export async function libraryState(root: string, target: Target): Promise<'missi
   const folder = portable ? generated[0] : generatedFolder(root)
   const manifest = await readFile(join(folder ?? root, 'manifest.json')).catch(() => undefined)
   const matches = manifest !== undefined && sha256(manifest) === last.manifest && sha256(built) === last.library.digest
-  return matches ? 'current' : 'stale'
+  // A library that no build of this user linked is never loaded.
+  return matches && (portable || isOwn(last.library.digest)) ? 'current' : 'stale'
 }

@@ -1,7 +1,11 @@
-/** Links objects into a kernel library, unless the library of the last build was linked from the same objects, of which several files may share one. */
+/**
+ * Links objects into a kernel library, unless the library of the last build, by this user, was linked from the same objects, of which several files may
+ * share one.
+ */
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { findingError } from '../errors.js'
+import { isOwn, recordOwn } from '../own_text.js'
 import { refuseFullDisk, writing } from '../writing.js'
 import { canonicalJson, sha256 } from './hash.js'
 import { firstLines, runTool } from './process.js'
@@ -33,7 +37,7 @@ export async function link(
     }),
   )
   const path = join(outDir, file)
-  if (last?.key === key) {
+  if (last?.key === key && isOwn(last.library.digest)) {
     const existing = await readFile(path).catch(() => undefined)
     if (existing !== undefined && sha256(existing) === last.library.digest) return { key, library: last.library, made: false }
   }
@@ -49,8 +53,10 @@ export async function link(
       })
     }
     const content = await readFile(temporary)
+    const digest = sha256(content)
+    await recordOwn([digest])
     await rename(temporary, path)
-    return { key, library: { file, bytes: content.length, digest: sha256(content) }, made: true }
+    return { key, library: { file, bytes: content.length, digest }, made: true }
   } finally {
     await rm(temporary, { force: true })
   }

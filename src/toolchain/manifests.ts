@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type KernelEntry, type Manifest, parseManifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { installation } from './installation.js'
+import { expectTrusted } from './own_source.js'
 
 /** The manifests of the search path as one. */
 export interface SearchedManifest {
@@ -16,13 +17,24 @@ export interface SearchedManifest {
   folderOf(key: string): string
   /** Names of shipped ops and plans (`plan/graph`) whose place one of the project takes. */
   readonly hidden: readonly string[]
+  /** Kernels whose text the user asked for as it lies. */
+  asItLies?(key: string): boolean
 }
 
 /** The manifest that was last read of a path, and what its file was then: whoever stays, such as `heddle watch`, reads the shipped one once. */
 const known = new Map<string, { readonly file: string; readonly manifest: Manifest }>()
 
-/** A manifest as it lies in a folder of generated text. @throws usage `manifest.missing`, `manifest.invalid` */
-export async function readManifestOf(generated: string): Promise<Manifest> {
+/** How the manifests of a project are read. */
+export interface ManifestOptions {
+  /** The user asked for the project's own text as it lies, whoever wrote it. */
+  readonly asItLies?: boolean
+}
+
+/**
+ * The manifest of a folder of generated text.
+ * @throws usage `manifest.missing`, `manifest.invalid`, `generated.foreign` for one that is not this user's; environment `cache.foreign`
+ */
+export async function readManifestOf(generated: string, { asItLies = false }: ManifestOptions = {}): Promise<Manifest> {
   const path = join(generated, 'manifest.json')
   const missing = (cause: unknown): never => {
     throw usageError('manifest.missing', `cannot read ${path}`, { hint: 'run heddle gen', cause })
@@ -31,17 +43,19 @@ export async function readManifestOf(generated: string): Promise<Manifest> {
   const file = `${ino} ${size} ${mtimeNs}`
   const last = known.get(path)
   if (last?.file === file) return last.manifest
-  const manifest = parseManifest(await readFile(path, 'utf8').catch(missing), path)
-  known.set(path, { file, manifest })
+  const text = await readFile(path, 'utf8').catch(missing)
+  if (!asItLies) expectTrusted(path, text)
+  const manifest = parseManifest(text, path)
+  if (!asItLies) known.set(path, { file, manifest })
   return manifest
 }
 
-/** @throws usage `manifest.missing`, `manifest.invalid` */
-export async function searchManifests(root: string): Promise<SearchedManifest> {
+/** @throws as `readManifestOf` */
+export async function searchManifests(root: string, options: ManifestOptions = {}): Promise<SearchedManifest> {
   const { generated } = installation(root)
   const folders = generated.filter((folder) => existsSync(join(folder, 'manifest.json')))
   const [first = generated[0] ?? root, ...others] = folders
-  let found: SearchedManifest = { manifest: await readManifestOf(first), folderOf: () => first, hidden: [] }
+  let found: SearchedManifest = { manifest: await readManifestOf(first, options), folderOf: () => first, hidden: [] }
   for (const folder of others) found = behind(found, await readManifestOf(folder), folder)
   return found
 }

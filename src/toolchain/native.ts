@@ -1,7 +1,7 @@
 /**
- * Builds the addon and the device plugins with cmake-js into `.heddle/native` of the project, so that an installed package stays
- * untouched, and keeps a copy in the user's cache, from which the next project takes it. Skipped when a hash of the sources and tools
- * says that the last build is current.
+ * Builds the addon and the device plugins with cmake-js below the user's cache, so that an installed package stays untouched and nothing that lies
+ * in a project is loaded, and keeps a copy there by content, from which the next package takes it. Skipped when a hash of the sources and
+ * tools says that the last build is current.
  */
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, rename, rm } from 'node:fs/promises'
@@ -17,7 +17,7 @@ import { sweepCache } from './demand.js'
 import { canonicalJson, hashTree, sha256 } from './hash.js'
 import { locked } from './lock.js'
 import { readStamp, writeStamp } from './native_stamp.js'
-import { outputs, packageRoot } from './paths.js'
+import { nativePlace, packageRoot } from './paths.js'
 import { firstLines, runTool } from './process.js'
 import { hostRuntime } from './recipe.js'
 
@@ -29,7 +29,6 @@ export interface NativeResult {
 }
 
 export interface NativeOptions {
-  readonly root: string
   readonly signal?: AbortSignal | undefined
   /** Whether to build the CUDA plugin where nvcc is found; by default where the machine has a CUDA device. */
   readonly cuda?: boolean | undefined
@@ -44,10 +43,10 @@ const cudaPlugin = 'libheddle_cuda.so'
 export const hasCudaDevice = (): boolean => ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
 
 /**
- * Builds native/ of the package into `<root>/.heddle/native/Release`. Calls from several processes wait for each other.
+ * Builds native/ of the package into its folder of the user's cache. Calls from several processes wait for each other.
  * @throws environment `toolchain.cmake`, `toolchain.cxx`, `cache.*`; finding `build.native` with the first lines of the failure
  */
-export async function buildNative({ root, signal, cuda = hasCudaDevice(), onStart }: NativeOptions): Promise<NativeResult> {
+export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: NativeOptions = {}): Promise<NativeResult> {
   const source = nativeSources()
   const [cmake, cxx, nvcc] = await Promise.all([findCmake(), requireCxx(), cuda ? findNvcc() : undefined])
   if (cmake === undefined) {
@@ -57,7 +56,7 @@ export async function buildNative({ root, signal, cuda = hasCudaDevice(), onStar
   const keyWith = (compiler: Compiler | undefined): string =>
     sha256(canonicalJson({ sources, tools: [cmake.version, cxx.version, compiler?.version ?? 'none'], flags: hostRuntime }))
   const stamp = { sources, key: keyWith(nvcc), cuda: nvcc !== undefined }
-  const { native: out, nativeRelease: folder } = outputs(root)
+  const { folder: out, release: folder } = nativePlace()
   const onWait = () => onStart?.('waiting for another process that builds the addon')
   return locked(`${out}.building`, { signal, onWait }, async (held) => {
     const last = await readStamp(out)
@@ -83,11 +82,11 @@ export async function buildNative({ root, signal, cuda = hasCudaDevice(), onStar
 }
 
 /**
- * The addon of a project, built when it is missing or when the package's sources have changed. Asks for no tool otherwise.
+ * The addon of this package, built when it is missing or when the package's sources have changed. Asks for no tool otherwise.
  * @throws as `buildNative`
  */
-export async function ensureNative(options: NativeOptions): Promise<NativeResult> {
-  const { native: out, nativeRelease: folder } = outputs(options.root)
+export async function ensureNative(options: NativeOptions = {}): Promise<NativeResult> {
+  const { folder: out, release: folder } = nativePlace()
   const last = await readStamp(out)
   const isEnough = last !== undefined && (last.cuda || options.cuda !== true)
   if (isEnough && isComplete(folder) && last.sources === (await sourcesKey(nativeSources()))) return { folder, built: false }

@@ -1,5 +1,5 @@
 /**
- * What the last native build of a project was made from, and what it left: a file that is missing or damaged since then is put back by the
+ * What the last native build of a package was made from, and what it left: a file that is missing or damaged since then is put back by the
  * next start, as an object of the cache is.
  */
 import { readFile } from 'node:fs/promises'

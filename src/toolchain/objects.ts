@@ -143,12 +143,10 @@ async function compile(
     // What the compiler leaves when it is killed goes with the unfinished entry.
     const scratch = join(folder, 'scratch')
     await writing(scratch, () => mkdir(scratch))
-    const isOne = files.length === 1
-    const args = compileArguments(recipe, isOne ? first.path : await writeUnit(scratch, files), first.headers, object)
+    const args = compileArguments(recipe, await writeUnit(scratch, files), first.headers, object)
     const tool = recipe.compiler.path
     const env = { TMPDIR: scratch }
-    const run = (ahead: readonly string[]) =>
-      runTool(tool, [...ahead, ...args], { signal, env, ...(isOne ? {} : { cwd: scratch }) })
+    const run = (ahead: readonly string[]) => runTool(tool, [...ahead, ...args], { signal, env, cwd: scratch })
     const { quick, plain } = await precompiledHeader(recipe, files, units, cache)
     const tried = await run(quick)
     // What is refused is refused by the text itself, not by what was to make it quicker.
@@ -177,10 +175,12 @@ async function compile(
   return files.map((file, at) => ({ ...file, object: join(folder, 'object.o'), made, resources: resources[at] ?? [] }))
 }
 
-/** Writes the text of a unit and returns its name, which is the same in every folder: compilers put it into the object. */
+/**
+ * Writes the text of a unit and returns its name, which is the same in every folder: compilers put it into the object. It is compiled there, and
+ * not where it was read: a compiler takes a header that lies beside a text for one of the package.
+ */
 async function writeUnit(folder: string, files: readonly KeyedFile[]): Promise<string> {
-  const texts = await Promise.all(files.map(({ path }) => readFile(path, 'utf8')))
   const name = basename(files[0]?.path ?? '')
-  await writing(folder, () => writeFile(join(folder, name), unitText(files, texts)))
+  await writing(folder, () => writeFile(join(folder, name), unitText(files)))
   return name
 }

@@ -46,13 +46,17 @@ export const unitKey = (files: readonly KeyedFile[]): string =>
 /** The namespace of a file's text: names of kernels are told apart by it. */
 const scopeOf = ({ source }: KeyedFile): string => `instance_of_${basename(source).replace(/\W.*$/s, '')}`
 
-/** The text of a unit. Compilers name the files themselves. @param texts of the files, in their order */
-export function unitText(files: readonly KeyedFile[], texts: readonly string[]): string {
-  const lines = texts.map((text) => text.split('\n'))
+const lineOf = ({ path }: KeyedFile): string => `#line 1 ${JSON.stringify(path)}\n`
+
+/** The text of a unit. Compilers name the files themselves. */
+export function unitText(files: readonly KeyedFile[]): string {
+  const [only, ...others] = files
+  if (only !== undefined && others.length === 0) return `${lineOf(only)}${only.text}`
+  const lines = files.map(({ text }) => text.split('\n'))
   const headers = [...new Set(lines.flat().filter(isInclude))].sort()
   const bodies = files.map((file, at) => {
     const body = (lines[at] ?? []).map((line) => (isInclude(line) ? '' : line)).join('\n')
-    return `namespace ${scopeOf(file)} {\n#line 1 ${JSON.stringify(file.path)}\n${body}\n}\n`
+    return `namespace ${scopeOf(file)} {\n${lineOf(file)}${body}\n}\n`
   })
   return `${headers.join('\n')}\n${bodies.join('')}`
 }

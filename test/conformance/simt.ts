@@ -15,7 +15,7 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Builds the addon and the plugins, and opens the device. */
 export async function openSimt(): Promise<Device> {
-  const { folder } = await buildNative({ root })
+  const { folder } = await buildNative()
   process.env.HEDDLE_NATIVE ??= folder
   return openDevice('simt')
 }

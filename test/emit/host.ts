@@ -62,7 +62,7 @@ export const openKernels = (kernels: readonly Kernel[], templates: readonly Temp
 export async function openFiles(files: GeneratedFiles): Promise<Host> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-fixtures-'))
   await writeGenerated(folder, files)
-  const native = await buildNative({ root })
+  const native = await buildNative()
   process.env.HEDDLE_NATIVE ??= native.folder
   // Some run for a moment and some draw a million words: between what either would choose.
   const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-Og' })

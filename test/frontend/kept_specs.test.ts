@@ -11,6 +11,7 @@ import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
 import { knownSpecs } from '../../src/frontend/kept/known.js'
 import { readProjectOrThrow } from '../../src/frontend/read.js'
 import { contentKey } from '../../src/ir/content.js'
+import { keptFolder } from '../../src/kept.js'
 
 const home = fileURLToPath(new URL('../..', import.meta.url))
 let root = ''
@@ -100,7 +101,7 @@ export const factor = op('factor', { body: () => ${by} })
 })
 
 it('does not take what was known before a change for what is so now', async () => {
-  const kept = join(root, '.heddle/kept')
+  const kept = keptFolder(root)
   await cp(kept, join(root, 'before'), { recursive: true })
   await write('specs/alone.ts', op('alone', 'i.x(m) + 9'))
   expect(knownSpecs(root, 'specs')).toBeUndefined()

@@ -58,7 +58,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'heddle-attention-'))
   const files = generate([], {}, templates)
   await writeGenerated(folder, files)
-  process.env.HEDDLE_NATIVE ??= (await buildNative({ root })).folder
+  process.env.HEDDLE_NATIVE ??= (await buildNative()).folder
   // Most of the time would go into the compiler.
   const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
   device = openDevice('simt')

@@ -41,7 +41,7 @@ export async function openProducts(
   const limited = kernels.map((kernel) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: typesOf(kernel) } : {} }))
   const files = generate([], {}, limited)
   await writeGenerated(folder, files)
-  const native = await buildNative({ root })
+  const native = await buildNative()
   process.env.HEDDLE_NATIVE ??= native.folder
   // Most of the time would go into the compiler.
   const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })

@@ -32,7 +32,7 @@ export async function openProject(): Promise<OpenedProject> {
   const files = generate(linked.kernels, linked.graphs, linked.templates, undefined, linked.schedules)
   const folder = await mkdtemp(join(tmpdir(), 'heddle-program-'))
   await writeGenerated(folder, files)
-  process.env.HEDDLE_NATIVE ??= (await buildNative({ root })).folder
+  process.env.HEDDLE_NATIVE ??= (await buildNative()).folder
   // Most of the time would go into the compiler.
   const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-O0' })
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))

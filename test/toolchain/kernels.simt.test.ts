@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readdir, readFile, rm, utimes } from 'node:fs/promises'
+import { cp, readdir, readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { buildKernels, outputs } from '../../src/toolchain/index.js'
@@ -31,6 +31,8 @@ test('projects that share a cache compile a text once, and another text under it
   const one = await testProject({ one: 'int one() { return 1; }\n' })
   project = await testProject({ one: 'int one() { return 1; }\n' })
   vi.stubEnv('HEDDLE_CACHE', join(one.root, 'shared'))
+  // What one user wrote, in either of their projects.
+  await cp(join(project.root, 'cache', 'own'), join(one.root, 'shared', 'own'), { recursive: true })
   expect(await buildKernels({ target: 'simt', root: one.root })).toMatchObject({ compiled: 2, linked: true })
   expect(await build()).toMatchObject({ compiled: 0, linked: true })
   expect(existsSync(join(project.root, '.heddle/cache'))).toBe(false)

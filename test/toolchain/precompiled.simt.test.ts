@@ -36,7 +36,7 @@ async function compiled(cache: string, which: readonly number[], body = 'return 
   }
   const files = await keyFiles(
     recipe,
-    which.map((n) => ({ source: `t${n}.cu`, path: join(root, `t${n}.cu`) })),
+    which.map((n) => ({ source: `t${n}.cu`, path: join(root, `t${n}.cu`), asItLies: true })),
   )
   const objects = await compileFiles(recipe, files, { cache: join(root, cache) })
   return Promise.all(objects.map(({ object }) => readFile(object, 'base64')))

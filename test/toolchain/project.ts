@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { vi } from 'vitest'
 import type { Manifest } from '../../src/emit/manifest.js'
+import { contentDigest, recordOwn } from '../../src/own_text.js'
 import { sha256 } from '../../src/toolchain/hash.js'
 
 export interface TestProject {
   readonly root: string
+  /** What it writes below `generated` counts as this user's own, as if `gen` had written it. */
   write(file: string, text: string): Promise<void>
   /** An executable script in the project. */
   script(name: string, text: string): Promise<string>
@@ -34,6 +36,7 @@ export async function testProject(kernels: Readonly<Record<string, string>>): Pr
   const write = async (file: string, text: string): Promise<void> => {
     await mkdir(dirname(join(root, file)), { recursive: true })
     await writeFile(join(root, file), text)
+    if (file.startsWith('generated/')) await recordOwn([contentDigest(text)])
   }
   const manifest: Manifest = { version: 1, kernels: Object.entries(kernels).map(([op, text]) => entry(op, text)) }
   await write('generated/manifest.json', JSON.stringify(manifest))

@@ -58,7 +58,7 @@ test('are of the record where it knows the text as it is, else of nvcc where it 
   ]
   expect(await ask(true)).toMatchObject(asked)
   expect(await ask(false)).toMatchObject(asked.slice(0, 1).concat({ from: 'unknown', detail: expect.any(String) }))
-  await rm(cacheFolder(), { recursive: true })
+  await rm(join(cacheFolder(), 'objects'), { recursive: true })
   expect(await ask(false)).toMatchObject([{ from: 'unknown' }, { from: 'unknown' }])
 })
 

@@ -11,6 +11,7 @@ const file = (name: string, op: string | undefined, headers: readonly string[] =
   path: `/generated/cuda/${name}.cu`,
   op,
   key: `key of ${name}`,
+  text: '',
   headers,
 })
 
@@ -65,7 +66,12 @@ test('a unit is found by what its files are found by, and a file alone by its ow
 
 test('headers stand in front, texts in scopes of their own with their lines', () => {
   const text = (type: string) => `// ${type}\n#include "kernel.cuh"\nusing T = ${type};\n`
-  expect(unitText([file('a__1', 'a'), file('a__2', 'a')], [text('int'), text('char')])).toBe(
+  const [int, char] = [
+    { ...file('a__1', 'a'), text: text('int') },
+    { ...file('a__2', 'a'), text: text('char') },
+  ]
+  expect(unitText([int])).toBe(`#line 1 "/generated/cuda/a__1.cu"\n${int.text}`)
+  expect(unitText([int, char])).toBe(
     [
       '#include "kernel.cuh"',
       'namespace instance_of_a__1 {\n#line 1 "/generated/cuda/a__1.cu"\n// int\n\nusing T = int;\n\n}',

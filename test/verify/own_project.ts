@@ -10,10 +10,17 @@ const home = fileURLToPath(new URL('../..', import.meta.url))
 
 /** @param name of a folder in test/projects @returns its root, to be removed when done */
 export async function ownProject(name: string): Promise<string> {
-  const { folder } = await buildNative({ root: home })
+  const { folder } = await buildNative()
   process.env.HEDDLE_NATIVE ??= folder
   const root = await mkdtemp(join(tmpdir(), 'heddle-check-'))
   await cp(join(home, 'test/projects', name, 'specs'), join(root, 'specs'), { recursive: true })
+  await linkPackage(root)
+  await writeFile(join(root, 'package.json'), '{ "name": "own", "type": "module" }\n')
+  return root
+}
+
+/** Installs the package below a folder. Its types are the sources. */
+export async function linkPackage(root: string): Promise<void> {
   const imported = { types: './src/index.ts', import: './dist/index.js' }
   await mkdir(join(root, 'node_modules/heddle'), { recursive: true })
   await writeFile(
@@ -25,8 +32,6 @@ export async function ownProject(name: string): Promise<string> {
     }),
   )
   for (const part of ['src', 'dist']) await symlink(join(home, part), join(root, 'node_modules/heddle', part))
-  await writeFile(join(root, 'package.json'), '{ "name": "own", "type": "module" }\n')
-  return root
 }
 
 /** What a command line prints and returns. */

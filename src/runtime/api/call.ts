@@ -52,8 +52,8 @@ export async function callOp(
   )
   const held = new Map(memory.map(([name, { slice }]) => [name, slice]))
   const start = (of: CheckedCall) => {
-    const { entries } = core.loaded ?? { entries: new Map() }
-    const kernel = findKernel(entries, of)
+    const { entries, isShipped } = core.loaded ?? { entries: new Map() }
+    const kernel = findKernel(entries, of, isShipped)
     const library = core.libraryOf(kernel.entry.key)
     return library && (() => launch({ call: of, kernel, library, held, keep: options.keep === true, signal }, core.native, core))
   }
@@ -62,8 +62,8 @@ export async function callOp(
     if (now !== undefined) return await core.run(now)
     const waiting = snapshot(call)
     const ready = async (): Promise<void> => {
-      const { entries } = await core.project()
-      await core.ensure([findKernel(entries, waiting).entry.key], call.op.name, signal)
+      const { entries, isShipped } = await core.project()
+      await core.ensure([findKernel(entries, waiting, isShipped).entry.key], call.op.name, signal)
       signal?.throwIfAborted()
     }
     return await core.run(async () => {

@@ -29,19 +29,29 @@ export interface FoundKernel {
 const genHint = 'export it below specs/, then run heddle gen: kernels are compiled when they are called'
 
 /**
- * @throws environment `call.kernel` where no instance was generated for the storage types; usage `call.extent` where none was for the
+ * @param isShipped whether a kernel is the package's: one of the caller's own takes its place once it is generated
+ * @throws environment `call.kernel` where no instance was generated for the storage types, or none of the caller's own op; usage `call.extent` where none was for the
  * extents, `call.stale` where the instance was generated from another declaration, `call.attrs` for a fraction where an integer belongs
  */
-export function findKernel(entries: KernelEntries, { op, types, dims, attrs }: CheckedCall): FoundKernel {
+export function findKernel(
+  entries: KernelEntries,
+  { op, types, dims, attrs }: CheckedCall,
+  isShipped: (key: string) => boolean = () => false,
+): FoundKernel {
   const name = kernelName(op.name)
   const all = entries.get(name) ?? []
+  const ofOwn = all.filter(({ key }) => !isShipped(key))
   const typed = all.filter((entry) => sameTypes(entry.types, types))
-  if (typed.length === 0) throw noKernel(op, name, types, all)
+  if (typed.length === 0) throw noKernel(op, name, types, ofOwn)
   // The instance with the most fixed dimensions that fit comes first.
   const ordered = typed.toSorted((a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length)
   const entry = ordered.find(({ fixedDims }) => Object.entries(fixedDims).every(([dim, extent]) => dims[dim] === extent))
   if (entry === undefined) throw noExtent(op, typed, dims)
   const difference = differenceOf(op, types, entry)
+  if (difference !== undefined && isShipped(entry.key)) {
+    const found = `${entry.key} is that of the shipped ${op.name}: ${difference}`
+    throw environmentError('call.kernel', `no kernel was generated for your own ${op.name}; ${found}`, { hint: genHint })
+  }
   if (difference !== undefined) {
     throw usageError('call.stale', `kernel ${entry.key} was generated from another declaration of ${op.name}: ${difference}`, {
       hint: 'run heddle gen: the kernel is compiled when it is called; two ops of one name cannot both be generated',

@@ -2,10 +2,10 @@
  * What a device runs kernels of: a project, with the shipped ones behind its own. Its text is read and its kernels are compiled when they are
  * first needed, so that a device opens where nothing has been generated yet.
  */
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Manifest } from '../../emit/manifest.js'
-import { installation, searchManifests } from '../../toolchain/index.js'
+import { installation, packageRoot, searchManifests } from '../../toolchain/index.js'
 import { demandedKernels } from '../demand.js'
 import type { Device as NativeDevice } from '../device.js'
 import { type KernelSource, loadKernels } from '../library.js'
@@ -15,19 +15,39 @@ import type { OpenOptions } from '../open.js'
 export interface Project {
   readonly manifest: Manifest
   readonly kernels: KernelSource
+  /** Whether a kernel is the package's own, and none of the project's. */
+  readonly isShipped?: (key: string) => boolean
 }
 
 /** How a device comes by its project, when it first needs it. */
 export type OpenProject = (device: NativeDevice) => Promise<Project>
 
-/** The nearest folder, from `from` upwards, that heddle has worked in; `from` itself where there is none. */
+/**
+ * The nearest folder, from `from` upwards, that has generated text or whose package depends on heddle; `from` itself where there is none. A folder
+ * with a model in it is no project, whatever else came with the model: the package's own kernels run there.
+ */
 export function findRoot(from: string = process.cwd()): string {
   const start = resolve(from)
   for (let folder = start; folder !== dirname(folder); folder = dirname(folder)) {
-    if (existsSync(join(folder, 'generated', 'manifest.json')) || existsSync(join(folder, '.heddle'))) return folder
+    if (isProject(folder) && !holdsModel(folder)) return folder
   }
-  return start
+  return holdsModel(start) ? packageRoot() : start
 }
+
+const isProject = (folder: string): boolean =>
+  existsSync(join(folder, 'generated', 'manifest.json')) || namesHeddle(join(folder, 'package.json'))
+
+function namesHeddle(path: string): boolean {
+  try {
+    return /"heddle"\s*:/.test(readFileSync(path, 'utf8'))
+  } catch {
+    return false
+  }
+}
+
+/** Whether a folder is one that Hugging Face saves a model in. */
+const holdsModel = (folder: string): boolean =>
+  existsSync(join(folder, 'config.json')) && readdirSync(folder).some((name) => /\.(safetensors|gguf)$/.test(name))
 
 /** The project in a folder, whose kernels are compiled on demand; in the portable bundle they are all there. */
 export const projectIn =
@@ -36,7 +56,8 @@ export const projectIn =
     const searched = await searchManifests(options.root)
     const { manifest, hidden } = searched
     if (hidden.length > 0) options.onNotice?.(`the project's own take the place of what is shipped: ${hidden.join(', ')}`)
-    const { portable, library } = installation(options.root)
+    const { portable, library, generated } = installation(options.root)
     const kernels = portable ? loadKernels(device, library(device.kind), manifest) : demandedKernels(device, searched, options)
-    return { manifest, kernels }
+    const isShipped = (key: string): boolean => generated.length > 1 && searched.folderOf(key) === generated.at(-1)
+    return { manifest, kernels, isShipped }
   }

@@ -60,12 +60,13 @@ export async function prepareText(
   }
 }
 
-/** The text as it lies in the project, of the kernels with these names. */
+/** The text as it lies in the project, of the kernels with these names: whoever asks for it has edited it, or trusts who did. */
 export async function generatedText(root: string, names: ReadonlySet<string>): Promise<PreparedText> {
-  const searched = await searchManifests(root)
+  const searched = await searchManifests(root, { asItLies: true })
   const own = join(root, 'generated')
-  const entries = searched.manifest.kernels.filter(({ op, key }) => names.has(op) && searched.folderOf(key) === own)
-  return { entries, searched, remove: async () => undefined }
+  const asItLies = (key: string): boolean => searched.folderOf(key) === own
+  const entries = searched.manifest.kernels.filter(({ op, key }) => names.has(op) && asItLies(key))
+  return { entries, searched: { ...searched, asItLies }, remove: async () => undefined }
 }
 
 function inFront({ kernels, plans }: Manifest, folder: string, behind: SearchedManifest): SearchedManifest {

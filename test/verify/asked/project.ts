@@ -44,7 +44,7 @@ export async function openAsked(graphNames: readonly string[]): Promise<{ readon
     own,
     generate(linked.kernels.map(inFloat32), linked.graphs, linked.templates.map(inFloat32), undefined, linked.schedules),
   )
-  process.env.HEDDLE_NATIVE ??= (await buildNative({ root: repository })).folder
+  process.env.HEDDLE_NATIVE ??= (await buildNative()).folder
   await prepareNative('simt', { root })
   const native = openDevice('simt')
   const core = new DeviceCore(native, async (device) => {

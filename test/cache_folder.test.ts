@@ -1,0 +1,70 @@
+/** The folder that all projects of a user share: made for its owner alone, and refused where somebody else may write to it. */
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { cacheFolder } from '../src/cache_folder.js'
+import { contentDigest, isOwn, recordOwn } from '../src/own_text.js'
+
+let work: string
+
+const at = (folder: string): string => cacheFolder({ HEDDLE_CACHE: folder })
+
+beforeEach(() => {
+  work = mkdtempSync(join(tmpdir(), 'heddle-cache-'))
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+  rmSync(work, { recursive: true, force: true })
+})
+
+test('it is made, with the folders above it, for its owner alone', () => {
+  const folder = join(work, 'a', 'cache')
+  expect(at(folder)).toBe(folder)
+  expect(statSync(folder).mode & 0o777).toBe(0o700)
+})
+
+test('it is taken as it is where only its owner writes', () => {
+  const folder = join(work, 'read-by-all')
+  mkdirSync(folder)
+  chmodSync(folder, 0o755)
+  expect(at(folder)).toBe(folder)
+})
+
+test.each([0o775, 0o777, 0o1777])('it is refused with mode %o', (mode) => {
+  const folder = join(work, 'shared')
+  mkdirSync(folder)
+  chmodSync(folder, mode)
+  const refused = { class: 'environment', code: 'cache.foreign', hint: expect.stringContaining(`chmod 700 ${folder}`) }
+  expect(() => at(folder)).toThrow(expect.objectContaining(refused))
+  chmodSync(folder, 0o700)
+  expect(at(folder)).toBe(folder)
+})
+
+test('it is refused where it is another user’s', () => {
+  const folder = join(work, 'theirs')
+  mkdirSync(folder)
+  const me = process.geteuid?.() ?? 0
+  // Root gives it away; anybody else is taken for another.
+  if (me === 0) chownSync(folder, 4242, 4242)
+  else vi.spyOn(process, 'geteuid').mockReturnValue(me + 1)
+  expect(() => at(folder)).toThrow(
+    expect.objectContaining({ code: 'cache.foreign', hint: expect.stringContaining('HEDDLE_CACHE') }),
+  )
+})
+
+test('a place where no folder can be made is refused, and not tried for ever', () => {
+  expect(() => at('/proc/nope/cache')).toThrow(expect.objectContaining({ class: 'environment', code: 'cache.write' }))
+})
+
+test('what was recorded there is one’s own, and nothing else is', async () => {
+  vi.stubEnv('HEDDLE_CACHE', join(work, 'cache'))
+  const digest = contentDigest('a text')
+  expect(isOwn(digest)).toBe(false)
+  await recordOwn([digest])
+  await recordOwn([digest])
+  expect(isOwn(digest)).toBe(true)
+  expect(isOwn(contentDigest('another'))).toBe(false)
+  expect(isOwn('../own')).toBe(false)
+})
