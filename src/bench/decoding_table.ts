@@ -7,7 +7,7 @@ const style = { head: [], border: [] }
 
 /** One line for a plan as it is measured. */
 export const describeDecoding = ({ plan, batch, milliseconds: time, step }: DecodingTimes): string =>
-  `${plan} at batch ${batch}: ${milliseconds(time.median)} ms (${spread(time)}), ${(1000 * step.median).toFixed(1)} us a step`
+  `${plan} at batch ${batch}: ${milliseconds(time.median)} ms (${spread(time)}), ${milliseconds(step.median)} ms a step`
 
 export function decodingTable(results: readonly DecodingTimes[]): string {
   const head = ['plan', 'batch', 'beams', 'steps', 'ms', 'half within', 'us a step', 'kernels', 'matmuls', 'state MiB']

@@ -16,6 +16,7 @@ import {
   buildNative,
   findNvcc,
   hasCudaDevice,
+  knownArchitecture,
   type NativeResult,
   type Target,
   targets,
@@ -52,16 +53,22 @@ export async function wantedTargets(target: BuildVerbOptions['target']): Promise
   return hasCudaDevice() && (await findNvcc()) !== undefined ? targets : ['simt']
 }
 
-/** The number that the toolchain takes; undefined for all architectures. @throws usage, environment `build.architecture` */
-async function architectureFrom(text: string | undefined, context: CliContext): Promise<string | undefined> {
-  if (text === undefined || text === 'all') return undefined
-  if (text !== 'native') {
-    const [, number] = /^sm_(\d+)$/.exec(text) ?? []
-    if (number !== undefined) return number
+/** The number in the name of an architecture; undefined for `native` and `all`. @throws usage `build.architecture`, `toolchain.architecture` */
+function numberOf(text: string | undefined): string | undefined {
+  if (text === undefined || text === 'all' || text === 'native') return undefined
+  const [, number] = /^sm_(\d+)$/.exec(text) ?? []
+  if (number === undefined) {
     throw usageError('build.architecture', `${JSON.stringify(text)} is no architecture`, {
       hint: 'native, all, or one such as sm_90',
     })
   }
+  knownArchitecture(number)
+  return number
+}
+
+/** The number that the toolchain takes; undefined for all architectures. @throws usage, environment `build.architecture` */
+async function architectureFrom(text: string | undefined, context: CliContext): Promise<string | undefined> {
+  if (text !== 'native') return numberOf(text)
   await prepareNative('cuda', openOptions(context))
   const device = openDevice('cuda')
   try {
@@ -79,6 +86,8 @@ async function architectureFrom(text: string | undefined, context: CliContext): 
 /** @throws usage `build.*`; what `buildNative`, `buildKernels` and the model's loader throw */
 export async function build(options: BuildVerbOptions, context: CliContext): Promise<BuildVerbResult> {
   const { root, signal } = context
+  // What is refused is refused before anything is built.
+  numberOf(options.architecture)
   const isSelection = options.for !== undefined || options.filter !== undefined
   if (!isSelection) await expectGenerated(root)
   const wanted = await wantedTargets(options.target)

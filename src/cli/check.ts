@@ -48,7 +48,7 @@ export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {})
 
 /**
  * @param names of ops, derived kernels, graphs and programs; everything without any
- * @throws finding `check.selection` where nothing is selected; usage `check.filter`; errors of the front end and of plans; environment for a missing
+ * @throws usage `check.selection` where nothing is selected; usage `check.filter`; errors of the front end and of plans; environment for a missing
  * device, addon or compiler
  */
 export async function check(names: readonly string[], options: CheckVerbOptions, context: CliContext): Promise<CheckReport> {

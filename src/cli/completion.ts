@@ -3,6 +3,7 @@
  * at each TAB, which answers from the commands as they are declared.
  */
 import { Argument, Command, type CommandUnknownOpts, type Option } from '@commander-js/extra-typings'
+import type { CliContext } from './context.js'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
@@ -40,13 +41,32 @@ const named = ({ long, short, description, argChoices, required, optional }: Opt
   isBoolean: !required && !optional,
 })
 
+/** What an action prints: the engine hands its scripts to the console alone. */
+function printedBy(action: () => void): string {
+  const lines: string[] = []
+  const { log } = console
+  console.log = (text: string) => void lines.push(text)
+  try {
+    action()
+  } finally {
+    console.log = log
+  }
+  return `${lines.join('\n')}\n`
+}
+
+/** A script that may be run again in a shell, also after that of another program by the same engine: no name is set that is there. */
+const repeatable = (script: string): string => script.replace(/^readonly (\w+)=/gm, `[[ -n "\${$1+set}" ]] || $1=`)
+
 /** @param root the command whose verbs are completed */
-export const completionCommand = (root: CommandUnknownOpts) =>
+export const completionCommand = (root: CommandUnknownOpts, context: () => CliContext) =>
   new Command('completion')
     .description('print a script that completes verbs and options in a shell')
     .addArgument(new Argument('<shell>', 'whose script').choices(shells))
     .addHelpText('after', '\nIn ~/.bashrc: source <(heddle completion bash)\nIn ~/.zshrc: source <(heddle completion zsh)\n')
-    .action(async (shell) => (await engineOf(root)).setup('heddle', 'heddle', shell))
+    .action(async (shell) => {
+      const engine = await engineOf(root)
+      context().out(repeatable(printedBy(() => engine.setup('heddle', 'heddle', shell))))
+    })
 
 /** What those scripts call. @param root the command whose verbs are completed */
 export const completeCommand = (root: CommandUnknownOpts) =>

@@ -15,6 +15,7 @@ import { type AnyRun, readRun } from '../explorer/runs/read.js'
 import { benchView, measuredKernels, predictedTimeline, runTimelines } from '../explorer/runs/view.js'
 import { servePage } from '../explorer/server.js'
 import type { PlanReport } from '../fuse/search/explain.js'
+import { knownHint } from '../nearest.js'
 import { namedFile } from '../output.js'
 import { searchManifests } from '../toolchain/index.js'
 import { usualRatio } from './bench_options.js'
@@ -56,7 +57,7 @@ async function readRuns(files: readonly string[], root: string): Promise<{ reado
 async function subjectOf(name: string | undefined, options: ExploreOptions, root: string) {
   const { plan, compare, specs } = options
   if (name === undefined && plan === undefined && compare === undefined && options.bench !== undefined) return undefined
-  const { graphs, plans } = await searchPath(root, specs)
+  const { graphs, plans, ours } = await searchPath(root, specs)
   const first = plans.find((each) => each.name === plan) ?? plans[0]
   const graph = name ?? first?.graph
   if (graph !== undefined && Object.hasOwn(graphs, graph)) {
@@ -72,7 +73,7 @@ async function subjectOf(name: string | undefined, options: ExploreOptions, root
   }
   if (plan !== undefined || compare !== undefined) {
     throw usageError('explore.subject', `there is no graph ${name}, and plans are of graphs`, {
-      hint: `graphs: ${Object.keys(graphs).join(', ') || 'none'}`,
+      hint: knownHint(name, Object.keys(graphs), ours.graphs),
     })
   }
   return { kind: 'kernel', name } as const
@@ -87,10 +88,16 @@ async function keysOf(reports: readonly PlanReport[], dtype: ExploreOptions['dty
   return [...names].flatMap((name) => findEntry(manifest, name, dtype)?.key ?? [])
 }
 
+/** The instance that a name means: in the storage type asked for, or in the first that the op has. What there is not stays as it is. */
+async function keyOf(name: string, dtype: ExploreOptions['dtype'], root: string): Promise<string> {
+  const { manifest } = await searchManifests(root)
+  return (findEntry(manifest, name, dtype) ?? findEntry(manifest, name, undefined))?.key ?? name
+}
+
 /** The command line of options. */
 function commandOf(
   name: string | undefined,
-  { plan, compare, bench = [], dtype, device, config, shape, dims = {} }: ExploreOptions,
+  { plan, compare, bench = [], dtype, device, config, shape, dims = {} }: Partial<ExploreOptions>,
 ): string {
   const given: readonly (readonly [string, string | undefined])[] = [
     ['--plan', plan],
@@ -120,11 +127,11 @@ export async function explore(name: string | undefined, options: ExploreOptions,
     log(`pricing ${subject.plans.join(' and ')} of ${subject.graph}\n`)
     reports = await explainPlans(subject.plans, { ...options, graph: subject.graph }, context)
     keys = await keysOf(reports, options.dtype, root)
-  } else if (subject?.kind === 'kernel') keys = [subject.name]
+  } else if (subject?.kind === 'kernel') keys = [await keyOf(subject.name, options.dtype, root)]
   if (keys.length > 0) log(`reading ${keys.length} ${keys.length === 1 ? 'kernel' : 'kernels'}\n`)
   // nvcc takes seconds a text: it is asked of one kernel, and not of all that plans launch.
   const kernels = keys.length === 0 ? [] : await kernelViews(keys, options.specs, context, subject?.kind === 'kernel')
-  const bench = benchView(runs, reports, usualRatio)
+  const bench = benchView(runs, reports, usualRatio, subject?.kind === 'graph' ? options : undefined)
   const [first] = reports
   const plan: PlanView | undefined =
     first === undefined
@@ -138,7 +145,8 @@ export async function explore(name: string | undefined, options: ExploreOptions,
   return explorerSchema.parse({
     version: 1,
     title: `heddle explore: ${title ?? ''}`,
-    command: commandOf(name, options),
+    // A kernel has its storage type in its name, and no price.
+    command: subject?.kind === 'kernel' ? commandOf(keys[0], { bench: options.bench }) : commandOf(name, options),
     opens: subject === undefined ? 'bench' : subject.kind === 'graph' ? 'plan' : 'kernel',
     ...(plan === undefined ? {} : { plan }),
     kernels,

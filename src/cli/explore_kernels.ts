@@ -66,7 +66,7 @@ export async function kernelViews(
   compile: boolean,
 ): Promise<KernelView[]> {
   const { root, signal } = context
-  const found = await inspectAll(names, specs, context, compile)
+  const found = await inspectAll(names, specs, context, { compile })
   let read: ReturnType<typeof readKernels> | undefined
   const schedules = async () => {
     read ??= readKernels(root, specs)

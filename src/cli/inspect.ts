@@ -4,9 +4,11 @@
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Command } from '@commander-js/extra-typings'
-import type { KernelEntry } from '../emit/manifest.js'
+import { Command, Option } from '@commander-js/extra-typings'
+import { findEntry } from '../bench/target/subject.js'
+import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
 import { allInstances, instanceKey } from '../ir/instance.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
@@ -19,6 +21,7 @@ import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
 import { specPath, statementAt } from './declared_text.js'
 import { inspectPasses, type PassText } from './inspect_passes.js'
+import { dtypes } from './opening.js'
 import { compileProgress } from './progress.js'
 
 export interface Inspection {
@@ -38,12 +41,27 @@ export interface Inspection {
   readonly resourcesFrom: Omit<TextResources, 'kernels'>
 }
 
-/** Finds an instance by its key, or the first instance of an op by its name. @throws usage `inspect.kernel` naming what there is */
-function findEntry(kernels: readonly KernelEntry[], name: string): KernelEntry {
-  const found = kernels.find(({ key }) => key === name) ?? kernels.find(({ op }) => op === name)
+/**
+ * Finds an instance by its key, or that of an op in a storage type.
+ * @throws usage `inspect.kernel` naming what there is
+ */
+function entryOf(
+  { kernels }: Pick<Manifest, 'kernels'>,
+  name: string,
+  dtype: DType | undefined,
+  isOwn: (entry: KernelEntry) => boolean,
+): KernelEntry {
+  const found = findEntry({ kernels }, name, dtype)
   if (found !== undefined) return found
-  const names = kernels.flatMap(({ key, op }) => [key, op])
-  throw usageError('inspect.kernel', `there is no kernel ${name}`, { hint: knownHint(name, names) })
+  const instances = kernels.filter(({ op }) => op === name).map(({ key }) => key)
+  if (instances.length > 0) {
+    const hint = `its instances: ${instances.join(', ')}`
+    throw usageError('inspect.kernel', `there is no kernel ${name} in ${dtype}`, { hint })
+  }
+  const namesOf = (some: readonly KernelEntry[]): string[] => some.flatMap(({ op, key }) => [op, key])
+  throw usageError('inspect.kernel', `there is no kernel ${name}`, {
+    hint: knownHint(name, namesOf(kernels), namesOf(kernels.filter(isOwn))),
+  })
 }
 
 export interface Inspected {
@@ -52,28 +70,33 @@ export interface Inspected {
 }
 
 /** @throws usage `inspect.kernel`, `inspect.stale`, and what the front end throws */
-export async function inspect(name: string, options: { readonly specs?: string }, context: CliContext): Promise<Inspection> {
-  const [found] = await inspectAll([name], options.specs, context)
+export async function inspect(
+  name: string,
+  { specs, dtype }: { readonly specs?: string; readonly dtype?: DType | undefined },
+  context: CliContext,
+): Promise<Inspection> {
+  const [found] = await inspectAll([name], specs, context, { dtype })
   if (found === undefined) throw new Error('internal: a kernel without an inspection')
   return found.inspection
 }
 
 /**
  * Several kernels, for one reading of the specs.
- * @param compile whether nvcc is asked for resources that nothing else knows
+ * @param how `compile`: ask nvcc for resources that nothing else knows; `dtype`: of the ops that are named without one
  * @throws as `inspect`
  */
 export async function inspectAll(
   names: readonly string[],
   specs: string | undefined,
   context: CliContext,
-  compile = false,
+  { compile = false, dtype }: { readonly compile?: boolean; readonly dtype?: DType | undefined } = {},
 ): Promise<readonly Inspected[]> {
   const { root, signal } = context
   const { manifest, folderOf } = await searchManifests(root)
-  const entries = names.map((name) => findEntry(manifest.kernels, name))
   const { generated } = installation(root)
   const isShipped = ({ key }: KernelEntry): boolean => folderOf(key) !== generated[0]
+  const isOwn = (entry: KernelEntry): boolean => generated.length > 1 && !isShipped(entry)
+  const entries = names.map((name) => entryOf(manifest, name, dtype, isOwn))
   const kernels = await kernelsOf(entries, isShipped, root, specs)
   const placed = entries.map((entry) => ({ entry, folder: folderOf(entry.key) }))
   const found = await resourcesOf(placed, { root, compile, signal, onProgress: compileProgress(context) })
@@ -168,6 +191,11 @@ export const inspectCommand = (context: () => CliContext) =>
     .description('show one kernel at every stage')
     .argument('<name>', 'an instance such as layer_norm__f16, or an op such as layer_norm; with --passes also a plan')
     .option('--passes', 'what each pass of the compiler leaves behind')
+    .addOption(
+      new Option('--dtype <dtype>', 'storage type of an op; by default the first of f32, f16 and bf16 that it has').choices(
+        dtypes,
+      ),
+    )
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print the stages as JSON')
     .action(async (name, options) => {

@@ -83,7 +83,7 @@ async function program(argv: readonly string[], context: () => CliContext, host:
       if (wanted.includes(name)) root.addCommand((await load())(context).helpGroup(group))
     }
   }
-  for (const verb of [completionCommand, helpCommand]) root.addCommand(verb(root).helpGroup('The machine:'))
+  for (const verb of [completionCommand(root, context), helpCommand(root)]) root.addCommand(verb.helpGroup('The machine:'))
   root.addCommand(completeCommand(root), { hidden: true }).addHelpText('after', closingHelp)
   root.hook('preAction', async (_, action) => {
     const { generated, for: model, specs } = action.opts() as Readonly<Record<string, unknown>>

@@ -17,7 +17,7 @@ import { bare, explainer } from './explained.js'
 import { dtypes, openOptions } from './opening.js'
 import { dimensions } from './options.js'
 import { expectDims, givenDims } from './plan_dims.js'
-import { describePlans, diffText, type PlanSetting, showText } from './plan_text.js'
+import { describePlans, diffText, listText, type PlanSetting, showText } from './plan_text.js'
 import { searchPath } from './search_path.js'
 
 export interface PlanOptions extends PlanSetting {
@@ -52,16 +52,27 @@ async function pricedDevice({ device: name, dtype }: PlanOptions, context: CliCo
 /** Plans by name, the reference first. */
 const namesOf = (plans: readonly PlanDecl[]): readonly string[] => [...new Set([bare, ...plans.map(({ name }) => name)])]
 
+/** @throws usage `plan.unknown` for a name that no plan has */
+function expectKnown(names: readonly string[], plans: readonly PlanDecl[], ours: readonly PlanDecl[]): void {
+  const known = namesOf(plans)
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown === undefined) return
+  const own = ours.map(({ name }) => name)
+  throw usageError('plan.unknown', `unknown plan ${unknown}`, { hint: knownHint(unknown, known, own) })
+}
+
 /** The graph asked for; else the first that the plans are for, else the only one there is. @throws usage `plan.graph` */
 function graphName(
   { graph }: PlanOptions,
   names: readonly string[],
   plans: readonly PlanDecl[],
   known: readonly string[],
+  own: readonly string[],
 ): string {
   const usual = plans.find(({ name }) => names.includes(name)) ?? plans[0]
   const chosen = graph ?? usual?.graph ?? (known.length === 1 ? known[0] : undefined)
-  const hint = `known: ${known.join(', ') || 'none, which is what index.ts of the specs exports as graphs'}`
+  const hint =
+    known.length === 0 ? 'there are none: index.ts of the specs exports them as graphs' : knownHint(chosen ?? '', known, own)
   if (chosen === undefined) throw usageError('plan.graph', 'no plan says which graph is meant: give --graph', { hint })
   if (!known.includes(chosen)) throw usageError('plan.graph', `there is no graph ${chosen}`, { hint })
   return chosen
@@ -75,11 +86,9 @@ export async function explainPlans(
 ): Promise<readonly PlanReport[]> {
   const { root } = context
   const path = await searchPath(root, options.specs)
-  const { graphs, plans } = path
-  const known = namesOf(plans)
-  for (const name of names)
-    if (!known.includes(name)) throw usageError('plan.unknown', `unknown plan ${name}`, { hint: knownHint(name, known) })
-  const asked = graphName(options, names, plans, Object.keys(graphs))
+  const { graphs, plans, ours } = path
+  expectKnown(names, plans, ours.plans)
+  const asked = graphName(options, names, plans, Object.keys(graphs), ours.graphs)
   const graph = graphs[asked]?.graph
   if (graph === undefined) throw new Error(`internal: no graph ${asked}`)
   const read = await path.read(graph)
@@ -181,10 +190,9 @@ const listCommand = (context: () => CliContext) =>
     .option('--json', 'print the plans as JSON')
     .addOption(planOptions().specs)
     .action(async (given) => {
-      const { plans } = await searchPath(context().root, given.specs)
-      const about = describePlans(namesOf(plans), plans)
-      const width = Math.max(...about.map(({ name }) => name.length)) + 2
-      context().out(given.json ? json(about) : `${about.map(({ name, text }) => `${name.padEnd(width)}${text}`).join('\n')}\n`)
+      const { plans, ours } = await searchPath(context().root, given.specs)
+      const about = describePlans(plans, ours.plans)
+      context().out(given.json ? json(about) : listText(about))
     })
 
 export const planCommand = (context: () => CliContext) =>

@@ -99,21 +99,52 @@ export function diffText({ a, b, differences }: PlanDiff, options: PlanSetting):
   return `${[heading(a, options), groups, sums.toString(), note].join('\n')}\n`
 }
 
-/** A line on each plan. */
-export function describePlans(
-  names: readonly string[],
-  plans: readonly PlanDecl[],
-): readonly { readonly name: string; readonly text: string }[] {
-  return names.map((name) => {
-    const own = plans.filter((plan) => plan.name === name)
-    if (own.length === 0) return { name, text: 'one kernel a primitive: the reference' }
-    const target = own.find(({ auto }) => auto !== undefined)?.auto
+export interface PlanLine {
+  readonly name: string
+  /** Whether the project declares it. */
+  readonly own: boolean
+  readonly text: string
+  readonly graphs: readonly string[]
+}
+
+/** Graphs in a few words: their names where they are two, what their names begin with where they are more. */
+function familyOf(graphs: readonly string[]): string {
+  if (graphs.length <= 2) return graphs.join(', ')
+  const beginnings = [...new Set(graphs.map((name) => name.split('_')[0] ?? name))]
+  const shown = beginnings.slice(0, 3).map((name) => (graphs.includes(name) ? name : `${name}_*`))
+  return `${shown.join(', ')}${beginnings.length > 3 ? ', ...' : ''} (${graphs.length} graphs)`
+}
+
+/** What is said of each plan: the project's first, then the reference, then those that ship. */
+export function describePlans(plans: readonly PlanDecl[], ours: readonly PlanDecl[]): readonly PlanLine[] {
+  const own = [...new Set(ours.map(({ name }) => name))]
+  const others = plans.map(({ name }) => name).filter((name) => !own.includes(name))
+  return [...new Set([...own, 'unfused', ...others])].map((name) => {
+    const named = plans.filter((plan) => plan.name === name)
+    const about = { name, own: own.includes(name), graphs: named.map(({ graph }) => graph) }
+    if (named.length === 0) return { ...about, text: 'one kernel per node: the reference' }
+    const target = named.find(({ auto }) => auto !== undefined)?.auto
     const traits = [
       target === undefined ? 'written groups' : `groups searched for ${target.device}`,
-      own.some(({ packed }) => packed !== undefined) ? 'packed tokens' : 'padded tokens',
-      ...(own.some(({ stacked }) => (stacked ?? []).length > 0) ? ['stacked weights'] : []),
-      ...(own.some(({ library }) => library !== undefined) ? ["the library's epilogues"] : []),
+      ...(named.some(({ packed }) => packed !== undefined) ? ['packed tokens'] : []),
+      ...(named.some(({ stacked }) => (stacked ?? []).length > 0) ? ['stacked weights'] : []),
+      ...(named.some(({ library }) => library !== undefined) ? ["the library's epilogues"] : []),
     ]
-    return { name, text: `${traits.join(', ')}; graphs ${own.map(({ graph }) => graph).join(', ')}` }
+    return { ...about, text: traits.join(', ') }
   })
+}
+
+/** One line per plan, the project's apart from those that ship. */
+export function listText(lines: readonly PlanLine[]): string {
+  const family = lines.map(({ graphs }) => (graphs.length === 0 ? 'any graph' : familyOf(graphs)))
+  const [wide, wider] = [lines.map(({ name }) => name), family].map((texts) => Math.max(...texts.map(({ length }) => length)) + 2)
+  const lineOf = ({ name, text }: PlanLine, i: number): string =>
+    `  ${name.padEnd(wide ?? 0)}${(family[i] ?? '').padEnd(wider ?? 0)}${text}`
+  const written = lines.map((line, i) => ({ own: line.own, text: lineOf(line, i) }))
+  const section = (title: string, own: boolean): string[] => {
+    const found = written.filter((line) => line.own === own).map(({ text }) => text)
+    return found.length === 0 ? [] : [title, ...found]
+  }
+  const titled = [...section("the project's:", true), ...section('shipped:', false)]
+  return `${titled.join('\n')}\n`
 }

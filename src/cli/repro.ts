@@ -36,7 +36,9 @@ export const reproCommand = (context: () => CliContext) =>
     .description('write one case of a kernel as a folder that builds and runs without heddle')
     .argument('<kernel>', 'an op of the project, or a kernel that a plan derives')
     .option('--case <name>', 'as check prints it, or a key such as rms_norm__f32; the first that fails, else the largest')
-    .addOption(new Option('--dtype <dtype>', 'storage type; the first that is declared by default').choices(dtypes))
+    .addOption(
+      new Option('--dtype <dtype>', 'storage type; by default the first of f32, f16 and bf16 that it has').choices(dtypes),
+    )
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
     .option('--out <dir>', 'the folder to write, or the file where it ends in .tar.gz; by default repro- and the key')
     .option('--generated', 'take the text that lies in generated/, as it is there, whoever wrote it')

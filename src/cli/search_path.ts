@@ -2,6 +2,7 @@
  * What a name stands for, for every verb alike: the project's own graphs, plans, programs, ops and layouts first, the shipped ones behind
  * them. The portable bundle, which has no front end, knows what ships.
  */
+import type { Ours } from '../frontend/search.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
@@ -22,6 +23,8 @@ export interface Read {
 export interface SearchPath {
   readonly graphs: Readonly<Record<string, GraphDecl>>
   readonly plans: readonly PlanDecl[]
+  /** The project's own. */
+  readonly ours: Ours
   /** Of two with one name the first is meant. */
   readonly programs: readonly ProgramDecl[]
   readonly conversions: readonly Conversion[]
@@ -39,9 +42,9 @@ export interface SearchPath {
 export async function searchPath(root: string, specs = 'specs'): Promise<SearchPath> {
   if (installation(root).portable) return shippedAlone()
   const { readDeclared, readSearched, searchDeclarations } = await import('../frontend/searched.js')
-  const { graphs, plans, programs, conversions, locating } = await searchDeclarations(root, specs)
+  const { graphs, plans, ours, programs, conversions, locating } = await searchDeclarations(root, specs)
   return {
-    ...{ graphs, plans, programs, conversions, locating },
+    ...{ graphs, plans, ours, programs, conversions, locating },
     async layouts() {
       const { layouts } = await readSearched(root, specs, { shipped: true, graphs: false })
       return runtimeLayouts(layouts)
@@ -64,7 +67,7 @@ export async function searchPath(root: string, specs = 'specs'): Promise<SearchP
 async function shippedAlone(): Promise<SearchPath> {
   const { conversions, graphs, layouts, plans, programs } = await import('../../specs/index.js')
   return {
-    ...{ graphs, plans, conversions },
+    ...{ graphs, plans, conversions, ours: { graphs: [], plans: [] } },
     programs: Object.values<ProgramDecl>(programs),
     locating: (action) => action(),
     layouts: async () => layouts,

@@ -13,8 +13,11 @@ export interface Served {
   readonly closed: Promise<void>
 }
 
-/** Whether a request names this machine: a page of another site that resolves its name to loopback does not. */
-const isLocal = (name: string | undefined, port: number): boolean => name === `${host}:${port}` || name === `localhost:${port}`
+/**
+ * Whether a request names this machine, at any port, which a tunnel may have for its own: a page of another site that resolves its name to
+ * loopback does not.
+ */
+const isLocal = (name = ''): boolean => /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i.test(name)
 
 /**
  * @param port 0 takes a free one
@@ -29,7 +32,7 @@ export async function servePage(data: ExplorerData, port: number, signal: AbortS
       response.writeHead(status, { 'content-type': `${type}; charset=utf-8`, 'cache-control': 'no-store' })
       response.end(method === 'HEAD' ? '' : text)
     }
-    if (!isLocal(headers.host, bound)) return answer(403, 'text/plain', 'this page is for this machine\n')
+    if (!isLocal(headers.host)) return answer(403, 'text/plain', 'this page is for this machine\n')
     if (method !== 'GET' && method !== 'HEAD') return answer(405, 'text/plain', 'GET is all there is\n')
     if (url === '/') return answer(200, 'text/html', html)
     if (url === '/data.json') return answer(200, 'application/json', json)

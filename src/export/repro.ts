@@ -6,6 +6,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { create } from 'tar'
+import { inUsualOrder } from '../bench/target/subject.js'
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -52,14 +53,14 @@ interface Chosen {
 
 /**
  * @throws usage `repro.case` for no case of the kernel, `repro.write` where the archive cannot be written, `output.folder` and `output.file` where the folder
- * holds files of somebody else; finding `check.selection` for no kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
+ * holds files of somebody else, `check.selection` for no kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
  */
 export async function writeRepro(options: ReproOptions): Promise<ReproResult> {
   const { kernel, ...others } = options
   // Nothing is compiled for a place that is somebody else's.
   if (options.out !== undefined && !isArchive(options.out)) await expectListed(resolve(options.root, options.out), options)
   return withSetup({ ...others, names: [kernel] }, async (setup) => {
-    const entries = setup.entries.filter(({ op }) => op === kernel)
+    const entries = inUsualOrder(setup.entries.filter(({ op }) => op === kernel))
     const chosen = await choose(setup, entries, options)
     const { test, result } = chosen
     const out = resolve(options.root, options.out ?? `repro-${test.entry.key}`)

@@ -11,6 +11,7 @@ import type { Program } from '../ir/program.js'
 import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { ProgramDecl } from '../lang/program.js'
+import { knownHint } from '../nearest.js'
 import { programOf } from '../program/graph_program.js'
 import { compileProgram, findPlan } from '../program/index.js'
 import { type Amax, wireProgram } from '../runtime/program_wiring.js'
@@ -53,7 +54,11 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
   const entry = findEntry(manifest, name, dtype)
   if (entry === undefined) {
     throw usageError('export.unknown', `there is no program or graph ${name}, and no kernel ${name} in ${dtype}`, {
-      hint: `programs: ${[...new Set(programs.map((each) => each.name))].join(', ')}; graphs: ${Object.keys(graphs).join(', ')}`,
+      hint: knownHint(name, [
+        ...programs.map((each) => each.name),
+        ...Object.keys(graphs),
+        ...manifest.kernels.map(({ op }) => op),
+      ]),
     })
   }
   const [form] = kernelSubject(entry).forms

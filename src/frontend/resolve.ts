@@ -120,8 +120,8 @@ function inSources(symbol: TsSymbol): TsSymbol {
 /** The value of an identifier. `symbol` is given where the identifier's own is another's, as in `{ y }`. */
 export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, symbol = node.getSymbol()): Value {
   const name = node.getText()
-  const unknown = (): never => reject('unknownIdentifier', node, `unknown identifier ${name}`, unknownNameHint(node))
-  if (symbol === undefined) return unknown()
+  const unknown = (hint: string): never => reject('unknownIdentifier', node, `unknown identifier ${name}`, hint)
+  if (symbol === undefined) return unknown(unknownNameHint(node))
   const bound = lookUp(place.scope, symbol.compilerSymbol)
   if (bound !== undefined) return usable(bound)
   const brand = readBrand(node)
@@ -131,7 +131,7 @@ export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, 
   if (name === 'undefined')
     return reject('expression', node, 'undefined is not a value of a kernel', 'every value is a number or a boolean')
   const found = target(symbol)
-  if (found.getDeclarations().length === 0) return unknown()
+  if (found.getDeclarations().length === 0) return unknown('declare it, or import it from its module')
   return moduleValue(found, node, lowering)
 }
 

@@ -134,18 +134,29 @@ function merge(declared: Declarations, module: ShippedModule): Pick<SearchedSpec
   }
 }
 
-/** Graphs, plans, programs and conversions of the search path, without the ops. @throws usage `specs.*` */
-export async function searchDeclarations(root: string, specs = 'specs'): Promise<Declarations & Pick<SearchedSpecs, 'hidden'>> {
+/** Names of the graphs that a project declares, and its plans. */
+export interface Ours {
+  readonly graphs: readonly string[]
+  readonly plans: readonly PlanDecl[]
+}
+
+/** Graphs, plans, programs and conversions of the search path, without the ops; `ours` are the project's. @throws usage `specs.*` */
+export async function searchDeclarations(
+  root: string,
+  specs = 'specs',
+): Promise<Declarations & Pick<SearchedSpecs, 'hidden'> & { readonly ours: Ours }> {
   const [library, declared] = await Promise.all([libraryOf(root, specs), readDeclarations(root, specs)])
   const folder = shippedFolder(library, root)
-  if (folder === undefined) return { ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
+  const ours = { graphs: Object.keys(declared.graphs), plans: declared.plans }
+  if (folder === undefined) return { ...declared, graphs: withApplied(declared, declared.applied), hidden: [], ours }
   const module = await shippedModule(folder)
-  const ours = new Set(declared.programs.map(({ name }) => name))
+  const names = new Set(declared.programs.map(({ name }) => name))
   return {
     ...declared,
     ...merge({ ...declared, graphs: withApplied(declared, declared.applied) }, module),
-    programs: [...declared.programs, ...Object.values(module.programs).filter(({ name }) => !ours.has(name))],
+    programs: [...declared.programs, ...Object.values(module.programs).filter(({ name }) => !names.has(name))],
     conversions: [...declared.conversions, ...module.conversions],
+    ours,
   }
 }
 

@@ -70,13 +70,17 @@ const codeForAll = (headers: readonly string[]): string[] =>
 export const architectureOn = (device: string): string | undefined =>
   device === '90' ? '90' : /^8\d$/.test(device) ? '80' : undefined
 
+/** An architecture as nvcc calls it, by its number (`90`). @throws usage `toolchain.architecture` for one that kernels are not built for */
+export function knownArchitecture(number: string): string {
+  const known = architectures.find((arch) => arch.replace(/\D/g, '') === number)
+  if (known !== undefined) return known
+  const allowed = architectures.map((arch) => `sm_${arch.replace(/\D/g, '')}`).join(', ')
+  throw usageError('toolchain.architecture', `kernels are not built for sm_${number}`, { hint: `known: ${allowed}` })
+}
+
 /** Machine code for one architecture, by its number (`90`). A library for one device travels to it, so its code is compressed. */
 function codeFor(architecture: string): string[] {
-  const known = architectures.find((arch) => arch.replace(/\D/g, '') === architecture)
-  if (known === undefined) {
-    const allowed = architectures.map((arch) => `sm_${arch.replace(/\D/g, '')}`).join(', ')
-    throw usageError('toolchain.architecture', `kernels are not built for sm_${architecture}`, { hint: `known: ${allowed}` })
-  }
+  const known = knownArchitecture(architecture)
   return ['-gencode', `arch=compute_${known},code=sm_${known}`, '-Xfatbin', '-compress-all']
 }
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { layouts, ops } from '../../specs/index.js'
 import type { FloatType } from '../checkpoint/convert.js'
 import type { Manifest } from '../emit/manifest.js'
-import { findingError } from '../errors.js'
+import { usageError } from '../errors.js'
 import { bertPlans } from '../models/assembly/layer_graphs.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { KernelSource } from '../runtime/library.js'
@@ -150,7 +150,7 @@ async function runGroup({ name, tests, verbose }: Group, signal: AbortSignal | u
 
 /**
  * Runs everything the filter leaves, one group after the other, and reports each as it ends.
- * @throws finding `selftest.selection` where the filter leaves nothing; the signal's reason when it aborts
+ * @throws usage `selftest.selection` where the filter leaves nothing; the signal's reason when it aborts
  */
 export async function selftest(config: SelftestConfig, onGroup?: (report: GroupReport) => void): Promise<SelftestReport> {
   const groups: GroupReport[] = []
@@ -167,7 +167,7 @@ export async function selftest(config: SelftestConfig, onGroup?: (report: GroupR
     groups.push(report)
   }
   if (groups.length === 0) {
-    throw findingError('selftest.selection', `no check has a name that matches ${config.filter}`, {
+    throw usageError('selftest.selection', `no check has a name that matches ${config.filter}`, {
       hint: `checks have names such as ${all[0]?.tests[0]?.name ?? 'none'}`,
     })
   }

@@ -1,4 +1,5 @@
 /** What shells are told, and what names that nobody knows may have meant. */
+import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { knownHint } from '../../src/nearest.js'
 import { heddle } from './host.js'
@@ -24,10 +25,17 @@ describe('completion', () => {
   })
 
   it('prints a script for a shell that there is, and refuses others', async () => {
-    listen()
-    expect((await heddle(['completion', 'bash'])).exitCode).toBe(0)
-    expect(said.join('\n')).toContain('heddle complete -- ')
+    const { exitCode, out } = await heddle(['completion', 'bash'])
+    expect(exitCode).toBe(0)
+    expect(out).toContain('heddle complete -- ')
     expect((await heddle(['completion', 'csh'])).exitCode).toBe(2)
+    // Run again, and after the script of another program by the same engine, it says nothing.
+    const other = 'readonly ShellCompDirectiveError=1'
+    const { status, stdout, stderr } = spawnSync('bash', ['-euc', `${other}\n${out}\n${out}\ncomplete -p heddle`], {
+      encoding: 'utf8',
+    })
+    expect([status, stderr]).toEqual([0, ''])
+    expect(stdout).toContain('heddle')
   })
 })
 
@@ -36,8 +44,13 @@ describe('knownHint', () => {
 
   it('shows what is few, and of many what is like the name', () => {
     expect(knownHint('softmx', ['softmax', 'gelu'])).toBe('known: softmax, gelu')
-    const hint = knownHint('layer_nrom', [...many, 'layer_norm', 'rms_norm'])
-    expect(hint).toMatch(/^nearest of 42: layer_norm, rms_norm, /)
-    expect(hint.split(', ')).toHaveLength(6)
+    expect(knownHint('layer_nrom', [...many, 'layer_norm', 'rms_norm'])).toBe('nearest of 42: layer_norm')
+    expect(knownHint('kernel_77', many).split(', ')).toHaveLength(6)
+  })
+
+  it("shows the project's names first, and nothing that is far", () => {
+    expect(knownHint('kernel_1', many, ['my_kernel'])).toMatch(/^nearest of 41: my_kernel, kernel_1, /)
+    expect(knownHint('nope', many, ['gelu'])).toBe('the project has gelu')
+    expect(knownHint('nope', many)).toBe('none of the 40 names that there are is like it')
   })
 })

@@ -25,7 +25,7 @@ describe('names', () => {
   )
   it('leaves a text that TypeScript cannot read to TypeScript', () => {
     const { diagnostics } = read(element('sum((n, (k) => x(m, k)) + foo'))
-    expect(diagnostics.map(({ code, message }) => [code, message])).toEqual([['TS1005', "')' expected."]])
+    expect(diagnostics.map(({ code, message }) => [code, message])).toEqual([['TS1005', "',' expected."]])
   })
   it('refuses an unknown import', () =>
     refuses(element('«missing»(1)', "import { missing } from './nowhere.js'"), {

@@ -59,16 +59,16 @@ describe('check of a project', () => {
     expect((await heddle('check', 'shift', '--device', 'simt', '--dtype', 'f32')).code).toBe(0)
   })
 
-  it('ends with 1 and what there is where nothing is selected', async () => {
+  it('ends with 2 and what there is where nothing is selected', async () => {
     const named = await heddle('check', 'softmaxx', '--device', 'simt')
-    expect(named.code).toBe(1)
+    expect(named.code).toBe(2)
     expect(named.log).toContain('there is no op, derived kernel, graph or program softmaxx')
     expect(named.log).toContain('row_loss')
     const filtered = await heddle('check', '--filter', 'nothing_like_it', '--device', 'simt')
-    expect(filtered.code).toBe(1)
+    expect(filtered.code).toBe(2)
     expect(filtered.log).toContain('nothing is selected by /nothing_like_it/')
     const selftest = await heddle('selftest', '--filter', 'nothing_like_it', '--device', 'simt')
-    expect(selftest.code).toBe(1)
+    expect(selftest.code).toBe(2)
     expect(selftest.log).toContain('no check has a name that matches /nothing_like_it/')
   })
 })

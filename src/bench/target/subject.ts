@@ -123,11 +123,32 @@ function graphFlops(graph: Graph, dims: Dims): number {
   }, 0)
 }
 
-/** The instance of a kernel in a storage type, or the one of that key. */
-export function findEntry({ kernels }: Manifest, name: string, dtype: DType): KernelEntry | undefined {
+/** Storage types in the order in which a name that says none takes them. */
+const usualTypes: readonly (DType | undefined)[] = ['f32', 'f16', 'bf16']
+
+const rankOf = ({ types }: Pick<KernelEntry, 'types'>): number => {
+  const at = usualTypes.indexOf(Object.values(types)[0])
+  return at === -1 ? usualTypes.length : at
+}
+
+/** Instances of an op in the order in which its bare name means them: f32 first, then f16, then bf16. */
+export const inUsualOrder = <E extends Pick<KernelEntry, 'types'>>(instances: readonly E[]): readonly E[] =>
+  [...instances].sort((a, b) => rankOf(a) - rankOf(b))
+
+/**
+ * The instance of a kernel in a storage type, or the one of that key.
+ * @param dtype the first of f32, f16 and bf16 that the op has, where undefined
+ */
+export function findEntry(
+  { kernels }: Pick<Manifest, 'kernels'>,
+  name: string,
+  dtype: DType | undefined,
+): KernelEntry | undefined {
   const named = kernels.find(({ key }) => key === name)
   if (named !== undefined) return named
-  const instances = kernels.filter(({ op, types }) => op === name && Object.values(types).every((type) => type === dtype))
+  const all = inUsualOrder(kernels.filter(({ op }) => op === name))
+  const wanted = dtype ?? Object.values(all[0]?.types ?? {})[0]
+  const instances = all.filter(({ types }) => Object.values(types).every((type) => type === wanted))
   return instances.find(({ fixedDims }) => Object.keys(fixedDims).length === 0) ?? instances[0]
 }
 

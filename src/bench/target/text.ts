@@ -2,7 +2,7 @@
 import Table from 'cli-table3'
 import type { NativeDeviceInfo } from '../../runtime/native.js'
 import type { Arithmetic, Ceilings } from '../floor.js'
-import { floorNotes, percent, spread } from '../table.js'
+import { floorNotes, milliseconds, percent, spread } from '../table.js'
 import type { Comparison } from './baseline.js'
 import type { TargetTimes } from './measure.js'
 
@@ -19,9 +19,11 @@ export const sizeText = (dims: Readonly<Record<string, number>>): string =>
     .map(([dim, extent]) => `${dim}=${extent}`)
     .join(',')
 
-/** One line as a form is measured. */
-export const describeTarget = ({ plan, milliseconds }: TargetTimes): string =>
-  `${plan}: ${microseconds(milliseconds.median)} us (${spread(milliseconds)} ms)`
+/** One line as a form is measured: milliseconds where microseconds would be five digits. */
+export const describeTarget = ({ plan, milliseconds: time }: Pick<TargetTimes, 'plan' | 'milliseconds'>): string =>
+  time.median >= 10
+    ? `${plan}: ${milliseconds(time.median)} ms (${spread(time)})`
+    : `${plan}: ${microseconds(time.median)} us (${microseconds(time.low)} to ${microseconds(time.high)})`
 
 const priceText = (milliseconds: number | undefined): string => (milliseconds === undefined ? '-' : microseconds(milliseconds))
 

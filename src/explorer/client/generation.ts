@@ -21,8 +21,11 @@ function placed(spans: readonly Span[]): Placed[] {
   })
 }
 
-/** A row a launch, as a staircase; on a measured step, where only kernels are known, a row a kernel. */
-function oneTimeline(timeline: Timeline): HTMLElement {
+/**
+ * A row a launch, as a staircase; on a measured step, where only kernels are known, a row a kernel.
+ * @param longest microseconds of the axis, which is the same for all timelines of the page
+ */
+function oneTimeline(timeline: Timeline, longest: number): HTMLElement {
   const { title, ordered, source, total, spans } = timeline
   const steps = placed(spans)
   const kinds = [...new Set(spans.map(({ kind }) => kind))]
@@ -38,7 +41,7 @@ function oneTimeline(timeline: Timeline): HTMLElement {
       marginBottom: 44,
       marginLeft,
       marginRight: 20,
-      x: { label: 'µs', grid: true, ticks: 5, domain: [0, Math.max(total, known)] },
+      x: { label: 'µs', grid: true, ticks: 5, domain: [0, longest] },
       y: {
         label: null,
         domain: steps.map(({ row }) => row),
@@ -76,4 +79,13 @@ function oneTimeline(timeline: Timeline): HTMLElement {
   )
 }
 
-export const generationSection = (timelines: readonly Timeline[]): HTMLElement => el('div', {}, ...timelines.map(oneTimeline))
+const lengthOf = ({ total, spans }: Timeline): number =>
+  Math.max(
+    total,
+    spans.reduce((sum, { microseconds }) => sum + microseconds, 0),
+  )
+
+export function generationSection(timelines: readonly Timeline[]): HTMLElement {
+  const longest = Math.max(...timelines.map(lengthOf))
+  return el('div', {}, ...timelines.map((timeline) => oneTimeline(timeline, longest)))
+}

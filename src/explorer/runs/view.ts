@@ -87,15 +87,40 @@ function kernelDots({ plan, steps }: PlanReport, measured: ReadonlyMap<string, n
   return [...new Map(dots.map((dot) => [`${dot.name} ${dot.intensity}`, dot])).values()]
 }
 
-/** Runs in the order given: of two, the first is what the second is held against. */
+/** What plans were priced for. */
+interface Priced {
+  readonly dtype: string
+  readonly device: string
+}
+
+/** A note on a run that is not of what the plans beside it were priced for. */
+function unlikeNote({ facts }: Pick<Run, 'facts'>, priced: Priced | undefined): readonly string[] {
+  if (priced === undefined) return []
+  const factOf = (fact: string): string | undefined => facts.find(({ name }) => name === fact)?.value
+  const [dtype, device] = [factOf('storage type'), factOf('device')]
+  const isOther =
+    (dtype !== undefined && dtype !== priced.dtype) ||
+    (device !== undefined && priced.device !== 'here' && !device.toLowerCase().includes(priced.device))
+  const run = [dtype, device].filter((each) => each !== undefined).join(' on ')
+  return isOther ? [`Measured in ${run}. The plans are priced for ${priced.dtype} on ${priced.device}: do not compare them.`] : []
+}
+
+/**
+ * Runs in the order given: of two, the first is what the second is held against.
+ * @param priced what the plans of the page were priced for
+ */
 export function benchView(
   given: readonly { readonly file?: string | undefined; readonly any: AnyRun }[],
   reports: readonly PlanReport[],
   limit: number,
+  priced?: Priced,
 ): BenchView | undefined {
   const [first, second] = given
   if (first === undefined) return undefined
-  const runs = given.map(({ file, any }): Run => ({ ...viewOf(any), ...(file === undefined ? {} : { file }) }))
+  const runs = given.map(({ file, any }): Run => {
+    const view = viewOf(any)
+    return { ...view, notes: [...unlikeNote(view, priced), ...view.notes], ...(file === undefined ? {} : { file }) }
+  })
   const predictions = reports.flatMap((report) => {
     const measured = measuredKernels(runs, report.plan)
     const steps = report.steps.flatMap(({ kernel, microseconds }) => {

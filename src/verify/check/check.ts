@@ -5,7 +5,7 @@
  */
 
 import type { KernelEntry } from '../../emit/manifest.js'
-import { findingError, HeddleError } from '../../errors.js'
+import { HeddleError, usageError } from '../../errors.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
 import { casesOf, checkedElements, type Drawn } from '../cases.js'
@@ -46,7 +46,7 @@ export interface CheckReport {
 }
 
 /**
- * @throws finding `check.selection` where nothing is selected, with what there is; errors of the front end and of plans; environment for a
+ * @throws usage `check.selection` where nothing is selected, with what there is; errors of the front end and of plans; environment for a
  * missing device, addon or compiler
  */
 export const checkProject = (options: CheckOptions): Promise<CheckReport> =>
@@ -165,7 +165,7 @@ const nothingSelected = (specs: SpecKernels, { names, filter, plan }: CheckOptio
   ]
   const { kernels, graphs, programs } = subjectsOf(specs)
   const there = [...new Set([...kernels, ...graphs, ...programs].map(({ name }) => name))]
-  return findingError('check.selection', `nothing is selected${asked.length === 0 ? '' : ` by ${asked.join(', ')}`}`, {
+  return usageError('check.selection', `nothing is selected${asked.length === 0 ? '' : ` by ${asked.join(', ')}`}`, {
     hint: there.length === 0 ? 'the project declares no op, graph or program' : `there are ${there.join(', ')}`,
   })
 }

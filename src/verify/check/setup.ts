@@ -64,7 +64,7 @@ export interface CheckSetup {
 
 /**
  * What an action makes of the setup, which is gone after it.
- * @throws finding `check.selection` for names of nothing, with what there is; errors of the front end and of plans; environment for a
+ * @throws usage `check.selection` for names of nothing, with what there is; errors of the front end and of plans; environment for a
  * missing device, addon or compiler
  */
 export async function withSetup<T>(options: SetupOptions, action: (setup: CheckSetup) => Promise<T>): Promise<T> {

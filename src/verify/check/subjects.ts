@@ -1,5 +1,5 @@
 /** What there is to check in a project: kernels of its ops, kernels its plans derive, graphs and programs under each of their plans. */
-import { findingError } from '../../errors.js'
+import { usageError } from '../../errors.js'
 import { graphFacts } from '../../fuse/facts.js'
 import { prepareGraph } from '../../fuse/passes.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
@@ -100,13 +100,13 @@ const subject = (
   groups: GraphSubject['groups'],
 ): GraphSubject => ({ name: planned.name, plan, planned, prepared, facts: graphFacts(prepared, ops), groups })
 
-/** What names and a plan leave of it. The name of a graph or program selects what its plans derive for it. @throws finding `check.selection` for a name of nothing */
+/** What names and a plan leave of it. The name of a graph or program selects what its plans derive for it. @throws usage `check.selection` for a name of nothing */
 export function selected(specs: SpecKernels, { names = [], plan }: Wanted): Subjects {
   const all = subjectsOf(specs)
   const everything = [...all.kernels, ...all.graphs, ...all.programs, ...all.apart]
   const unknown = names.find((name) => !everything.some((each) => each.name === name))
   if (unknown !== undefined) {
-    throw findingError('check.selection', `there is no op, derived kernel, graph or program ${unknown}`, {
+    throw usageError('check.selection', `there is no op, derived kernel, graph or program ${unknown}`, {
       hint:
         everything.length === 0
           ? 'the project declares none'
