@@ -3,7 +3,8 @@ import type { DType } from '../ir/dtype.js'
 import { expectArguments, expectParts } from './arguments.js'
 import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
 
-const parts = ['dims', 'types', 'inputs', 'outputs', 'updates', 'attrs', 'facts', 'body']
+/** With the name of an op whose parts are taken over: `op('other', { ...op, attrs })`. */
+const parts = ['name', 'dims', 'types', 'inputs', 'outputs', 'updates', 'attrs', 'facts', 'body']
 
 /**
  * Declares an op. `name` is snake_case and unique in the project. The body receives accessors for the inputs and the

@@ -63,7 +63,10 @@ describe('findLayout', () => {
 
   it('refuses unknown layouts and other ranks', () => {
     expect(() => findLayout(layouts, 'col32', 2)).toThrow(
-      expect.objectContaining({ code: 'layout.unknown', hint: 'known: row, split_heads' }),
+      expect.objectContaining({
+        code: 'layout.unknown',
+        hint: 'known: row, split_heads; one that only a plan names comes with the plan itself: load(graph, { plan: myPlan })',
+      }),
     )
     expect(() => findLayout(layouts, 'split_heads', 3)).toThrow(expect.objectContaining({ code: 'layout.rank' }))
   })
