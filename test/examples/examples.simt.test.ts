@@ -15,6 +15,14 @@ const names = readdirSync(examples, { withFileTypes: true })
   .map(({ name }) => name)
 const packageOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
+/** What a tutorial says that its project prints. */
+function quoted(name: string): readonly string[] {
+  const page = readFileSync(join(home, 'src/docs/tutorials', `${name}.md`), 'utf8')
+  const blocks = [...page.matchAll(/^```text\n(.*?)^```$/gms)].map(([, text = '']) => text)
+  // Some show how a mistake is refused.
+  return blocks.filter((text) => !text.startsWith('error[')).flatMap((text) => text.trimEnd().split('\n'))
+}
+
 const run = (root: string, ...args: string[]) =>
   execa('npm', ['--silent', ...args], { cwd: root, env: { HEDDLE_NATIVE: process.env.HEDDLE_NATIVE }, reject: false, all: true })
 
@@ -28,10 +36,11 @@ it('are ten, of the versions that heddle is tested with', () => {
   }
 })
 
-it.each(inTurn(names))('%s computes what plain JavaScript does', async (name) => {
+it.each(inTurn(names))('%s computes what plain JavaScript does, and prints what its tutorial says', async (name) => {
   const root = await install(name)
   const { all, exitCode } = await run(root, 'test')
   expect(exitCode, all).toBe(0)
+  expect(all?.split('\n')).toEqual(expect.arrayContaining([...quoted(name)]))
   await rm(root, { recursive: true })
 })
 

@@ -31,7 +31,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['print.ts', ['value'], 'a field of a statement'],
   ['states.ts', ['states'], 'the label of a step'],
   ['load.ts', ['states'], 'an option of loading a model'],
-  ['load_layouts.ts', ['offset'], 'a part of a layout'],
+  ['load_layouts.ts', ['offset', 'size'], 'parts of a layout'],
   ['graph_program.ts', ['lengths'], 'the input that a graph gets for the plan, as fuse/graph/pack.ts calls it'],
   ['source.ts', ['weight'], 'what a refusal is about'],
   ['load_states.ts', ['states'], 'the same'],

@@ -28,7 +28,8 @@ assert.equal(report.failed, 0)
 // A checker has to find what is wrong: the same kernel against another body.
 const wrong = await check({ ...variance, body: slip.body }, { device: 'simt' })
 assert.ok(wrong.failed > 0)
-console.log(wrong.groups.flatMap(({ failures }) => failures)[0])
+const [failure] = wrong.groups.flatMap(({ failures }) => failures)
+console.log(`${failure?.name}: ${failure?.detail}`)
 // #endregion
 
 // #region own
