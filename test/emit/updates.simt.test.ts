@@ -71,7 +71,7 @@ beforeAll(async () => {
 afterAll(() => host?.close())
 
 describe('kernels that replace elements in place', () => {
-  it.each(['place_each', 'place_each_first', 'place_table', 'place_one', 'place_mean'])('%s', async (name) => {
+  it.each(['place_each', 'place_each_first', 'place_table', 'place_one', 'place_mean', 'place_span'])('%s', async (name) => {
     const kernel = kernels.find((candidate) => candidate.name === name)
     if (kernel === undefined) throw new Error(`no kernel ${name}`)
     const complaints: string[] = []
@@ -83,8 +83,9 @@ describe('kernels that replace elements in place', () => {
       [130, 9],
     ] as const) {
       for (const step of [-1, 0, n - 1, n]) {
-        const extents = () => ({ o: 1, k: n })
-        const subject: Subject = { kernel, class: 'exact', extents, inputs: { at: around, step: () => step } }
+        const extents = () => ({ o: 1, k: name === 'place_span' ? 3 : n })
+        const inputs = { at: around, step: () => step, count: (i: number) => i % 4 }
+        const subject: Subject = { kernel, class: 'exact', extents, inputs }
         complaints.push(await check(host, subject, host.entry(name), m, n))
       }
     }

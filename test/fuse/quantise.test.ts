@@ -247,6 +247,13 @@ describe('what a plan quantises', () => {
     expect([...prepared.attrs].sort()).toEqual(['eps', 'scale', 'x.inverse', 'x.step'])
   })
 
+  it('brings a product of two activations back by the scales of both', () => {
+    const { nodes } = prepareGraph(encoderLayerGelu.graph, decl(['queryBias', 'keyBias']), ops, layouts)
+    expect(nodes.find(({ name }) => name === 'scores.float')).toMatchObject({
+      attrs: { step: { attr: 'queryBias.step' }, otherStep: { attr: 'keyBias.step' } },
+    })
+  })
+
   it('refuses a product whose first operand is a weight', () => {
     const turned = graph('turned', {
       inputs: { x: tensor('T', 'm k') },

@@ -44,10 +44,9 @@ export const deviceFaults: readonly PlantedFault[] = [
     id: 'recurrence-carry',
     kind,
     file: 'native/device/fold.cuh',
-    find: '    if (warp != own) carry.carried = places[warp];\n',
-    replacement: '    if (warp < own) carry.carried = places[warp];\n',
-    wrong:
-      'In the second round of a block every warp goes on from what its own last step left, not from the last warp of the row.',
+    find: '    carry.carried = from_lane(carry.carried, lanes, turn, Count);\n',
+    replacement: '    carry.carried = from_lane(carry.carried, lanes, 0, Count);\n',
+    wrong: 'Every lane goes on from what the first lane of its row has left, and not from the lane before it.',
     tests: ['test/emit/handed_on.simt.test.ts'],
   },
   {
@@ -86,7 +85,8 @@ export const deviceFaults: readonly PlantedFault[] = [
     find: '    total *= factor;\n',
     replacement: '',
     wrong: 'The sum of weights is not brought to the scale of a larger score that is met later.',
-    tests: ['test/emit/attention_masks.simt.test.ts'],
+    tests: ['test/emit/attention.simt.test.ts'],
+    only: 'large_scores',
   },
   {
     id: 'decode-merge',
@@ -96,5 +96,6 @@ export const deviceFaults: readonly PlantedFault[] = [
     replacement: '',
     wrong: 'Parts of a decoded row are divided by the weights of the slots of one lane, where those of all lanes count.',
     tests: ['test/emit/decode_attention.simt.test.ts'],
+    only: 'groups_of_four',
   },
 ]
