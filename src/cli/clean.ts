@@ -18,7 +18,7 @@ export interface CleanOptions {
 
 /** Names that heddle gives what it keeps in `.heddle`: builds, results of the compiler, notes, locks, and folders of processes that were killed. */
 const ofProject =
-  /^(native|simt|cuda|tune|docs|vitepress|kept)$|^(kept\.swept|native\.building|verified_groups\.txt|gen-failed\.txt|vitest\.json|mutants\.json)$|^(bodies|specs|check)-\d+-\w+$/
+  /^(native|simt|cuda|tune|docs|docs-api|docs-made|vitepress|kept)$|^(kept\.swept|native\.building|verified_groups\.txt|gen-failed\.txt|vitest\.json|mutants\.json)$|^(bodies|specs|check)-\d+-\w+$/
 
 const ofBundle = /^heddle-[\w-]+\.tar\.(xz|gz)$|^\.packing-/
 

@@ -1,11 +1,12 @@
 /** The site's own checks, which its build runs: each finds what it looks for. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createMarkdownRenderer } from 'vitepress'
 import { expect, it } from 'vitest'
 import { brokenAnchors } from '../../src/docs/.vitepress/anchors.js'
 import { linksInside } from '../../src/docs/.vitepress/links.js'
+import { place } from '../../src/docs/.vitepress/place.js'
 import { repository } from '../cli/host.js'
 
 it('finds headings that pages link to and do not have', async () => {
@@ -32,4 +33,22 @@ it('shows what lies in the repository as text, and refuses what does not', async
     '<p><span title="LICENSE of the repository">licence</span> and <a href="./../">start</a></p>\n',
   )
   expect(() => rendered('[gone](../../../GONE)')).toThrow('tutorials/01-elementwise.md: there is no ../../../GONE')
+})
+
+it('is put beside what somebody else has in its folder', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'heddle-site-'))
+  const [made, site] = [join(root, 'made'), join(root, 'site')]
+  const build = async (name: string): Promise<void> => {
+    await mkdir(join(made, 'guides'), { recursive: true })
+    await writeFile(join(made, 'guides', name), name)
+    await place(made, site, root)
+  }
+  await build('before.html')
+  await writeFile(join(site, 'guides/mine.html'), 'mine')
+  await build('now.html')
+  expect(await readdir(join(site, 'guides'))).toEqual(['mine.html', 'now.html'])
+  expect(await readFile(join(site, 'guides/mine.html'), 'utf8')).toBe('mine')
+  await expect(build('mine.html')).rejects.toMatchObject({ code: 'output.file' })
+  expect(await readFile(join(site, 'guides/mine.html'), 'utf8')).toBe('mine')
+  await rm(root, { recursive: true })
 })

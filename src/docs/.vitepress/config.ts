@@ -1,6 +1,6 @@
 /**
- * The documents as a site of static pages: `npm run docs` builds it into `.heddle/docs`, with the API from docstrings (`typedoc.json` writes
- * `api/`, which is not committed). Search and fonts are the site's own: a page loads nothing from elsewhere. A link to a page or to a
+ * The documents as a site of static pages: `npm run docs` builds it into `.heddle/docs`, with the API from docstrings (`api/`, which is not
+ * committed). Search and fonts are the site's own: a page loads nothing from elsewhere. A link to a page or to a
  * heading that is not there fails the build, and so does a page that no menu names.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -9,9 +9,13 @@ import { fileURLToPath } from 'node:url'
 import { type DefaultTheme, defineConfig } from 'vitepress'
 import { brokenAnchors } from './anchors.js'
 import { linksInside } from './links.js'
+import { place } from './place.js'
 
 const pages = fileURLToPath(new URL('..', import.meta.url))
 const repository = join(pages, '../..')
+
+// What TypeDoc made just now. A preview, which runs no TypeDoc, has the pages of before.
+await place(join(repository, '.heddle/docs-api'), join(pages, 'api'), repository)
 
 const titleOf = (page: string): string => {
   const [, title] = /^# (.*)$/m.exec(readFileSync(join(pages, `${page}.md`), 'utf8')) ?? []
@@ -70,7 +74,7 @@ export default defineConfig({
   title: 'heddle',
   description: 'Transformer kernels in TypeScript, compiled to CUDA and called from Node',
   lang: 'en',
-  outDir: join(repository, '.heddle/docs'),
+  outDir: join(repository, '.heddle/docs-made'),
   cacheDir: join(repository, '.heddle/vitepress'),
   srcExclude: ['api/index.md'],
   markdown: {
@@ -97,8 +101,9 @@ export default defineConfig({
     outline: [2, 3],
     docFooter: { prev: 'Before', next: 'Next' },
   },
-  buildEnd({ outDir, site }) {
+  async buildEnd({ outDir, site }) {
     const wrong = [...unnamed().map((file) => `no menu names ${file}`), ...brokenAnchors(outDir, site.base)]
     if (wrong.length > 0) throw new Error(`the site is not whole:\n${wrong.join('\n')}`)
+    await place(outDir, join(repository, '.heddle/docs'), repository)
   },
 })
