@@ -1,6 +1,7 @@
 /** `heddle check`: the project's own ops, graphs, plans and programs against their bodies on a device. Compiles what it checks, and nothing else. */
 import { Command, Option } from '@commander-js/extra-typings'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
+import type { GpuSources } from '../verify/check/gpu_sources.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
 import { deviceKinds, dtypes } from './opening.js'
@@ -11,6 +12,8 @@ export interface CheckVerbOptions extends CheckedOptions {
   /** A regular expression over what is printed: `rms_norm__f16`, `layer my-plan f32`. */
   readonly filter?: string | undefined
   readonly thorough?: boolean | undefined
+  /** Compiles every source with nvcc, or none; without it, one of each op where the process allows and nvcc is. */
+  readonly nvcc?: boolean | undefined
   /** A fifth of the usual cases. */
   readonly brief?: boolean | undefined
 }
@@ -61,11 +64,20 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
     filter,
     thorough,
     brief,
+    gpuBuild: options.nvcc === undefined ? (context.asksNvcc === true ? 'brief' : undefined) : options.nvcc ? 'all' : undefined,
     onGroup: (group) => context.log(describeCheck(group, options)),
   })
   for (const { name, reason } of report.apart)
     context.log(`left ${name}: ${reason}, so that its kernels were held and it was not as a whole\n`)
+  if (report.gpu !== undefined) context.log(describeGpu(report.gpu))
   return report
+}
+
+/** What nvcc said. */
+export function describeGpu({ nvcc, compiled, sources, findings }: GpuSources): string {
+  if (findings.length > 0) return `FAIL nvcc ${nvcc}, sm_90: ${findings.join('\n')}\n`
+  const rest = compiled < sources ? `; --nvcc compiles all ${sources}` : ''
+  return `ok   nvcc ${nvcc}, sm_90: ${compiled} sources without a warning or a spill${rest}\n`
 }
 
 export const checkCommand = (context: () => CliContext) =>
@@ -78,6 +90,8 @@ export const checkCommand = (context: () => CliContext) =>
     .option('--filter <regexp>', 'only kernels, graphs and programs whose name matches')
     .option('--thorough', 'every size that selftest tries')
     .option('--generated', 'check the text that lies in generated/, as it is there, whoever wrote it')
+    .option('--nvcc', 'compile every source with nvcc, too (default on the CPU device: one of each op, where nvcc is)')
+    .option('--no-nvcc', 'compile nothing with nvcc')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print the report as JSON')
     .action(async (names, options) => {

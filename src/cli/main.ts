@@ -13,12 +13,15 @@ import { isOfSpecs, vouch } from './vouch.js'
 /** Where a call of `main` writes and works; the process by default. */
 export interface CliHost {
   readonly root: string
+  /** Whether verbs ask nvcc unasked where it is there. */
+  readonly asksNvcc?: boolean
   out(text: string): void
   log(text: string): void
 }
 
 const processHost: CliHost = {
   root: process.cwd(),
+  asksNvcc: true,
   out: (text) => void process.stdout.write(text),
   log: (text) => void process.stderr.write(text),
 }
@@ -121,7 +124,8 @@ export async function main(argv: readonly string[], host: CliHost = processHost)
   const interrupt = () => (cancel.signal.aborted ? process.exit(130) : cancel.abort(new Error('cancelled')))
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
   const verbose = argv.includes('--verbose')
-  const context: CliContext = { root: host.root, signal: cancel.signal, verbose, out: host.out, log: host.log }
+  const { root: place, asksNvcc = false, out, log } = host
+  const context: CliContext = { root: place, signal: cancel.signal, verbose, asksNvcc, out, log }
   try {
     process.exitCode = undefined
     const run = async (): Promise<void> => {

@@ -5,7 +5,6 @@
 import { local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { keyOf } from '../ir/keys.js'
-import { mark } from '../ir/trace.js'
 import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../schedule/aligned.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { mapRow, type Pass, type PassRow } from '../schedule/passes.js'
@@ -76,7 +75,7 @@ export function ofChunks(pass: Pass, given: PassContext, first: string): Chunked
   const line = ({ name, value }: ChunkValue, mayBeEmpty: boolean): string => {
     const text = expressionText(value, context)
     const checked = mayBeEmpty && faults(value, given.shared) ? `valid > 0 ? ${text} : 0` : text
-    return `const ${scalarText[value.type]} ${names.value(name)} = ${checked};${mark(value)}`
+    return `const ${scalarText[value.type]} ${names.value(name)} = ${checked};`
   }
   return {
     pass: { ...pass, rows, statements },

@@ -1,10 +1,12 @@
 /**
  * Rows that are computed while they are loaded, as CUDA text: a function that gives some neighbouring elements of a row. Loads of
- * neighbours are made as chunks, others element by element; folds that are the same for the whole row are computed once a call.
+ * neighbours are made as chunks, and what is the same for all of them is read once, others element by element; folds that are the same for the
+ * whole row are computed once a call.
  */
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { keyOf } from '../ir/keys.js'
 import { classify, offsetOf } from '../schedule/access.js'
+import { type AlignedChunk, isOfChunk } from '../schedule/aligned.js'
 import { whereKnown } from '../schedule/pieces.js'
 import { contains, foldsOnEveryPath, rewritePaths, rewriteWhere, usesIndex } from '../schedule/rewrite.js'
 import { expressionText, offsetText, operandText, type Scope, tensorOf } from './expression.js'
@@ -13,6 +15,9 @@ import { alternatives, inPieces, isAnswer, type Pieced } from './row_pieces.js'
 
 /** The index of an element in its row. */
 export const column = 'c'
+
+/** Main loops take up to 16 elements at a time, from a multiple of as many on. */
+const chunkOfRow: AlignedChunk = { index: column, first: 'first', place: 'place', widths: [1, 2, 4, 8, 16], same: new Set() }
 
 /** A tensor some of whose rows are read in chunks, and the indices of a chunk's first element in terms of `c`. */
 export interface ChunkRead {
@@ -85,6 +90,12 @@ function statementsOf(pieced: Pieced, scope: Scope, chunkArguments: string, read
         return once(node)
       }
       if (path === undefined || node.kind !== 'load' || !usesIndex(node, column)) return undefined
+      if (always && isOfChunk(node, chunkOfRow) && !contains(node, ({ kind }) => kind === 'element')) {
+        const text = `valid > 0 ? ${expressionText(node, scope)} : 0`
+        const found = folded.get(text) ?? named((given) => `const ${scalarText[node.type]} ${given} = ${text};`, 'of_chunk')
+        folded.set(text, found)
+        return rowValue(node.type, found, '')
+      }
       const known = whereKnown(node, path)
       const tensor = tensorOf(known.tensor, scope)
       const access = classify(offsetOf(tensor, known.indices, scope.fixed), column)

@@ -40,6 +40,11 @@ describe('how an access moves with the loop', () => {
       { kind: 'contiguous', run: 16 },
     ],
     [
+      'blocks of 8 and of 12, which share blocks of 4',
+      call('add', c, call('mul', call('add', call('idiv', c, i32(8)), call('idiv', c, i32(12))), n)),
+      { kind: 'contiguous', run: 4 },
+    ],
+    [
       'blocks that begin at a quotient',
       call('mod', call('add', c, call('idiv', index('m'), i32(32))), i32(32)),
       { kind: 'gather' },

@@ -10,6 +10,7 @@ import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
 import { casesOf, checkedElements, type Drawn } from '../cases.js'
 import { type CheckResult, runCases } from '../conformance.js'
+import { compileForGpu, type GpuBuild, type GpuSources } from './gpu_sources.js'
 import { checkGraph, graphTypes, unmultiplied, wholeTypes } from './graphs.js'
 import { checkProgram } from './programs.js'
 import { type CheckSetup, type SetupOptions, withSetup } from './setup.js'
@@ -18,6 +19,8 @@ import { matching, subjectsOf } from './subjects.js'
 
 export interface CheckOptions extends SetupOptions {
   readonly onGroup?: ((group: CheckGroup) => void) | undefined
+  /** Compiles sources of what is checked on the CPU device with nvcc, too. */
+  readonly gpuBuild?: GpuBuild | undefined
 }
 
 /** What was found of one kernel, or of one graph or program under a plan, in a storage type. */
@@ -41,6 +44,8 @@ export interface CheckReport {
   readonly passed: number
   readonly failed: number
   readonly groups: readonly CheckGroup[]
+  /** What nvcc said of the sources; absent where it was not asked, or is not there. Each finding counts as failed. */
+  readonly gpu?: GpuSources
   /** Graphs and programs that cannot be held as a whole, and why: of these the kernels were checked. */
   readonly apart: readonly { readonly name: string; readonly reason: string }[]
 }
@@ -50,7 +55,18 @@ export interface CheckReport {
  * missing device, addon or compiler
  */
 export const checkProject = (options: CheckOptions): Promise<CheckReport> =>
-  withSetup({ ...options, ahead: true }, (setup) => runAll(setup, options))
+  withSetup({ ...options, ahead: true }, async (setup) => withGpuSources(await runAll(setup, options), setup, options))
+
+async function withGpuSources(
+  report: CheckReport,
+  { entries, text }: CheckSetup,
+  { gpuBuild, filter, signal }: CheckOptions,
+): Promise<CheckReport> {
+  if (gpuBuild === undefined || report.device.kind !== 'simt') return report
+  const checked = entries.filter(({ key }) => matching(filter, key))
+  const gpu = await compileForGpu(checked, text, gpuBuild, signal)
+  return gpu === undefined ? report : { ...report, failed: report.failed + gpu.findings.length, gpu }
+}
 
 async function runAll(
   { specs, chosen, text, bodies, subject, ...setup }: CheckSetup,
