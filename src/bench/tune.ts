@@ -58,7 +58,7 @@ export async function tune(bench: TuneBench, onResult?: (result: TuneResult) => 
         const times: TuneResult['times'][number][] = []
         for (const rows of bench.rows) {
           const size = { rows, length, depth }
-          const bytes = bytesOf(entry, dimsOf(kernel, size, entry))
+          const bytes = bytesOf(bench.layouts, entry, dimsOf(kernel, size, entry))
           times.push({ rows, bytes, ...(await timeAll(bench, kernel, entry, size, runners)) })
         }
         return times
@@ -164,16 +164,16 @@ function sameNaN(a: ArrayLike<number>, b: ArrayLike<number>): [ArrayLike<number>
 
 /** Median microseconds of a launch of the rules and of each candidate that computes so many rows. */
 async function timeAll(
-  { device, library, repeats, signal }: TuneBench,
+  { device, library, layouts, repeats, signal }: TuneBench,
   kernel: TuneKernel,
   entry: KernelEntry,
   size: Size,
   candidates: readonly TuneCandidate[],
 ): Promise<Pick<TimesAtRows, 'rules' | 'candidates'>> {
   const dims = dimsOf(kernel, size, entry)
-  const sets = rotationOf(bytesOf(entry, dims), cacheOf(device.info())).passes
+  const sets = rotationOf(bytesOf(layouts, entry, dims), cacheOf(device.info())).passes
   const { rules } = kernel
-  const launches = await openLaunches({ device, library }, entry, ruleFor(kernel, size, entry), dims, sets)
+  const launches = await openLaunches({ device, library, layouts }, entry, ruleFor(kernel, size, entry), dims, sets)
   const programs = new Map<string, { program: NativeProgram; samples: number[] }>()
   try {
     for (const key of [rules, ...candidates.map((candidate) => candidate.key)]) {

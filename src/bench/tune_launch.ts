@@ -1,8 +1,7 @@
 /** Buffers and launches of one kernel at one size, for `heddle tune`: small and exact to compare results, large and many to time. */
-import { layouts } from '../../specs/index.js'
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo, dtypes } from '../ir/dtype.js'
-import { findLayout, layoutSize } from '../runtime/layouts.js'
+import { findLayout, type Layouts, layoutSize } from '../runtime/layouts.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeBuffer, NativeDevice, NativeSlice, NativeStep } from '../runtime/native.js'
 import { poisonByte } from '../verify/block.js'
@@ -19,6 +18,8 @@ export type Dims = Readonly<Record<string, number>>
 export interface Stage {
   readonly device: NativeDevice
   readonly library: KernelSource
+  /** By name; those of rows need no entry. */
+  readonly layouts: Layouts
 }
 
 const alignment = 256
@@ -81,7 +82,7 @@ interface Place {
   readonly bytes: number
 }
 
-function placesOf(entry: KernelEntry, dims: Dims): { places: Place[]; bytes: number } {
+function placesOf(layouts: Layouts, entry: KernelEntry, dims: Dims): { places: Place[]; bytes: number } {
   let end = 0
   const known = new Map<string, Place>()
   const places = entry.buffers.map((buffer): Place => {
@@ -101,8 +102,8 @@ function placesOf(entry: KernelEntry, dims: Dims): { places: Place[]; bytes: num
 }
 
 /** Bytes a launch reads and writes when it touches every buffer once. */
-export const bytesOf = (entry: KernelEntry, dims: Dims): number =>
-  placesOf(entry, dims).places.reduce((sum, { bytes }) => sum + bytes, 0)
+export const bytesOf = (layouts: Layouts, entry: KernelEntry, dims: Dims): number =>
+  placesOf(layouts, entry, dims).places.reduce((sum, { bytes }) => sum + bytes, 0)
 
 /** What most of what is stored as int8 is scaled by: results of about 4 span what it holds. */
 const usualInverse = 32
@@ -148,8 +149,8 @@ export interface Launches {
 
 /** @param entry of any kernel with the arguments of this one @throws environment `device.memory` */
 export async function openLaunches(stage: Stage, entry: KernelEntry, rule: OpRule, dims: Dims, sets: number): Promise<Launches> {
-  const { device, library } = stage
-  const { places, bytes } = placesOf(entry, dims)
+  const { device, library, layouts } = stage
+  const { places, bytes } = placesOf(layouts, entry, dims)
   const buffers: NativeBuffer[] = []
   const release = (): void => {
     for (const buffer of buffers) buffer.release()

@@ -112,7 +112,15 @@ async function findSubject(
 ): Promise<Subject> {
   const { graphs, programs, conversions } = path
   const decl = Object.hasOwn(graphs, name) ? graphs[name] : undefined
-  if (decl !== undefined) return graphSubject(decl.graph, manifest, plans)
+  if (decl !== undefined) {
+    // A shipped plan means another graph where the project has one of that name.
+    const declared = path.plans.flatMap((plan) => (plan.graph === name ? [plan.name] : []))
+    const known = Object.fromEntries(Object.entries(manifest.plans ?? {}).filter(([plan]) => declared.includes(plan)))
+    const absent = plans?.find((plan) => declared.includes(plan) && known[plan]?.[name] === undefined)
+    if (absent !== undefined)
+      throw usageError('plan.unknown', `plan ${absent} of ${name} is declared, and not generated`, { hint: 'run heddle gen' })
+    return graphSubject(decl.graph, { ...manifest, plans: known }, plans)
+  }
   const program = programs.find((each) => each.name === name)
   if (program !== undefined) {
     return programSubject(program.of(config), manifest, plans, conversions)

@@ -100,8 +100,9 @@ function deviceChecks(devices: readonly DeviceReport[]): Check[] {
     }
     const { info } = report
     const capability = info.computeCapability === undefined ? '' : `, sm ${info.computeCapability}`
-    const units = info.kind === 'simt' ? 'threads' : 'multiprocessors'
-    return { name, status: 'ok', detail: `${info.name}${capability}, ${info.multiprocessors} ${units}`, use }
+    // The name of the CPU device tells its threads.
+    const units = info.kind === 'simt' ? '' : `, ${info.multiprocessors} multiprocessors`
+    return { name, status: 'ok', detail: `${info.name}${capability}${units}`, use }
   })
 }
 

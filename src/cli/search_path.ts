@@ -2,6 +2,7 @@
  * What a name stands for, for every verb alike: the project's own graphs, plans, programs, ops and layouts first, the shipped ones behind
  * them. The portable bundle, which has no front end, knows what ships.
  */
+import { layouts as shipped } from '../../specs/layouts.js'
 import type { Ours } from '../frontend/search.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -41,16 +42,16 @@ export interface SearchPath {
 /** @throws usage `specs.*`, `frontend.*` for specs that cannot be run, and what declaring graphs and plans throws */
 export async function searchPath(root: string, specs = 'specs'): Promise<SearchPath> {
   if (installation(root).portable) return shippedAlone()
-  const { readDeclared, readSearched, searchDeclarations } = await import('../frontend/searched.js')
+  const { readSearched, searchDeclarations } = await import('../frontend/searched.js')
   const { graphs, plans, ours, programs, conversions, locating } = await searchDeclarations(root, specs)
   return {
     ...{ graphs, plans, ours, programs, conversions, locating },
     async layouts() {
       const { layouts } = await readSearched(root, specs, { shipped: true, graphs: false })
-      return runtimeLayouts(layouts)
+      return { ...shipped, ...runtimeLayouts(layouts) }
     },
     async hasOp(name) {
-      const { kernels } = await readDeclared(root, specs)
+      const { kernels } = await readSearched(root, specs, { shipped: true, graphs: false })
       return kernels.some((kernel) => kernel.name === name)
     },
     async read({ nodes }) {

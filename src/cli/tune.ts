@@ -24,6 +24,7 @@ import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { buildProgress } from './progress.js'
+import { searchPath } from './search_path.js'
 import { readTuning, tuningFile } from './tuning_file.js'
 
 export interface TuneOptions {
@@ -137,6 +138,9 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
   const { file, old, write } = await openTuning(options, root)
   const text = join(folder, 'generated', 'manifest.json')
   const manifest = parseManifest(await readText(text, { code: 'tune.plan', hint: prepareAgain }), text, 'tune.plan')
+  // A machine that only measures may have no specs, and needs none for rows.
+  const isRows = manifest.kernels.every(({ buffers }) => buffers.every(({ layout }) => layout === 'row'))
+  const layouts = isRows ? {} : await (await searchPath(root, options.specs)).layouts()
   const device = openDevice(plan.target)
   try {
     const library = loadKernels(device, join(folder, plan.target, 'libheddle_kernels.so'), manifest)
@@ -144,7 +148,7 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
     log(`${info.name} (${plan.target})\n`)
     const rows = [...options.rows].sort((a, b) => a - b)
     const results = await tune(
-      { device, library, manifest, plan, rows, repeats: options.repeats, signal },
+      { device, library, layouts, manifest, plan, rows, repeats: options.repeats, signal },
       ({ kernel, ...size }) => log(`measured ${kernel}, rows of ${sizeName(size)}\n`),
     )
     const entries = tuningEntries(results, info)

@@ -23,7 +23,7 @@ export const specCodes = texts({
   'graph.attribute':
     'A node is given an attribute that its op does not have. | The attribute is misspelt, or was renamed or removed in the op. | Write one that the hint lists, or declare it under attrs of the op.',
   'graph.config':
-    'A part of the declaration of a graph is missing. | It was left out or misspelt in JavaScript, or its function returns nothing. | State inputs, weights and build, and return nodes and outputs from build.',
+    'A part of the declaration of a graph is missing, or is none that graphs have. | It was left out or misspelt in JavaScript, or its function returns nothing. | State inputs, weights and build, and return nodes and outputs from build.',
   'graph.dim':
     'A dimension of the graph has no size where one is needed. | Prices and benches need a size for every dimension, and neither the graph nor the command states this one. | Add it to typical of the graph, or pass it with --dim or --shape.',
   'graph.dims':
@@ -53,7 +53,7 @@ export const specCodes = texts({
   'graph.view':
     'A view cannot have this shape. | The sizes differ, or the value lies in a layout that is not row-major. | State a shape with the same product of extents; convert the layout first.',
   'layout.config':
-    'A part of the declaration of a layout is missing or is something else. | It was left out or misspelt in JavaScript. | Give a name, a list of axes and { offset }.',
+    'A part of the declaration of a layout is missing, is something else, or is none that it has. | It was left out or misspelt in JavaScript. | Give a name, a list of axes and { offset }.',
   'layout.injective':
     'Two indices of a layout share an offset, so that one element would overwrite another. | A stride is too small, or an axis is missing in the offset. | Make the offsets of different indices different.',
   'layout.range':
@@ -77,15 +77,15 @@ export const specCodes = texts({
   'matmul.terms':
     'A sum of products of int8 could leave the range of int32. | The depth is more than 2^31 / 127^2. | Quantise another operand, or keep this product in floats.',
   'monoid.config':
-    'A part of the declaration of a monoid is missing or is something else. | It was left out or misspelt in JavaScript. | Give { identity, combine }.',
+    'A part of the declaration of a monoid is missing, is something else, or is none that it has. | It was left out or misspelt in JavaScript. | Give { identity, combine }.',
   'op.config':
-    'A part of the declaration of an op is missing or is something else. | It was left out or misspelt in JavaScript. | Give what the hint says; inputs, outputs, dims and body are always needed.',
+    'A part of the declaration of an op is missing, is something else, or is none that it has. | It was left out or misspelt in JavaScript. | Give what the hint says; inputs, outputs, dims and body are always needed.',
   'plan.config':
     'A configuration is given to a graph that does not take one. | The option --config is for graphs of models that are known by their configuration. | Give sizes with --dim instead.',
   'plan.cycle':
     'Nodes of the plan would wait for each other. | A group holds two nodes with a third between them that is outside of the group. | Take the node between into the group, or leave one out.',
   'plan.declared':
-    'A part of the declaration of a plan is missing or is something else. | It was left out or misspelt in JavaScript. | Give a name, a graph and { groups }, each as the hint says.',
+    'A part of the declaration of a plan is missing, is something else, or is none that it has. | It was left out or misspelt in JavaScript. | Give a name, a graph and { groups }, each as the hint says.',
   'plan.differ':
     'One kernel name would mean two kernels. | Two groups of a name have different bodies, or a group is called like an op. | Rename one of the groups.',
   'plan.dim':
@@ -139,7 +139,7 @@ export const specCodes = texts({
   'program.attr':
     'An attribute of a graph in a program has no usable value. | It is not given where the graph is applied, or is no finite number. | Give a number, or a name that the program declares.',
   'program.config':
-    'A part of a program, or what is given to one of its calls, is missing or is something else. | It was left out or misspelt in JavaScript, or a function returns nothing. | Give what the hint says.',
+    'A part of a program, of its configuration, or of what is given to one of its calls is missing, is something else, or is none that it has. | It was left out or misspelt in JavaScript, or a function returns nothing. | Give what the hint says.',
   'program.constant':
     'A kernel reads as constant what another step writes. | A plan treats a weight as unchanging while the program replaces it. | Let the graph take it as an input.',
   'program.dims':

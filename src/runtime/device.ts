@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { environmentError, findingError, HeddleError, usageError } from '../errors.js'
+import { hasCudaDevice } from '../toolchain/index.js'
 import { loadAddon, nativeFolder } from './addon.js'
 import type {
   NativeBuffer,
@@ -49,7 +50,10 @@ export function openDevice(kind: DeviceKind, { ordinal = 0 }: DeviceOptions = {}
   const path = join(nativeFolder(), `libheddle_${kind}.so`)
   if (!existsSync(path)) {
     throw environmentError('device.plugin', `the ${kind} device plugin ${path} is not built`, {
-      hint: `run heddle build --target ${kind}`,
+      hint:
+        kind === 'cuda' && !hasCudaDevice()
+          ? 'no NVIDIA GPU was found: take the CPU device, simt'
+          : `run heddle build --target ${kind}`,
     })
   }
   return { kind, ...wrapDevice(translated(() => addon.openDevice(path, ordinal))) }

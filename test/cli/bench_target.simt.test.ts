@@ -1,4 +1,5 @@
 /** `heddle bench NAME` on simt: kernels and graphs of a project that is none of the shipped ones, plans side by side, times kept and compared. */
+import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -7,6 +8,7 @@ import { heddle, repository } from './host.js'
 
 let root: string
 let programs: string
+let laid: string
 beforeAll(async () => {
   await mkdir(join(repository, '.heddle'), { recursive: true })
   root = await mkdtemp(join(repository, '.heddle', 'bench-'))
@@ -16,8 +18,51 @@ beforeAll(async () => {
   programs = await mkdtemp(join(repository, '.heddle', 'bench-'))
   await cp(join(repository, 'test/projects/program/specs'), join(programs, 'specs'), { recursive: true })
   expect(await heddle(['gen'], programs)).toMatchObject({ exitCode: 0 })
+  laid = await mkdtemp(join(repository, '.heddle', 'bench-'))
+  await mkdir(join(laid, 'specs'))
+  await writeFile(join(laid, 'specs/index.ts'), overShipped)
+  expect(await installed(['gen'], laid)).toMatchObject({ exitCode: 0 })
 })
-afterAll(() => Promise.all([root, programs].map((each) => rm(each, { recursive: true }))))
+afterAll(() => Promise.all([root, programs, laid].map((each) => rm(each, { recursive: true }))))
+
+/** The command as it is installed, in a process of its own: a project's modules mean the package by `heddle/specs`. */
+const installed = (argv: readonly string[], cwd: string): Promise<{ exitCode: number; out: string; log: string }> =>
+  new Promise((resolve) => {
+    const child = execFile(process.execPath, [join(repository, 'dist/cli.js'), ...argv], { cwd }, (_, out, log) =>
+      resolve({ exitCode: child.exitCode ?? -1, out, log }),
+    )
+  })
+
+/** An own op in an own layout, and a shipped op behind it. */
+const overShipped = `import { graph, layout, op, plan, tensor } from 'heddle'
+import { addBias } from 'heddle/specs/ops/add_bias.js'
+export const turned = layout('turned', ['r', 'c'], { offset: (i, n) => i.c * n.r + i.r })
+export const turn = op('turn', {
+  dims: ['m', 'n'],
+  inputs: { x: tensor('f32', 'm n') },
+  outputs: { y: tensor('f32', 'm n', turned) },
+  body: ({ x }) => (m, c) => ({ y: x(m, c) }),
+})
+export const back = op('back', {
+  dims: ['m', 'n'],
+  inputs: { x: tensor('f32', 'm n', turned) },
+  outputs: { y: tensor('f32', 'm n') },
+  body: ({ x }) => (m, c) => ({ y: x(m, c) }),
+})
+export const layer = graph('layer', {
+  inputs: { x: tensor('f32', 'm n') },
+  weights: { bias: tensor('f32', 'n') },
+  typical: { m: 4, n: 8 },
+  build: (g, { x }, w) => {
+    const there = g.apply(turn, { x }).y
+    const again = g.apply(back, { x: there }).y
+    const biased = g.apply(addBias, { x: again, bias: w.bias }).y
+    return { nodes: { there, again, biased }, outputs: { biased } }
+  },
+})
+export const graphs = { layer }
+export const plans = [plan('fused', layer, { groups: { back_bias: ['again', 'biased'] } })]
+`
 
 const bench = (...argv: readonly string[]) =>
   heddle(['bench', ...argv, '--device', 'simt', ...(argv.includes('--repeats') ? [] : ['--repeats', '4'])], root)
@@ -55,6 +100,18 @@ test('a kernel that a plan derived is timed by itself, as text', async () => {
   expect(table).toMatch(/leaky__f32 +│ +[\d.]+ +│/)
   expect(table).toMatch(/r=8,c=16/)
   expect(table).toMatch(/Floor: .*\(measured\)/)
+})
+
+test('a graph over shipped ops with a layout of its own is timed, and priced for a GPU, which the CPU device says nothing about', async () => {
+  const argv = ['bench', 'layer', '--plans', 'fused', '--device', 'simt', '--repeats', '2']
+  const { exitCode, out, log } = await installed(argv, laid)
+  expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
+  expect(out).toMatch(/h200 us, predicted/)
+  // Two launches, each of few bytes.
+  expect(out).toMatch(/fused .* 2\.4\d* +│ 2 /)
+  expect(out).toContain('says nothing about a GPU')
+  const wrong = await installed([...argv, '--plans', 'best-encoder'], laid)
+  expect(wrong.log).toContain('error[plan.unknown]: no plan best-encoder says anything of layer')
 })
 
 const later = `import { op, tensor } from 'heddle'

@@ -1,0 +1,11 @@
+/** What is said while kernels are compiled: names of kernels, whatever device they are for. */
+import { expect, test } from 'vitest'
+import { milestones } from '../../src/cli/progress.js'
+
+test('a kernel is told by its name and not by the language of its file', () => {
+  const said: string[] = []
+  const step = milestones(true, (text) => void said.push(text))
+  step({ done: 1, total: 2, source: 'cuda/rms_norm__bf16.cu' })
+  step({ done: 2, total: 2, source: 'model.safetensors' })
+  expect(said).toEqual(['1/2 rms_norm__bf16', '2/2 model.safetensors'])
+})
