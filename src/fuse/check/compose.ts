@@ -108,24 +108,25 @@ function einsum({ a: ofA, b: ofB, out }: NodeOf<'matmul'>['subscripts'], a: Host
   })
   const summed = Object.keys(extents).filter((axis) => !out.includes(axis))
   const count = (axes: readonly string[]) => axes.reduce((product, axis) => product * (extents[axis] ?? 0), 1)
-  const at = (axes: readonly string[], point: Numbers) =>
-    axes.reduce((offset, axis) => offset * (extents[axis] ?? 0) + (point[axis] ?? 0), 0)
-  const pointOf = (axes: readonly string[], flat: number): Record<string, number> => {
-    const point: Record<string, number> = {}
-    let rest = flat
-    for (const axis of [...axes].reverse()) {
-      point[axis] = rest % (extents[axis] ?? 1)
-      rest = Math.floor(rest / (extents[axis] ?? 1))
-    }
-    return point
+  /** Offsets into a tensor with some axes, at each point of others: one sum for a term, where names of axes at each point would take most of a check. */
+  const offsets = (over: readonly string[], axes: readonly string[]): Float64Array => {
+    const steps = over.map((axis) => axes.reduce((sum, name, at) => (name === axis ? sum + count(axes.slice(at + 1)) : sum), 0))
+    return new Float64Array(count(over)).map((_, flat) => {
+      let [rest, offset] = [flat, 0]
+      for (let axis = over.length - 1; axis >= 0; axis--) {
+        const extent = extents[over[axis] ?? ''] ?? 1
+        offset += (rest % extent) * (steps[axis] ?? 0)
+        rest = Math.floor(rest / extent)
+      }
+      return offset
+    })
   }
-  return Float64Array.from({ length: count(out) }, (_, flat) => {
-    const outer = pointOf(out, flat)
+  const [outerA, outerB, innerA, innerB] = [offsets(out, ofA), offsets(out, ofB), offsets(summed, ofA), offsets(summed, ofB)]
+  return outerA.map((fromA, flat) => {
+    const fromB = outerB[flat] ?? 0
     let total = 0
-    for (let k = 0; k < count(summed); k++) {
-      const point = { ...outer, ...pointOf(summed, k) }
-      total += (a.data[at(ofA, point)] ?? 0) * (b.data[at(ofB, point)] ?? 0)
-    }
+    for (let k = 0; k < innerA.length; k++)
+      total += (a.data[fromA + (innerA[k] ?? 0)] ?? 0) * (b.data[fromB + (innerB[k] ?? 0)] ?? 0)
     return total
   })
 }
