@@ -71,6 +71,7 @@ const shapeOf = (tensor: TensorParam, dims: Numbers): number[] => tensor.dims.ma
 /**
  * Runs a kernel on the host. Every dimension must have a value; attributes default to the kernel's own. Elements no
  * statement stores stay NaN, or what they are in the tensor that the output updates. In single precision sums are still those of doubles.
+ * @param stray of strayed precision: the float32 that a result becomes
  * @throws finding `evaluate.bounds` when an access leaves its tensor.
  */
 export function evaluateKernel(
@@ -79,6 +80,7 @@ export function evaluateKernel(
   dims: Numbers,
   attrs: Numbers = {},
   precision: Precision = 'double',
+  stray?: (value: number) => number,
 ): Record<string, { data: Float64Array; shape: readonly number[] }> {
   const outputs = Object.fromEntries(
     kernel.tensors
@@ -95,7 +97,7 @@ export function evaluateKernel(
   const { reads, setValue } = runnable(
     kernel,
     precision,
-  )({ tensors: inputsAsRead(kernel, tensors), dims, attrs: { ...defaults, ...attrs } })
+  )({ tensors: inputsAsRead(kernel, tensors), dims, attrs: { ...defaults, ...attrs }, stray })
   const run: Run = { ...reads, ...writesTo(outputs) }
   const extents = kernel.rows.map((row) => known(dims[row.dim], 'dimension', row.dim))
   const statements = kernel.body.map((stmt) => ({ stmt, construct: constructOf(stmt) }))

@@ -36,6 +36,7 @@ export function evaluateAttention(
   dims: Numbers,
   attrs: Numbers,
   precision: Precision = 'double',
+  stray?: (value: number) => number,
 ): Record<string, HostTensor> {
   const env: Env = { ...emptyEnv(dims), attrs, tensors: inputs }
   const number = (expr: Expr): number => Number(evaluateExpr(expr, env))
@@ -47,5 +48,5 @@ export function evaluateAttention(
   const sizes = { [meaningDims.batch]: batch, [meaningDims.heads]: heads, [meaningDims.rows]: Math.max(0, ...owned) }
   const program = programs.get(kernel) ?? meaningOf(kernel)
   programs.set(kernel, program)
-  return evaluateKernel(program, inputs, { ...dims, ...sizes }, attrs, precision)
+  return evaluateKernel(program, inputs, { ...dims, ...sizes }, attrs, precision, stray)
 }

@@ -49,8 +49,11 @@ function numbered<K = string>() {
 
 const literal = (value: number | boolean): string => (Object.is(value, -0) ? '(-0)' : `(${value})`)
 
-/** In doubles, as bodies compute; or every float of an expression rounded to float32 where it arises, as a device computes. */
-export type Precision = 'double' | 'single'
+/**
+ * In doubles, as bodies compute; or every float of an expression rounded to float32 where it arises, as a device computes; or made a float32
+ * by whoever runs it, who may round otherwise, as a device does that adds in another order.
+ */
+export type Precision = 'double' | 'single' | 'strayed'
 
 /** The functions that give the roots, in their order, and one that sets each value and row by its number. */
 export function javascript(
@@ -121,8 +124,12 @@ export function javascript(
       return `${take(`${fn}_`, `scope.intrinsics.${fn}.evaluate`)}(${args.join(', ')})`
     return b === undefined ? `(${symbol}${a})` : `(${a} ${symbol} ${b})`
   }
-  const rounded = (expr: Expr, made: string): string =>
-    precision === 'single' && expr.type === 'f32' ? `Math.fround(${made})` : made
+  const rounded = (expr: Expr, made: string): string => {
+    if (precision === 'double' || expr.type !== 'f32') return made
+    // What is given is rounded once, by the host.
+    const isGiven = expr.kind === 'const' || expr.kind === 'attr'
+    return precision === 'single' || isGiven ? `Math.fround(${made})` : `${take('strayed', 'scope.strayed')}(${made})`
+  }
   const textOf = (expr: Expr): string => {
     switch (expr.kind) {
       case 'const':

@@ -16,6 +16,8 @@ export interface Bound {
   readonly tensors: Readonly<Record<string, HostTensor>>
   readonly dims: Numbers
   readonly attrs: Numbers
+  /** Of strayed precision: the float32 that a result becomes. The nearest by default. */
+  readonly stray?: ((value: number) => number) | undefined
 }
 
 /** What statements ask for while they are evaluated, but for their stores. */
@@ -41,6 +43,8 @@ interface Scope {
   readonly tensors: readonly Tensor[]
   readonly monoids: typeof monoids
   readonly intrinsics: typeof intrinsics
+  /** A double as a float32 that is near it. */
+  readonly strayed: (value: number) => number
   /** Both throw. */
   readonly noElement: (row: number, at: number, values: readonly Value[]) => number
   readonly noLoad: (tensor: number, indices: readonly number[]) => number
@@ -72,6 +76,7 @@ function factoryOf(text: string): Factory {
 const made = {
   double: new WeakMap<Kernel, (bound: Bound) => Running>(),
   single: new WeakMap<Kernel, (bound: Bound) => Running>(),
+  strayed: new WeakMap<Kernel, (bound: Bound) => Running>(),
 } satisfies Record<Precision, unknown>
 
 /** A kernel's expressions, to be bound to data. */
@@ -113,6 +118,7 @@ function scopeOf({ dims, attrs, tensors, rows }: Names, bound: Bound): Scope {
     tensors: tensors.map(({ name, rank }) => wholeTensor(bound.tensors[name], rank)),
     monoids,
     intrinsics,
+    strayed: bound.stray ?? Math.fround,
     noElement: (row, at, values) => outside(rows[row] ?? '', [Number(at)], [values.length]),
     noLoad: (tensor, indices) => {
       const { name = '', rank = 0 } = tensors[tensor] ?? {}

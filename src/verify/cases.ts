@@ -52,6 +52,12 @@ const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[]
 /** Elements a buffer may have: what a body computes in a moment. */
 const largestCase = 330_000
 
+/** Elements that a buffer may have where nothing smaller keeps to the facts: a tile of two extents that are multiples of 1024. */
+const largestLeast = 2_000_000
+
+/** Sizes that are tried there: the least, and one that differs from it. */
+const leastSizes = 2
+
 /** Elements that a body may read where each element of a column reads all of it. */
 const largestAcross = 1_000_000
 
@@ -96,12 +102,34 @@ const shifts: readonly number[] = [1, 3]
 export type Drawn = 'each' | 'by turns'
 
 /**
- * Every case of one kernel instance whose buffers have at most `largest` elements.
+ * Every case of one kernel instance whose buffers have at most `largest` elements; those of the least sizes where facts leave no such one
+ * (extents that are 128 times others). Empty only where not even those can be run: see `whyNone`.
  * @param drawn by turns, which are a fifth as many: every length of the row meets one choice of outer extents and one draw, every other one a
  *   shift; of what else is swept, a third of the lengths. Instances of an op, which share schedules, take other turns.
  * @throws usage `verify.fact` for one that reads integers of which nothing is known
  */
-export function casesOf(entry: KernelEntry, largest = largestCase, drawn: Drawn = 'each'): KernelCase[] {
+export function casesOf(entry: KernelEntry, largest = largestCase, drawn: Drawn = 'each'): readonly KernelCase[] {
+  const found = casesWithin(entry, largest, drawn)
+  return found.length > 0 ? found : leastOf(casesWithin(entry, largestLeast, drawn))
+}
+
+/** The cases of the least sizes. */
+function leastOf(cases: readonly KernelCase[]): readonly KernelCase[] {
+  const sizes = [...new Set(cases.map(({ entry, dims }) => elementsOf(entry, dims)))].sort((a, b) => a - b).slice(0, leastSizes)
+  return cases.filter(({ entry, dims }) => sizes.includes(elementsOf(entry, dims)))
+}
+
+/** Why a kernel has no cases, for whoever has to say so. */
+export function whyNone(entry: KernelEntry): string {
+  const dims = ruleOf(entry).extents({ ...Object.fromEntries(entry.dims.map((name) => [name, 1])), ...entry.fixedDims })
+  const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
+  const elements = elementsOf(entry, dims)
+  return elements > largestLeast
+    ? `nothing was compared: of its least sizes, ${extents}, a buffer has ${elements} elements, and at most ${largestLeast} are tried`
+    : `nothing was compared: its least sizes, ${extents}, are beyond what its facts allow`
+}
+
+function casesWithin(entry: KernelEntry, largest: number, drawn: Drawn): KernelCase[] {
   const rule = ruleOf(entry)
   const elementBytes = Math.min(...entry.buffers.map(({ dtype }) => dtypeInfo[dtype].bytes))
   const cases = new Map<string, KernelCase>()
@@ -149,7 +177,9 @@ export function casesOf(entry: KernelEntry, largest = largestCase, drawn: Drawn 
   for (const [i, sweep] of sweepsOf(entry, rule).entries()) drawn === 'each' ? addEach(sweep) : addByTurns(sweep, i === 0)
   const { shared } = rule
   // By turns, one instance tries what several do otherwise.
-  const share = drawn === 'each' ? shared : Math.ceil(shared / triedBy)
+  const turns = drawn === 'each' ? shared : Math.ceil(shared / triedBy)
+  // Where there are fewer cases than instances, some try the same.
+  const share = Math.max(1, Math.min(turns, cases.size))
   return [...cases.values()].filter((_, i) => i % share === own % share)
 }
 

@@ -13,7 +13,7 @@ import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeDevice } from '../runtime/native.js'
 import { checkAbuse } from './abuse.js'
-import { casesOf } from './cases.js'
+import { casesOf, whyNone } from './cases.js'
 import { type CheckResult, runCase, type Subject } from './conformance.js'
 import { checkDraws, drawModes } from './draws.js'
 import { matmulCases, runMatmul } from './matmul.js'
@@ -61,6 +61,14 @@ interface Group {
   readonly tests: readonly { readonly name: string; readonly run: () => Promise<readonly CheckResult[]> }[]
 }
 
+/** The cases of a kernel; one that says so where it has none. */
+function testsOf(subject: Subject, entry: Manifest['kernels'][number]): Group['tests'] {
+  const cases = casesOf(entry)
+  if (cases.length === 0)
+    return [{ name: entry.key, run: async () => [{ name: entry.key, passed: false, detail: whyNone(entry) }] }]
+  return cases.map((test) => ({ name: test.name, run: async () => [await runCase(subject, test)] }))
+}
+
 /** Everything there is to run. */
 function allGroups(config: SelftestConfig): Group[] {
   const { device, library, manifest } = config
@@ -74,7 +82,7 @@ function allGroups(config: SelftestConfig): Group[] {
         name: entry.key,
         verbose: false,
         kernel: entry.key,
-        tests: casesOf(entry).map((test) => ({ name: test.name, run: async () => [await runCase(subject, test)] })),
+        tests: testsOf(subject, entry),
       }),
     )
   const matmul: Group = {
@@ -138,6 +146,7 @@ async function runGroup({ name, tests, verbose }: Group, signal: AbortSignal | u
       results.push({ name: test.name, passed: false, detail: error instanceof Error ? error.message : String(error) })
     }
   }
+  if (results.length === 0) results.push({ name, passed: false, detail: 'nothing was compared' })
   const failures = results.filter(({ passed }) => !passed)
   return {
     name,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { casesOf, inputsOf } from '../../src/verify/cases.js'
+import { casesOf, checkedElements, inputsOf, whyNone } from '../../src/verify/cases.js'
 import { entryOf } from './faulty.js'
 
 /** An op that sums the rows of each column. */
@@ -139,5 +139,46 @@ describe('inputsOf', () => {
     const [test] = casesOf(entryOf('add', 'bf16'))
     if (test === undefined) throw new Error('no case')
     expect(inputsOf(test)).toEqual(inputsOf(test))
+  })
+})
+
+describe('a kernel whose least sizes are large', () => {
+  /** Scales of blocks: 128 x 128 elements have one. */
+  const blocks = (facts: object = {}) => ({
+    ...entryOf('layer_norm', 'f32'),
+    dims: ['n', 'k', 'a', 'b'],
+    fixedDims: {},
+    buffers: [
+      { name: 'x', access: 'in' as const, dtype: 'f32' as const, dims: ['n', 'k'], layout: 'row' },
+      { name: 'scale', access: 'in' as const, dtype: 'f32' as const, dims: ['a', 'b'], layout: 'row' },
+      { name: 'y', access: 'out' as const, dtype: 'f32' as const, dims: ['n', 'k'], layout: 'row' },
+    ],
+    facts: {
+      ...{ inputs: {}, attrs: {}, results: {}, loops: [] },
+      dims: { n: { equal: ['mul', 128, 'a'] }, k: { equal: ['mul', 128, 'b'] }, ...facts },
+    } as NonNullable<ReturnType<typeof entryOf>['facts']>,
+  })
+
+  it('is tried at the least of them, and at one that differs', () => {
+    const sizes = casesOf(blocks(), checkedElements.usual).map(({ dims }) => `${dims.n}x${dims.k} ${dims.a}x${dims.b}`)
+    expect(new Set(sizes)).toEqual(new Set(['128x128 1x1', '256x128 2x1', '128x256 1x2']))
+    expect(new Set(casesOf(blocks(), checkedElements.usual).map(({ draw }) => draw))).toEqual(new Set(['integer', 'normal']))
+  })
+
+  it('has its usual cases where they are small enough', () => {
+    expect(casesOf(blocks()).length).toBeGreaterThan(20)
+  })
+
+  it('has none where no size may be tried, and it says why', () => {
+    const beyond = blocks({ n: { equal: ['mul', 4096, 'a'] }, k: { equal: ['mul', 4096, 'b'] } })
+    expect(casesOf(beyond)).toEqual([])
+    expect(whyNone(beyond)).toContain('of its least sizes, n=4096 k=4096 a=1 b=1, a buffer has 16777216 elements')
+    expect(casesOf(blocks({ n: { equal: ['mul', 128, 'a'], upTo: 7 } }))).toEqual([])
+  })
+
+  it('is tried by each of several instances that share fewer cases than they are', () => {
+    const one = { ...blocks(), fixedDims: { n: 128, k: 128, a: 1, b: 1 } }
+    const swept = { ...one, facts: { ...one.facts, dims: { b: { swept: true as const } } } }
+    for (const key of ['a', 'b', 'c', 'd', 'e', 'f']) expect(casesOf({ ...swept, key }).length).toBeGreaterThan(0)
   })
 })

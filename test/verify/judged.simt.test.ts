@@ -2,7 +2,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { check } from '../../src/verify/testing.js'
+import { type CheckReport, check } from '../../src/verify/testing.js'
 import { fakeQuant, soft, turn } from '../projects/judged/specs/index.js'
 import { heddleIn, ownProject } from './own_project.js'
 
@@ -21,7 +21,17 @@ describe('a check', () => {
     expect(report.groups.flatMap((group: { failures: readonly unknown[] }) => group.failures)).toEqual([])
     expect(code).toBe(0)
     const names = report.groups.map(({ name }: { name: string }) => name)
-    for (const name of ['masked one f16', 'losses one f16', 'losses unfused f32', 'turn', 'returns', 'repeated'])
+    for (const name of [
+      'padded unfused f16',
+      'padded whole f16',
+      'far_attention__f32',
+      'masked one f16',
+      'losses one f16',
+      'losses unfused f32',
+      'turn',
+      'returns',
+      'repeated',
+    ])
       expect(names).toContain(name)
   })
 
@@ -45,6 +55,44 @@ describe('a check', () => {
     const { code, log } = await heddleIn(root, 'check', 'steep_attention', '--generated', '--device', 'simt')
     expect(code).toBe(1)
     expect(log).toContain('FAIL steep_attention__f32')
+  })
+
+  it('fails attention beside -10000 whose scores are scaled a little otherwise', async () => {
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
+    const file = join(root, 'generated/cuda/padded_attention__f16.cu')
+    const text = await readFile(file, 'utf8')
+    const wrong = text.replace('(raw * by)', '(raw * by * 1.05f)')
+    expect(wrong).not.toBe(text)
+    await writeFile(file, wrong)
+    const { code, log } = await heddleIn(root, 'check', 'padded_attention', '--generated', '--device', 'simt')
+    expect(code).toBe(1)
+    expect(log).toContain('FAIL padded_attention__f16')
+  })
+
+  it('tries extents that are multiples of 128 at their least, and says of what it cannot try that it was not run', async () => {
+    const scaled = (name: string, block: number) => `export const ${name} = op('${name}', {
+  dims: ['n', 'k', 'a', 'b'],
+  inputs: { x: tensor('f32', 'n k'), scale: tensor('f32', 'a b') },
+  outputs: { y: tensor('f32', 'n k') },
+  facts: { n: '${block}*a', k: '${block}*b' },
+  body: ({ x, scale }) => (i, j) => ({ y: x(i, j) * scale(idiv(i, ${block}), idiv(j, ${block})) }),
+})
+`
+    const text = `import { idiv, op, tensor } from 'heddle'\n${scaled('scaled', 128)}${scaled('beyond', 2048)}`
+    await writeFile(join(root, 'specs/blocks.ts'), text)
+    const { code, out, log } = await heddleIn(root, 'check', 'scaled', 'beyond', '--device', 'simt', '--json')
+    await rm(join(root, 'specs/blocks.ts'))
+    expect(code).toBe(1)
+    const { groups } = JSON.parse(out) as CheckReport
+    expect(groups.map(({ name, tried, passed, unrun }) => [name, passed, tried > 0, unrun])).toEqual([
+      ['beyond', 0, false, true],
+      ['scaled', expect.any(Number), true, undefined],
+    ])
+    expect(groups.find(({ name }) => name === 'scaled')?.tried).toBeGreaterThanOrEqual(10)
+    expect(log).toMatch(/ok {3}scaled: [1-9]\d* equal to its body/)
+    expect(log).toContain('FAIL beyond: not run')
+    expect(log).toContain('of its least sizes, n=2048 k=2048 a=1 b=1, a buffer has 4194304 elements')
+    expect(log).not.toMatch(/ok .*: 0 equal/)
   })
 
   it('says of what it could not run why, and how that is mended', async () => {

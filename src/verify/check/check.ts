@@ -8,7 +8,7 @@ import type { KernelEntry } from '../../emit/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
-import { casesOf, checkedElements, type Drawn } from '../cases.js'
+import { casesOf, checkedElements, type Drawn, whyNone } from '../cases.js'
 import { type CheckResult, runCases } from '../conformance.js'
 import { compileForGpu, type GpuBuild, type GpuSources } from './gpu_sources.js'
 import { checkGraph, graphTypes, unmultiplied, wholeTypes } from './graphs.js'
@@ -32,6 +32,8 @@ export interface CheckGroup {
   readonly op?: string
   /** Of an op: its body run by Node; `ir` where its module cannot be run. Else what its members' bodies compose to. */
   readonly against: 'body' | 'ir' | 'nodes'
+  /** Sizes that were run and compared; 0 of what was not run, and of nothing else. */
+  readonly tried: number
   readonly passed: number
   readonly failures: readonly CheckResult[]
   /** Nothing was run: the one failure says why, and how that is mended. */
@@ -90,7 +92,9 @@ async function runAll(
     if (isMachines(failure?.reason)) throw failure?.reason
     const run = async (): Promise<CheckResult[]> => {
       if (failure !== undefined) throw failure.reason
-      return runCases(subject, casesOf(entry, limit, drawn), signal)
+      const cases = casesOf(entry, limit, drawn)
+      if (cases.length === 0) throw findingError('check.untried', whyNone(entry), { hint: untriedHint })
+      return runCases(subject, cases, signal)
     }
     add({ ...(await timed(kind, entry.key, against, run, signal)), op: entry.op })
   }
@@ -98,8 +102,11 @@ async function runAll(
   const places = new Map(entries.map(({ key }, at) => [key, at]))
   groups.sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0))
   const whole = { device, library, manifest: text.searched.manifest, layouts, ops: specs.ops }
+  const partly: { readonly name: string; readonly reason: string }[] = []
   for (const graph of chosen.graphs) {
-    for (const dtype of wholeTypes(graph, specs.ops, options.dtypes)) {
+    const { whole: types, left } = wholeTypes(graph, specs.ops, options.dtypes)
+    partly.push(...left.map(({ type, reason }) => ({ name: `${graph.name} ${graph.plan} ${type}`, reason })))
+    for (const dtype of types) {
       const name = `${graph.name} ${graph.plan} ${dtype}`
       if (matching(options.filter, name)) add(await timed('graph', name, 'nodes', () => checkGraph(whole, graph, dtype), signal))
     }
@@ -118,7 +125,7 @@ async function runAll(
   const failed = groups.reduce((sum, { failures }) => sum + failures.length, 0)
   const passed = groups.reduce((sum, group) => sum + group.passed, 0)
   if (groups.length === 0) throw nothingSelected(specs, options)
-  const apart = chosen.apart.map(({ name, plan, reason }) => ({ name: `${name} ${plan}`, reason }))
+  const apart = [...chosen.apart.map(({ name, plan, reason }) => ({ name: `${name} ${plan}`, reason })), ...partly]
   const left = apart.filter(({ name }) => matching(options.filter, name))
   return { device: { kind: device.kind, name: device.info().name }, passed, failed, groups, apart: left }
 }
@@ -153,7 +160,9 @@ const detailOf = (error: unknown): string => {
   return hint === undefined ? error.message : `${error.message}; ${hint}`
 }
 
-/** Runs a group; one that cannot be run at all has failed, and the others still tell what works. */
+const untriedHint = 'give the op facts that allow smaller extents, or check it at its sizes with device.call'
+
+/** Runs a group; one that cannot be run at all, or compares nothing, has failed, and the others still tell what works. */
 async function timed(
   kind: CheckGroup['kind'],
   name: string,
@@ -162,15 +171,18 @@ async function timed(
   signal: AbortSignal | undefined,
 ): Promise<CheckGroup> {
   const start = performance.now()
-  let unrun = false
+  let reason: unknown = findingError('check.untried', 'nothing was compared', { hint: untriedHint })
   const results = await check().catch((error: unknown): CheckResult[] => {
     signal?.throwIfAborted()
-    unrun = true
-    return [{ name, passed: false, detail: detailOf(error) }]
+    reason = error
+    return []
   })
+  const group = { kind, name, against, seconds: (performance.now() - start) / 1000 }
+  const tried = results.length
+  if (tried === 0)
+    return { ...group, tried, passed: 0, failures: [{ name, passed: false, detail: detailOf(reason) }], unrun: true }
   const failures = results.filter(({ passed }) => !passed)
-  const seconds = (performance.now() - start) / 1000
-  return { kind, name, against, passed: results.length - failures.length, failures, ...(unrun ? { unrun } : {}), seconds }
+  return { ...group, tried, passed: tried - failures.length, failures }
 }
 
 const nothingSelected = (specs: SpecKernels, { names, filter, plan }: CheckOptions) => {

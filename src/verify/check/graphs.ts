@@ -6,6 +6,7 @@
 
 import type { Manifest } from '../../emit/manifest.js'
 import { type DType, isFloat8 } from '../../ir/dtype.js'
+import type { HostTensor } from '../../ir/evaluate.js'
 import { constrained } from '../../ir/facts/constrained.js'
 import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
 import { type Graph, inputsOf, isQuantised, outputsOf, type ValueId } from '../../ir/graph.js'
@@ -19,7 +20,8 @@ import { isMultiplied } from '../../runtime/program_steps.js'
 import { openSession } from '../../runtime/session.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { drawGiven, extents, held, holdOutput, largestValue } from './graph_values.js'
+import { drawGiven, extents, held, holdOutput, isUnsure, withinReach } from './graph_values.js'
+import { lazily, storedError } from './stored.js'
 
 /** A graph as a plan has it, and as it is before nodes become kernels. */
 export interface GraphSubject {
@@ -106,19 +108,33 @@ export function graphTypes(
   return floatTypes.filter((type) => choices.every((list) => list.includes(type)) && (wanted?.includes(type) ?? true))
 }
 
-/** The storage types in which a graph is held as a whole. */
-export const wholeTypes = (graph: GraphSubject, ops: ReadonlyMap<string, Kernel>, wanted: readonly DType[] | undefined) =>
-  graphTypes(graph, ops, wanted).filter((type) => unmultiplied(graph.planned, type) === undefined)
+/** The storage types in which a graph is held as a whole, and why it is not in others. */
+export function wholeTypes(graph: GraphSubject, ops: ReadonlyMap<string, Kernel>, wanted: readonly DType[] | undefined) {
+  const types = graphTypes(graph, ops, wanted).map((type) => ({ type, reason: whyTypeApart(graph, type) }))
+  return {
+    whole: types.flatMap(({ type, reason }) => (reason === undefined ? [type] : [])),
+    left: types.flatMap(({ type, reason }) => (reason === undefined ? [] : [{ type, reason }])),
+  }
+}
+
+function whyTypeApart({ planned }: GraphSubject, type: DType): string | undefined {
+  const given = Object.values(planned.outputs).map((id) => {
+    const dtype = planned.values[id]?.dtype
+    return typeof dtype === 'string' ? dtype : type
+  })
+  if (given.every((dtype) => isUnsure(dtype, type))) return `it gives integers alone, which rounding to ${type} may change`
+  return unmultiplied(planned, type)
+}
 
 /** Every size of a graph in a storage type. */
 export async function checkGraph(stage: GraphStage, subject: GraphSubject, dtype: DType): Promise<CheckResult[]> {
   const results: CheckResult[] = []
-  for (const sizes of extents) {
-    const dims = dimsOf(subject, sizes)
+  const sizes = extents.map((each) => dimsOf(subject, each))
+  for (const dims of withinReach(subject.prepared, sizes, largest)) {
     const shown = Object.entries(dims).map(([name, extent]) => `${name}=${extent}`)
     const name = `${subject.name} ${subject.plan} ${dtype} ${shown.join(' ')}`
-    if (largestValue(subject.prepared, dims) > largest) continue
-    results.push(await runOne(stage, subject, dtype, dims, name))
+    const result = await runOne(stage, subject, dtype, dims, name)
+    if (result !== undefined) results.push(result)
   }
   return results
 }
@@ -160,7 +176,7 @@ async function runOne(
   dtype: DType,
   dims: Numbers,
   name: string,
-): Promise<CheckResult> {
+): Promise<CheckResult | undefined> {
   const [{ runNodes }, { maskedRules }] = await Promise.all([
     import('../../fuse/check/compose.js'),
     import('../../fuse/check/masked.js'),
@@ -169,11 +185,25 @@ async function runOne(
   const attrs = attrsOf(prepared, stage.ops)
   const given = { ...prepared.inputs, ...prepared.weights }
   const { values, bytes } = drawGiven(given, { graph: prepared, facts, dims, types, layouts: stage.layouts, seed: name })
-  const revise = maskedRules(prepared, groups, stage.ops)
-  const expected = runNodes(prepared, prepared.nodes, { values, dims, attrs, kernels: stage.ops, revise })
+  const run = (store: (id: ValueId, made: ArrayLike<number>) => ArrayLike<number>) => {
+    // It knows what it has seen of one run.
+    const masked = maskedRules(prepared, groups, stage.ops)
+    const revise = (id: ValueId, made: HostTensor) => store(id, masked(id, made))
+    return runNodes(prepared, prepared.nodes, { values, dims, attrs, kernels: stage.ops, revise })
+  }
+  const expected = run((_, made) => made)
   const found = await runOnDevice(stage, planned, dims, types, attrs, bytes)
   const steps = planned.nodes.filter(({ kind }) => kind !== 'view').length
-  const holding = { graph: prepared, dims, types, layouts: stage.layouts, dtype, steps }
+  const errorOf = lazily(() => storedError({ graph: prepared, groups, types, seed: name, run }, expected))
+  const holding = {
+    graph: prepared,
+    dims,
+    types,
+    layouts: stage.layouts,
+    dtype,
+    steps,
+    storedError: (id: ValueId) => errorOf()(id),
+  }
   return held(name, Object.entries(prepared.outputs), (output, id) =>
     holdOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding),
   )

@@ -3,9 +3,10 @@
  * host: results, and what states hold behind a run. Float32 runs twice, so that the second starts from what the first has left.
  */
 import type { DType } from '../../ir/dtype.js'
+import type { HostTensor } from '../../ir/evaluate.js'
 import { constrained } from '../../ir/facts/constrained.js'
 import type { Facts } from '../../ir/facts/facts.js'
-import { type Graph, isQuantised } from '../../ir/graph.js'
+import { type Graph, isQuantised, type ValueId } from '../../ir/graph.js'
 import type { Program } from '../../ir/program.js'
 import { evaluateExtent, multiplyExtents, printExtent } from '../../ir/shape.js'
 import type { CompiledProgram } from '../../program/index.js'
@@ -18,8 +19,9 @@ import { openStates } from '../../runtime/states.js'
 import type { WeightTensor } from '../../runtime/weight.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { drawGiven, extents, held, holdOutput, largestValue, type Numbers } from './graph_values.js'
+import { drawGiven, extents, held, holdOutput, type Numbers, withinReach } from './graph_values.js'
 import { type GraphStage, storedAsInt8, whyUnmultiplied } from './graphs.js'
+import { lazily, storedError } from './stored.js'
 
 /** A program under a plan, and the one graph that it is without any. */
 export interface ProgramSubject {
@@ -51,10 +53,10 @@ export function whyProgramApart({ compiled }: Pick<ProgramSubject, 'compiled'>):
 /** Every size of a program in a storage type. */
 export async function checkProgram(stage: GraphStage, subject: ProgramSubject, dtype: DType): Promise<CheckResult[]> {
   const results: CheckResult[] = []
-  for (const dims of [...extents.map((sizes) => sizesOf(subject, sizes)), subject.program.dims]) {
+  const sizes = [...extents.map((each) => sizesOf(subject, each)), subject.program.dims]
+  for (const dims of withinReach(subject.inlined, sizes, largest)) {
     const shown = Object.entries(dims).map(([name, extent]) => `${name}=${extent}`)
     const name = `${subject.name} ${subject.plan} ${dtype} ${shown.join(' ')}`
-    if (largestValue(subject.inlined, dims) > largest) continue
     results.push(...(await runSize(stage, subject, dtype, dims, name)))
   }
   return results
@@ -169,34 +171,36 @@ async function runSize(
       )
       const results: CheckResult[] = []
       for (let run = 1; run <= (dtype === 'f32' && kept.length > 0 ? 2 : 1); run++) {
-        const expected = runNodes(inlined, inlined.nodes, {
-          values,
-          dims,
-          attrs: {},
-          kernels: ops,
-          revise: maskedRules(inlined, groups, ops),
-        })
+        const runHost = (store: (id: ValueId, made: ArrayLike<number>) => ArrayLike<number>) => {
+          const masked = maskedRules(inlined, groups, ops)
+          const revise = (id: ValueId, made: HostTensor) => store(id, masked(id, made))
+          return runNodes(inlined, inlined.nodes, { values, dims, attrs: {}, kernels: ops, revise })
+        }
+        const expected = runHost((_, made) => made)
+        const errorOf = lazily(() =>
+          storedError({ graph: inlined, groups, types, seed: `${name} run ${run}`, run: runHost }, expected),
+        )
         const found: Record<string, Uint8Array> = {}
         const returned = await built.run(fed)
         for (const [output, wire] of Object.entries(compiled.outputs)) found[output] = returned[wire] ?? new Uint8Array()
         for (const [state, { tensor }] of kept)
           found[nextName(state)] = await tensor.slice.buffer.read(tensor.slice.offset, tensor.slice.bytes)
         const outputs = Object.entries(inlined.outputs)
-        results.push(
-          held(`${name} run ${run}`, outputs, (output, id) => {
-            const valid = validIn(program, inlined.values[id]?.shape ?? [], dims, lengths)
-            const holding = {
-              graph: inlined,
-              dims,
-              types,
-              layouts,
-              dtype,
-              steps: steps * run,
-              ...(valid === undefined ? {} : { valid }),
-            }
-            return holdOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding)
-          }),
-        )
+        const result = held(`${name} run ${run}`, outputs, (output, id) => {
+          const valid = validIn(program, inlined.values[id]?.shape ?? [], dims, lengths)
+          const holding = {
+            graph: inlined,
+            dims,
+            types,
+            layouts,
+            dtype,
+            steps: steps * run,
+            storedError: (of: ValueId) => errorOf()(of),
+            ...(valid === undefined ? {} : { valid }),
+          }
+          return holdOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding)
+        })
+        if (result !== undefined) results.push(result)
         for (const [state] of kept) {
           const [from, to] = [inlined.outputs[nextName(state)], inlined.inputs[state]]
           if (from !== undefined && to !== undefined) values.set(to, expected.get(from) ?? [])

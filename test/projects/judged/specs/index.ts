@@ -1,5 +1,6 @@
 /** Ops and graphs that are right, and that a check could take for wrong: what float32 cannot do better, what bodies leave undefined. */
 import { cos, exp, graph, idiv, int, log, max, min, op, plan, round, row, sum, tensor } from 'heddle'
+import { far, farWithin, padded, within } from './padded.js'
 import { steep, whole } from './slopes.js'
 
 const types = { T: ['f32', 'f16'] } as const
@@ -125,9 +126,11 @@ const losses = graph('losses', {
   },
 })
 
-export const graphs = { masked, losses, steep }
+export const graphs = { masked, losses, steep, padded, far }
 export const plans = [
   whole,
+  within,
+  farWithin,
   plan('one', masked, { groups: { soft_of_mask: ['kept', 'y'] } }),
   plan('one', losses, { groups: { near_product: ['product', 'reached'] } }),
 ]

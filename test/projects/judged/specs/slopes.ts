@@ -17,7 +17,7 @@ export const slope = op('slope', {
 
 export const weigh = op('weigh', {
   dims: ['b', 'h', 'q', 'k'],
-  types,
+  types: { T: ['f32', 'f16'] },
   inputs: { x: scores },
   outputs: { y: scores },
   body:
