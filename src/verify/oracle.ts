@@ -100,9 +100,7 @@ export function strayedError(
   if (kernel === undefined || (isTemplate(kernel) && kernel.kind === 'matmul')) return undefined
   const run = (precision: Precision, stray?: (value: number) => number): Tensors =>
     isTemplate(kernel)
-      ? kernel.kind === 'matmul'
-        ? {}
-        : evaluateAttention(kernel, inputs, dims, attrs, precision, stray)
+      ? evaluateAttention(kernel, inputs, dims, attrs, precision, stray)
       : evaluateKernel(kernel, inputs, dims, attrs, precision, stray)
   if (!isTemplate(kernel) && !agree(run('double'), wanted)) return undefined
   const next = random(`${seed} stray`)

@@ -5,7 +5,7 @@
  */
 
 import type { KernelEntry } from '../../emit/manifest.js'
-import { HeddleError, usageError } from '../../errors.js'
+import { findingError, HeddleError, usageError } from '../../errors.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
 import { casesOf, checkedElements, type Drawn, whyNone } from '../cases.js'
