@@ -17,11 +17,26 @@ const othersWrite = 0o022
  */
 export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   const folder = namedFolder(env)
-  const found = statSync(folder, { throwIfNoEntry: false })
+  const found = stateOf(folder)
   if (found === undefined) make(folder)
-  else if (found.isDirectory()) expectOwned(folder, found)
+  else expectOwned(folder, found)
   return folder
 }
+
+/** Undefined where nothing is there, or a part of the path is a file. */
+function stateOf(path: string): Stats | undefined {
+  try {
+    return statSync(path)
+  } catch {
+    return undefined
+  }
+}
+
+const unwritable = (folder: string, why: string, cause?: unknown) =>
+  environmentError('cache.write', `cannot write ${folder}: ${why}`, {
+    hint: 'name another folder for the cache with HEDDLE_CACHE',
+    cause,
+  })
 
 function namedFolder(env: NodeJS.ProcessEnv): string {
   if (env.HEDDLE_CACHE) return resolve(env.HEDDLE_CACHE)
@@ -30,8 +45,10 @@ function namedFolder(env: NodeJS.ProcessEnv): string {
   return join(isAbsolute(stated) ? stated : join(homedir(), '.cache'), 'heddle')
 }
 
-/** @throws environment `cache.foreign`. What root owns is as safe as the system is. */
-function expectOwned(folder: string, { uid, mode }: Stats): void {
+/** @throws environment `cache.write` for a file, `cache.foreign`. What root owns is as safe as the system is. */
+function expectOwned(folder: string, found: Stats): void {
+  if (!found.isDirectory()) throw unwritable(folder, 'a file has its name')
+  const { uid, mode } = found
   const user = process.geteuid?.()
   if (user !== undefined && uid !== user && uid !== 0) {
     throw environmentError('cache.foreign', `the cache ${folder} belongs to user ${uid}, expected your own (${user})`, {
@@ -39,8 +56,8 @@ function expectOwned(folder: string, { uid, mode }: Stats): void {
     })
   }
   if ((mode & othersWrite) === 0) return
-  const found = (mode & 0o777).toString(8)
-  throw environmentError('cache.foreign', `others may write to the cache ${folder}: its mode is ${found}, expected 700`, {
+  const octal = (mode & 0o777).toString(8)
+  throw environmentError('cache.foreign', `others may write to the cache ${folder}: its mode is ${octal}, expected 700`, {
     hint: `what lies there would run as you: remove it, or, where nobody else has written to it, run chmod 700 ${folder}`,
   })
 }
@@ -48,16 +65,12 @@ function expectOwned(folder: string, { uid, mode }: Stats): void {
 /** Makes a folder and those above it, one by one: Node's recursive call never returns for some places, such as one below /proc. */
 function make(folder: string): void {
   const above = dirname(folder)
-  if (above !== folder && statSync(above, { throwIfNoEntry: false }) === undefined) make(above)
+  if (above !== folder && stateOf(above) === undefined) make(above)
   try {
     mkdirSync(folder, { mode: 0o700 })
   } catch (cause) {
     const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
     // Another process was first; or whoever writes there is told what the file system refuses.
-    if (code !== 'ENOENT') return
-    throw environmentError('cache.write', `cannot write ${folder}: no folder can be made there`, {
-      hint: 'name another folder for the cache with HEDDLE_CACHE',
-      cause,
-    })
+    if (code === 'ENOENT') throw unwritable(folder, 'no folder can be made there', cause)
   }
 }

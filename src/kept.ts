@@ -148,9 +148,9 @@ function removeIfThere(file: string): void {
 /** Whether the last look is so long ago. This one is noted beside the folder. */
 function isDue(folder: string, every: number): boolean {
   const stamp = `${folder}.swept`
-  const last = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs ?? 0
-  if (Date.now() - last < every) return false
   try {
+    const last = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs ?? 0
+    if (Date.now() - last < every) return false
     mkdirSync(dirname(stamp), { recursive: true })
     writeFileSync(stamp, '')
   } catch {

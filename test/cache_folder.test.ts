@@ -1,5 +1,5 @@
 /** The folder that all projects of a user share: made for its owner alone, and refused where somebody else may write to it. */
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
@@ -56,6 +56,14 @@ test('it is refused where it is another user’s', () => {
 
 test('a place where no folder can be made is refused, and not tried for ever', () => {
   expect(() => at('/proc/nope/cache')).toThrow(expect.objectContaining({ class: 'environment', code: 'cache.write' }))
+})
+
+test('a file is no cache', () => {
+  const file = join(work, 'file')
+  writeFileSync(file, '')
+  expect(() => at(file)).toThrow(
+    expect.objectContaining({ code: 'cache.write', message: `cannot write ${file}: a file has its name` }),
+  )
 })
 
 test('what was recorded there is one’s own, and nothing else is', async () => {

@@ -71,14 +71,10 @@ function cacheCheck(): Check {
   try {
     return { name: 'cache', status: 'ok', detail: cacheFolder(), use }
   } catch (error) {
-    if (!(error instanceof HeddleError)) throw error
-    return {
-      name: 'cache',
-      status: 'missing',
-      detail: error.message,
-      use,
-      ...(error.hint === undefined ? {} : { hint: error.hint }),
-    }
+    // A user without a home has none either.
+    const detail = error instanceof Error ? error.message : String(error)
+    const hint = error instanceof HeddleError ? error.hint : 'name a folder with HEDDLE_CACHE'
+    return { name: 'cache', status: 'missing', detail, use, ...(hint === undefined ? {} : { hint }) }
   }
 }
 

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { cp, readdir, readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { buildKernels, outputs } from '../../src/toolchain/index.js'
+import { buildKernels, libraryState, outputs } from '../../src/toolchain/index.js'
 import { type TestProject, testProject } from './project.js'
 
 let project: TestProject
@@ -39,6 +39,22 @@ test('projects that share a cache compile a text once, and another text under it
   await project.write('generated/cuda/one.cu', 'int one() { return 2; }\n')
   expect(await build()).toMatchObject({ compiled: 1, linked: true })
   await rm(one.root, { recursive: true })
+})
+
+test('a header that lies beside a text is not taken for the package’s', async () => {
+  project = await testProject({ one: '#include "kernel.cuh"\nint one() { return 1; }\n' })
+  await project.write('generated/cuda/kernel.cuh', '#error planted\n')
+  expect(await build()).toMatchObject({ compiled: 2 })
+})
+
+test('a library that this user did not link is linked again, whatever its report says', async () => {
+  project = await testProject({ one: 'int one() { return 1; }\n' })
+  const { report } = await build()
+  expect(await build()).toMatchObject({ compiled: 0, linked: false })
+  await rm(join(project.root, 'cache/own', report.library.digest))
+  expect(await libraryState(project.root, 'simt')).toBe('stale')
+  expect(await build()).toMatchObject({ compiled: 0, linked: true })
+  expect(await libraryState(project.root, 'simt')).toBe('current')
 })
 
 test('a removed or altered library is linked again', async () => {

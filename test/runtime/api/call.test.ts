@@ -424,4 +424,20 @@ describe('the kernel', () => {
     const attrs = op('layer_norm', { ...layerNorm, attrs: { eps: 1e-6 } } as never) as typeof layerNorm
     await expect(device.call(attrs, { x, gamma, beta })).rejects.toMatchObject({ code: 'call.stale' })
   })
+
+  test('of a shipped op is not taken for an own one of its name: that one is still to be generated', async () => {
+    const opened = openReference(undefined, () => true)
+    const own = op('layer_norm', { ...layerNorm, attrs: { eps: 1e-3 } } as never) as typeof layerNorm
+    const eps = layerNorm.attrs.eps
+    await expect(opened.device.call(own, { x, gamma, beta })).rejects.toMatchObject({
+      class: 'environment',
+      code: 'call.kernel',
+      message:
+        'no kernel was generated for your own layer_norm; layer_norm__f32 is that of the shipped layer_norm: of its attributes, the ' +
+        `declaration has eps = ${Math.fround(1e-3)} where the kernel has eps = ${Math.fround(eps)}`,
+      hint: 'export it below specs/, then run heddle gen: kernels are compiled when they are called',
+    })
+    expect((await opened.device.call(layerNorm, { x, gamma, beta })).y.shape).toEqual(x.shape)
+    await opened.device.close()
+  })
 })

@@ -14,8 +14,14 @@ export interface Opened {
   readonly asked: string[]
 }
 
-/** @param ensure what a kernel waits for before it can be launched */
-export function openReference(ensure: (keys: readonly string[]) => Promise<void> = async () => undefined): Opened {
+/**
+ * @param ensure what a kernel waits for before it can be launched
+ * @param isShipped whether a kernel is the package's; in this repository all are the project's own
+ */
+export function openReference(
+  ensure: (keys: readonly string[]) => Promise<void> = async () => undefined,
+  isShipped: (key: string) => boolean = () => false,
+): Opened {
   const { device: native, log } = referenceDevice(manifest)
   const library = referenceLibrary(manifest)
   const asked: string[] = []
@@ -28,6 +34,6 @@ export function openReference(ensure: (keys: readonly string[]) => Promise<void>
     of: (key) => library.of(key),
   }
   const withKind = { ...native, kind: 'simt' as const }
-  const core = new DeviceCore(withKind, async () => ({ manifest, kernels }))
+  const core = new DeviceCore(withKind, async () => ({ manifest, kernels, isShipped }))
   return { device: deviceOf(withKind, '/nowhere', [], core), log, asked }
 }
