@@ -8,6 +8,7 @@ import { Command, Option } from '@commander-js/extra-typings'
 import { findEntry } from '../bench/target/subject.js'
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
+import type { SearchOptions } from '../frontend/searched.js'
 import type { DType } from '../ir/dtype.js'
 import { allInstances, instanceKey } from '../ir/instance.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
@@ -97,7 +98,7 @@ export async function inspectAll(
   const isShipped = ({ key }: KernelEntry): boolean => folderOf(key) !== generated[0]
   const isOwn = (entry: KernelEntry): boolean => generated.length > 1 && !isShipped(entry)
   const entries = names.map((name) => entryOf(manifest, name, dtype, isOwn))
-  const kernels = await kernelsOf(entries, isShipped, root, specs)
+  const kernels = await kernelsOf(entries, isShipped, manifest, context, specs)
   const placed = entries.map((entry) => ({ entry, folder: folderOf(entry.key) }))
   const found = await resourcesOf(placed, { root, compile, signal, onProgress: compileProgress(context) })
   return Promise.all(
@@ -136,20 +137,40 @@ async function notesOn(kernel: Kernel, key: string): Promise<readonly string[]> 
   return mapped === undefined ? [] : notesOf(mapKernel(mapped)).map(({ message }) => message)
 }
 
+/** A few planned graphs that have nodes of all these ops: to derive a kernel again takes the plans of one graph, and not those of all. */
+function graphsWith(ops: readonly string[], { plans = {} }: Pick<Manifest, 'plans'>): ReadonlySet<string> {
+  const used = new Map<string, Set<string>>()
+  for (const [graph, { nodes }] of Object.values(plans).flatMap((graphs) => Object.entries(graphs))) {
+    const names = used.get(graph) ?? new Set()
+    for (const node of nodes) if (node.kind === 'op') names.add(node.op)
+    used.set(graph, names)
+  }
+  const [left, found] = [new Set(ops), new Set<string>()]
+  while (left.size > 0) {
+    const shared = [...used].map(([graph, names]) => ({ graph, count: [...left].filter((op) => names.has(op)).length }))
+    const [best] = shared.sort((a, b) => b.count - a.count)
+    if (best === undefined || best.count === 0) break
+    found.add(best.graph)
+    for (const op of used.get(best.graph) ?? []) left.delete(op)
+  }
+  return found
+}
+
 /** Kernels by the names of their ops: shipped ops without a look at any plan, the project's and what plans derive for it. */
 async function kernelsOf(
   entries: readonly KernelEntry[],
   isShipped: (entry: KernelEntry) => boolean,
-  root: string,
+  manifest: Manifest,
+  { root }: Pick<CliContext, 'root'>,
   specs: string | undefined,
 ): Promise<ReadonlyMap<string, Kernel | TemplateKernel>> {
   const found = new Map<string, Kernel | TemplateKernel>()
   const add = (kernels: readonly (Kernel | TemplateKernel)[], ops: readonly string[]): void => {
     for (const kernel of kernels) if (ops.includes(kernel.name)) found.set(kernel.name, kernel)
   }
-  const derive = async (ops: readonly string[], shipped: boolean): Promise<void> => {
+  const derive = async (ops: readonly string[], search: SearchOptions): Promise<void> => {
     if (ops.length === 0) return
-    const { kernels, templates } = await readKernels(root, specs, { shipped })
+    const { kernels, templates } = await readKernels(root, specs, search)
     add([...kernels, ...templates], ops)
   }
   const opsOf = (some: readonly KernelEntry[]): string[] => [...new Set(some.map(({ op }) => op))]
@@ -159,11 +180,9 @@ async function kernelsOf(
     const { standard } = await readSearched(root, specs, { shipped: true, ops: shipped, graphs: false })
     add(standard, shipped)
   }
-  await derive(
-    shipped.filter((op) => !found.has(op)),
-    true,
-  )
-  await derive(opsOf(entries.filter((entry) => !isShipped(entry))), false)
+  const derived = shipped.filter((op) => !found.has(op))
+  await derive(derived, { shipped: true, graphs: graphsWith(derived, manifest) })
+  await derive(opsOf(entries.filter((entry) => !isShipped(entry))), {})
   return found
 }
 

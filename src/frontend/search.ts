@@ -37,8 +37,8 @@ export interface SearchOptions {
   readonly shipped?: boolean
   /** Shipped ops that are wanted whether or not a graph uses them. */
   readonly ops?: readonly string[]
-  /** False leaves out the ops that shipped graphs use, and those graphs. */
-  readonly graphs?: boolean
+  /** False leaves out the ops that shipped graphs use, and those graphs; names leave out those of all other shipped graphs. */
+  readonly graphs?: boolean | ReadonlySet<string>
 }
 
 /**
@@ -55,7 +55,8 @@ export async function readSearched(
   if (folder === undefined) {
     return { ...found.read, ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
   }
-  return behind({ root, folder, own: found }, found.read, declared, { shipped: shipped && graphs, ops })
+  const among = typeof graphs === 'boolean' ? undefined : graphs
+  return behind({ root, folder, own: found }, found.read, declared, { shipped: shipped && graphs !== false, ops, among })
 }
 
 /** What the project declares, and how it is read. */
@@ -121,6 +122,13 @@ interface ShippedModule {
 const shippedModule = async (folder: string): Promise<ShippedModule> =>
   (await import(pathToFileURL(join(folder, 'dist', 'specs', 'index.js')).href)) as ShippedModule
 
+/** What ships of some graphs. */
+const partOf = ({ ops, graphs, plans }: ShippedModule, among: ReadonlySet<string>): ShippedModule => ({
+  ops,
+  graphs: Object.fromEntries(Object.entries(graphs).filter(([name]) => among.has(name))),
+  plans: plans.filter(({ graph }) => among.has(graph)),
+})
+
 /** The project's graphs and plans, and the shipped ones behind them. */
 function merge(declared: Declarations, module: ShippedModule): Pick<SearchedSpecs, 'graphs' | 'plans' | 'hidden'> {
   const key = ({ name, graph }: PlanDecl): string => `${name} for ${graph}`
@@ -183,13 +191,18 @@ async function behind(
   place: Behind,
   read: Declared,
   declared: Declarations,
-  { shipped: withPlans, ops }: Required<Pick<SearchOptions, 'shipped' | 'ops'>>,
+  {
+    shipped: withPlans,
+    ops,
+    among,
+  }: Required<Pick<SearchOptions, 'shipped' | 'ops'>> & { readonly among: ReadonlySet<string> | undefined },
 ): Promise<SearchedSpecs> {
   // The shipped graphs take longer to build than all of a project that uses none.
   if (!withPlans && ops.length === 0 && isBare(declared)) return { ...read, ...declared, hidden: [] }
-  const module = await shippedModule(place.folder)
+  const all = await shippedModule(place.folder)
+  const module = among === undefined ? all : partOf(all, among)
   declared.locating(() => refuseShadowed(read, declared, module))
-  const isShipped = (decl: GraphDecl): boolean => own(module.graphs, decl.name) === decl
+  const isShipped = (decl: GraphDecl): boolean => own(all.graphs, decl.name) === decl
   const ours = {
     ...declared,
     graphs: withApplied(
