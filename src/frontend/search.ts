@@ -123,10 +123,10 @@ const shippedModule = async (folder: string): Promise<ShippedModule> =>
   (await import(pathToFileURL(join(folder, 'dist', 'specs', 'index.js')).href)) as ShippedModule
 
 /** What ships of some graphs. */
-const partOf = ({ ops, graphs, plans }: ShippedModule, among: ReadonlySet<string>): ShippedModule => ({
-  ops,
-  graphs: Object.fromEntries(Object.entries(graphs).filter(([name]) => among.has(name))),
-  plans: plans.filter(({ graph }) => among.has(graph)),
+const partOf = (module: ShippedModule, among: ReadonlySet<string>): ShippedModule => ({
+  ...module,
+  graphs: Object.fromEntries(Object.entries(module.graphs).filter(([name]) => among.has(name))),
+  plans: module.plans.filter(({ graph }) => among.has(graph)),
 })
 
 /** The project's graphs and plans, and the shipped ones behind them. */
