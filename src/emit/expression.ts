@@ -8,8 +8,9 @@ import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { monoid } from '../ir/monoids.js'
 import { mark } from '../ir/trace.js'
+import { operands } from '../ir/walk.js'
 import { offsetOf } from '../schedule/access.js'
-import { contains, dropZeros, isZero, substituteIndex } from '../schedule/rewrite.js'
+import { dropZeros, isZero, substituteIndex } from '../schedule/rewrite.js'
 import { literalText } from './literal.js'
 import type { Names } from './names.js'
 import { scalarText } from './names.js'
@@ -46,7 +47,7 @@ export const operandText = (e: Expr, scope: Scope): string => text(e, scope)
 
 /** Text of an index expression where 64 bits are wanted; `wide` turns a 32-bit operand into a 64-bit one. */
 export const wideText = (e: Expr, scope: Scope, wide: (operand: string) => string = toInt64): string =>
-  unwrap(widen(e, scope, wide, contains(e, mayGrow)))
+  unwrap(widen(e, scope, wide, mayGrow(e)))
 
 /** Offset of a tensor access, in 64 bits. */
 export const offsetText = (tensor: string, indices: readonly Expr[], scope: Scope): string =>
@@ -127,13 +128,22 @@ const quotient = new Set<IntrinsicName>(['idiv', 'mod', 'shiftRight', 'bitAnd'])
  * and masks of numbers that fit 32 bits are computed in 32, where they are several times faster.
  */
 function widen(e: Expr, scope: Scope, wide: (operand: string) => string, must: boolean): string {
-  const grows = e.kind === 'call' && (arithmetic.has(e.fn) || quotient.has(e.fn)) && contains(e, mayGrow)
+  const grows = e.kind === 'call' && (arithmetic.has(e.fn) || quotient.has(e.fn)) && mayGrow(e)
   if (!grows) return must ? wide(unwrap(text(e, scope))) : text(e, scope)
   const operands = e.args.map((arg, position) => widen(arg, scope, wide, position === 0))
   return intrinsic(e.fn).cuda(operands, e.type)
 }
 
-const mayGrow = (e: Expr): boolean => e.kind === 'call' && arithmetic.has(e.fn)
+/** Whether a value may need more than 32 bits. Bits that are shifted down are those of 32, however far. */
+function mayGrow(e: Expr): boolean {
+  const seen = new Set<Expr>()
+  const grows = (node: Expr): boolean => {
+    if (seen.has(node) || (node.kind === 'call' && node.fn === 'shiftRightUnsigned')) return false
+    seen.add(node)
+    return (node.kind === 'call' && arithmetic.has(node.fn)) || operands(node).some(grows)
+  }
+  return grows(e)
+}
 
 const toInt64 = (operand: string): string => `static_cast<int64_t>(${operand})`
 

@@ -1,22 +1,31 @@
 /** Sources of operands that a chunk has in common: a word and a scale are read once for all elements of a chunk, in every kind of kernel. */
 import { describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
-import { read } from '../frontend/refuse.js'
+import { read as readSource } from '../frontend/refuse.js'
 
-/** The kernels of an op's f16 source, without comments. */
-function sourceOf(body: string, more = ''): string {
-  const { kernels } =
-    read(`import { exp, idiv, op, row, rsqrt, scan, shiftRightUnsigned, sum, tensor, toFloat, topK } from 'heddle'
+const inputs = {
+  words: { type: 'i32', dim: 'w', extent: '8*w' },
+  scales: { type: 'T', dim: 'g', extent: '128*g' },
+  bytes: { type: 'u8', dim: 'h', extent: '2*h' },
+} as const
+
+/** The kernels of an op's f16 source, without comments. The op has the inputs that its body names. */
+function sourceOf(body: string): string {
+  const read = Object.entries(inputs).filter(([name]) => body.includes(`${name}(`))
+  const extent = body.includes('words(') ? "n: '8*w', w: '16*g'" : read.map(({ 1: { extent } }) => `n: '${extent}'`).join()
+  const { kernels, diagnostics } =
+    readSource(`import { exp, idiv, op, row, rsqrt, scan, shiftRightUnsigned, sum, tensor, toFloat, topK } from 'heddle'
 export const t = op('t', {
-  dims: ['m', 'n', 'w', 'g', 'h'],
+  dims: ['m', 'n', ${read.map(({ 1: { dim } }) => `'${dim}'`).join()}],
   types: { T: ['f16'] },
-  inputs: { x: tensor('T', 'm n'), words: tensor('i32', 'm w'), scales: tensor('T', 'm g'), bytes: tensor('u8', 'm h') },
+  inputs: { x: tensor('T', 'm n'), ${read.map(([name, { type, dim }]) => `${name}: tensor('${type}', 'm ${dim}')`).join()} },
   outputs: { y: tensor('T', 'm n') },
-  facts: { n: '8*w', w: '16*g', h: '4*w' },
+  facts: { ${extent} },
   ${body}
 })
 export const used = { exp, idiv, row, rsqrt, scan, shiftRightUnsigned, sum, toFloat, topK }
-${more}`)
+`)
+  expect(diagnostics).toEqual([])
   const text = [...generate(kernels)].find(([path]) => path.endsWith('.cu'))?.[1] ?? ''
   return text.slice(text.indexOf('__global__'), text.indexOf('extern "C"'))
 }
@@ -25,7 +34,7 @@ const reads = (source: string, tensor: string): string[] =>
   source.split('\n').filter((line) => line.includes(`heddle::read(${tensor},`))
 /** Lines inside of loops over the elements of a chunk. */
 const inElements = (source: string): string =>
-  [...source.matchAll(/for \(int i = 0; i < VEC; \+\+i\) \{\n([\s\S]*?)\n {4,6}\}/g)].map(([, lines]) => lines).join('\n')
+  [...source.matchAll(/for \(int i = 0; i < VEC; \+\+i\) \{\n([\s\S]*?)\n {2,6}\}/g)].map(([, lines]) => lines).join('\n')
 
 const weight = 'toFloat((shiftRightUnsigned(words(m, idiv(c, 8)), (c % 8) * 4) & 15) - 8) * scales(m, idiv(c, 128))'
 
@@ -81,9 +90,9 @@ describe('a chunk', () => {
 describe('a source', () => {
   it('declares no length that only the host reads', () => {
     const source = sourceOf(
-      `body: ({ x }, { n, m: rows, g, w }) => (m) => {
-        const all = g * w
-        const best = topK(2, all, (c) => (c < n ? x(m, c) : -Infinity))
+      `body: ({ x, scales }, { n, g }) => (m) => {
+        const all = g * 128
+        const best = topK(2, all, (c) => x(m, idiv(c, 1)) * scales(m, idiv(c, 128)))
         return { y: row(n, (c) => x(m, c) - best.values(0)) }
       },`,
     )
