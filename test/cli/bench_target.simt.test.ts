@@ -1,6 +1,7 @@
 /** `heddle bench NAME` on simt: kernels and graphs of a project that is none of the shipped ones, plans side by side, times kept and compared. */
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { BenchTargetResult } from '../../src/cli/bench_target.js'
@@ -18,8 +19,10 @@ beforeAll(async () => {
   programs = await mkdtemp(join(repository, '.heddle', 'bench-'))
   await cp(join(repository, 'test/projects/program/specs'), join(programs, 'specs'), { recursive: true })
   expect(await heddle(['gen'], programs)).toMatchObject({ exitCode: 0 })
-  laid = await mkdtemp(join(repository, '.heddle', 'bench-'))
-  await mkdir(join(laid, 'specs'))
+  laid = await mkdtemp(join(tmpdir(), 'heddle-bench-'))
+  for (const folder of ['specs', 'node_modules']) await mkdir(join(laid, folder))
+  await symlink(repository, join(laid, 'node_modules/heddle'))
+  await writeFile(join(laid, 'package.json'), '{ "type": "module" }')
   await writeFile(join(laid, 'specs/index.ts'), overShipped)
   expect(await installed(['gen'], laid)).toMatchObject({ exitCode: 0 })
 })
