@@ -23,7 +23,7 @@ const ofProject =
 const ofBundle = /^heddle-[\w-]+\.tar\.(xz|gz)$|^\.packing-/
 
 /** Names of entries of the cache: digests, and what is being made or locked. */
-const ofCache = /^[0-9a-f]{64}$|^[\w-]{43}(\.\d+\.tmp)?$|^\.(making|lock)-/
+const ofCache = /^([0-9a-f]{16}|[0-9a-f]{64})$|^[\w-]{43}(\.\d+\.tmp)?$|^\.(making|lock)-/
 
 /** Of a cache that the user named, heddle has only these. */
 const shared = ['objects', 'headers', 'libraries', 'native', 'addon', 'kept', 'projects']
