@@ -94,6 +94,7 @@ export const documents = op('documents', {
   dims: ['b', 'h', 's', 't'],
   types: { T: floats },
   inputs: { ...scores, own: tensor('i32', 'b s'), other: tensor('i32', 'b t') },
+  facts: { own: { from: 0, to: 2 }, other: { from: 0, to: 2 } },
   outputs: masked,
   body:
     ({ x, own, other }) =>
@@ -104,6 +105,7 @@ export const prefixMask = op('prefix_mask', {
   dims: ['b', 'h', 's', 't'],
   types: { T: floats },
   inputs: { ...scores, prefix: tensor('i32', 'b') },
+  facts: { prefix: { from: 0, to: 't' } },
   outputs: masked,
   body:
     ({ x, prefix }) =>
@@ -147,6 +149,7 @@ export const ragged = op('ragged', {
   dims: ['b', 'h', 's', 't'],
   types: { T: floats },
   inputs: { ...scores, lengths: tensor('i32', 'b') },
+  facts: { lengths: { from: 1, to: 't' } },
   outputs: masked,
   body:
     ({ x, lengths }) =>
@@ -248,6 +251,7 @@ export const repeatHeads = op('repeat_heads', {
   types: { T: floats },
   inputs: { x: tensor('T', 'b t g d') },
   outputs: { y: tensor('T', 'b t h d') },
+  facts: { h: '2*g' },
   body:
     ({ x }, { g, h: heads }) =>
     (b, t, h, d) => ({ y: x(b, t, idiv(h, idiv(heads, g)), d) }),
@@ -258,6 +262,7 @@ export const rotate = op('rotate', {
   dims: ['b', 's', 'h', 'd'],
   types: { T: floats },
   inputs: { x: tensor('T', 'b s h d'), positions: tensor('i32', 'b s') },
+  facts: { positions: { from: 0, to: 100 }, d: { atLeast: 2 } },
   outputs: { y: tensor('T', 'b s h d') },
   body:
     ({ x, positions }, { d: size }) =>

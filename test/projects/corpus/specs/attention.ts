@@ -43,6 +43,7 @@ export const weighRagged = op('weigh_ragged', {
   dims: ['b', 'h', 's', 't'],
   types,
   inputs: { x: tensor('T', 'b h s t'), length: tensor('i32', 'b') },
+  facts: { length: { from: 1, to: 't' } },
   outputs: { w: tensor('T', 'b h s t') },
   attrs: { factor: 0.125 },
   body:

@@ -64,7 +64,7 @@ export const scaleMicro = op('scale_micro', {
   dims: ['n', 'k', 'g'],
   inputs: { x: tensor('f8e4m3', 'n k'), exponent: tensor('u8', 'n g') },
   outputs: { y: tensor('bf16', 'n k') },
-  facts: { k: '32*g' },
+  facts: { k: '32*g', exponent: { from: 96, to: 144 } },
   body:
     ({ x, exponent }) =>
     (n, k) => ({ y: x(n, k) * exp((exponent(n, idiv(k, 32)) - 127) * Math.LN2) }),

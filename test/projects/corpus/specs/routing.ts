@@ -83,6 +83,7 @@ export const gateLoss = op('gate_loss', {
 export const expertLoad = op('expert_load', {
   dims: ['t', 'k', 'e'],
   inputs: { expert: tensor('i32', 't k') },
+  facts: { expert: { index: 'e' } },
   outputs: { count: tensor('i32', 'e') },
   body:
     ({ expert }, { t, k }) =>

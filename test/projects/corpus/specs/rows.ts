@@ -145,6 +145,7 @@ export const lossBackward = op('loss_backward', {
   types,
   inputs: { logits: tensor('T', 'm v'), label: tensor('i32', 'm'), z: tensor('f32', 'm'), dy: tensor('f32', 'm') },
   outputs: { dx: tensor('T', 'm v') },
+  facts: { label: { index: 'v' } },
   body:
     ({ logits, label, z, dy }, { v }) =>
     (m) => ({ dx: row(v, (c) => (exp(logits(m, c) - z(m)) - (c === label(m) ? 1 : 0)) * dy(m)) }),

@@ -39,6 +39,7 @@ export const putRow = op('put_row', {
   dims: ['v', 'k', 'one'],
   types: { T: floats },
   inputs: { table: tensor('T', 'v k'), x: tensor('T', 'k'), place: tensor('i32', 'one') },
+  facts: { place: { index: 'v' }, one: 1 },
   outputs: { y: tensor('T', 'v k') },
   updates: { y: 'table' },
   body:
