@@ -55,7 +55,8 @@ function printedBy(action: () => void): string {
 }
 
 /** A script that may be run again in a shell, also after that of another program by the same engine: no name is set that is there. */
-const repeatable = (script: string): string => script.replace(/^readonly (\w+)=/gm, `[[ -n "\${$1+set}" ]] || $1=`)
+const repeatable = (script: string): string =>
+  script.replace(/^readonly (\w+)=/gm, (_, name: string) => `[[ -n "\${${name}+set}" ]] || ${name}=`)
 
 /** @param root the command whose verbs are completed */
 export const completionCommand = (root: CommandUnknownOpts, context: () => CliContext) =>
