@@ -1,6 +1,6 @@
 /** Sizes and values that whole graphs and programs are checked with, and the tolerance that what they give is held to. */
 import type { Manifest } from '../../emit/manifest.js'
-import { type DType, dtypeInfo } from '../../ir/dtype.js'
+import { type DType, dtypeInfo, isFloat8 } from '../../ir/dtype.js'
 import type { Facts } from '../../ir/facts/facts.js'
 import type { Graph, ValueId } from '../../ir/graph.js'
 import { resolveDType } from '../../ir/instance.js'
@@ -98,6 +98,8 @@ function formOf(name: string, id: ValueId, { graph, dims, types }: Stage) {
 export interface Holding extends Stage {
   /** Of the run. */
   readonly dtype: DType
+  /** The coarsest type that a value on the way is stored in; that of the run where undefined. */
+  readonly coarsest?: DType
   /** Kernels that a value has passed through. */
   readonly steps: number
   /** The elements that mean something; all where undefined. */
@@ -108,6 +110,14 @@ export interface Holding extends Stage {
 
 const isCoarser = (a: DType, b: DType): boolean => unitRoundoff[b] > 0 && unitRoundoff[a] > unitRoundoff[b]
 
+/** The coarsest of types of 16 bits or more that values between the nodes of a graph are stored in. */
+export function coarsestOf(graph: Graph, dtype: DType, types: Readonly<Record<string, DType>>): DType {
+  const given = new Set([...Object.values(graph.inputs), ...Object.values(graph.weights)])
+  const made = graph.values.flatMap((value, id) => (given.has(id) ? [] : [resolveDType(value.dtype, types)]))
+  const floats = made.filter((each) => !isFloat8(each))
+  return floats.reduce((coarsest, each) => (isCoarser(each, coarsest) ? each : coarsest), dtype)
+}
+
 /** Whether nothing can be said of an output: a place that was chosen among floats may be another where those are rounded. */
 export const isUnsure = (of: DType, run: DType): boolean => dtypeInfo[of].scalar === 'i32' && run !== 'f32'
 
@@ -117,7 +127,7 @@ export function holdOutput(
   id: ValueId,
   wanted: Data,
   bytes: Uint8Array,
-  { dtype, steps, valid, storedError, ...stage }: Holding,
+  { dtype, coarsest = dtype, steps, valid, storedError, ...stage }: Holding,
 ): { readonly passed: boolean; readonly detail: string } | undefined {
   const { buffer, shape } = formOf(output, id, stage)
   if (isUnsure(buffer.dtype, dtype)) return undefined
@@ -127,8 +137,8 @@ export function holdOutput(
   if (expected.length === 0) return undefined
   const numbers = Array.from(expected).filter(Number.isFinite)
   const scale = Math.sqrt(numbers.reduce((sum, each) => sum + each * each, 0) / Math.max(1, numbers.length))
-  // A float32 result may be made of values that are stored in the type of the run.
-  const coarser = isCoarser(dtype, buffer.dtype) ? dtype : buffer.dtype
+  // A float32 result may be made of values that are stored in a coarser type.
+  const coarser = isCoarser(coarsest, buffer.dtype) ? coarsest : buffer.dtype
   // What is NaN by the nodes themselves, of rows that are masked whole say, is NaN.
   const bound = graphTolerance(coarser, steps, scale)
   const first = compare(found, expected, bound, 'equals')

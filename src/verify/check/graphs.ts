@@ -20,7 +20,7 @@ import { isMultiplied } from '../../runtime/program_steps.js'
 import { openSession } from '../../runtime/session.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { drawGiven, extents, held, holdOutput, isUnsure, withinReach } from './graph_values.js'
+import { coarsestOf, drawGiven, extents, held, holdOutput, isUnsure, withinReach } from './graph_values.js'
 import { lazily, storedError } from './stored.js'
 
 /** A graph as a plan has it, and as it is before nodes become kernels. */
@@ -201,6 +201,7 @@ async function runOne(
     types,
     layouts: stage.layouts,
     dtype,
+    coarsest: coarsestOf(prepared, dtype, types),
     steps,
     storedError: (id: ValueId) => errorOf()(id),
   }
