@@ -140,14 +140,19 @@ export async function checkGraph(stage: GraphStage, subject: GraphSubject, dtype
 }
 
 function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Numbers {
-  const names = [...new Set(planned.values.flatMap(({ shape }) => shape.flatMap(({ dims }) => dims)))].sort()
+  const { packing } = planned
+  // A packed graph may have its batch in no shape.
+  const shapes = [
+    ...planned.values.map(({ shape }) => shape),
+    packing === undefined ? [] : [packing.batch, packing.tokens, packing.seq],
+  ]
+  const names = [...new Set(shapes.flatMap((shape) => shape.flatMap(({ dims }) => dims)))].sort()
   const dims: Record<string, number> = Object.fromEntries(names.map((name, i) => [name, sizes[i % sizes.length] ?? 1]))
   for (const { packed } of Object.values(facts.inputs)) {
     if (packed === undefined) continue
     const batch = evaluateCount(packed.batch, dims) ?? 1
     if (typeof packed.rows === 'string') dims[packed.rows] = raggedRows(batch)
   }
-  const { packing } = planned
   if (packing !== undefined) {
     const batch = evaluateExtent(packing.batch, dims)
     for (const name of packing.tokens.dims) dims[name] = raggedRows(batch)
