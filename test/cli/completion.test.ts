@@ -31,7 +31,7 @@ describe('completion', () => {
     expect((await heddle(['completion', 'csh'])).exitCode).toBe(2)
     // Run again, and after the script of another program by the same engine, it says nothing.
     const other = 'readonly ShellCompDirectiveError=1'
-    const { status, stdout, stderr } = spawnSync('bash', ['-euc', `${other}\n${out}\n${out}\ncomplete -p heddle`], {
+    const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-euc', `${other}\n${out}\n${out}\ncomplete -p heddle`], {
       encoding: 'utf8',
     })
     expect([status, stderr]).toEqual([0, ''])

@@ -39,6 +39,7 @@ const commandsAlone = (script: string): string =>
     .replace(/\btry \d /g, '')
     .replace(/\benter /g, 'cd ')
     .replaceAll('npx --no-install ', 'npx ')
+    .replaceAll('node_modules/.bin/', 'npx ')
 
 /** Where CI runs commands: its own scripts, and what projects call `npm test` and `npm start`. */
 const ran = [

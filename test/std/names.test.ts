@@ -32,6 +32,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['states.ts', ['states'], 'the label of a step'],
   ['load.ts', ['states'], 'an option of loading a model'],
   ['load_layouts.ts', ['offset', 'size'], 'parts of a layout'],
+  ['computed_row.ts', ['first'], 'a variable of the emitted source'],
   ['graph_program.ts', ['lengths'], 'the input that a graph gets for the plan, as fuse/graph/pack.ts calls it'],
   ['source.ts', ['weight'], 'what a refusal is about'],
   ['load_states.ts', ['states'], 'the same'],
