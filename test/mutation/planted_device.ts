@@ -86,7 +86,7 @@ export const deviceFaults: readonly PlantedFault[] = [
     replacement: '',
     wrong: 'The sum of weights is not brought to the scale of a larger score that is met later.',
     tests: ['test/emit/attention.simt.test.ts'],
-    only: 'large_scores',
+    only: 'large_and_small',
   },
   {
     id: 'decode-merge',

@@ -37,8 +37,9 @@ interface Outcome {
   readonly broken: string | undefined
 }
 
-/** Assertions, and faults that the device reports with the thread that made them. */
-const isFinding = (message: string): boolean => /^AssertionError\b/.test(message) || /, block \(\d+,\d+,\d+\)/.test(message)
+/** Assertions, properties that fast-check found to fail, and faults that the device reports with the thread that made them. */
+const isFinding = (message: string): boolean =>
+  /^(AssertionError\b|Error: Property failed after)/.test(message) || /, block \(\d+,\d+,\d+\)/.test(message)
 
 const firstLine = (text: string): string => text.split('\n')[0]?.slice(0, 160) ?? ''
 
