@@ -5,6 +5,7 @@ const hints: Readonly<Record<string, string>> = {
   ENOSPC:
     'free some space, or name a folder on another disk: HEDDLE_CACHE for what is compiled, TMPDIR for what compilers leave for a moment',
   EDQUOT: 'free some space, or name a folder elsewhere with HEDDLE_CACHE',
+  EFBIG: 'allow larger files: ulimit -f unlimited',
   EACCES: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
   EPERM: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
   EROFS: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
@@ -15,6 +16,7 @@ const hints: Readonly<Record<string, string>> = {
 const reasons: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
   EDQUOT: "the disk's quota is used up",
+  EFBIG: 'the file is larger than the process may write (ulimit -f)',
   EACCES: 'permission is denied',
   EPERM: 'permission is denied',
   EROFS: 'the file system is read-only',
@@ -27,7 +29,7 @@ function refusal(path: string, error: unknown): HeddleError | undefined {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (!Object.hasOwn(reasons, code)) return undefined
   return environmentError(
-    code === 'ENOSPC' || code === 'EDQUOT' ? 'cache.full' : 'cache.write',
+    ['ENOSPC', 'EDQUOT', 'EFBIG'].includes(code) ? 'cache.full' : 'cache.write',
     `cannot write ${path}: ${reasons[code]}`,
     {
       hint: hints[code] ?? '',
@@ -45,8 +47,18 @@ export async function writing<T>(path: string, action: () => Promise<T>): Promis
   }
 }
 
-/** A compiler's complaint about a full disk. @throws environment `cache.full` */
+/** A compiler's complaint about a full disk, or about a limit on the size of files. @throws environment `cache.full` */
 export function refuseFullDisk(path: string, complaint: string): void {
+  if (/file size limit exceeded|file too large/i.test(complaint)) {
+    throw environmentError(
+      'cache.full',
+      `the limit on the size of files (ulimit -f) is too small: ${path} could not be compiled`,
+      {
+        hint: hints.EFBIG ?? '',
+        cause: complaint,
+      },
+    )
+  }
   if (!/no space left on device|disk quota exceeded/i.test(complaint)) return
   throw environmentError('cache.full', `the disk is full: ${path} could not be compiled`, {
     hint: hints.ENOSPC ?? '',

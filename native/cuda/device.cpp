@@ -64,8 +64,10 @@ int32_t device_open(int32_t ordinal, heddle_device** device, heddle_error* error
     return fail(error, HEDDLE_UNAVAILABLE, "no usable CUDA device: %s (%s)", cudaGetErrorString(found), cudaGetErrorName(found));
   }
   if (ordinal < 0 || ordinal >= count) {
-    return fail(error, HEDDLE_UNAVAILABLE, "no CUDA device %d: this machine has %d", ordinal, count);
+    return fail(error, HEDDLE_UNAVAILABLE, "there is no CUDA device %d: expected 0 to %d, got %d", ordinal, count - 1, ordinal);
   }
+  // A handle of cuBLASLt belongs to the device that is current when it is made.
+  HEDDLE_TRY(cudaSetDevice(ordinal));
   auto* opened = new heddle_device;
   opened->ordinal = ordinal;
   const int32_t status = initialise(opened, error);

@@ -63,7 +63,11 @@ void queue_destroy(heddle_queue* queue) {
   delete queue;
 }
 
-void* queue_native(heddle_queue* queue) { return queue->stream; }
+// Launchers launch on the current device, which must be the stream's. A launch on another fails and says so.
+void* queue_native(heddle_queue* queue) {
+  cudaSetDevice(queue->device->ordinal);
+  return queue->stream;
+}
 
 int32_t queue_wait(heddle_queue* queue, heddle_error* error) {
   HEDDLE_TRY(cudaSetDevice(queue->device->ordinal));

@@ -21,7 +21,7 @@ import { shapesOf } from './bench_options.js'
 import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchEncoderOptions {
   /** A known configuration or a model folder. */
@@ -32,7 +32,7 @@ export interface BenchEncoderOptions {
   /** `full`, `half` or a file of lengths. */
   readonly lengths: string
   readonly dtype: (typeof dtypes)[number]
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   readonly repeats: number
   readonly profile?: boolean | undefined
   /** Also times what this framework offers, where Python has it. */
@@ -55,10 +55,10 @@ async function timePeers(bench: EncoderBench, { log }: CliContext): Promise<Peer
 }
 
 /** The command line of options, for the report. */
-function commandOf({ config, plans = [], shapes, lengths, dtype, repeats, peer }: BenchEncoderOptions, kind: DeviceKind): string {
+function commandOf({ config, plans = [], shapes, lengths, dtype, repeats, peer }: BenchEncoderOptions, name: DeviceName): string {
   const sizes = shapes.map(({ batch, seq }) => `${batch}x${seq}`).join()
   const common = `heddle bench encoder --config ${config} --plans ${plans.join()} --shapes ${sizes} --lengths ${lengths}`
-  return `${common} --dtype ${dtype} --device ${kind} --repeats ${repeats}${peer === undefined ? '' : ` --peer ${peer}`}`
+  return `${common} --dtype ${dtype} --device ${name} --repeats ${repeats}${peer === undefined ? '' : ` --peer ${peer}`}`
 }
 
 /** @throws usage `bench.*`, `plan.unknown`, `manifest.*`; environment for a missing device, addon or kernel library */
@@ -85,7 +85,7 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
     const about = { config: options.config, dtype, lengths: options.lengths }
     const result = { device: info, ceilings, ...about, results, peers, ratios: ratiosOf(results, peers) }
     if (report !== undefined) {
-      await writeReport?.(reportPage(result, commandOf({ ...options, plans }, kind)))
+      await writeReport?.(reportPage(result, commandOf({ ...options, plans }, options.device ?? kind)))
       log(`report: ${report}\n`)
     }
     return result
@@ -104,7 +104,7 @@ const encoderCommand = (context: () => CliContext) =>
     .option('--shapes <shapes>', 'batch x seq, separated by commas', shapesOf, [{ batch: 1, seq: 128 }])
     .option('--lengths <lengths>', 'full, half (uniform in 1..seq), or a file of lengths', 'full')
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--profile', 'also time every step by itself')
     .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))

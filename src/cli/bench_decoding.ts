@@ -7,7 +7,7 @@ import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchDecodingOptions {
   readonly plans: readonly string[]
@@ -22,7 +22,7 @@ export interface BenchDecodingOptions {
   readonly topK?: number | undefined
   readonly topP?: number | undefined
   readonly dtype: (typeof dtypes)[number]
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   readonly repeats: number
   readonly profile?: boolean | undefined
   readonly peer?: 'torch' | undefined
@@ -80,7 +80,7 @@ export const decodingCommand = (context: () => CliContext) =>
     .option('--top-k <count>', 'draw from the likeliest words', positive)
     .option('--top-p <mass>', 'draw from the likeliest words with this probability together', share)
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .option('--repeats <count>', 'timed runs of each plan and batch', positive, 20)
     .option('--profile', 'also time every kernel of a step by itself')
     .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))

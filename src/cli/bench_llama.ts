@@ -20,7 +20,7 @@ import { expectNotSlower, expectSamples, ratioOf, shapesOf, usualRatio } from '.
 import { type CliContext, json } from './context.js'
 import { cachesOption } from './llama_options.js'
 import { positive } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchLlamaOptions {
   /** A model folder, instead of a known shape. */
@@ -34,7 +34,7 @@ export interface BenchLlamaOptions {
   readonly invariant?: number | undefined
   readonly window: number
   readonly dtype?: (typeof dtypes)[number] | undefined
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   readonly repeats: number
   /** `checkpoint` reads those of the folder. */
   readonly weights: 'random' | 'checkpoint'
@@ -146,7 +146,7 @@ export const llamaCommand = (context: () => CliContext) =>
     .option('--invariant <rows>', 'compute everything for so many rows, so that results are the same bit for bit', positive)
     .option('--window <steps>', 'steps of a sample, a multiple of 8', positive, 64)
     .addOption(new Option('--dtype <dtype>', 'storage type; default: that of the configuration').choices(dtypes))
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .option('--repeats <count>', 'samples of each plan and shape', positive, 9)
     .addOption(
       new Option('--weights <source>', 'random, or those of the folder')

@@ -17,7 +17,7 @@ import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_opt
 import { type CliContext, json } from './context.js'
 import { bare, explainer } from './explained.js'
 import { dimensions, jsonObject, positive } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 import { type SearchPath, searchPath } from './search_path.js'
 
 type Dims = Readonly<Record<string, number>>
@@ -29,7 +29,7 @@ export interface BenchTargetOptions {
   /** What differs from the configuration that a program declares. */
   readonly config?: Readonly<Record<string, unknown>> | undefined
   readonly dtype: (typeof dtypes)[number]
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   readonly repeats: number
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
@@ -197,7 +197,7 @@ export const addTarget = (command: Command, context: () => CliContext) =>
       text.split(','),
     )
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--save <file>', 'keep the times, to compare later ones with')

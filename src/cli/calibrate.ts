@@ -36,7 +36,7 @@ import { openKernels } from '../runtime/open.js'
 import { readCases } from './cases.js'
 import { type CliContext, json } from './context.js'
 import { continuesText } from './continues_text.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 import { countProgress } from './progress.js'
 import { tokenIds } from './token_ids.js'
 
@@ -48,7 +48,7 @@ export interface CalibrateOptions {
   readonly method?: Method['name'] | undefined
   /** Of the method `percentile`; 99.99 by default. */
   readonly percentile?: number | undefined
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   /** Storage type of the float model; f32 by default. */
   readonly dtype?: FloatType | undefined
   /** The scales file to write. */
@@ -224,7 +224,7 @@ export const calibrateCommand = (context: () => CliContext) =>
     .addOption(new Option('--import <list>', "take the scales from a list in FasterTransformer v3.0's order").conflicts('cases'))
     .addOption(new Option('--method <method>', 'how thresholds are chosen; default: percentile').choices(methodNames))
     .option('--percentile <share>', `of the method percentile; default: ${defaultPercentile}`, percent)
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of the float model; default: f32').choices(dtypes))
     .requiredOption('--out <file>', 'the scales file to write')
     .option('--amax-list <file>', "also write a list in FasterTransformer v3.0's order")

@@ -4,7 +4,7 @@ import { type CheckGroup, type CheckReport, checkProject } from '../verify/check
 import type { GpuSources } from '../verify/check/gpu_sources.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { deviceKinds, dtypes } from './opening.js'
+import { deviceOption, dtypes } from './opening.js'
 import { pattern } from './options.js'
 
 export interface CheckVerbOptions extends CheckedOptions {
@@ -84,7 +84,7 @@ export const checkCommand = (context: () => CliContext) =>
   new Command('check')
     .description("hold the project's own ops, graphs, plans and programs against their bodies on a device")
     .argument('[names...]', 'ops, kernels that plans derive, graphs and programs; everything without any')
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type; all that are declared by default').choices(dtypes))
     .option('--plan <name>', 'graphs and programs under this plan only')
     .option('--filter <regexp>', 'only kernels, graphs and programs whose name matches')

@@ -2,11 +2,11 @@
 import type { DType } from '../ir/dtype.js'
 import type { SetupOptions } from '../verify/check/setup.js'
 import type { CliContext } from './context.js'
-import { type DeviceKind, openOptions } from './opening.js'
+import { type DeviceName, openOptions } from './opening.js'
 import { readTuning } from './tuning_file.js'
 
 export interface CheckedOptions {
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   /** Storage types; all that are declared without it. */
   readonly dtype?: DType | undefined
   readonly generated?: boolean | undefined

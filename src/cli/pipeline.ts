@@ -10,15 +10,15 @@ import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js
 import { expectOptions, type NamesOf } from '../models/parts/known_options.js'
 import { readScales } from '../quant/index.js'
 import { type ChosenPlan, choosePlan } from '../runtime/default_plan.js'
-import type { Device, DeviceKind } from '../runtime/device.js'
+import type { Device, DeviceName } from '../runtime/device.js'
 import { type OpenKernels, type OpenOptions, openKernels } from '../runtime/open.js'
 import { searchManifests } from '../toolchain/index.js'
 
-export { type DeviceKind, deviceKinds, dtypes, openOptions } from './opening.js'
+export { type DeviceName, deviceOption, dtypes, openOptions } from './opening.js'
 
 export interface PipelineOptions {
   /** cuda where a GPU works, else simt. */
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   readonly dtype?: FloatType | undefined
   readonly plan?: string | undefined
   /** A scales file, for quantised plans. */

@@ -5,7 +5,7 @@ import { type ReproResult, writeRepro } from '../export/repro.js'
 import { installation } from '../toolchain/index.js'
 import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { deviceKinds, dtypes } from './pipeline.js'
+import { deviceOption, dtypes } from './pipeline.js'
 import { version } from './version.js'
 
 export interface ReproVerbOptions extends CheckedOptions {
@@ -39,7 +39,7 @@ export const reproCommand = (context: () => CliContext) =>
     .addOption(
       new Option('--dtype <dtype>', 'storage type; by default the first of f32, f16 and bf16 that it has').choices(dtypes),
     )
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .option('--out <dir>', 'the folder to write, or the file where it ends in .tar.gz; by default repro- and the key')
     .option('--generated', 'take the text that lies in generated/, as it is there, whoever wrote it')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')

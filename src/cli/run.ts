@@ -18,7 +18,7 @@ import type { LlamaFlagOptions } from './llama_flags.js'
 import { llamaOptions } from './llama_options.js'
 import { positive } from './options.js'
 import {
-  deviceKinds,
+  deviceOption,
   dtypes,
   expectFolder,
   openOptions,
@@ -153,7 +153,7 @@ export const runCommand = (context: () => CliContext) =>
         truncations,
       ),
     )
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
     .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')
     .option('--scales <file>', 'what `heddle calibrate` wrote of the model, for quantised plans')

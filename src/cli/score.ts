@@ -14,7 +14,7 @@ import { runOptionsOf, withLlama } from './llama.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
 import { llamaOptions } from './llama_options.js'
 import { positive } from './options.js'
-import { deviceKinds, dtypes, expectFolder, type PipelineOptions } from './pipeline.js'
+import { deviceOption, dtypes, expectFolder, type PipelineOptions } from './pipeline.js'
 import { compact } from './run.js'
 import { tokenIds } from './token_ids.js'
 
@@ -70,7 +70,7 @@ export const scoreCommand = (context: () => CliContext) =>
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .requiredOption('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} a line')
     .option('--places <list>', 'print logits at these places too, as 0,63,511', listOfPlaces)
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
     .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')
     .option('--scales <file>', 'what `heddle calibrate` wrote of the model, for quantised plans')

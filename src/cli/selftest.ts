@@ -8,10 +8,10 @@ import { installation, readManifestOf } from '../toolchain/index.js'
 import { type GroupReport, type SelftestReport, selftest } from '../verify/selftest.js'
 import { type CliContext, json } from './context.js'
 import { pattern } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 
 export interface SelftestOptions {
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   readonly dtype?: (typeof dtypes)[number] | undefined
   /** A folder with a model and its goldens, run besides those of `golden`. */
   readonly model?: string | undefined
@@ -77,7 +77,7 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
 export const selftestCommand = (context: () => CliContext) =>
   new Command('selftest')
     .description('verify the kernels, matmuls and models on a device of this machine')
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of the models; all by default').choices(dtypes))
     .option('--model <dir>', 'a model folder with golden.safetensors')
     .option('--golden <dir...>', 'folders written by test/peers/make_bert.py')

@@ -13,7 +13,8 @@ import { parseManifest } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { expectApart, expectEmpty, namedFile, writeWhole } from '../output.js'
-import { architectureOf, openDevice } from '../runtime/device.js'
+import { architectureOf, type DeviceKind, openDevice } from '../runtime/device.js'
+import { parseDevice } from '../runtime/device_name.js'
 import { loadKernels } from '../runtime/library.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import type { TileSize } from '../schedule/tiles.js'
@@ -22,7 +23,7 @@ import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
 import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 import { buildProgress } from './progress.js'
 import { searchPath } from './search_path.js'
 import { readTuning, tuningFile } from './tuning_file.js'
@@ -34,7 +35,7 @@ export interface TuneOptions {
   readonly lengths: readonly TileSize[]
   readonly rows: readonly number[]
   readonly dtype: (typeof dtypes)[number]
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   /** Timed replays of each candidate. */
   readonly repeats: number
   readonly jobs?: number | undefined
@@ -141,7 +142,8 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
   // A machine that only measures may have no specs, and needs none for rows.
   const isRows = manifest.kernels.every(({ buffers }) => buffers.every(({ layout }) => layout === 'row'))
   const layouts = isRows ? {} : await (await searchPath(root, options.specs)).layouts()
-  const device = openDevice(plan.target)
+  const wanted = options.device
+  const device = openDevice(wanted !== undefined && parseDevice(wanted).kind === plan.target ? wanted : plan.target)
   try {
     const library = loadKernels(device, join(folder, plan.target, 'libheddle_kernels.so'), manifest)
     const info = device.info()
@@ -175,7 +177,8 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   else await openTuning(options, root)
   // A machine that only prepares needs no addon.
   if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
-  if (options.candidates === undefined) await prepare(folder, options.device ?? defaultDevice(), options, context)
+  if (options.candidates === undefined)
+    await prepare(folder, parseDevice(options.device ?? defaultDevice()).kind, options, context)
   return options.prepare === undefined ? measure(folder, options, context) : { folder }
 }
 
@@ -210,7 +213,7 @@ export const tuneCommand = (context: () => CliContext) =>
     )
     .option('--rows <counts>', 'numbers of rows, separated by commas', countsOf, [256, 4096])
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
-    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each candidate', positive, 20)
     .option('--jobs <count>', 'compilers at a time', positive)
     .option('--architecture <name>', 'build candidates for this GPU architecture only, such as sm_90')

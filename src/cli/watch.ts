@@ -2,18 +2,18 @@
 import { type FSWatcher, readdirSync, watch as watchFolder } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Command, Option } from '@commander-js/extra-typings'
+import { Command } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
 import { installation, readManifestOf } from '../toolchain/index.js'
 import { check } from './check.js'
 import type { CliContext } from './context.js'
 import { describeFailure } from './failure.js'
 import { gen } from './gen.js'
-import { type DeviceKind, deviceKinds } from './opening.js'
+import { type DeviceName, deviceOption } from './opening.js'
 
 export interface WatchOptions {
   /** Where changed kernels are checked; `simt` by default, whatever else there is. */
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
 }
 
 /** Editors write a file in several steps; what comes so soon after a change belongs to it. In ms. */
@@ -142,7 +142,7 @@ const cannotWatch = (folder: string, error: unknown) =>
   })
 
 /** Generates, and checks the kernels whose text is new. */
-async function round(device: DeviceKind, context: CliContext): Promise<void> {
+async function round(device: DeviceName, context: CliContext): Promise<void> {
   const { signal, log, verbose } = context
   const begin = performance.now()
   const took = (): string => `${((performance.now() - begin) / 1000).toFixed(1)} s`
@@ -169,5 +169,5 @@ async function opsOf(root: string, changed: readonly string[]): Promise<string[]
 export const watchCommand = (context: () => CliContext) =>
   new Command('watch')
     .description('generate and briefly check at every change of a spec')
-    .addOption(new Option('--device <device>', 'where changed kernels are checked').choices(deviceKinds).default('simt' as const))
+    .addOption(deviceOption('where changed kernels are checked').default('simt' as const))
     .action((options) => watch(options, context()))

@@ -43,7 +43,7 @@ export const callCodes = texts({
   'call.op':
     'The first argument of call is no op, or states a type that it cannot have. | The function of a module or its name is given instead of what op(...) returns. | Import the constant that op(...) returned.',
   'call.option':
-    'A call has an option that there is not. | The option is misspelt, so that nothing would read it. | Write one that the hint lists.',
+    'A call has an option that there is not, or one of the wrong kind. | The option is misspelt, so that nothing would read it. | Write one that the hint lists.',
   'call.rank':
     'A tensor has another number of dimensions than the op declares. | A leading or trailing dimension of 1 is missing or too many. | Give the same data with the shape that the message names.',
   'call.shape':
@@ -65,16 +65,17 @@ export const callCodes = texts({
     'The GPU has no int8 products of the kind that the plan uses. | Its compute capability is older than the message says. | Choose a plan of floats.',
   'device.invalid':
     'A device is asked for something with arguments it cannot take. | Sizes, offsets or buffers that do not fit; often a tensor of another device. | Correct what the message names.',
-  'device.kind': 'There is no device of that name. | Only simt and cuda are devices. | Write one of the two, or leave it out.',
+  'device.kind':
+    'There is no device of that name. | Only simt and cuda are devices, and cuda:1 is the second GPU. | Write one of these, or leave it out.',
   'device.memory':
     'The device is out of memory. | The batch, the caches or the weights take more than is free. | Use a smaller batch, shorter sequences, int8 weights, or close other programs.',
   'device.option':
-    'openDevice has no such option. | The option is misspelt, so that nothing would read it. | Write one that the hint lists.',
+    'openDevice has no such option, or its value is of the wrong kind. | The option is misspelt, so that nothing would read it. | Write one that the hint lists.',
   'device.plugin':
     'The plugin of a device is not built. | Only the other device was built so far. | Run heddle build --target with the device.',
   'device.root': 'The folder of the project is not there. | root names no folder. | Pass an existing folder to openDevice.',
   'device.unavailable':
-    'The machine has no such device. | No GPU, no driver, or a driver older than the CUDA that heddle was built with. | See heddle doctor, or use simt.',
+    'The machine has no such device. | No GPU, fewer GPUs than the number asked for, no driver, or a driver older than the CUDA that heddle was built with. | See heddle doctor, or use simt.',
   'library.kernel':
     'A kernel library does not have a kernel that is asked for. | The text was not generated, or the library was built before it. | Run heddle gen, then heddle build.',
   'library.missing':

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { environmentError, findingError, HeddleError, usageError } from '../errors.js'
 import { hasCudaDevice } from '../toolchain/index.js'
 import { loadAddon, nativeFolder } from './addon.js'
+import { type DeviceKind, type DeviceName, deviceKinds, parseDevice } from './device_name.js'
 import type {
   NativeBuffer,
   NativeCode,
@@ -20,13 +21,7 @@ import type {
 } from './native.js'
 import { transferBytes } from './upload.js'
 
-export const deviceKinds = ['simt', 'cuda'] as const
-export type DeviceKind = (typeof deviceKinds)[number]
-
-export interface DeviceOptions {
-  /** Which of several devices of the kind; 0 is the first. */
-  readonly ordinal?: number
-}
+export { type DeviceKind, type DeviceName, deviceKinds }
 
 /** All methods throw or reject with `HeddleError`: `device.memory`, `device.fault`, `device.closed`, ... */
 export interface Device extends NativeDevice {
@@ -40,12 +35,10 @@ export type DeviceReport =
 
 /**
  * Opens a device.
- * @throws environment `device.plugin` when its plugin is not built, `device.unavailable` when the machine lacks the device or driver
+ * @throws usage `device.kind`; environment `device.plugin` when its plugin is not built, `device.unavailable` when the machine lacks the device or driver
  */
-export function openDevice(kind: DeviceKind, { ordinal = 0 }: DeviceOptions = {}): Device {
-  if (!deviceKinds.includes(kind)) {
-    throw usageError('device.kind', `unknown device ${JSON.stringify(kind)}: expected ${deviceKinds.join(' or ')}`)
-  }
+export function openDevice(name: DeviceName): Device {
+  const { kind, ordinal } = parseDevice(name)
   const addon = loadAddon()
   const path = join(nativeFolder(), `libheddle_${kind}.so`)
   if (!existsSync(path)) {

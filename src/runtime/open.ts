@@ -14,7 +14,7 @@ import {
   searchManifests,
 } from '../toolchain/index.js'
 import { type DemandedKernelsOptions, demandedKernels } from './demand.js'
-import { type Device, type DeviceKind, detectDevices, openDevice } from './device.js'
+import { type Device, type DeviceKind, type DeviceName, detectDevices, openDevice } from './device.js'
 import { type KernelSource, loadKernels } from './library.js'
 
 export interface OpenOptions {
@@ -46,7 +46,7 @@ export function defaultDevice(): DeviceKind {
 
 /** Builds the addon and the plugins unless they are there. @throws what `ensureNative` throws */
 export async function prepareNative(
-  kind: DeviceKind | undefined,
+  name: DeviceName | undefined,
   { root, signal, onNotice }: Pick<OpenOptions, 'root' | 'signal' | 'onNotice'>,
 ): Promise<void> {
   const stated = process.env.HEDDLE_NATIVE
@@ -54,7 +54,7 @@ export async function prepareNative(
   // The user's own folder is used as it is.
   if (built.portable || (stated && stated !== built.native)) return
   // No CUDA is compiled for a machine without a CUDA device: opening it says what is missing.
-  await ensureNative({ signal, cuda: kind !== 'simt' && hasCudaDevice(), onStart: onNotice })
+  await ensureNative({ signal, cuda: name !== 'simt' && hasCudaDevice(), onStart: onNotice })
 }
 
 /** A model folder is never a project: what else lies in it came with the model. */
@@ -65,16 +65,16 @@ function projectOf({ root, model }: OpenOptions): string {
 }
 
 /**
- * @param kind cuda where a GPU works, else simt, when it is left out
+ * @param name cuda where a GPU works, else simt, when it is left out
  * @throws environment for a missing device, addon or compiler; usage `manifest.*`
  */
-export async function openKernels(kind: DeviceKind | undefined, options: OpenOptions): Promise<OpenKernels> {
+export async function openKernels(name: DeviceName | undefined, options: OpenOptions): Promise<OpenKernels> {
   const root = projectOf(options)
   const searched = await searchManifests(root)
   const { manifest, hidden } = searched
   if (hidden.length > 0) options.onNotice?.(`the project's own take the place of what is shipped: ${hidden.join(', ')}`)
-  await prepareNative(kind, options)
-  const device = openDevice(kind ?? defaultDevice())
+  await prepareNative(name, options)
+  const device = openDevice(name ?? defaultDevice())
   try {
     const { portable, library } = installation(root)
     if (portable) return { device, library: loadKernels(device, library(device.kind), manifest), manifest }

@@ -16,7 +16,7 @@ import { kernelName } from '../ir/op_name.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { ProgramDecl } from '../lang/program.js'
 import type { Op, Tensors } from '../lang/types.js'
-import type { DeviceKind } from '../runtime/device.js'
+import type { DeviceName } from '../runtime/device.js'
 import { type CheckReport, checkProject } from './check/check.js'
 
 export { HeddleError } from '../errors.js'
@@ -30,7 +30,7 @@ export interface CheckOptions {
   /** Of a graph or program: under this plan only; under each that the project has for it by default. */
   readonly plan?: string | undefined
   /** The GPU where there is one, else the CPU device. */
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   /** Storage types; all that are declared by default. */
   readonly dtypes?: readonly DType[] | undefined
   /** The project whose `specs/` declares the subject: a folder, by default the current one. */

@@ -1,6 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadAddon, nativeFolder } from '../../src/runtime/addon.js'
+import { openDevice } from '../../src/runtime/device.js'
 import type { NativeEpilogue, NativeMatmul, NativeSlice, NativeStep } from '../../src/runtime/native.js'
 import { type Bench, buildFixture, matmul, openBench, outcome, plugins, scale, slice, slow } from './addon_fixture.js'
 
@@ -385,5 +389,35 @@ it('says what is wrong with a plugin', async () => {
   expect(addon.abiVersion).toBe(3)
   expect(() => addon.openDevice('/nowhere/libheddle_x.so', 0)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
   expect(() => addon.openDevice('libc.so.6', 0)).toThrow(expect.objectContaining({ code: 'INVALID' }))
-  expect(() => addon.openDevice(fixture, 1)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
+  expect(() => addon.openDevice(fixture, 2)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
+})
+
+describe('a GPU of several', () => {
+  const own = nativeFolder()
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-gpus-'))
+  beforeAll(() => {
+    // The fixture stands in for the plugin of two GPUs.
+    symlinkSync(join(own, 'heddle.node'), join(folder, 'heddle.node'))
+    symlinkSync(fixture, join(folder, 'libheddle_cuda.so'))
+    process.env.HEDDLE_NATIVE = folder
+  })
+  afterAll(() => {
+    process.env.HEDDLE_NATIVE = own
+    rmSync(folder, { recursive: true })
+  })
+
+  it.each([
+    ['cuda', 'fixture 0'],
+    ['cuda:0', 'fixture 0'],
+    ['cuda:1', 'fixture 1'],
+  ] as const)('%s opens the one of its number', (name, found) => {
+    const device = openDevice(name)
+    expect([device.kind, device.info().name]).toEqual(['cuda', found])
+    device.close()
+  })
+
+  it('that is not there is a typed error', () => {
+    const refused = { code: 'device.unavailable', exitCode: 3, message: 'there is no device 7: expected 0 to 1, got 7' }
+    expect(() => openDevice('cuda:7')).toThrow(expect.objectContaining(refused))
+  })
 })

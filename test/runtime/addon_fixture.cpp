@@ -19,6 +19,7 @@
 using Work = std::function<int32_t(heddle_error*)>;
 
 struct heddle_device {
+  int32_t ordinal = 0;
   std::mutex mutex;
   uint64_t used = 0;
 };
@@ -133,8 +134,9 @@ const heddle_kernel kernels[] = {
 const heddle_kernel_library_info library = {HEDDLE_ABI_VERSION, "simt", 6, kernels};
 
 int32_t open(int32_t ordinal, heddle_device** device, heddle_error* error) {
-  if (ordinal != 0) return fail(error, HEDDLE_UNAVAILABLE, "the fixture has one device, numbered 0");
+  if (ordinal > 1) return fail(error, HEDDLE_UNAVAILABLE, "there is no device 7: expected 0 to 1, got 7");
   *device = new heddle_device;
+  (*device)->ordinal = ordinal;
   return HEDDLE_OK;
 }
 
@@ -146,7 +148,7 @@ void close(heddle_device* device) {
 
 int32_t info(heddle_device* device, heddle_device_info* info, heddle_error*) {
   *info = {};
-  snprintf(info->name, sizeof info->name, "fixture");
+  snprintf(info->name, sizeof info->name, "fixture %d", device->ordinal);
   info->memory_bytes = memory_bytes;
   info->memory_free_bytes = memory_bytes - device->used;
   return HEDDLE_OK;

@@ -109,6 +109,21 @@ describe('the library of a whole build', () => {
   })
 })
 
+test('a limit on the size of files is no finding of an op', async () => {
+  const said = 'g++: internal compiler error: File size limit exceeded signal terminated program as'
+  const limited = await project.script(
+    'limited',
+    `[ "$1" = --version ] && { echo "limited 1.0"; exit 0; }\necho "${said}" >&2; exit 4`,
+  )
+  vi.stubEnv('CXX', limited)
+  await expect(demand('one')).rejects.toMatchObject({
+    code: 'cache.full',
+    exitCode: 3,
+    message: expect.stringContaining('ulimit -f'),
+    hint: 'allow larger files: ulimit -f unlimited',
+  })
+})
+
 test('a full disk is said and leaves nothing half-written', async () => {
   const full = await project.script(
     'full',

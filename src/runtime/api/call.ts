@@ -8,10 +8,10 @@ import type { DeviceCore } from './core.js'
 import { DeviceTensor } from './device_tensor.js'
 import { findKernel } from './find_kernel.js'
 import { launch } from './launch.js'
-import { nameHint } from './names.js'
+import { checkOptions } from './options.js'
 import type { Tensor } from './tensor.js'
 
-type GivenOptions = { readonly [K in keyof CallOptions<never>]?: unknown }
+type GivenOptions = { readonly [K in Exclude<keyof CallOptions<never>, 'signal'>]?: unknown } & Pick<CallOptions<never>, 'signal'>
 
 const known: { readonly [K in keyof Required<GivenOptions>]: true } = {
   attrs: true,
@@ -19,19 +19,6 @@ const known: { readonly [K in keyof Required<GivenOptions>]: true } = {
   dims: true,
   keep: true,
   signal: true,
-}
-
-/** Refuses options that nothing would read. */
-export function checkOptions(
-  area: 'call' | 'device' | 'tensor' | 'load' | 'run',
-  who: string,
-  names: readonly string[],
-  options: object,
-): void {
-  const unknown = Object.keys(options).find((name) => !names.includes(name))
-  if (unknown !== undefined) {
-    throw usageError(`${area}.option`, `${who} has no option ${unknown}`, { hint: nameHint('options', names, unknown) })
-  }
 }
 
 /** What `Device.call` does, without its types. */
@@ -43,7 +30,7 @@ export async function callOp(
 ): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
   core.expectOpen('call')
   checkOptions('call', 'call', Object.keys(known), options)
-  const signal = options.signal instanceof AbortSignal ? options.signal : undefined
+  const { signal } = options
   signal?.throwIfAborted()
   const call = checkCall(op, inputs, options)
   refuseAliases(call)

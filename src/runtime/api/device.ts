@@ -4,7 +4,7 @@ import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
 import type { ProgramDecl } from '../../lang/program.js'
 import type { Device as NativeDevice } from '../device.js'
-import { callOp, checkOptions } from './call.js'
+import { callOp } from './call.js'
 import type { DeviceCore } from './core.js'
 import { DeviceTensor } from './device_tensor.js'
 import type { Device, SkippedDevice } from './device_types.js'
@@ -12,6 +12,7 @@ import { bytesIn, formBytes } from './form.js'
 import { checkGiven } from './given.js'
 import { loadModel } from './load.js'
 import type { LoadOptions, ProgramLoadOptions } from './model_types.js'
+import { checkOptions } from './options.js'
 
 /** The face of an open device. */
 export function deviceOf(native: NativeDevice, root: string, skipped: readonly SkippedDevice[], core: DeviceCore): Device {

@@ -3,6 +3,7 @@ import { usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import type { LayoutDecl } from '../../lang/layout.js'
 import type { NativeSlice } from '../native.js'
+import { checkOptions } from './options.js'
 import type { Tensor } from './tensor.js'
 
 /** A tensor's storage type, extents, and how its elements lie. */
@@ -53,7 +54,9 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
    * Copies the elements to the host in row-major order, as they are behind every call that was made before.
    * @throws usage `tensor.freed`, `device.closed`; the signal's reason
    */
-  async read({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<Tensor<D>> {
+  async read(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<Tensor<D>> {
+    checkOptions('tensor', 'read', ['signal'], options)
+    const { signal } = options
     signal?.throwIfAborted()
     const held = this.hold('read', this.#home)
     try {

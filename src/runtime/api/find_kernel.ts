@@ -7,6 +7,7 @@ import { type ErrorDetails, environmentError, usageError } from '../../errors.js
 import { type DType, isDType } from '../../ir/dtype.js'
 import { instanceKey } from '../../ir/instance.js'
 import { kernelName } from '../../ir/op_name.js'
+import { rankedCounts } from '../../ir/top_k.js'
 import type { AnyOp } from './call_types.js'
 import type { CheckedCall } from './check_call.js'
 
@@ -90,8 +91,16 @@ function noExtent(op: AnyOp, typed: readonly KernelEntry[], dims: Readonly<Recor
   return usageError(
     'call.extent',
     `${op.name}: dimension ${dim}${also} is ${dims[dim]}, its kernels are compiled for ${allowed.join(', ')}`,
-    { hint: `take the next larger of ${allowed.join(', ')}` },
+    { hint: extentHint(dims[dim] ?? 0, allowed) },
   )
+}
+
+/** A ranked dimension is known by its sizes. */
+function extentHint(extent: number, allowed: readonly number[]): string {
+  const next = allowed.find((size) => size > extent)
+  const larger = next === undefined ? `take at most ${allowed.at(-1)}` : `take ${next} and leave what is too much`
+  if (allowed.join() !== rankedCounts.join()) return larger
+  return `${larger}, or write the number itself into the body, topK(${Math.min(extent, 64)}, ...): a number may be 1 to 64`
 }
 
 /** In what the declaration differs from what a kernel was generated from, as far as both say it. */

@@ -5,7 +5,7 @@
  */
 export { HeddleError } from '../../errors.js'
 export type { DType } from '../../ir/dtype.js'
-export type { DeviceKind } from '../device.js'
+export type { DeviceKind, DeviceName } from '../device.js'
 export type { NativeDeviceInfo as DeviceInfo } from '../native.js'
 export type { AnyOp, AnyTensor, CallInputs, CallOptions, CallResult } from './call_types.js'
 export type { DeviceTensor } from './device_tensor.js'

@@ -26,7 +26,11 @@ export function keptInputs(declared: Declared, given: unknown): Readonly<Record<
   const names = Object.keys(declared.inputs)
   const states = Object.entries(recordOf(declared, 'states', given)).map(([name, state]): [string, GivenState] => {
     if (!names.includes(name)) throw refuse(declared, 'states', `state ${name} is no input`, nameHint('inputs', names, name))
-    const { value, next } = recordOf(declared, 'states', state)
+    const { value, next, ...others } = recordOf(declared, 'states', state)
+    const [other] = Object.keys(others)
+    if (other !== undefined) {
+      throw refuse(declared, 'states', `state ${name} has no field ${other}`, nameHint('fields', ['value', 'next'], other))
+    }
     if (value === undefined) {
       const write = "write { value: zeros('f32', shape), next: 'output' }"
       throw refuse(declared, 'states', `state ${name} has no value to begin with`, write)

@@ -4,12 +4,12 @@ import type { DType } from '../../ir/dtype.js'
 import { abortable } from '../abortable.js'
 import type { NativeBuffer, NativeSlice } from '../native.js'
 import { buildProgram, type Program } from '../program.js'
-import { checkOptions } from './call.js'
 import { type CheckedRun, checkRun, type ModelParts, type StateParts, snapshot } from './check_run.js'
 import { DeviceTensor, type Form } from './device_tensor.js'
 import { bytesIn, formBytes, layoutOf, tensorIn } from './form.js'
 import { checkGiven } from './given.js'
 import type { ModelRunOptions, ModelState } from './model_types.js'
+import { checkOptions } from './options.js'
 import type { Tensor } from './tensor.js'
 
 /** How many combinations of sizes stay built. */
@@ -64,6 +64,7 @@ export class LoadedModel {
   }
 
   async *stream(inputs: Iterable<unknown> | AsyncIterable<unknown>, options: ModelRunOptions = {}) {
+    checkOptions('run', `${this.name}.stream`, ['keep', 'signal'], options)
     for await (const each of inputs) {
       options.signal?.throwIfAborted()
       yield await this.run(each, options)
@@ -182,8 +183,10 @@ export class LoadedModel {
     return {
       dtype,
       shape,
-      read: async ({ signal } = {}) => {
+      read: async (options = {}) => {
         this.#expectOpen(`states.${name}`)
+        checkOptions('run', `${this.name}.states.${name}.read`, ['signal'], options)
+        const { signal } = options
         signal?.throwIfAborted()
         // As results whose types no declaration says.
         return core.readTensor({ dtype, shape, layout }, slice, signal) as Promise<Tensor>

@@ -9,8 +9,9 @@ import type { Graph } from '../../ir/graph.js'
 import { kernelName } from '../../ir/op_name.js'
 import type { Op } from '../../lang/types.js'
 import { demandedKernels } from '../../runtime/demand.js'
-import type { DeviceKind } from '../../runtime/device.js'
+import type { DeviceKind, DeviceName } from '../../runtime/device.js'
 import { openDevice } from '../../runtime/device.js'
+import { parseDevice } from '../../runtime/device_name.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { defaultDevice, prepareNative } from '../../runtime/open.js'
@@ -31,7 +32,7 @@ export interface SetupOptions {
   readonly filter?: RegExp | undefined
   /** Graphs under this plan only. */
   readonly plan?: string | undefined
-  readonly device?: DeviceKind | undefined
+  readonly device?: DeviceName | undefined
   /** Storage types; all that are declared without any. */
   readonly dtypes?: readonly DType[] | undefined
   /** Every size that `selftest` tries, which takes minutes, instead of those of some seconds. */
@@ -84,7 +85,7 @@ export async function withSetup<T>(options: SetupOptions, action: (setup: CheckS
 async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
   const { root, signal, onProgress, dtypes, tuning } = options
   // Asking a compiler its version takes a process.
-  if (options.device !== 'cuda') findCxx().catch(() => undefined)
+  if (parseDevice(options.device ?? 'simt').kind === 'simt') findCxx().catch(() => undefined)
   const { names = [], plan } = options
   const named = names.length > 0 && plan === undefined ? await readNamed(root, names, options.specs) : undefined
   const specs = named ?? (await readKernels(root, options.specs))

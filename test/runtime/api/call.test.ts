@@ -8,7 +8,9 @@ import { scale } from '../../../specs/ops/scale.js'
 import { splitHeads } from '../../../specs/ops/split_heads.js'
 import { tensor as declare, op } from '../../../src/lang/index.js'
 import { runOp } from '../../../src/lang/run.js'
+import { entriesByOp, findKernel } from '../../../src/runtime/api/find_kernel.js'
 import { type Device, f16, tensor, zeros } from '../../../src/runtime/api/index.js'
+import { referenceManifest } from '../reference_device.js'
 import { type Opened, openReference } from './open.js'
 
 let opened: Opened
@@ -384,6 +386,24 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'call has no option attr',
     'did you mean attrs?',
   ],
+  [
+    'options that are none',
+    () => loose({ x, gamma, beta }, null as never),
+    'call.option',
+    'call: expected options { name: value }, got null',
+  ],
+  [
+    'a signal that is none',
+    () => loose({ x, gamma, beta }, { signal: 5 }),
+    'call.option',
+    'call: expected an AbortSignal as the option signal, got a number',
+  ],
+  [
+    'a flag that is none',
+    () => loose({ x, gamma, beta }, { keep: 'no' }),
+    'call.option',
+    'call: expected true or false as the option keep, got a string',
+  ],
 ]
 
 test.each(refusals)('%s is refused', async (_, call, code, message, hint = '') => {
@@ -439,5 +459,24 @@ describe('the kernel', () => {
     })
     expect((await opened.device.call(layerNorm, { x, gamma, beta })).y.shape).toEqual(x.shape)
     await opened.device.close()
+  })
+
+  test.each([
+    [3, 'take 4 and leave what is too much, or write the number itself into the body, topK(3, ...): a number may be 1 to 64'],
+    [100, 'take at most 64, or write the number itself into the body, topK(64, ...): a number may be 1 to 64'],
+  ])('that ranks %i elements is refused with the reason', (k, hint) => {
+    const ranked = [1, 2, 4, 8, 16, 32, 64].flatMap((count) =>
+      referenceManifest()
+        .kernels.filter(({ key }) => key === 'layer_norm__f32')
+        .map((entry) => ({ ...entry, fixedDims: { k: count } })),
+    )
+    const call = { op: layerNorm, inputs: {}, types: { T: 'f32' }, dims: { k }, attrs: {}, outputs: {} } as const
+    expect(() => findKernel(entriesByOp(ranked), call)).toThrow(
+      expect.objectContaining({
+        code: 'call.extent',
+        message: `layer_norm: dimension k is ${k}, its kernels are compiled for 1, 2, 4, 8, 16, 32, 64`,
+        hint,
+      }),
+    )
   })
 })
