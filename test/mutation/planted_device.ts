@@ -96,6 +96,6 @@ export const deviceFaults: readonly PlantedFault[] = [
     replacement: '',
     wrong: 'Parts of a decoded row are divided by the weights of the slots of one lane, where those of all lanes count.',
     tests: ['test/emit/decode_attention.simt.test.ts'],
-    only: 'groups_of_four',
+    only: 'every_place',
   },
 ]
