@@ -39,7 +39,6 @@ export function knownHint(asked: string, names: readonly string[], own: readonly
   const like = [...first, ...nearest(asked, names).filter((name) => !first.includes(name))].slice(0, shown)
   if (like.length > 0) return `nearest of ${all.length}: ${like.join(', ')}`
   const mine = [...new Set(own)]
-  if (mine.length === 0) return `none of the ${all.length} names that there are is like it`
-  const rest = mine.length > few ? ` and ${mine.length - few} more` : ''
-  return `the project has ${mine.slice(0, few).join(', ')}${rest}`
+  if (mine.length > 0 && mine.length <= few) return `the project has ${mine.join(', ')}`
+  return `none of the ${all.length} names that there are is like it`
 }

@@ -29,7 +29,7 @@ it.each([
   ['a file that is not there', ['--bench', file('none.json')], 'explore.bench', 'none.json'],
   ['three runs', [1, 2, 3].flatMap(() => ['--bench', file('run.json')]), 'explore.bench', 'one, or two'],
   ['a folder that is not there', ['--bench', file('run.json'), '--out', file('a/b.html')], 'explore.out', 'exists'],
-  ['a plan of what is no graph', ['softmax', '--plan', 'ft-v1'], 'explore.subject', 'there is no graph softmax'],
+  ['a plan of what is no graph', ['encoder_layer_glu', '--plan', 'ft-v1'], 'explore.subject', ': encoder_layer_gelu, '],
   ['no port', ['--port', '70000'], 'cli.usage', 'Expected a port'],
 ])('refuses %s', async (_, argv, code, said) => {
   const { exitCode, log } = await heddle(['explore', ...argv])
