@@ -5,7 +5,6 @@
 import { type Declared, partOf } from './kept/declared.js'
 import { knownSpecs } from './kept/known.js'
 
-export type { Declarations } from './declarations.js'
 export { type Bodies, readBodies } from './run_bodies.js'
 export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclarations } from './search.js'
 
