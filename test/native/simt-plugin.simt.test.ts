@@ -56,7 +56,6 @@ describe('device', () => {
     ['elapsed_early', refused(status.invalid, /was not recorded$/)],
     ['elapsed', ok(1)],
     ['workers', ok(1, 1)],
-    ['late_workers', ok(1)],
   ])('%s', (name, expected) => expect(results.get(name)).toMatchObject(expected))
 
   test('HEDDLE_SIMT_MEMORY bounds what is allocated', async () => {

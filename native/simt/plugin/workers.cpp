@@ -1,28 +1,11 @@
 #include "workers.hpp"
 
-#include <time.h>
-
-#include <algorithm>
 #include <exception>
 
 namespace heddle::simt {
 namespace {
 
 thread_local bool inside_loop = false;
-
-/// To wake a thread and to wait for its end takes some ten microseconds on an idle machine.
-constexpr int64_t kShortLoop = 100'000;
-/// Beside the work of a longer loop a wait for one thread's turn on a core is little.
-constexpr int64_t kLongLoop = 20'000'000;
-constexpr int64_t kFirstAlone = 8, kMostAlone = 256;
-/// A caller takes this part of its own share before it knows how long the loop is.
-constexpr int64_t kTriedPart = 8;
-
-int64_t nanoseconds(clockid_t clock) {
-  timespec time = {};
-  clock_gettime(clock, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 }  // namespace
 
@@ -43,13 +26,10 @@ Workers::~Workers() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-void Workers::take_part(Loop& loop, int64_t most) {
+void Workers::take_part(Loop& loop) {
   inside_loop = true;
-  const int64_t began = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
   heddle_error error = {};
-  for (int64_t taken = 0; taken < most; taken++) {
-    const int64_t i = loop.next++;
-    if (i >= loop.failed) break;
+  for (int64_t i = loop.next++; i < loop.failed; i = loop.next++) {
     const int32_t status = loop.run(loop.data, i, &error);
     if (status == HEDDLE_OK) continue;
     const std::lock_guard<std::mutex> lock(loop.mutex);
@@ -58,7 +38,6 @@ void Workers::take_part(Loop& loop, int64_t most) {
     loop.status = status;
     loop.error = error;
   }
-  loop.worked += nanoseconds(CLOCK_THREAD_CPUTIME_ID) - began;
   inside_loop = false;
 }
 
@@ -72,44 +51,10 @@ void Workers::serve() {
     Loop& loop = *loop_;
     busy_++;
     lock.unlock();
-    take_part(loop, loop.count);
+    take_part(loop);
     lock.lock();
     if (--busy_ == 0) idle_.notify_all();
   }
-}
-
-/// Whether the caller should run what is left of a loop by itself. It tries a few indices first, where the loop has many or others may be late.
-bool Workers::is_for_one(Loop& loop) {
-  int64_t tried = loop.count / (kTriedPart * count());
-  if (alone_ > 0) tried = std::max<int64_t>(tried, 1);
-  if (tried == 0) return false;
-  take_part(loop, tried);
-  const int64_t left = loop.worked / tried * (loop.count - tried);
-  if (left < kShortLoop) return true;
-  if (alone_ == 0 || left > kLongLoop) return false;
-  alone_--;
-  return true;
-}
-
-/// Runs what is left of a loop on all threads.
-void Workers::share(Loop& loop) {
-  const int64_t began = nanoseconds(CLOCK_MONOTONIC), worked_before = loop.worked;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    loop_ = &loop;
-    generation_++;
-  }
-  wake_.notify_all();
-  take_part(loop, loop.count);
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    loop_ = nullptr;
-    idle_.wait(lock, [&] { return busy_ == 0; });
-  }
-  // One thread would have been as fast: the others had no core, or lost theirs.
-  const bool in_vain = nanoseconds(CLOCK_MONOTONIC) - began > loop.worked - worked_before;
-  next_alone_ = in_vain ? std::clamp(2 * next_alone_, kFirstAlone, kMostAlone) : next_alone_ / 2;
-  alone_ = in_vain ? next_alone_ : 0;
 }
 
 int32_t Workers::parallel_for(int64_t count, Run run, void* data, heddle_error* error) {
@@ -123,11 +68,18 @@ int32_t Workers::parallel_for(int64_t count, Run run, void* data, heddle_error* 
   Loop loop;
   loop.run = run;
   loop.data = data;
-  loop.count = loop.failed = count;
-  if (is_for_one(loop)) {
-    take_part(loop, count);
-  } else {
-    share(loop);
+  loop.failed = count;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    loop_ = &loop;
+    generation_++;
+  }
+  wake_.notify_all();
+  take_part(loop);
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    loop_ = nullptr;
+    idle_.wait(lock, [&] { return busy_ == 0; });
   }
   if (loop.status != HEDDLE_OK && error != nullptr) *error = loop.error;
   return loop.status;

@@ -1,6 +1,4 @@
-// The threads that run blocks and matmul tiles. One parallel loop runs at a time; its caller works too. A loop is over when its last thread is,
-// and where other processes want the cores, a thread that took one index can be off its core for longer than the whole loop takes. So a short
-// loop is its caller's alone, and after a loop that one thread would have run as fast the next are too, unless they are long.
+// The threads that run blocks and matmul tiles. One parallel loop runs at a time; its caller works too.
 #ifndef HEDDLE_SIMT_PLUGIN_WORKERS_HPP
 #define HEDDLE_SIMT_PLUGIN_WORKERS_HPP
 
@@ -35,24 +33,17 @@ class Workers {
   struct Loop {
     Run run;
     void* data;
-    int64_t count;
     std::atomic<int64_t> next{0};
     std::atomic<int64_t> failed;  // lowest index that failed, or count
-    std::atomic<int64_t> worked{0};  // nanoseconds of processor time, by all threads
-    std::mutex mutex;                // guards status and error
+    std::mutex mutex;             // guards status and error
     int32_t status = HEDDLE_OK;
     heddle_error error = {};
   };
 
-  /// Runs at most `most` of the indices that are left.
-  static void take_part(Loop& loop, int64_t most);
+  static void take_part(Loop& loop);
   void serve();
-  bool is_for_one(Loop& loop);
-  void share(Loop& loop);
 
-  std::mutex one_loop_;     // held by the caller whose loop is running; guards the next two
-  int64_t alone_ = 0;       // loops to come that are not shared unless they are long
-  int64_t next_alone_ = 0;  // after the next loop that was shared in vain
+  std::mutex one_loop_;  // held by the caller whose loop is running
   std::mutex mutex_;     // guards what follows
   std::condition_variable wake_, idle_;
   Loop* loop_ = nullptr;
