@@ -35,7 +35,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['computed_row.ts', ['first'], 'a variable of the emitted source'],
   ['graph_program.ts', ['lengths'], 'the input that a graph gets for the plan, as fuse/graph/pack.ts calls it'],
   ['source.ts', ['weight'], 'what a refusal is about'],
-  ['load_states.ts', ['states'], 'the same'],
+  ['load_states.ts', ['states', 'value', 'next'], 'the same, and the fields of a state'],
   ['own_monoids.ts', ['next'], 'a field of a fold'],
   ['describe.ts', ['next'], 'the same'],
   ['fold_variants.ts', ['next'], 'the same'],
