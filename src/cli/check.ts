@@ -39,12 +39,13 @@ function reproOf(
 
 /** One line a kernel, graph or program, one more for each failure, and what writes the first as a folder. */
 export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {}): string {
-  const { name, against, passed, failures, unrun, seconds } = group
+  const { name, against, passed, failures, notes: [note] = [], unrun, seconds } = group
   const differing = unrun === true ? 'not run' : `${failures.length} of ${passed + failures.length} differ`
   const count = failures.length === 0 ? `${passed} equal to ${words[against]}` : differing
   const lines = [`${failures.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${count} (${seconds.toFixed(1)} s)`]
   for (const failure of failures.slice(0, shownFailures)) lines.push(`  ${failure.name}: ${failure.detail}`)
   if (failures.length > shownFailures) lines.push(`  and ${failures.length - shownFailures} more`)
+  if (note !== undefined) lines.push(`  not judged: ${note.name}: ${note.note}`)
   lines.push(...reproOf(group, options))
   return `${lines.join('\n')}\n`
 }

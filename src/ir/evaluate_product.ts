@@ -49,8 +49,17 @@ export function withFactors(
   return { kernel: { ...kernel, a, products, tensors: [...stored, ...kernel.tensors] }, inputs: { ...inputs, ...made } }
 }
 
-/** Outputs by name; a matmul kernel updates none of its inputs. */
-export function evaluateMatmul(kernel: MatmulKernel, inputs: Tensors, dims: Numbers, attrs: Numbers): Record<string, HostTensor> {
+/** What becomes of a sum of products, given the sum of their magnitudes. */
+export type StraySum = (sum: number, magnitude: number) => number
+
+/** Outputs by name; a matmul kernel updates none of its inputs. @param stray applies to each sum, which is exact without it */
+export function evaluateMatmul(
+  kernel: MatmulKernel,
+  inputs: Tensors,
+  dims: Numbers,
+  attrs: Numbers,
+  stray?: StraySum,
+): Record<string, HostTensor> {
   const outer = [...kernel.batch, kernel.m, kernel.n]
   const shape = outer.map((name) => extentOf(dims, name))
   const k = extentOf(dims, kernel.k)
@@ -73,7 +82,7 @@ export function evaluateMatmul(kernel: MatmulKernel, inputs: Tensors, dims: Numb
   const a = strided(kernel.a)
   const products = kernel.products.map(({ b, accumulator }) => {
     const axes = kernel.epilogue.tensors.find(({ name }) => name === accumulator)?.dims ?? outer
-    return [accumulator, { data: multiply(a, strided(b), shape, k), shape }, axes] as const
+    return [accumulator, { data: multiply(a, strided(b), shape, k, stray), shape }, axes] as const
   })
   const given = Object.fromEntries(products.map(([name, tensor, axes]) => [name, ordered(tensor, outer, axes)]))
   const seen = { ...inputs, ...given }
@@ -82,16 +91,19 @@ export function evaluateMatmul(kernel: MatmulKernel, inputs: Tensors, dims: Numb
 }
 
 /** One sum for each element of the product, rows of the last axis one behind the other. */
-function multiply(a: Strided, b: Strided, shape: readonly number[], k: number): Float64Array {
+function multiply(a: Strided, b: Strided, shape: readonly number[], k: number, stray?: StraySum): Float64Array {
   const along = (at: readonly number[], strides: readonly number[]): number =>
     at.reduce((offset, index, axis) => offset + index * (strides[axis] ?? 0), 0)
   const data = new Float64Array(shape.reduce((size, extent) => size * extent, 1))
   let element = 0
   forEachPoint(shape, (at) => {
     const [fromA, fromB] = [along(at, a.strides), along(at, b.strides)]
+    const product = (i: number): number => (a.data[fromA + i * a.step] ?? Number.NaN) * (b.data[fromB + i * b.step] ?? Number.NaN)
     let sum = 0
-    for (let i = 0; i < k; i++) sum += (a.data[fromA + i * a.step] ?? Number.NaN) * (b.data[fromB + i * b.step] ?? Number.NaN)
-    data[element++] = sum
+    for (let i = 0; i < k; i++) sum += product(i)
+    let magnitude = 0
+    if (stray !== undefined) for (let i = 0; i < k; i++) magnitude += Math.abs(product(i))
+    data[element++] = stray === undefined ? sum : stray(sum, magnitude)
   })
   return data
 }

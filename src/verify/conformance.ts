@@ -33,6 +33,8 @@ export interface CheckResult {
   readonly passed: boolean
   /** What differs, or the worst error when it passed. */
   readonly detail: string
+  /** What could not be judged of a case that passed, and why. */
+  readonly note?: string
 }
 
 /** The first element of an update that the oracle leaves as it was and the run did not. */

@@ -6,10 +6,11 @@ import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { PlannedKernel } from '../fuse/planned_kernel.js'
 import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
-import { withFactors } from '../ir/evaluate_product.js'
+import { evaluateMatmul, type StraySum, withFactors } from '../ir/evaluate_product.js'
 import { evaluateAttention, evaluateTemplate } from '../ir/evaluate_template.js'
 import { resolveDType } from '../ir/instance.js'
 import type { Precision } from '../ir/javascript.js'
+import type { MatmulKernel } from '../ir/product.js'
 import { isTemplate } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
@@ -41,18 +42,30 @@ export function expected({ ops, kernels }: Oracle, { entry, dims, attrs }: Kerne
   return evaluate(kernel, entry, inputs, dims, attrs)
 }
 
-/** What the IR of a kernel of either kind computes. Factors that are computed are multiplied as they would be stored. */
+/** What the IR of a kernel of either kind computes. */
 function evaluate(
   kernel: PlannedKernel,
-  { types }: KernelEntry,
+  entry: KernelEntry,
   inputs: Tensors,
   dims: Readonly<Record<string, number>>,
   attrs: Readonly<Record<string, number>>,
 ): Tensors {
   if (!isTemplate(kernel)) return evaluateKernel(kernel, inputs, dims, attrs)
   if (kernel.kind !== 'matmul') return evaluateTemplate(kernel, inputs, dims, attrs)
+  return evaluateProducts(kernel, entry, inputs, dims, attrs)
+}
+
+/** What a kernel of products computes. Factors that are computed are multiplied as they would be stored. */
+function evaluateProducts(
+  kernel: MatmulKernel,
+  { types }: KernelEntry,
+  inputs: Tensors,
+  dims: Readonly<Record<string, number>>,
+  attrs: Readonly<Record<string, number>>,
+  stray?: StraySum,
+): Tensors {
   const made = withFactors(kernel, inputs, dims, attrs, (dtype, values) => roundTo(resolveDType(dtype, types), values))
-  return evaluateTemplate(made.kernel, made.inputs, dims, attrs)
+  return evaluateMatmul(made.kernel, made.inputs, dims, attrs, stray)
 }
 
 /**
@@ -88,7 +101,7 @@ const lastPlace = 2 * unitRoundoff.f32
 /**
  * How far float32 arithmetic may be from what is wanted, by output and element: the largest error of several runs whose roundings go astray.
  * Where terms are large and cancel, a mask of -10000 in a row that is masked whole say, few roundings decide, and one run by itself may meet none that
- * goes wrong. Undefined of products, and where the IR does not tell.
+ * goes wrong. Undefined where the IR does not tell.
  */
 export function strayedError(
   { kernels }: Oracle,
@@ -97,18 +110,29 @@ export function strayedError(
   wanted: Tensors,
 ): Readonly<Record<string, Float64Array>> | undefined {
   const kernel = kernels?.get(entry.op)
-  if (kernel === undefined || (isTemplate(kernel) && kernel.kind === 'matmul')) return undefined
+  if (kernel === undefined) return undefined
+  const next = random(`${seed} stray`)
+  if (isTemplate(kernel) && kernel.kind === 'matmul') {
+    // Roundings of so many partial sums, none larger than all terms together, add up as steps of a random walk do.
+    const reach = lastPlace * Math.sqrt(dims[kernel.k] ?? 1)
+    const stray: StraySum = (sum, magnitude) => sum + reach * magnitude * uniform(next, -1, 1)
+    const runs = Array.from({ length: strayedRuns }, () => evaluateProducts(kernel, entry, inputs, dims, attrs, stray))
+    return largestError(runs, wanted)
+  }
   const run = (precision: Precision, stray?: (value: number) => number): Tensors =>
     isTemplate(kernel)
       ? evaluateAttention(kernel, inputs, dims, attrs, precision, stray)
       : evaluateKernel(kernel, inputs, dims, attrs, precision, stray)
   if (!isTemplate(kernel) && !agree(run('double'), wanted)) return undefined
-  const next = random(`${seed} stray`)
   // Scores are scaled before the largest is taken away, so that exponents are of 2: what float32 holds exactly is rounded as well.
   const stray = (value: number): number =>
     !isTemplate(kernel) && Math.fround(value) === value ? value : Math.fround(value * (1 + lastPlace * uniform(next, -1, 1)))
-  const runs = [run('single'), ...Array.from({ length: strayedRuns }, () => run('strayed', stray))]
-  return Object.fromEntries(
+  return largestError([run('single'), ...Array.from({ length: strayedRuns }, () => run('strayed', stray))], wanted)
+}
+
+/** The largest finite error of each element of several runs. */
+const largestError = (runs: readonly Tensors[], wanted: Tensors): Readonly<Record<string, Float64Array>> =>
+  Object.fromEntries(
     Object.entries(wanted).map(([name, { data }]) => [
       name,
       Float64Array.from(data, (value, i) => {
@@ -117,7 +141,6 @@ export function strayedError(
       }),
     ]),
   )
-}
 
 /** Whether the IR gives just what was wanted. */
 function agree(evaluated: Tensors, wanted: Tensors): boolean {

@@ -36,6 +36,8 @@ export interface CheckGroup {
   readonly tried: number
   readonly passed: number
   readonly failures: readonly CheckResult[]
+  /** What could not be judged of sizes that passed, and why; absent where all was. */
+  readonly notes?: readonly Pick<CheckResult, 'name' | 'note'>[]
   /** Nothing was run: the one failure says why, and how that is mended. */
   readonly unrun?: true
   readonly seconds: number
@@ -182,7 +184,8 @@ async function timed(
   if (tried === 0)
     return { ...group, tried, passed: 0, failures: [{ name, passed: false, detail: detailOf(reason) }], unrun: true }
   const failures = results.filter(({ passed }) => !passed)
-  return { ...group, tried, passed: tried - failures.length, failures }
+  const notes = results.flatMap(({ name, note }) => (note === undefined ? [] : [{ name, note }]))
+  return { ...group, tried, passed: tried - failures.length, failures, ...(notes.length > 0 ? { notes } : {}) }
 }
 
 const nothingSelected = (specs: SpecKernels, { names, filter, plan }: CheckOptions) => {

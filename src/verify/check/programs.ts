@@ -19,7 +19,7 @@ import { openStates } from '../../runtime/states.js'
 import type { WeightTensor } from '../../runtime/weight.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { drawGiven, extents, held, holdOutput, type Numbers, withinReach } from './graph_values.js'
+import { coarsestOf, drawGiven, extents, held, holdOutput, type Numbers, withinReach } from './graph_values.js'
 import { type GraphStage, storedAsInt8, whyUnmultiplied } from './graphs.js'
 import { lazily, storedError } from './stored.js'
 
@@ -194,6 +194,7 @@ async function runSize(
             types,
             layouts,
             dtype,
+            coarsest: coarsestOf(inlined, dtype, types),
             steps: steps * run,
             storedError: (of: ValueId) => errorOf()(of),
             ...(valid === undefined ? {} : { valid }),

@@ -25,7 +25,10 @@ export interface Storing {
   readonly run: (store: Store) => ReadonlyMap<ValueId, Data>
 }
 
-/** The largest error of each element of some values, of several runs whose stored values are rounded, and rounded otherwise. */
+/**
+ * The largest error of each element of some values, of several runs whose stored values are rounded, and rounded otherwise. Infinity where a
+ * value on the way is beyond what its type holds, so that no number is left.
+ */
 export function storedError(
   { graph, groups, types, seed, run }: Storing,
   wanted: ReadonlyMap<ValueId, Data>,
@@ -44,13 +47,18 @@ export function storedError(
     }
   const strays = [() => 0, ...Array.from({ length: strayedRuns }, () => () => uniform(next, -1, 1))]
   const runs = strays.map((stray) => run(storing(stray)))
+  const [rounded] = runs
   return (id) =>
-    Float64Array.from(wanted.get(id) ?? [], (value, i) =>
-      runs.reduce((largest, found) => {
-        const error = Math.abs((found.get(id)?.[i] ?? Number.NaN) - value)
-        return Number.isFinite(error) ? Math.max(largest, error) : largest
-      }, 0),
-    )
+    Float64Array.from(wanted.get(id) ?? [], (value, i) => {
+      const isBeyond = Number.isFinite(value) && !Number.isFinite(rounded?.get(id)?.[i])
+      return runs.reduce(
+        (largest, found) => {
+          const error = Math.abs((found.get(id)?.[i] ?? Number.NaN) - value)
+          return Number.isFinite(error) ? Math.max(largest, error) : largest
+        },
+        isBeyond ? Number.POSITIVE_INFINITY : 0,
+      )
+    })
 }
 
 /** Values that a kernel leaves in memory. */
