@@ -12,16 +12,24 @@ class AccessOrder {
  public:
   explicit AccessOrder(Worker& worker) : worker_(worker), me_(static_cast<uint16_t>(worker.running)) {}
 
-  void read(Shadow& shadow, const char* name, int64_t i) const {
-    if (!after(shadow.writer, shadow.write_stamp)) race("read", name, i, "written", shadow.writer);
-    if (after(shadow.reader, shadow.read_stamp)) {
+  // Most elements were written before the last barrier, and are read by whoever reads them.
+  __forceinline__ void read(Shadow& shadow, const char* name, int64_t i) const {
+    const uint32_t barrier = worker_.barrier_stamp;
+    if (__builtin_expect(shadow.write_stamp >= barrier, 0)) return read_closely(shadow, name, i);
+    if (shadow.read_stamp < barrier) {
       shadow.reader = me_;
-    } else if (shadow.reader == Shadow::kManyWarps || warp_of(shadow.reader) != me_ / kLanes) {
-      shadow.reader = Shadow::kManyWarps;
-    } else {
-      shadow.reader = static_cast<uint16_t>(Shadow::kManyLanes | me_ / kLanes);
+    } else if (shadow.reader != me_ && shadow.reader != Shadow::kManyWarps) {
+      return read_closely(shadow, name, i);
     }
     shadow.read_stamp = worker_.stamp;
+  }
+
+  __forceinline__ void write(Shadow& shadow, const char* name, int64_t i) const {
+    const uint32_t barrier = worker_.barrier_stamp;
+    if (shadow.write_stamp >= barrier || shadow.read_stamp >= barrier) check_write(shadow, name, i);
+    shadow.writer = me_;
+    shadow.write_stamp = worker_.stamp;
+    shadow.reader = Shadow::kNobody;
   }
 
   /// An atomic addition: ordered against all but other additions. No plain access leaves `kManyWarps` as the writer.
@@ -36,15 +44,24 @@ class AccessOrder {
     shadow.reader = Shadow::kNobody;
   }
 
-  void write(Shadow& shadow, const char* name, int64_t i) const {
-    if (!after(shadow.writer, shadow.write_stamp)) race("written", name, i, "written", shadow.writer);
-    if (!after(shadow.reader, shadow.read_stamp)) race("written", name, i, "read", shadow.reader);
-    shadow.writer = me_;
-    shadow.write_stamp = worker_.stamp;
-    shadow.reader = Shadow::kNobody;
+ private:
+  __attribute__((noinline)) void read_closely(Shadow& shadow, const char* name, int64_t i) const {
+    if (!after(shadow.writer, shadow.write_stamp)) race("read", name, i, "written", shadow.writer);
+    if (after(shadow.reader, shadow.read_stamp)) {
+      shadow.reader = me_;
+    } else if (shadow.reader == Shadow::kManyWarps || warp_of(shadow.reader) != me_ / kLanes) {
+      shadow.reader = Shadow::kManyWarps;
+    } else {
+      shadow.reader = static_cast<uint16_t>(Shadow::kManyLanes | me_ / kLanes);
+    }
+    shadow.read_stamp = worker_.stamp;
   }
 
- private:
+  __attribute__((noinline)) void check_write(const Shadow& shadow, const char* name, int64_t i) const {
+    if (!after(shadow.writer, shadow.write_stamp)) race("written", name, i, "written", shadow.writer);
+    if (!after(shadow.reader, shadow.read_stamp)) race("written", name, i, "read", shadow.reader);
+  }
+
   static uint32_t warp_of(uint16_t accessor) {
     return (accessor & Shadow::kManyLanes) != 0 ? accessor & 0xffu : accessor / kLanes;
   }
@@ -79,10 +96,11 @@ class AccessOrder {
 template <class T>
 class SharedElement {
  public:
-  SharedElement(T* data, Shadow* shadow, const char* name, int64_t i) : data_(data), shadow_(shadow), name_(name), i_(i) {}
+  __forceinline__ SharedElement(const AccessOrder& order, T* data, Shadow* shadow, const char* name, int64_t i)
+      : order_(order), data_(data), shadow_(shadow), name_(name), i_(i) {}
   SharedElement(const SharedElement&) = delete;
 
-  operator T() const&& { return read(); }
+  __forceinline__ operator T() const&& { return read(); }
   T operator=(T value) && { return write(value); }
   T operator=(SharedElement&& other) && { return write(other.read()); }
   T operator+=(T value) && { return write(read() + value); }
@@ -91,35 +109,36 @@ class SharedElement {
 
   /// Adds as atomicAdd does; returns the value before. The threads of a block take turns, so a plain addition is atomic.
   T add(T value) && {
-    AccessOrder(*current).add(*shadow_, name_, i_);
+    order_.add(*shadow_, name_, i_);
     const T before = *data_;
     *data_ = before + value;
     return before;
   }
 
  private:
-  T read() const {
-    AccessOrder(*current).read(*shadow_, name_, i_);
+  __forceinline__ T read() const {
+    order_.read(*shadow_, name_, i_);
     return *data_;
   }
-  T write(T value) const {
-    AccessOrder(*current).write(*shadow_, name_, i_);
+  __forceinline__ T write(T value) const {
+    order_.write(*shadow_, name_, i_);
     return *data_ = value;
   }
 
+  const AccessOrder& order_;
   T* data_;
   Shadow* shadow_;
   const char* name_;
   int64_t i_;
 };
 
-/// What HEDDLE_SHARED declares: the running block's array, seen by one thread.
+/// What HEDDLE_SHARED declares: the running block's array, seen by one thread, which stays where it is while it runs.
 template <class T, size_t Count>
 class Shared {
   static_assert(Count > 0, "a shared array has at least one element");
 
  public:
-  Shared(const void* key, const char* name) : name_(name) {
+  Shared(const void* key, const char* name) : order_(*current), name_(name) {
     const SharedArena::Array* array = current->shared.find(key, sizeof(T) * Count, Count);
     if (array == nullptr) current->fault("no memory for shared %s (%zu bytes)", name, sizeof(T) * Count);
     data_ = reinterpret_cast<T*>(array->data);
@@ -128,14 +147,17 @@ class Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  SharedElement<T> operator[](int64_t i) const {
-    if (__builtin_expect(static_cast<uint64_t>(i) >= Count, 0)) {
-      current->fault("shared %s[%lld] is out of bounds (%zu elements)", name_, static_cast<long long>(i), Count);
-    }
-    return {data_ + i, shadow_ + i, name_, i};
+  __forceinline__ SharedElement<T> operator[](int64_t i) const {
+    if (__builtin_expect(static_cast<uint64_t>(i) >= Count, 0)) out_of_bounds(i);
+    return {order_, data_ + i, shadow_ + i, name_, i};
   }
 
  private:
+  [[noreturn]] __attribute__((noinline, cold)) void out_of_bounds(int64_t i) const {
+    current->fault("shared %s[%lld] is out of bounds (%zu elements)", name_, static_cast<long long>(i), Count);
+  }
+
+  AccessOrder order_;
   T* data_;
   Shadow* shadow_;
   const char* name_;
