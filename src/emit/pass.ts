@@ -4,9 +4,11 @@
  * Where a row is scanned or ranked, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
+import type { Expr } from '../ir/expr.js'
 import { mark } from '../ir/trace.js'
 import { rowExprs, startsOf } from '../schedule/normal.js'
-import type { Pass, PassRow } from '../schedule/passes.js'
+import { type Pass, type PassRow, passValues } from '../schedule/passes.js'
+import { contains, usesIndex } from '../schedule/rewrite.js'
 import { ofChunks } from './chunk_values.js'
 import type { Frame as PartFrame, Written } from './constructs/construct.js'
 import { partsOf } from './constructs/index.js'
@@ -95,6 +97,14 @@ function declareRow(row: PassRow, frame: Frame): void {
   }
 }
 
+/** Whether each element takes a division of integers that is no constant's: some twenty instructions, which eight elements fill a loop with. */
+function divides({ rows, statements, loop }: Pass): boolean {
+  const isDivision = (e: Expr): boolean =>
+    e.kind === 'call' && (e.fn === 'idiv' || e.fn === 'mod') && e.args[1]?.kind !== 'const' && usesIndex(e, loop.index)
+  const values = rows.flatMap((row) => (row.kind === 'loaded' ? [] : rowExprs(row)))
+  return [...values, ...passValues({ statements })].some((value) => contains(value, isDivision))
+}
+
 function writeChunkLoop({ context, pass, first, length }: Frame, body: () => void): void {
   const { writer, walk } = context
   if (walk === 'single') {
@@ -115,7 +125,8 @@ function writeChunkLoop({ context, pass, first, length }: Frame, body: () => voi
     return
   }
   // Loads of several chunks are under way together where nothing stands between them, and where registers hold them.
-  if (!together && pass.rows.filter(({ kind }) => kind === 'loaded').length === 1) writer.writeLine('HEDDLE_UNROLL_FEW')
+  if (!together && pass.rows.filter(({ kind }) => kind === 'loaded').length === 1 && !divides(pass))
+    writer.writeLine('HEDDLE_UNROLL_FEW')
   const start = together ? `int round = 0; round < ${chunks}; round` : `int chunk = team.lane(); chunk < ${chunks}; chunk`
   writer.write(`for (${start} += Team::lanes)`).block(() => {
     if (together) writer.writeLine('const int chunk = round + team.lane();')
