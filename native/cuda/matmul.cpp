@@ -36,7 +36,7 @@ struct MatmulPlan {
   MatmulPlan& operator=(const MatmulPlan&) = delete;
 
   const CublasLt& library;
-  bool expressible = true;  // false: the operands' strides or the epilogue need the fallback
+  bool expressible = true;  // false: the operands' strides or extents, or the epilogue, need the fallback
   bool swapped = false;
   bool integer = false;
   cublasLtMatmulDesc_t description = nullptr;
@@ -142,8 +142,8 @@ cublasStatus_t prepare(const CublasLt& lt, cublasLtHandle_t handle, const heddle
   layout(types.in, operands.second, &plan->second);
   layout(types.out, operands.out, &plan->out);
   if (status == CUBLAS_STATUS_SUCCESS) status = choose(lt, handle, p, plan);
-  // Not every epilogue goes with every alignment; the product alone does.
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED && has_epilogue(p)) {
+  // Not every epilogue goes with every alignment, and sums of int8 take multiples of four alone.
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
     plan->expressible = false;
     return CUBLAS_STATUS_SUCCESS;
   }
