@@ -1,6 +1,7 @@
 /** Data of a page with every view, from numbers that are chosen: a plan of five steps beside one of three, a kernel, runs with known differences. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { kernelView } from '../../src/explorer/kernel_view.js'
 import { type ExplorerData, explorerSchema } from '../../src/explorer/model.js'
 import { drawPlan } from '../../src/explorer/plan_view.js'
@@ -8,7 +9,6 @@ import { type AnyRun, readRun } from '../../src/explorer/runs/read.js'
 import { benchView, measuredKernels, predictedTimeline, runTimelines } from '../../src/explorer/runs/view.js'
 import type { PlanEdge, PlanReport, PlanStep } from '../../src/fuse/search/explain.js'
 import { benchResult, peerTimes, planTimes } from '../bench/results.js'
-import { repository } from '../cli/host.js'
 
 export const step = (
   kernel: string,
@@ -68,6 +68,8 @@ export const unfused = report(
     edge('product', 'residual'),
   ],
 )
+
+const repository = fileURLToPath(new URL('../..', import.meta.url))
 
 const long = ['product', 'bias', 'activation', 'aNodeWithAVeryLongNameThatNoBoxCanHoldOnOneLine', 'another']
 export const fused = report(
