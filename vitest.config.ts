@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { byTurns } from './test/by_turns.js'
 import { LongestFirst } from './test/longest_first.js'
+import { changedFiles, turnOf } from './test/turns.js'
 
 /**
  * Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), the simt device (`x.simt.test.ts`), nvcc
@@ -28,6 +30,17 @@ const isAlone = (file: string): boolean =>
 const alone = readdirSync(source('test'), { recursive: true, encoding: 'utf8' })
   .map((file) => `test/${file}`)
   .filter((file) => file.endsWith('.simt.test.ts') && isAlone(file))
+
+/** Files whose turn it is not. Whoever runs vitest itself asks for files by name, and waits for none. */
+function waitingFiles(): readonly string[] {
+  const turn = process.env.HEDDLE_TURNS === undefined ? undefined : turnOf()
+  if (turn === undefined) return []
+  const changed = new Set(changedFiles())
+  const waiting = byTurns.flatMap((files, at) => (at === turn ? [] : files.filter((file) => !changed.has(file))))
+  console.log(`${waiting.length} files of tests wait for their turn: npm run test:all runs them`)
+  return waiting
+}
+const waiting = waitingFiles()
 
 /**
  * The digest of the manifest that ships, as the built package has it: files with a process each would hold eight megabytes against the schema
@@ -61,7 +74,7 @@ export default defineConfig({
           // found by content or by identity, and a test that sets a variable of the environment unsets it.
           isolate: false,
           include: ['test/**/*.test.ts'],
-          exclude: [...groups, 'page'].map((group) => `test/**/*.${group}.test.ts`).concat(faulty),
+          exclude: [...groups, 'page'].map((group) => `test/**/*.${group}.test.ts`).concat(faulty, waiting),
           testTimeout: 4 * minutes,
           hookTimeout: 4 * minutes,
         },
@@ -72,9 +85,21 @@ export default defineConfig({
       },
       { extends: true, test: { name: 'faults', include: [faulty], testTimeout: 4 * minutes, hookTimeout: 4 * minutes } },
       ...[
-        { name: 'simt', isolate: false, include: ['test/**/*.simt.test.ts'], exclude: alone, globalSetup: onSimt },
-        { name: 'simt-alone', isolate: true, include: alone, globalSetup: onSimt },
-        { name: 'nvcc', isolate: true, include: ['test/**/*.nvcc.test.ts'], globalSetup: 'test/toolchain/native_setup_cuda.ts' },
+        {
+          name: 'simt',
+          isolate: false,
+          include: ['test/**/*.simt.test.ts'],
+          exclude: [...alone, ...waiting],
+          globalSetup: onSimt,
+        },
+        { name: 'simt-alone', isolate: true, include: alone, exclude: [...waiting], globalSetup: onSimt },
+        {
+          name: 'nvcc',
+          isolate: true,
+          include: ['test/**/*.nvcc.test.ts'],
+          exclude: [...waiting],
+          globalSetup: 'test/toolchain/native_setup_cuda.ts',
+        },
       ].map((test) => ({
         extends: true as const,
         plugins: [shippedManifest],

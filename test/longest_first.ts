@@ -3,36 +3,15 @@
  * is left for the end, when the other workers have nothing to do. Vitest itself would go by the files' sizes, and the longest are short.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { byTurns } from './by_turns.js'
 
-/** Files and folders whose tests take about a minute or more, the longest first. */
-const long: readonly string[] = [
-  'test/conformance/ops',
-  'test/conformance/fused',
-  'test/specs/sample.simt',
-  'test/models/seq2seq.simt',
-  'test/examples/examples',
-  'test/verify/workshop',
-  'test/fuse/attention_variants',
-  'test/verify/asked/asked',
-  'test/emit/decode_attention.simt',
-  'test/conformance/order',
-  'test/product/products.simt',
-  'test/emit/random_graphs',
-  'test/verify/check_program',
-  'test/fuse/random_graphs',
-  'test/emit/compile.nvcc',
-  'test/toolchain/sass.nvcc',
-  'test/docs/commands',
-  'test/cli/tune.simt',
-  'test/emit/attention.simt',
-  'test/cli/search',
-  'test/cli/plan.test',
-  'test/fuse/auto',
-]
+/** Those of every commit come before those that take turns. */
+const always = ['test/conformance/fused.simt.test.ts', 'test/conformance/ops.simt.test.ts', 'test/conformance/order.simt.test.ts']
 
-const rank = ({ moduleId }: TestSpecification): number => {
-  const found = long.findIndex((part) => moduleId.includes(`/${part}`))
-  return found < 0 ? long.length : found
+function rank({ moduleId }: TestSpecification): number {
+  const places = [always, ...byTurns].map((files) => files.findIndex((file) => moduleId.endsWith(`/${file}`)))
+  const found = places.filter((at) => at >= 0)
+  return found.length === 0 ? Number.POSITIVE_INFINITY : Math.min(...found)
 }
 
 export class LongestFirst extends BaseSequencer {
@@ -40,6 +19,12 @@ export class LongestFirst extends BaseSequencer {
     const sorted = await super.sort(files)
     const projects = [...new Set(sorted.map(({ project }) => project.name))]
     // The sort is stable, and projects stay together: files of one share modules.
-    return projects.flatMap((name) => sorted.filter(({ project }) => project.name === name).sort((a, b) => rank(a) - rank(b)))
+    return projects.flatMap((name) => {
+      const own = sorted.filter(({ project }) => project.name === name)
+      return own
+        .map((file) => ({ file, at: rank(file) }))
+        .sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+        .map(({ file }) => file)
+    })
   }
 }

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { instancesInTurn, turnOf } from './turns.js'
+import { byTurns } from './by_turns.js'
+import { instancesInTurn, inTurn, listTurn, turnOf } from './turns.js'
 
 const entries = [
   'add f32',
@@ -26,6 +28,22 @@ describe('turns', () => {
   it('are stated by number, or all at once', () => {
     expect(turnOf('all')).toBeUndefined()
     expect(turnOf('4')).toBe(1)
-    expect(() => turnOf('some')).toThrow('expected HEDDLE_TURNS to be all or a number, got some')
+    expect(() => turnOf('some')).toThrow('expected HEDDLE_TURNS to be all, commit or a number, got some')
+  })
+})
+
+describe('files that take turns', () => {
+  const files = byTurns.flat()
+  it('are there, each in one turn', () => {
+    expect(files.filter((file) => !existsSync(file))).toEqual([])
+    expect(new Set(files).size).toBe(files.length)
+    expect(byTurns).toHaveLength(3)
+  })
+  it('list cases that all have their turn in nine commits', () => {
+    const cases = ['a', 'b', 'c', 'd', 'e']
+    for (const file of [0, 1, 2]) {
+      const runs = Array.from({ length: 9 }, (_, at) => at).filter((at) => turnOf(String(at)) === file)
+      expect(new Set(runs.flatMap((at) => inTurn(cases, listTurn(String(at)))))).toEqual(new Set(cases))
+    }
   })
 })

@@ -1,6 +1,7 @@
 /**
- * The share of like tests that one run tries: instances of an op differ in types and fixed extents, projects in what they show, and a third of
- * them at each commit finds what all of them would, since three commits in a row try each one. `HEDDLE_TURNS=all` tries all of them at once.
+ * The share of like tests that one run tries. A third of the instances of each op at a commit, and a third of the files that take seconds
+ * (by_turns.ts), so that three commits in a row try each; a third of the cases that such a file lists, so that nine do. What has changed
+ * waits for no turn. `npm run test:all` tries everything at once.
  */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -10,38 +11,57 @@ import type { KernelEntry } from '../src/emit/manifest.js'
 /** Turns of three things or more. */
 const most = 3
 
-/** The number of commits up to this one, so that the next commit takes the next turn; 0 outside of a repository. */
-function commits(): number {
-  const cwd = fileURLToPath(new URL('..', import.meta.url))
+const git = (...argv: readonly string[]): string => {
   try {
-    const printed = execFileSync('git', ['rev-list', '--count', 'HEAD'], {
-      cwd,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    })
-    return Number(printed)
+    const cwd = fileURLToPath(new URL('..', import.meta.url))
+    return execFileSync('git', argv, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
   } catch {
-    return 0
+    return ''
   }
 }
 
-/** The turn that the environment states, or the commit's; undefined for all of them. @throws for another value of `HEDDLE_TURNS` */
-export function turnOf(stated = process.env.HEDDLE_TURNS): number | undefined {
+/** The number of commits up to this one, so that the next commit takes the next turn; 0 outside of a repository. */
+const commits = (): number => Number(git('rev-list', '--count', 'HEAD'))
+
+/** Files that the last commit or nobody has committed yet, below the root. */
+export const changedFiles = (): readonly string[] =>
+  `${git('diff', '--name-only', 'HEAD~1')}${git('ls-files', '--others', '--exclude-standard')}`.split('\n').filter(Boolean)
+
+/**
+ * The number that turns are counted by: the environment's, or that of commits; undefined for all of them.
+ * @throws for another value of `HEDDLE_TURNS` than `all`, `commit` and a number
+ */
+function count(stated: string | undefined): number | undefined {
   if (stated === 'all') return undefined
-  if (stated === undefined || stated === '') return commits() % most
-  if (!/^\d+$/.test(stated)) throw new Error(`expected HEDDLE_TURNS to be all or a number, got ${stated}`)
-  return Number(stated) % most
+  if (stated === undefined || stated === '' || stated === 'commit') return commits()
+  if (!/^\d+$/.test(stated)) throw new Error(`expected HEDDLE_TURNS to be all, commit or a number, got ${stated}`)
+  return Number(stated)
+}
+
+/** The turn of instances and of files: another at each commit. @throws for another value of `HEDDLE_TURNS` */
+export function turnOf(stated = process.env.HEDDLE_TURNS): number | undefined {
+  const at = count(stated)
+  return at === undefined ? undefined : at % most
+}
+
+/** The turn of lists of cases: another once each file has had its turn. */
+export function listTurn(stated = process.env.HEDDLE_TURNS): number | undefined {
+  const at = count(stated)
+  return at === undefined ? undefined : Math.floor(at / most) % most
 }
 
 /** Things whose turn it is, at least one of them. @param turn all of them if undefined */
-export function inTurn<T>(things: readonly T[], turn = turnOf()): readonly T[] {
+export function inTurn<T>(things: readonly T[], turn = listTurn()): readonly T[] {
   if (turn === undefined) return things
   const turns = Math.min(most, things.length)
   return things.filter((_, at) => at % turns === turn % turns)
 }
 
+/** Seeds from 1 to `last` whose turn it is. */
+export const seedsInTurn = (last: number): readonly number[] => inTurn(Array.from({ length: last }, (_, at) => at + 1))
+
 /** The first of things whose turn it is. @param at moves the turn, so that of several lists each takes another place @throws for an empty list */
-export function oneInTurn<T>(things: readonly T[], at: number, turn = turnOf() ?? 0): T {
+export function oneInTurn<T>(things: readonly T[], at: number, turn = listTurn() ?? 0): T {
   const chosen = things[(turn + at) % things.length]
   if (chosen === undefined) throw new Error('nothing to choose from')
   return chosen
@@ -51,10 +71,13 @@ export function oneInTurn<T>(things: readonly T[], at: number, turn = turnOf() ?
  * Storage types that a run tries of models that are the same in all of them. One for all tests of a commit, so that they share what is compiled;
  * what has no turns is in f32.
  */
-export const modelTypes = (): readonly FloatType[] => (turnOf() === undefined ? floatTypes : [oneInTurn(floatTypes, 0)])
+export const modelTypes = (): readonly FloatType[] => (listTurn() === undefined ? floatTypes : [oneInTurn(floatTypes, 0)])
 
 /** A number that differs between ops, so that one turn takes f32 of some and f16 of others. */
 const offsetOf = (op: string): number => [...op].reduce((sum, letter) => sum + letter.charCodeAt(0), 0)
+
+/** Whether it is the turn of an op, one of three. */
+export const isTurnOf = (op: string, turn = turnOf()): boolean => turn === undefined || offsetOf(op) % most === turn
 
 /** Instances whose turn it is, at least one of each op. */
 export function instancesInTurn<E extends Pick<KernelEntry, 'op'>>(entries: readonly E[], turn = turnOf()): readonly E[] {

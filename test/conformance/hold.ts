@@ -12,9 +12,12 @@ const [least, few] = [20, 4]
 
 /**
  * Declares a test for every kernel that is chosen and whose turn it is.
- * @param largest elements a buffer may have, by default what a body computes in a moment
+ * @param largest elements that a buffer of a kernel may have
  */
-export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number): Promise<void> {
+export async function holdKernels(
+  chosen: (entry: KernelEntry) => boolean,
+  largest: (entry: KernelEntry) => number,
+): Promise<void> {
   const { kernels } = await readManifest(root)
   const held = instancesInTurn(kernels.filter(chosen))
   let subject: OpenSubject
@@ -25,7 +28,7 @@ export async function holdKernels(chosen: (entry: KernelEntry) => boolean, large
 
   it.each(held)('$key', async (entry) => {
     // `heddle selftest` tries every case of ops, and `heddle check --thorough` those of derived kernels too.
-    const cases = casesOf(entry, largest, 'by turns')
+    const cases = casesOf(entry, largest(entry), 'by turns')
     const failures: string[] = []
     for (const test of cases) {
       const result = await runCase(subject, test)

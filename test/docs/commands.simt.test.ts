@@ -1,6 +1,6 @@
 /**
  * Commands of the documents that a comment names a project or a model for, run as they stand: `run in 03-layer-norm` in a copy of the
- * example, `run with the llama` in an empty folder beside a small model of that kind, which takes the place of `MODEL`, and cases for it.
+ * example, `run with the llama` in an empty folder beside a small model of that kind, which takes the place of `MODEL`, and cases for it. A third of them by turns.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,6 +11,7 @@ import { heddle, punctuationModel, repository } from '../cli/host.js'
 import { install } from '../examples/install.js'
 import { numberWords } from '../models/seq2seq_fixtures.js'
 import { writeTextModel } from '../models/text_model.js'
+import { inTurn } from '../turns.js'
 import { commandsOf, pages, textOf } from './pages.js'
 
 const folders: string[] = []
@@ -56,7 +57,7 @@ it('there are some, and a place nobody knows is a failure', async () => {
   await expect(placeOf('run with luck')).rejects.toThrow('nothing says how to run with luck')
 })
 
-it.each(blocks)('$page: $marked', async ({ marked, lines }) => {
+it.each(inTurn(blocks))('$page: $marked', async ({ marked, lines }) => {
   const { root, model } = await placeOf(marked)
   for (const line of lines) {
     const words = [...line.replace(/^npx /, '').matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain = '']) => quoted ?? plain)

@@ -11,7 +11,7 @@ import type { DecodeAttentionKernel } from '../../src/ir/template.js'
 import { compare } from '../../src/verify/compare.js'
 import { roundTo } from '../../src/verify/storage.js'
 import { tolerance } from '../../src/verify/tolerance.js'
-import { oneInTurn } from '../turns.js'
+import { inTurn, oneInTurn } from '../turns.js'
 import { add, b, c, h, i, input, j, load, loadInt, mul, number, raw, result, scaled, select, sub } from './attention_subject.js'
 import { type Host, launch, openKernels } from './host.js'
 
@@ -68,7 +68,7 @@ const turned = mul(
 const steps = input('steps', 'b', 'i32')
 const step = loadInt('steps', b)
 
-const kernels: readonly DecodeAttentionKernel[] = [
+const all: readonly DecodeAttentionKernel[] = [
   kernelOf('every_place'),
   kernelOf('groups_of_four', { group: 4 }),
   kernelOf('groups_of_three', { group: 3, stored: mul(result, add(call('toFloat', c), f32(0.5))) }),
@@ -84,6 +84,14 @@ const kernels: readonly DecodeAttentionKernel[] = [
   }),
   kernelOf('turned_query', { group: 2, query: add(load('q', b, i, h, c), turned) }),
 ]
+
+const kernelNamed = (name: string): DecodeAttentionKernel =>
+  all.find((kernel) => kernel.name === name) ?? expect.fail(`no ${name}`)
+const [groups, window] = [kernelNamed('groups_of_four'), kernelNamed('window_of_places')]
+/** Those whose turn it is. */
+const kernels = inTurn(all)
+/** The one that is run over segments of places. */
+const long = oneInTurn([groups, kernelNamed('heads_differ')], 0)
 
 const draws: Readonly<Record<string, (at: number, dims: Numbers) => number>> = {
   steps: (at, { t = 1 }) => Math.max(0, t - 1 - 30 * at),
@@ -132,7 +140,7 @@ function attend(kernel: DecodeAttentionKernel, tensors: Env['tensors'], dims: Nu
 
 let host: Host
 beforeAll(async () => {
-  host = await openKernels([], [...kernels, stepKernel()])
+  host = await openKernels([], [...new Set([...kernels, groups, window, long]), stepKernel()])
 })
 afterAll(() => host?.close())
 
@@ -201,9 +209,8 @@ describe.each(types)('emitted decode attention in %s', (dtype) => {
   })
 
   // Places are divided into segments then, whose sums another kernel puts together.
-  it.each([kernels[1], kernels[4]])('beyond 1,024 places', async (kernel) => {
-    if (kernel === undefined) throw new Error('no kernel')
-    expect(await complaint(kernel, dtype, { b: 1, t: 1100, d: 8 })).toBe('')
+  it(`${long.name} beyond 1,024 places`, async () => {
+    expect(await complaint(long, dtype, { b: 1, t: 1100, d: 8 })).toBe('')
   })
 
   it.each([2, 17])('a step of %i sequences that heads share is stored once, and attended by all', async (sequences) => {
@@ -241,8 +248,6 @@ describe.each(types)('emitted decode attention in %s', (dtype) => {
 })
 
 it.each(types)('finds a wrong head and a wrong place in %s', async (dtype) => {
-  const [, groups, , window] = kernels
-  if (groups === undefined || window === undefined) throw new Error('no kernels')
   const swapped = call('mod', index('h'), i32(2))
   expect(
     await complaint(groups, dtype, { t: 90, d: 64 }, { ...groups, score: add(groups.score, call('toFloat', mul(swapped, j))) }),

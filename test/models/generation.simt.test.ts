@@ -5,6 +5,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { GenerationResult } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import { hypothesisTolerance } from '../../src/verify/tolerance.js'
+import { inTurn } from '../turns.js'
 import { hfRule, type Model, plainRule, type Search } from './beam_search.js'
 import { referenceModel } from './seq2seq_decoder_reference.js'
 import { randomSeq2seq, tinyMarian, tinyPegasus, widePegasus, withSeq2seq } from './seq2seq_fixtures.js'
@@ -74,29 +75,33 @@ function greedyIds(
 }
 
 describe('beams', () => {
-  it.each([
+  const widths = [
     [17, 3],
     [17, 7],
     [45, 5],
     [1000, 3],
     [1000, 7],
-  ])('over %i words, %i wide, are what the rule is written out, and stop exactly at the limit', async (vocab, width) => {
-    const json = { ...tinyPegasus, vocab_size: vocab }
-    const models = references(json)
-    for (const plan of ['unfused', 'best-decoder']) {
-      await withSeq2seq(opened, json, { plan }, async (model) => {
-        const found = await model.generate(cases, { beams: width, returned: width, maxNewTokens: 6 })
-        const wanted = models.map((each) => plainRule(each, searchOf(width, 6, vocab)))
-        expect(wrong(found, wanted), plan).toEqual([])
-        expect(Math.max(...wanted.flat().map(({ ids }) => ids.length))).toBe(6)
-        // Two beams that change places are found.
-        const swapped = found.map(({ beams = [] }) => ({
-          beams: [...beams.slice(1, 2), ...beams.slice(0, 1), ...beams.slice(2)],
-        }))
-        expect(wrong(swapped, wanted).length).toBeGreaterThan(0)
-      })
-    }
-  })
+  ] as const
+  it.each(inTurn(widths))(
+    'over %i words, %i wide, are what the rule is written out, and stop exactly at the limit',
+    async (vocab, width) => {
+      const json = { ...tinyPegasus, vocab_size: vocab }
+      const models = references(json)
+      for (const plan of ['unfused', 'best-decoder']) {
+        await withSeq2seq(opened, json, { plan }, async (model) => {
+          const found = await model.generate(cases, { beams: width, returned: width, maxNewTokens: 6 })
+          const wanted = models.map((each) => plainRule(each, searchOf(width, 6, vocab)))
+          expect(wrong(found, wanted), plan).toEqual([])
+          expect(Math.max(...wanted.flat().map(({ ids }) => ids.length))).toBe(6)
+          // Two beams that change places are found.
+          const swapped = found.map(({ beams = [] }) => ({
+            beams: [...beams.slice(1, 2), ...beams.slice(0, 1), ...beams.slice(2)],
+          }))
+          expect(wrong(swapped, wanted).length).toBeGreaterThan(0)
+        })
+      }
+    },
+  )
 
   it('with a rate of diversity are what the rule is written out, and without one what they were', async () => {
     const models = references(tinyPegasus)

@@ -91,7 +91,7 @@ describe('200 cases', () => {
 describe('plans', () => {
   const held = [
     ['unfused', 'f32', 24],
-    ['best-decoder', 'f32', 16],
+    ['best-decoder', 'f32', 8],
     ['best-decoder', 'f16', 8],
     ['best-decoder', 'bf16', 8],
   ] as const
@@ -115,7 +115,7 @@ describe('plans', () => {
 describe('a batch of ragged sources', () => {
   it.each([
     ['ft-v2.1', 32],
-    ['best-decoder', 8],
+    ['best-decoder', 4],
   ])('gives each the bits it has alone under %s: %i sources', async (plan, count) => {
     const chosen = goldens.slice(0, count)
     expect(new Set(chosen.map(({ input_ids }) => input_ids.length)).size).toBeGreaterThan(3)

@@ -18,6 +18,7 @@ import type { NativeSlice } from '../../src/runtime/native.js'
 import { integer, type Random, random } from '../../src/verify/random.js'
 import { encodeNumbers } from '../../src/verify/storage.js'
 import { type Host, openKernels } from '../emit/host.js'
+import { inTurn } from '../turns.js'
 
 const types = ['i8', 'f16'] as const
 type Type = (typeof types)[number]
@@ -83,8 +84,16 @@ function conversion(dims: readonly string[], from: Layout, to: Layout, of: reado
   }
 }
 
-const pairsOf = ({ layouts: names }: Family): Pair[] =>
-  names.flatMap((from) => names.flatMap((to) => (from === to ? [] : [[from, to] as const])))
+/** Matrices from rows to every layout and back; of all other pairs a third by turns, either way. */
+function pairsOf({ dims, layouts: names }: Family): Pair[] {
+  const one = names.flatMap((from, at) => names.slice(at + 1).map((to): Pair => [from, to]))
+  const always = one.filter((pair) => dims.length === 2 && pair.includes('row'))
+  const chosen = [...always, ...inTurn(one.filter((pair) => !always.includes(pair)))]
+  return chosen.flatMap(([from, to]): Pair[] => [
+    [from, to],
+    [to, from],
+  ])
+}
 
 /** COL32 with its first two columns swapped. */
 const swapped = (col32: Layout): Layout => {

@@ -1,6 +1,7 @@
-/** Kernels and graphs that authors asked of other tools: each against plain JavaScript, in float32 on the CPU device. */
+/** Kernels and graphs that authors asked of other tools: each against plain JavaScript, in float32 on the CPU device, a third by turns. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Device } from '../../../src/runtime/api/index.js'
+import { inTurn } from '../../turns.js'
 import { hold } from './claims.js'
 import { families, graphNames } from './families.js'
 import { asked } from './list.js'
@@ -17,7 +18,7 @@ afterAll(async () => {
 })
 
 describe.each(Object.entries(families))('%s', (_, references) => {
-  it.each(Object.entries(references))('%s', async (_name, reference) => {
+  it.each(inTurn(Object.entries(references)))('%s', async (_name, reference) => {
     const claims = await reference(device())
     expect(claims.length).toBeGreaterThan(0)
     for (const claim of claims) hold(claim)
