@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { byTurns } from './test/by_turns.js'
 import { LongestFirst } from './test/longest_first.js'
-import { changedFiles, turnOf } from './test/turns.js'
+import { waitingFiles } from './test/waiting.js'
 
 /**
  * Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), the simt device (`x.simt.test.ts`), nvcc
@@ -31,15 +30,6 @@ const alone = readdirSync(source('test'), { recursive: true, encoding: 'utf8' })
   .map((file) => `test/${file}`)
   .filter((file) => file.endsWith('.simt.test.ts') && isAlone(file))
 
-/** Files whose turn it is not. Whoever runs vitest itself asks for files by name, and waits for none. */
-function waitingFiles(): readonly string[] {
-  const turn = process.env.HEDDLE_TURNS === undefined ? undefined : turnOf()
-  if (turn === undefined) return []
-  const changed = new Set(changedFiles())
-  const waiting = byTurns.flatMap((files, at) => (at === turn ? [] : files.filter((file) => !changed.has(file))))
-  console.log(`${waiting.length} files of tests wait for their turn: npm run test:all runs them`)
-  return waiting
-}
 const waiting = waitingFiles()
 
 /**
@@ -63,6 +53,8 @@ export default defineConfig({
     reporters: ['default', 'json'],
     // Oracles run in Node and kernels beside it, so that two files keep two cores busy.
     maxWorkers: 2,
+    // The compiler and the oracles make much that is soon forgotten: a fifth of their time goes into collecting it where there is little room.
+    execArgv: ['--max-semi-space-size=64'],
     sequence: { sequencer: LongestFirst },
     outputFile: { json: '.heddle/vitest.json' },
     projects: [

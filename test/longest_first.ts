@@ -4,6 +4,7 @@
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { byTurns } from './by_turns.js'
+import { waitingFiles } from './waiting.js'
 
 /** Those of every commit come before those that take turns. */
 const always = ['test/conformance/fused.simt.test.ts', 'test/conformance/ops.simt.test.ts', 'test/conformance/order.simt.test.ts']
@@ -16,6 +17,8 @@ function rank({ moduleId }: TestSpecification): number {
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const waiting = waitingFiles().length
+    if (waiting > 0) console.log(`${waiting} files of tests wait for their turn: npm run test:all runs them`)
     const sorted = await super.sort(files)
     const projects = [...new Set(sorted.map(({ project }) => project.name))]
     // The sort is stable, and projects stay together: files of one share modules.

@@ -20,6 +20,7 @@ import { openSession } from '../../src/runtime/session.js'
 import { openStates } from '../../src/runtime/states.js'
 import { heddle, punctuationModel, repository } from '../cli/host.js'
 import { stack } from '../projects/stack/specs/index.js'
+import { inTurn } from '../turns.js'
 import { heddleIn, ownProject } from '../verify/own_project.js'
 import { type Built, builtByCmake, f32, i32, linked, readTensors, type Tensors } from './built.js'
 
@@ -90,7 +91,7 @@ describe('BERT', () => {
     ),
   }
 
-  it.each(['unfused', 'best-encoder', 'best-encoder-int8'])(
+  it.each(inTurn(['unfused', 'best-encoder', 'best-encoder-int8']))(
     'under %s is what the pipeline gives, at sizes that the export never saw',
     async (plan) => {
       const calibrated = plan.endsWith('int8') ? await constantScales() : undefined
@@ -131,7 +132,7 @@ describe('BERT', () => {
 })
 
 describe('the step of a LLaMA', () => {
-  it.each(['best-llama', 'best-llama-w8a8'])(
+  it.each(inTurn(['best-llama', 'best-llama-w8a8']))(
     'under %s leaves the words and the caches that the runtime leaves, run after run',
     async (plan) => {
       const model = `${repository}/test/data/models/llama-families/qwen3`

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { compare } from '../../src/verify/compare.js'
 import { modelTolerance } from '../../src/verify/tolerance.js'
+import { inTurn } from '../turns.js'
 import { interpretBert, randomBert, writeModel } from './fixtures.js'
 import { simtEncoders } from './simt.js'
 
@@ -23,7 +24,7 @@ const heads = {
 } as const
 
 describe.each(Object.entries(heads))('%s', (_, changes) => {
-  it.each(['unfused', 'ft-v2.1', 'best-encoder'])('is what the interpreter computes under %s', async (plan) => {
+  it.each(inTurn(['unfused', 'ft-v2.1', 'best-encoder']))('is what the interpreter computes under %s', async (plan) => {
     const model = randomBert({ ...changes, num_hidden_layers: 2 })
     const { config } = model
     const file = { tensors: model.tensors, metadata: {} }

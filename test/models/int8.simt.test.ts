@@ -20,6 +20,7 @@ import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
 import { openSession } from '../../src/runtime/session.js'
 import { encodeNumbers } from '../../src/verify/storage.js'
 import { root } from '../conformance/simt.js'
+import { inTurn } from '../turns.js'
 import { noise } from './fixtures.js'
 import * as reference from './int8_reference.js'
 import { openSimtKernels } from './simt.js'
@@ -295,13 +296,13 @@ const v3 = [1, 2].flatMap((mode) =>
 )
 
 describe('integer edges of a layer equal the written-out reference', () => {
-  it.each([...v3, ['int8-row', 1, true] as const])('%s', async (plan, mode, packed) => {
+  it.each(inTurn([...v3, ['int8-row', 1, true] as const]))('%s', async (plan, mode, packed) => {
     const edges = await edgesOf(plan)
     expect(check(edges, packed, mode === 1 ? 'float' : 'int8')).toEqual([])
     expect([...edges.keys()]).toEqual(expect.arrayContaining(['scores', 'context', 'fc1', 'fc2', 'probabilities.int8']))
   })
 
-  it.each([
+  const layers = [
     ['int8-row', 'post', 'relu', true, 'float'],
     ['int8-row', 'pre', 'silu', true, 'float'],
     ['int8-row', 'pre', 'gelu', true, 'float'],
@@ -309,7 +310,8 @@ describe('integer edges of a layer equal the written-out reference', () => {
     ['ft-v3-mode1-2r4r4-packed', 'pre', 'gelu_tanh', true, 'float'],
     ['ft-v3-mode1-packed', 'post', 'silu', true, 'float'],
     ['ft-v3-mode2', 'post', 'gelu_tanh', false, 'int8'],
-  ] as const)('%s, norms %s, %s', async (plan, norms, activation, packed, residual) => {
+  ] as const
+  it.each(inTurn(layers))('%s, norms %s, %s', async (plan, norms, activation, packed, residual) => {
     const edges = await edgesOf(plan, simt.manifest, encoderLayers[norms][activation])
     expect(check(edges, packed, residual, { norms, activation })).toEqual([])
     // Another activation would be another edge.
@@ -333,8 +335,8 @@ describe('integer edges of a layer equal the written-out reference', () => {
     expect(check(edges, true, 'float')).toEqual([])
   })
 
-  it('best-encoder-int8, norms in front, with each activation', async () => {
-    for (const activation of ['relu', 'silu', 'gelu_tanh'] as const) {
+  it('best-encoder-int8, norms in front, with activations by turns', async () => {
+    for (const activation of inTurn(['relu', 'silu', 'gelu_tanh'] as const)) {
       const edges = await edgesOf('best-encoder-int8', simt.manifest, encoderLayers.pre[activation])
       const edge = (name: string): Float64Array => edges.get(name) ?? new Float64Array()
       const multiplied = (name: string, x: string, site: string): Float64Array => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { logitTolerance } from '../../src/verify/tolerance.js'
+import { inTurn } from '../turns.js'
 import { type FamilyName, folderOf, withEnds, withLlama } from './llama_host.js'
 
 const ids = z.array(z.int())
@@ -32,7 +33,7 @@ const models: readonly (readonly [FamilyName, string])[] = [
 const idsOf = (found: readonly (readonly { readonly ids: readonly number[] }[])[]) =>
   found.map((hypotheses) => hypotheses.map((hypothesis) => hypothesis.ids))
 
-it.each(models)('%s under %s finds the hypotheses of HF', async (name, plan) => {
+it.each(inTurn(models))('%s under %s finds the hypotheses of HF', async (name, plan) => {
   const { width, steps, ends, prompts, searches } = schema.parse(JSON.parse(readFileSync(`${folderOf(name)}/beams.json`, 'utf8')))
   const inputs = prompts.map((inputIds) => ({ inputIds }))
   await withLlama(name, { plan, dir: await withEnds(name, ends) }, async (model) => {

@@ -7,6 +7,7 @@ import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
 import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
 import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import { int8CacheTolerance, int8Likelihood } from '../../src/verify/tolerance.js'
+import { inTurn } from '../turns.js'
 import { distance, kernels, scoreOf, spread, underPlan } from './llama_changed.js'
 import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
 
@@ -25,7 +26,7 @@ process.env.HEDDLE_SIMT_RACE = '1'
 
 describe('int8 caches', () => {
   // Heads that share keys, a window, biases and norms of heads.
-  it.each(['llama3', 'mistral', 'qwen2', 'qwen3'] as const)(
+  it.each(inTurn(['llama3', 'mistral', 'qwen2', 'qwen3'] as const))(
     '%s chooses the words of HF, and errs by what int8 costs',
     async (name) => {
       const { cases, text } = goldenOf(name)

@@ -10,6 +10,7 @@ import { calibrateLlama } from '../../src/models/llama/calibration.js'
 import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
 import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
+import { inTurn } from '../turns.js'
 import {
   type Change,
   changedFolder,
@@ -37,7 +38,7 @@ describe('int8 weights alone', () => {
       return Float32Array.from(ints, (int, i) => int * (scales[Math.floor(i / matrix.columns)] ?? Number.NaN))
     }
 
-  it.each(['llama3', 'phi3', 'qwen3'] as const)('%s gives what floats of the same numbers give', async (family) => {
+  it.each(inTurn(['llama3', 'phi3', 'qwen3'] as const))('%s gives what floats of the same numbers give', async (family) => {
     const found = await underPlan(family, 'best-llama-int8w')
     const wanted = await withChanged(family, rounded('rows'), 'unfused', scoreOf(family))
     expect(distance(found, wanted)).toBeLessThan(logitTolerance.relative)
@@ -181,7 +182,7 @@ async function expectSteps(model: Llama, prompts: readonly (readonly number[])[]
 }
 
 describe('steps choose what prompts of the same tokens put first', () => {
-  it.each(['best-llama-int8w', 'best-llama-w8a8', 'fasterllama-v1'])('%s', async (plan) => {
+  it.each(inTurn(['best-llama-int8w', 'best-llama-w8a8', 'fasterllama-v1']))('%s', async (plan) => {
     const prompts = [9, 40].map((length) => textOf('qwen3').inputIds.slice(0, length))
     await withFolder(folderOf('qwen3'), plan, (model) => expectSteps(model, prompts))
   })

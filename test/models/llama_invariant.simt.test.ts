@@ -5,6 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Llama, LlamaGenerateOptions } from '../../src/models/llama/llama_types.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'
+import { inTurn } from '../turns.js'
 import { farthest, goldenOf, withLlama } from './llama_host.js'
 import { withRows } from './llama_rows.js'
 
@@ -66,7 +67,7 @@ describe.each(['plain', 'hf'] as const)('beams by the rule %s', (rule) => {
 
 const floats = ['unfused', 'best-llama', 'best-llama-w8a8'].map((plan) => ({ plan, dtype: 'f16', pass: 32 }) as const)
 
-describe.each(floats)('under $plan', (settings) => {
+describe.each(inTurn(floats))('under $plan', (settings) => {
   it('a text that goes back and on otherwise, over places that were written, is a fresh one bit for bit', async () => {
     await withRows('smollm', settings, async ({ append, cached, read }) => {
       let text = ids.slice(0, 50)

@@ -14,7 +14,7 @@ import { perSite } from '../../src/quant/sites.js'
 import { compare } from '../../src/verify/compare.js'
 import { quantisedPlans } from '../../src/verify/quantised.js'
 import { modelTolerance } from '../../src/verify/tolerance.js'
-import { modelTypes } from '../turns.js'
+import { inTurn, modelTypes } from '../turns.js'
 import { exampleModel, goldenSentences, interpretBert, randomBert, writeModel } from './fixtures.js'
 import { simtEncoders } from './simt.js'
 
@@ -47,7 +47,7 @@ const models = [
 /** Plans of floats; those of int8 have tests of their own, and `best-decoder` has the layers of `best-encoder`. */
 const floatPlans = bertPlans(plans).filter((plan) => !quantisedPlans({ plans }).includes(plan) && plan !== 'best-decoder')
 
-describe.each(models)('%o', (changes) => {
+describe.each(inTurn(models))('%o', (changes) => {
   it.each(floatPlans)('%s computes the model', async (plan) => {
     const model = randomBert({ max_position_embeddings: full, ...changes }, true)
     const { config } = model

@@ -62,7 +62,7 @@ export async function workshop(): Promise<Workshop> {
       compile(
         name,
         sources.map((source) => join(root, 'test/native/fixtures', source)),
-        ['-O1', ...flags],
+        ['-Og', ...flags],
       ),
     plugin: () => {
       const sources = ['plugin', 'memory', 'workers', 'matmul', 'matmul_check']

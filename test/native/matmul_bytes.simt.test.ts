@@ -15,7 +15,6 @@ const flags = [
   '-fvisibility=hidden',
   '-Wno-unused-parameter',
   '-Wno-unknown-pragmas',
-  '-O1',
 ]
 
 let shop: Workshop
