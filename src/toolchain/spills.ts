@@ -15,8 +15,9 @@ const spillAllowed: ReadonlyMap<string, number> = new Map([
   ['attention_pipelined', 64],
   ['matmul_wgmma', 40],
   ['matmul_few', 32],
-  ['matmul_products_few', 32],
+  ['matmul_products_few', 40],
   ['attention_decode_streamed', 32],
+  ['attention_tiles', 8],
 ])
 
 /**

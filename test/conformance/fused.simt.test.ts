@@ -6,6 +6,6 @@ import { isTurnOf } from '../turns.js'
 import { holdKernels } from './hold.js'
 
 /** At every third commit of an op as many as a check tries. */
-const largest = ({ op }: KernelEntry): number => (isTurnOf(op) ? checkedElements.usual : 6_000)
+const largest = ({ op }: KernelEntry): number => (isTurnOf(op) ? checkedElements.usual : 3_000)
 
 await holdKernels(({ op }) => !Object.hasOwn(ops, op), largest)

@@ -6,6 +6,6 @@ import { isTurnOf } from '../turns.js'
 import { holdKernels } from './hold.js'
 
 /** What a body computes in a moment; at every third commit, as many as a check tries. */
-const largest = ({ op }: KernelEntry): number => (isTurnOf(op) ? checkedElements.thorough : 30_000)
+const largest = ({ op }: KernelEntry): number => (isTurnOf(op) ? checkedElements.thorough : 12_000)
 
 await holdKernels(({ op }) => Object.hasOwn(ops, op), largest)

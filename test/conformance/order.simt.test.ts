@@ -7,11 +7,11 @@ import { type KernelSource, loadedKernels } from '../../src/runtime/library.js'
 import { demandKernels, generatedFolder } from '../../src/toolchain/index.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { memoryAfter, runCase } from '../../src/verify/conformance.js'
-import { instancesInTurn } from '../turns.js'
+import { instancesInTurn, inTurn } from '../turns.js'
 import { type OpenSubject, openSubject, optimise, root } from './simt.js'
 
 const { kernels } = await readManifest(root)
-const held = instancesInTurn(kernels)
+const held = inTurn(instancesInTurn(kernels))
 const orders = ['forward', 'reverse', 'shuffle'] as const
 
 let subject: OpenSubject

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { LlamaGenerateOptions } from '../../src/models/llama/llama_types.js'
 import { random, unit } from '../../src/verify/random.js'
+import { inTurn } from '../turns.js'
 import { writeModel } from './fixtures.js'
 import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
 import { withLlama } from './llama_host.js'
@@ -59,7 +60,7 @@ const choices: Readonly<Record<string, LlamaGenerateOptions>> = {
 }
 const cases = [{ inputIds: [3, 4] }, { inputIds: [7] }]
 
-describe.each(['unfused', 'best-llama', 'best-llama-int8w', 'fasterllama-v1'])('under %s', (plan) => {
+describe.each(inTurn(['unfused', 'best-llama', 'best-llama-int8w', 'fasterllama-v1']))('under %s', (plan) => {
   it('words chosen by logits that are infinite are a finding', async () => {
     await withOverflow({}, (dir) =>
       withLlama('smollm', { dir, plan }, async (model) => {

@@ -2,13 +2,14 @@
 import { describe, expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'
+import { inTurn } from '../turns.js'
 import { families, farthest, goldenOf, withLlama } from './llama_host.js'
 
 // Whether two threads write one element of an output, such as the places of heads that several share, is watched here.
 process.env.HEDDLE_SIMT_RACE = '1'
 
 describe('best-llama', () => {
-  it.each(families)('%s chooses the words of HF, and gives its logits', async (name) => {
+  it.each(inTurn(families))('%s chooses the words of HF, and gives its logits', async (name) => {
     const { cases, text } = goldenOf(name)
     await withLlama(name, { plan: 'best-llama' }, async (model) => {
       const short = cases.filter(({ input_ids: { length } }) => length < 100)

@@ -83,7 +83,7 @@ describe('the example model', () => {
       return results.map((result) => (result.kind === 'token-classifier' ? result.labelIds : []))
     }
     const expected = await labels('unfused')
-    for (const plan of floatPlans) expect(await labels(plan), plan).toEqual(expected)
+    for (const plan of inTurn(floatPlans)) expect(await labels(plan), plan).toEqual(expected)
   })
 })
 
