@@ -2,22 +2,22 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
 import type { KernelEntry } from '../../src/emit/manifest.js'
-import { casesOf, checkedElements } from '../../src/verify/cases.js'
+import { casesOf } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
-import { instancesInTurn } from '../turns.js'
+import { instancesInTurn, isTurnOf } from '../turns.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
 
 /** Cases that every kernel has more of; and those whose rows have one length, which may be a long one. */
 const [least, few] = [20, 4]
 
-/**
- * Declares a test for every kernel that is chosen and whose turn it is.
- * @param largest elements that a buffer of a kernel may have
- */
-export async function holdKernels(
-  chosen: (entry: KernelEntry) => boolean,
-  largest: (entry: KernelEntry) => number,
-): Promise<void> {
+/** Elements that a buffer of a case may have; the most of them at every third commit of an op, and where there are few cases otherwise. */
+interface Sizes {
+  readonly usual: number
+  readonly most: number
+}
+
+/** Declares a test for every kernel that is chosen and whose turn it is. */
+export async function holdKernels(chosen: (entry: KernelEntry) => boolean, { usual, most }: Sizes): Promise<void> {
   const { kernels } = await readManifest(root)
   const held = instancesInTurn(kernels.filter(chosen))
   let subject: OpenSubject
@@ -28,14 +28,15 @@ export async function holdKernels(
 
   it.each(held)('$key', async (entry) => {
     // `heddle selftest` tries every case of ops, and `heddle check --thorough` those of derived kernels too.
-    const quick = casesOf(entry, largest(entry), 'by turns')
-    const cases = quick.length > few ? quick : casesOf(entry, checkedElements.usual, 'by turns')
+    const enough = Object.keys(entry.fixedDims).length > 0 ? few : least
+    const quick = isTurnOf(entry.op) ? [] : casesOf(entry, usual, 'by turns')
+    const cases = quick.length > enough ? quick : casesOf(entry, most, 'by turns')
     const failures: string[] = []
     for (const test of cases) {
       const result = await runCase(subject, test)
       if (!result.passed) failures.push(`${result.name}: ${result.detail}`)
     }
-    expect(cases.length).toBeGreaterThan(Object.keys(entry.fixedDims).length > 0 ? few : least)
+    expect(cases.length).toBeGreaterThan(enough)
     expect(failures.slice(0, 5), `${failures.length} of ${cases.length} cases`).toEqual([])
   })
 }

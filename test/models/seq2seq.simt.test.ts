@@ -77,6 +77,8 @@ describe('200 cases', () => {
     await withSeq2seq(opened, numberWords, { plan: 'ft-v2.1' }, async (model) => {
       const chosen = inTurn(clear)
       expect(wrongBeams(await run(model, chosen, beams), chosen)).toEqual([])
+    })
+    await withSeq2seq(opened, numberWords, { plan: 'unfused' }, async (model) => {
       const best = inTurn(goldens)
       expect(
         wrongIds(
@@ -113,10 +115,11 @@ describe('plans', () => {
 })
 
 describe('a batch of ragged sources', () => {
-  it.each([
+  const sizes = [
     ['ft-v2.1', 32],
-    ['best-decoder', 4],
-  ])('gives each the bits it has alone under %s: %i sources', async (plan, count) => {
+    ['best-decoder', 8],
+  ] as const
+  it.each(inTurn(sizes))('gives each the bits it has alone under %s: %i sources', async (plan, count) => {
     const chosen = goldens.slice(0, count)
     expect(new Set(chosen.map(({ input_ids }) => input_ids.length)).size).toBeGreaterThan(3)
     const shortest = chosen.reduce(
