@@ -114,11 +114,12 @@ describe.each(inTurn(floats))('under $plan', (settings) => {
 
 it('a step behind n tokens caches what reading n + 1 does: bit for bit where its kernels add up as those of prompts, nearly under best-llama', async () => {
   const prompt = ids.slice(0, 38)
-  for (const [plan, exact] of [
+  const plans = [
     ['unfused', true],
     ['fasterllama-v1', true],
     ['best-llama', false],
-  ] as const) {
+  ] as const
+  for (const [plan, exact] of inTurn(plans)) {
     await withRows('smollm', { plan, dtype: 'f32', pass: 32 }, async ({ cached, read, step }) => {
       await read(0, prompt)
       const whole = await cached(0, 38)

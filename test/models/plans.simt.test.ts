@@ -88,7 +88,7 @@ describe('the example model', () => {
 })
 
 describe('launches of a layer', () => {
-  it.each([
+  const counted = [
     ['unfused', 8, 18],
     ['ft-v1', 8, 6],
     ['ft-v2.1', 6, 6],
@@ -102,7 +102,8 @@ describe('launches of a layer', () => {
     ['ft-v3-mode2-2r4r4-packed', 0, 8 + 7],
     ['int8-row', 8, 7],
     ['best-encoder-int8', 0, 7],
-  ])('%s has %i matmuls and %i kernels', async (plan, matmuls, kernels) => {
+  ] as const
+  it.each(inTurn(counted))('%s has %i matmuls and %i kernels', async (plan, matmuls, kernels) => {
     const encoder = await load(exampleModel, { plan, scales: await anyScales() })
     const { steps } = await encoder.program({ batch: 2, seq: 16 })
     const layer = steps.filter(({ label }) => label.startsWith('layer1/'))
