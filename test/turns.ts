@@ -23,7 +23,7 @@ const git = (...argv: readonly string[]): string => {
 /** The number of commits up to this one, so that the next commit takes the next turn; 0 outside of a repository. */
 const commits = (): number => Number(git('rev-list', '--count', 'HEAD'))
 
-/** Files that the last commit or nobody has committed yet, below the root. */
+/** Files, relative to the root, that changed in the last commit or since. */
 export const changedFiles = (): readonly string[] =>
   `${git('diff', '--name-only', 'HEAD~1')}${git('ls-files', '--others', '--exclude-standard')}`.split('\n').filter(Boolean)
 

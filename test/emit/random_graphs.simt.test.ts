@@ -25,7 +25,7 @@ import { listTurn, seedsInTurn } from '../turns.js'
 import { type Host, launch, logical, openFiles } from './host.js'
 import { inUnits } from './units.js'
 
-/** How many graphs of each family become kernels, a third of them by turns, and the sizes each runs at. */
+/** Graphs of each family that become kernels, a third of them by turns, and the sizes of each. */
 const wanted: readonly (readonly [Family, number, readonly Readonly<Record<string, number>>[]])[] = [
   [
     'rows',

@@ -52,7 +52,7 @@ const searchAgain = (decl: GraphDecl, options: Partial<SearchOptions> = {}) =>
   searchPlan('found', decl.graph, { device: 'h200', ops, ...options })
 const found = new Map<string, ReturnType<typeof searchAgain>>()
 
-/** What a search finds: the same every time, so that one is made for each question. */
+/** Searches once for each question, since a search finds the same every time. */
 function search(decl: GraphDecl, options: Partial<SearchOptions> = {}): ReturnType<typeof searchAgain> {
   if (options.kernels !== undefined) return searchAgain(decl, options)
   const question = `${decl.name} ${JSON.stringify(options)}`
