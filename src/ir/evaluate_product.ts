@@ -49,7 +49,7 @@ export function withFactors(
   return { kernel: { ...kernel, a, products, tensors: [...stored, ...kernel.tensors] }, inputs: { ...inputs, ...made } }
 }
 
-/** What becomes of a sum of products, given the sum of their magnitudes. */
+/** Perturbs a sum of products, given the sum of their magnitudes. */
 export type StraySum = (sum: number, magnitude: number) => number
 
 /** Outputs by name; a matmul kernel updates none of its inputs. @param stray applies to each sum, which is exact without it */

@@ -33,7 +33,7 @@ export interface CheckResult {
   readonly passed: boolean
   /** What differs, or the worst error when it passed. */
   readonly detail: string
-  /** What could not be judged of a case that passed, and why. */
+  /** Elements not judged of a case that passed, with the reason. */
   readonly note?: string
 }
 

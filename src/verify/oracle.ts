@@ -42,7 +42,7 @@ export function expected({ ops, kernels }: Oracle, { entry, dims, attrs }: Kerne
   return evaluate(kernel, entry, inputs, dims, attrs)
 }
 
-/** What the IR of a kernel of either kind computes. */
+/** Evaluates the IR of a kernel of either kind. */
 function evaluate(
   kernel: PlannedKernel,
   entry: KernelEntry,
@@ -55,7 +55,7 @@ function evaluate(
   return evaluateProducts(kernel, entry, inputs, dims, attrs)
 }
 
-/** What a kernel of products computes. Factors that are computed are multiplied as they would be stored. */
+/** Evaluates a kernel of products, whose computed factors are first rounded to their storage type. */
 function evaluateProducts(
   kernel: MatmulKernel,
   { types }: KernelEntry,

@@ -36,7 +36,7 @@ export interface CheckGroup {
   readonly tried: number
   readonly passed: number
   readonly failures: readonly CheckResult[]
-  /** What could not be judged of sizes that passed, and why; absent where all was. */
+  /** Elements not judged of sizes that passed, with the reason; absent where all were judged. */
   readonly notes?: readonly Pick<CheckResult, 'name' | 'note'>[]
   /** Nothing was run: the one failure says why, and how that is mended. */
   readonly unrun?: true

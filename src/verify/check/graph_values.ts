@@ -124,7 +124,7 @@ export const isUnsure = (of: DType, run: DType): boolean => dtypeInfo[of].scalar
 interface Held {
   readonly passed: boolean
   readonly detail: string
-  /** What cannot be judged of an output that passed. */
+  /** Elements not judged of an output that passed, with the reason. */
   readonly note?: string
 }
 
@@ -162,7 +162,7 @@ export function holdOutput(
   return {
     passed: true,
     detail,
-    note: `${beyond} of ${expected.length} elements of ${output} pass through values that ${coarser} does not hold`,
+    note: `${beyond} of ${expected.length} elements of ${output} pass through values beyond what their type holds`,
   }
 }
 

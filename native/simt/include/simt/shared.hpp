@@ -12,7 +12,7 @@ class AccessOrder {
  public:
   explicit AccessOrder(Worker& worker) : worker_(worker), me_(static_cast<uint16_t>(worker.running)) {}
 
-  // Most elements were written before the last barrier, and are read by whoever reads them.
+  // Inlined: an element written before the last barrier and since read by nobody, by this thread or by several warps.
   __forceinline__ void read(Shadow& shadow, const char* name, int64_t i) const {
     const uint32_t barrier = worker_.barrier_stamp;
     if (__builtin_expect(shadow.write_stamp >= barrier, 0)) return read_closely(shadow, name, i);
@@ -132,7 +132,7 @@ class SharedElement {
   int64_t i_;
 };
 
-/// What HEDDLE_SHARED declares: the running block's array, seen by one thread, which stays where it is while it runs.
+/// What HEDDLE_SHARED declares: the running block's array, seen by one thread. A thread keeps its worker, so that both are looked up once.
 template <class T, size_t Count>
 class Shared {
   static_assert(Count > 0, "a shared array has at least one element");
