@@ -6,7 +6,7 @@
 import type { Expr, ExprOf } from './expr.js'
 import { type IntrinsicName, intrinsic } from './intrinsics.js'
 import { monoid } from './monoids.js'
-import { operands, visitUp } from './walk.js'
+import { freeNames, operands, visit, visitUp } from './walk.js'
 
 /** An expression that is asked for: as it is, or at a place of the row that `index` runs over. */
 export interface Root {
@@ -65,6 +65,8 @@ export function javascript(
   const tensors = numbered()
   const ranks = new Map<string, number>()
   const functions: string[] = []
+  /** Variables of functions that keep their last value. */
+  const keeps: string[] = []
   /** Functions of the tables of intrinsics and monoids, by the names they have in the text. */
   const taken = new Map<string, string>()
   const take = (name: string, from: string): string => {
@@ -98,21 +100,38 @@ export function javascript(
     const known = lets.length === 0 ? '' : `const ${lets.join(', ')}; `
     return called(`${known}return ${[...inside, `h${t}`].join(' && ')} ? t${t}[${offset}] : ${outside}`)
   }
+  /**
+   * A function that keeps its last value for as long as the names that the expression reads keep theirs: what a deeper loop asks for again
+   * is computed once. Rows are read by number and change in place, so that nothing is kept of what reads them.
+   */
+  const kept = (expr: Expr, body: (give: (value: string) => string) => string): string => {
+    if (readsRows(expr)) return called(body((value) => `return ${value}`))
+    const at = functions.length
+    const names = [...freeNames(expr)].map((name, i) => ({ now: `v${values.of(name)}`, before: `k${at}_${i}` }))
+    keeps.push([`k${at}`, ...names.map(({ before }) => before)].join(', '))
+    const isSame = [`k${at} !== undefined`, ...names.map(({ now, before }) => `Object.is(${now}, ${before})`)].join(' && ')
+    const keep = names.map(({ now, before }) => `${before} = ${now}; `).join('')
+    return called(`if (${isSame}) return k${at}; ${body((value) => `${keep}return k${at} = ${value}`)}`)
+  }
   const fold = (expr: ExprOf<'fold'>): string => {
     const index = `v${values.of(expr.index)}`
     const each = number(expr.value, text(expr.value))
     const { combine, identity } = monoid(expr.monoid)
     if (combine === undefined)
-      return called(
-        `return ${take(`evaluate_${expr.monoid}`, `scope.monoids.${expr.monoid}.evaluate`)}(${text(expr.length)}, (at) => { ${index} = at; return ${each} })`,
+      return kept(expr, (give) =>
+        give(
+          `${take(`evaluate_${expr.monoid}`, `scope.monoids.${expr.monoid}.evaluate`)}(${text(expr.length)}, (at) => { ${index} = at; return ${each} })`,
+        ),
       )
     const next =
       expr.monoid === 'sum'
         ? `total += ${each}`
         : `total = ${take(`combine_${expr.monoid}`, `scope.monoids.${expr.monoid}.combine`)}(total, ${each})`
-    return called(
-      `let total = ${literal(identity)}; const length = ${text(expr.length)}; ` +
-        `for (let at = 0; at < length; at++) { ${index} = at; ${next} } return total`,
+    return kept(
+      expr,
+      (give) =>
+        `let total = ${literal(identity)}; const length = ${text(expr.length)}; ` +
+        `for (let at = 0; at < length; at++) { ${index} = at; ${next} } ${give('total')}`,
     )
   }
   /** An intrinsic's symbol is JavaScript where it has one; but for integer quotients, which JavaScript has no operator for. */
@@ -171,7 +190,15 @@ export function javascript(
     dims: dims.names(),
     attrs: attrs.names(),
   }
-  return { names, text: wholeText(names, [...taken], functions, made) }
+  return { names, text: wholeText(names, [...taken], [...keeps.map((kept) => `let ${kept}`), ...functions], made) }
+}
+
+function readsRows(expr: Expr): boolean {
+  let reads = false
+  visit(expr, ({ kind }) => {
+    reads ||= kind === 'element'
+  })
+  return reads
 }
 
 const number = ({ type }: Expr, text: string): string => (type === 'bool' ? `Number(${text})` : text)

@@ -73,6 +73,35 @@ describe('a kernel as JavaScript', () => {
     for (let i = 0; i < 60; i++) shared = call('select', constant('bool', i % 2 === 0), shared, call('add', shared, f32(1)))
     expect(same(shared)).toBe(31)
   })
+  it('computes a fold once for the names that it reads', () => {
+    const sum = (name: string, value: Expr): Expr => ({
+      kind: 'fold',
+      type: 'f32',
+      monoid: 'sum',
+      length: i32(3),
+      index: name,
+      value,
+    })
+    const mean = sum('i', load('x', local('m'), index('i')))
+    const value = sum(
+      'k',
+      call('mul', load('x', local('m'), index('k')), sum('j', call('sub', load('x', i32(1), index('j')), mean))),
+    )
+    let count = 0
+    const stray = (number: number): number => {
+      count++
+      return number
+    }
+    const { reads } = runnable(kernelOf(value), 'strayed')({ ...bound, stray })
+    const at = (m: number): readonly unknown[] => {
+      reads.setLocal('m', m)
+      count = 0
+      return [reads.value(value), count]
+    }
+    expect(at(0)).toEqual([2.5 * (18 - 7.5), 13])
+    expect(at(1)).toEqual([18 * (18 - 54), 13])
+    expect(at(0)).toEqual([2.5 * (18 - 7.5), 13])
+  })
   it.each([
     ['beyond the end', load('x', i32(2), i32(0)), 'x[2, 0] is outside its shape (2, 3)'],
     ['before the start', load('x', i32(0), i32(-1)), 'x[0, -1] is outside its shape (2, 3)'],
