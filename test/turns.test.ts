@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { byTurns } from './by_turns.js'
-import { instancesInTurn, inTurn, listTurn, turnOf } from './turns.js'
+import { fileTurn, instancesInTurn, inTurn, listTurn, turnOf } from './turns.js'
 
 const entries = [
   'add f32',
@@ -37,12 +37,12 @@ describe('files that take turns', () => {
   it('are there, each in one turn', () => {
     expect(files.filter((file) => !existsSync(file))).toEqual([])
     expect(new Set(files).size).toBe(files.length)
-    expect(byTurns).toHaveLength(3)
+    expect(byTurns).toHaveLength(4)
   })
-  it('list cases that all have their turn in nine commits', () => {
+  it('list cases that all have their turn in twelve commits', () => {
     const cases = ['a', 'b', 'c', 'd', 'e']
-    for (const file of [0, 1, 2]) {
-      const runs = Array.from({ length: 9 }, (_, at) => at).filter((at) => turnOf(String(at)) === file)
+    for (const file of [0, 1, 2, 3]) {
+      const runs = Array.from({ length: 12 }, (_, at) => at).filter((at) => fileTurn(String(at)) === file)
       expect(new Set(runs.flatMap((at) => inTurn(cases, listTurn(String(at)))))).toEqual(new Set(cases))
     }
   })

@@ -1,6 +1,6 @@
 /**
- * The share of like tests that one run tries. A third of the instances of each op at a commit, and a third of the files that take seconds
- * (by_turns.ts), so that three commits in a row try each; a third of the cases that such a file lists, so that nine do. What has changed
+ * The share of like tests that one run tries. A third of the instances of each op at a commit, so that three commits in a row try each; a
+ * quarter of the files that take seconds (by_turns.ts), and a third of the cases that such a file lists, so that twelve do. What has changed
  * waits for no turn. `npm run test:all` tries everything at once.
  */
 import { execFileSync } from 'node:child_process'
@@ -10,6 +10,8 @@ import type { KernelEntry } from '../src/emit/manifest.js'
 
 /** Turns of three things or more. */
 const most = 3
+/** Turns of files. */
+const fileTurns = 4
 
 const git = (...argv: readonly string[]): string => {
   try {
@@ -38,16 +40,22 @@ function count(stated: string | undefined): number | undefined {
   return Number(stated)
 }
 
-/** The turn of instances and of files: another at each commit. @throws for another value of `HEDDLE_TURNS` */
+/** The turn of instances: another at each commit. @throws for another value of `HEDDLE_TURNS` */
 export function turnOf(stated = process.env.HEDDLE_TURNS): number | undefined {
   const at = count(stated)
   return at === undefined ? undefined : at % most
 }
 
+/** The turn of files: another at each commit. @throws for another value of `HEDDLE_TURNS` */
+export function fileTurn(stated = process.env.HEDDLE_TURNS): number | undefined {
+  const at = count(stated)
+  return at === undefined ? undefined : at % fileTurns
+}
+
 /** The turn of lists of cases: another once each file has had its turn. */
 export function listTurn(stated = process.env.HEDDLE_TURNS): number | undefined {
   const at = count(stated)
-  return at === undefined ? undefined : Math.floor(at / most) % most
+  return at === undefined ? undefined : Math.floor(at / fileTurns) % most
 }
 
 /** Things whose turn it is, at least one of them. @param turn all of them if undefined */
