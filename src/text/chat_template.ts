@@ -2,8 +2,9 @@
  * Chat messages as the text a model was trained with, by the model's own Jinja template. The template is rendered as HF renders it:
  * blocks are trimmed, special tokens are variables, dates are English.
  */
-import { Environment, Interpreter, parse, tokenize } from '@huggingface/jinja'
+import { Environment } from '@huggingface/jinja'
 import { HeddleError, usageError } from '../errors.js'
+import { parseTemplate, renderTemplate } from './jinja.js'
 import { withinTime } from './time_limit.js'
 
 export interface TextPart {
@@ -14,8 +15,8 @@ export interface TextPart {
 /** One message. What else it holds (`tool_calls`, `name`, `reasoning_content`) is the template's to read. */
 export interface ChatMessage {
   readonly role: string
-  /** A text, or its parts, which are joined. */
-  readonly content: string | readonly TextPart[]
+  /** A text, or its parts, which are joined; null, or left out, beside `tool_calls`. */
+  readonly content?: string | readonly TextPart[] | null | undefined
   readonly [field: string]: unknown
 }
 
@@ -65,7 +66,7 @@ export function chatTemplate(source: string, name: string, tokens: Readonly<Reco
       hint: 'give the prompt as a text or as token ids',
     })
   }
-  const program = inTime('be read', () => parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })))
+  const program = inTime('be read', () => parseTemplate(source))
   return {
     render(messages, { answer = true, variables = {}, now = new Date() } = {}) {
       const whole = wholeMessages(messages)
@@ -81,9 +82,7 @@ export function chatTemplate(source: string, name: string, tokens: Readonly<Reco
           add_generation_prompt: answer,
         }
         for (const [variable, value] of Object.entries(values)) environment.set(variable, value)
-        const { value } = new Interpreter(environment).run(program)
-        if (typeof value === 'string') return value
-        throw new Error(`the result is of type ${typeof value}`)
+        return renderTemplate(program, environment)
       })
     },
   }
@@ -136,14 +135,18 @@ function wholeMessages(messages: readonly ChatMessage[]): Readonly<Record<string
     })
   }
   return messages.map((message, i) => {
-    const { role, content } = typeof message === 'object' && message !== null ? message : {}
+    const { role, content, tool_calls: calls } = typeof message === 'object' && message !== null ? message : {}
     if (typeof role !== 'string' || role === '') {
       throw usageError('chat.message', `message ${i} has no role, expected user, assistant, system or what the template knows`)
     }
-    if (typeof content === 'string') return message
+    if (typeof content === 'string' || (content == null && calls != null)) return message
     if (Array.isArray(content))
       return { ...message, content: content.map((part: unknown, at) => textOfPart(part, i, at)).join('') }
-    throw usageError('chat.message', `message ${i} has content of type ${typeof content}, expected a text`, { hint: textsAlone })
+    throw usageError(
+      'chat.message',
+      `message ${i} has content of type ${content === null ? 'null' : typeof content}, expected a text`,
+      { hint: textsAlone },
+    )
   })
 }
 

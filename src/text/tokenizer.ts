@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
 import { HeddleError, usageError } from '../errors.js'
 import { isMissing, readText } from '../files.js'
+import { withStatedEnds } from './stated_ends.js'
 import { withinTime } from './time_limit.js'
 import { type Encoded, type Truncation, truncated } from './truncation.js'
 
@@ -64,10 +65,11 @@ export async function loadTokenizer(dir: string): Promise<Tokenizer> {
  */
 export function tokenizerOf(definition: object, config: object, path: string): Tokenizer {
   const guard = guardOf(path)
+  const ended = withStatedEnds(definition, config, path)
   // Streams decode every token: only what a file's regular expressions can hold up is watched.
   const { decoder = null } = definition as { readonly decoder?: unknown }
   const watched = JSON.stringify(decoder).includes('"Regex"')
-  return guarded(wrap(guard('load', JSON.stringify(definition).length, () => new HfTokenizer(definition, config))), {
+  return guarded(wrap(guard('load', JSON.stringify(definition).length, () => new HfTokenizer(ended, config))), {
     guard,
     decoding: watched ? guard : plainly(path),
   })

@@ -48,8 +48,8 @@ describe('chat templates', () => {
     const answers = '{% if add_generation_prompt %}answer{% endif %}'
     expect([render(answers), render(answers, hello, { answer: false })]).toEqual(['answer', ''])
     const thinks = '{% if enable_thinking is defined and enable_thinking is false %}no thoughts{% endif %}{{ tools is none }}'
-    expect(render(thinks, hello, { variables: { enable_thinking: false, tools: [] } })).toBe('no thoughtsfalse')
-    expect(render(thinks)).toBe('true')
+    expect(render(thinks, hello, { variables: { enable_thinking: false, tools: [] } })).toBe('no thoughtsFalse')
+    expect(render(thinks)).toBe('True')
     const trimmed =
       '{% for m in messages %}\n  {%- if m.role == "user" %}\n    {% set c = m.content %}\n{{ c }}\n  {% endif %}\n{% endfor %}\n'
     expect(render(trimmed)).toBe('Hello\n')

@@ -1,0 +1,65 @@
+/**
+ * Tokens in front of a text and behind it, as `tokenizer_config.json` states them. Hugging Face's LLaMA and Gemma tokenizers write these
+ * by `add_bos_token` and `add_eos_token`, whatever `tokenizer.json` says; those of other classes follow `tokenizer.json` alone.
+ */
+import { z } from 'zod'
+import { usageError } from '../errors.js'
+
+const classes = /^(?:Code)?(?:Llama|Gemma)Tokenizer(?:Fast)?$/
+
+const token = z.union([z.string(), z.looseObject({ content: z.string() })]).nullish()
+
+const configSchema = z.looseObject({
+  tokenizer_class: z.string().nullish(),
+  add_bos_token: z.boolean().nullish(),
+  add_eos_token: z.boolean().nullish(),
+  bos_token: token,
+  eos_token: token,
+})
+type Config = z.output<typeof configSchema>
+
+const definitionSchema = z.looseObject({
+  added_tokens: z.array(z.looseObject({ id: z.int(), content: z.string() })).default([]),
+})
+
+/**
+ * A parsed `tokenizer.json` with the ends that its configuration states; as it is where none is stated.
+ * @throws usage `tokenizer.invalid` for an end that is asked for and is no added token of the file
+ */
+export function withStatedEnds(definition: object, config: object, path: string): object {
+  const stated = configSchema.safeParse(config)
+  const file = definitionSchema.safeParse(definition)
+  if (!stated.success || !file.success || !classes.test(stated.data.tokenizer_class ?? '')) return definition
+  const { add_bos_token: first, add_eos_token: last } = stated.data
+  if (first == null && last == null) return definition
+  const ids = new Map(file.data.added_tokens.map(({ content, id }) => [content, id]))
+  const ends = [
+    ...((first ?? true) ? [endOf('bos', stated.data, ids, path)] : []),
+    ...((last ?? false) ? [endOf('eos', stated.data, ids, path)] : []),
+  ]
+  const hasFirst = first ?? true
+  const around = (text: 'A' | 'B', type: number) => {
+    const pieces = ends.map(({ content }) => ({ SpecialToken: { id: content, type_id: type } }))
+    const front = hasFirst ? pieces.slice(0, 1) : []
+    return [...front, { Sequence: { id: text, type_id: type } }, ...pieces.slice(front.length)]
+  }
+  return {
+    ...definition,
+    post_processor: {
+      type: 'TemplateProcessing',
+      single: around('A', 0),
+      pair: [...around('A', 0), ...around('B', 1)],
+      special_tokens: Object.fromEntries(ends.map(({ content, id }) => [content, { id: content, ids: [id], tokens: [content] }])),
+    },
+  }
+}
+
+/** The token that a text begins or ends with. @throws usage `tokenizer.invalid` */
+function endOf(which: 'bos' | 'eos', config: Config, ids: ReadonlyMap<string, number>, path: string) {
+  const stated = config[`${which}_token`]
+  const content = typeof stated === 'object' ? stated?.content : stated
+  const id = content === undefined ? undefined : ids.get(content)
+  if (content !== undefined && id !== undefined) return { content, id }
+  const found = content === undefined ? 'states none' : `has ${JSON.stringify(content)}, which is no added token of ${path}`
+  throw usageError('tokenizer.invalid', `tokenizer_config.json asks for ${which}_token with every text, and ${found}`)
+}
