@@ -123,6 +123,7 @@ export default defineConfig([
       runtime: 'src/runtime/api/index.ts',
       std: 'src/std/index.ts',
       testing: 'src/verify/testing.ts',
+      text: 'src/text/index.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },
     external: dependencies.filter((name) => !packed.some((each) => name.test(each))),

@@ -26,14 +26,16 @@ const caseSchema = z.union([
   z.strictObject({ input_ids: ids, token_type_ids: ids.optional() }),
   z.strictObject({ text: z.string().min(1), pair: z.string().min(1).optional() }),
   z.strictObject({
-    messages: z.array(z.looseObject({ role: z.string().min(1), content: z.union([z.string(), z.array(part)]) })).min(1),
+    messages: z.array(z.looseObject({ role: z.string().min(1), content: z.union([z.string(), z.array(part)]).nullish() })).min(1),
+    tools: z.array(z.looseObject({})).optional(),
+    template_vars: z.record(z.string(), z.unknown()).optional(),
   }),
 ])
 
 export type Case = z.output<typeof caseSchema>
 
 const allowed =
-  'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[{"role":"user","content":"..."}]}'
+  'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[{"role":"user","content":"..."}]}, which may have "tools" and "template_vars"'
 
 function parseLine(line: string, where: string): Case {
   let value: unknown

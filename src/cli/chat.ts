@@ -1,20 +1,13 @@
 /** `heddle run MODEL --chat`: a conversation in a terminal, or over a pipe: a line is a message, and its answer is printed as it comes. */
 import { createInterface } from 'node:readline'
-import { usageError } from '../errors.js'
-import type { Llama } from '../models/llama/llama_types.js'
+import { llamaChat } from '../models/llama/chat.js'
 import { openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
-import { openChat } from '../text/chat_session.js'
 import type { CliContext } from './context.js'
 import type { GenerateVerbOptions } from './generate.js'
 import { runOptionsOf, withLlama } from './llama.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
-import { settingsOf, type TalkOptions } from './talk_options.js'
-
-/** Room for a conversation where nothing says how much: caches of long models would not fit beside their weights. */
-const usualCapacity = 4096
-
-/** Tokens of an answer where nothing says how many. */
-const usualAnswer = 512
+import { settingsOf } from './own_settings.js'
+import type { TalkOptions } from './talk_options.js'
 
 /** Lines that are said to the terminal, not to the model. */
 const commands = { reset: '/reset', leave: '/exit' } as const
@@ -42,29 +35,18 @@ export async function talk(
   context: CliContext,
   lines: AsyncIterable<string> = typedLines(context),
 ): Promise<void> {
-  const { config } = await openLlamaFiles(path, context.signal)
-  const text = await openLlamaText(path, config)
-  const { options: asked, stop } = settingsOf(options, text, context.log)
-  if (asked.beams !== undefined && asked.beams > 1) {
-    throw usageError('run.option', '--beam gives whole texts, and an answer is shown as it comes', { hint: 'leave --beam out' })
-  }
-  const capacity = options.capacity ?? Math.min(config.positions, usualCapacity)
-  const maxNewTokens = asked.maxNewTokens ?? Math.min(usualAnswer, Math.ceil(capacity / 2))
+  const text = await openLlamaText(path, (await openLlamaFiles(path, context.signal)).config)
+  const { options: generation, stop } = settingsOf(options, text, context.log)
+  const { system, templateVars: variables, capacity } = options
   await withLlama(path, options, context, async (model) => {
     let reused = 0
-    const generator = {
-      generate: (ids: readonly number[]) =>
-        idsOf(model, ids, {
-          ...asked,
-          ...{ maxNewTokens, capacity, reuse: true },
-          reused(tokens) {
-            reused = tokens
-          },
-          ...runOptionsOf(options, context.signal),
-        }),
+    const run = {
+      ...runOptionsOf({ ...options, capacity: undefined }, context.signal),
+      reused(tokens: number) {
+        reused = tokens
+      },
     }
-    const { system } = options
-    const chat = openChat({ reader: text, generator, system, stop })
+    const chat = llamaChat(model, text, { generation, stop, system, variables, capacity, settings: false }, run)
     context.log(`a line is a message; ${commands.reset} forgets, ${commands.leave} or the end of the input leaves\n`)
     for await (const line of lines) {
       const said = line.trim()
@@ -78,9 +60,4 @@ export async function talk(
     }
     context.signal.throwIfAborted()
   })
-}
-
-/** The ids of one text. */
-async function* idsOf(model: Llama, inputIds: readonly number[], options: Parameters<Llama['stream']>[1]) {
-  for await (const { ids } of model.stream([{ inputIds }], options)) yield ids
 }

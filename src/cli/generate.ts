@@ -1,12 +1,11 @@
 /** `heddle run` of a model that generates text: its options, and results as lines. */
 import { join } from 'node:path'
-import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { readConfigFile } from '../checkpoint/config_file.js'
 import { usageError } from '../errors.js'
 import { seq2seqLayers } from '../models/assembly/layer_graphs.js'
 import type { Hypothesis } from '../models/decoding/beam_trace.js'
-import type { GenerationOptions } from '../models/decoding/generation_options.js'
+import { type GenerationSettings, readGenerationSettings } from '../models/decoding/generation_settings.js'
 import { expectOptions, named } from '../models/parts/known_options.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
@@ -17,63 +16,17 @@ import { loadTokenizer, type Tokenizer } from '../text/tokenizer.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
 import { continuesText } from './continues_text.js'
+import type { GenerationFlags } from './generation_flags.js'
+import { settingsOf } from './own_settings.js'
 import { expectFolder, openOptions, type PipelineOptions, pipelineNames, planText } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
-
-/** Options of generation as the command line has them. */
-export interface GenerationFlags {
-  readonly beam?: number | undefined
-  readonly return?: number | undefined
-  readonly lengthPenalty?: number | undefined
-  readonly earlyStopping?: boolean | 'never' | undefined
-  readonly diversityRate?: number | undefined
-  readonly topK?: number | undefined
-  readonly topP?: number | undefined
-  readonly minP?: number | undefined
-  readonly temperature?: number | undefined
-  readonly repetitionPenalty?: number | undefined
-  readonly seed?: number | undefined
-  readonly maxNewTokens?: number | undefined
-  readonly minNewTokens?: number | undefined
-}
 
 export interface GenerateVerbOptions extends PipelineOptions, GenerationFlags {
   /** Cases run together. */
   readonly batch?: number | undefined
+  /** False leaves the model's own settings out. */
+  readonly settings?: boolean | undefined
 }
-
-/** A number as it is written; what it may be is checked where it is used. */
-function number(text: string): number {
-  const value = Number(text)
-  if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
-  return value
-}
-
-const stopping = { false: false, true: true, never: 'never' } as const
-
-/** A command with the options of generation. */
-export const generationCommand = (name: string) =>
-  new Command(name)
-    .option('--beams, --beam <count>', 'hypotheses followed side by side', number)
-    .option('--return <count>', 'hypotheses returned of each case', number)
-    .option('--length-penalty <x>', 'finished beams compare by sum / length^x, as Hugging Face has it', number)
-    .addOption(
-      new Option('--early-stopping <when>', 'when finished beams are enough')
-        .choices(['false', 'true', 'never'] as const)
-        .argParser((text: string): boolean | 'never' => {
-          if (text === 'false' || text === 'true' || text === 'never') return stopping[text]
-          throw new InvalidArgumentError('Allowed choices are false, true, never.')
-        }),
-    )
-    .option('--diversity-rate <x>', 'added to a word for each better one of its beam; below 0 beams differ more', number)
-    .option('--top-k <count>', 'draw from the likeliest words', number)
-    .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
-    .option('--min-p <share>', 'draw from words at least so probable, relative to the likeliest', number)
-    .option('--temperature <x>', 'divides logits before a draw', number)
-    .option('--repetition-penalty <x>', 'makes words that were chosen before less likely', number)
-    .option('--seed <integer>', 'of the draws', number)
-    .option('--max-new-tokens <count>', 'tokens generated at most', number)
-    .option('--min-new-tokens <count>', 'tokens generated before an end id may be', number)
 
 const modelType = z.looseObject({ model_type: z.string().optional() })
 
@@ -81,37 +34,6 @@ const modelType = z.looseObject({ model_type: z.string().optional() })
 export async function generatesText(folder: string): Promise<boolean> {
   const parsed = modelType.safeParse(await readConfigFile(join(folder, 'config.json')))
   return parsed.success && ['pegasus', 'marian'].includes(parsed.data.model_type ?? '')
-}
-
-export const flagNames: readonly (keyof GenerationFlags)[] = [
-  'beam',
-  'return',
-  'lengthPenalty',
-  'earlyStopping',
-  'diversityRate',
-  'topK',
-  'topP',
-  'minP',
-  'temperature',
-  'repetitionPenalty',
-  'seed',
-  'maxNewTokens',
-  'minNewTokens',
-]
-
-/** @throws usage `run.option` for an option of generation given to a model that generates nothing */
-export function expectNoGeneration(options: GenerationFlags): void {
-  const given = flagNames.find((name) => options[name] !== undefined)
-  if (given === undefined) return
-  const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  throw usageError('run.option', `--${flag} is of models that generate text, and this one does not`)
-}
-
-/** What the pipeline is asked for. */
-export function generationOf(flags: GenerationFlags): GenerationOptions {
-  const { beam, return: returned, ...rest } = flags
-  const options = { ...rest, beams: beam, returned }
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
 /** Hypotheses as a JSON line has them. */
@@ -137,6 +59,8 @@ async function expectGenerating(folder: string): Promise<void> {
 export interface Generator {
   readonly device: Device
   readonly model: Seq2seq
+  /** How the model's authors meant it to generate: `model.generate(cases, settings.options)`. */
+  readonly settings: GenerationSettings
   /** Why the model's plan was taken; undefined where it was asked for. */
   readonly planReason: string | undefined
   close(): void
@@ -159,12 +83,12 @@ export async function openGenerator(
   if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
   expectFolder(folder)
   await expectGenerating(folder)
+  const config = await readSeq2seqConfig(folder)
+  const settings = await readGenerationSettings(folder, config)
   const kernels = await openKernels(device, { ...opening, root, model: folder })
   try {
     const chosen =
-      plan === undefined
-        ? choosePlan(kernels.manifest, kernels.device.info(), dtype ?? 'f32', seq2seqLayers(await readSeq2seqConfig(folder)))
-        : undefined
+      plan === undefined ? choosePlan(kernels.manifest, kernels.device.info(), dtype ?? 'f32', seq2seqLayers(config)) : undefined
     const named = plan ?? chosen?.name
     const model = await loadSeq2seq(folder, {
       ...kernels,
@@ -175,6 +99,7 @@ export async function openGenerator(
     return {
       device: kernels.device,
       model,
+      settings,
       planReason: chosen?.reason,
       close() {
         model.release()
@@ -196,7 +121,7 @@ export async function generateTexts(
 ): Promise<string> {
   const { batch } = options
   const inputs = await tokenIds(folder, cases)
-  const { device, model, planReason, close } = await openGenerator(
+  const { device, model, settings, planReason, close } = await openGenerator(
     folder,
     { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
     context.root,
@@ -204,9 +129,9 @@ export async function generateTexts(
   )
   try {
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, ${planText(model.plan, planReason)}\n`)
-    const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))
+    const { options: asked } = settingsOf(options, { settings, vocab: model.config.vocab }, context.log)
     const results = await model.generate(inputs, {
-      ...flags,
+      ...asked,
       signal: context.signal,
       ...(batch === undefined ? {} : { batch }),
     })

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { usageError } from '../errors.js'
 import { searchesBeams } from '../models/decoding/generation_options.js'
+import { type LlamaChatOptions, llamaChat } from '../models/llama/chat.js'
 import { loadLlama } from '../models/llama/llama_pipeline.js'
 import type { Llama, LlamaGenerateOptions } from '../models/llama/llama_types.js'
 import { type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
@@ -11,6 +12,7 @@ import { defaultPlan } from '../program/plans.js'
 import { readChannels } from '../quant/index.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
+import type { ChatSession } from '../text/chat_session.js'
 import { type Prompt, promptIds } from '../text/prompts.js'
 import { shownText } from '../text/shown_text.js'
 import type { Case } from './cases.js'
@@ -18,8 +20,9 @@ import type { CliContext } from './context.js'
 import { beamsShown, type GenerateVerbOptions } from './generate.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
 import { llamaPlan } from './llama_plan.js'
+import { settingsOf } from './own_settings.js'
 import { expectFolder, openOptions, type PipelineOptions, pipelineNames, planText } from './pipeline.js'
-import { settingsOf, type TalkOptions } from './talk_options.js'
+import type { TalkOptions } from './talk_options.js'
 
 /** @throws usage `run.option` for an option of LLaMA-like models given to another */
 export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): void {
@@ -34,6 +37,7 @@ export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): voi
     'chat',
     'system',
     'capacity',
+    'templateVars',
   ] as const
   const given = options.settings === false ? 'noSettings' : names.find((name) => options[name] !== undefined)
   if (given !== undefined) throw usageError('run.option', `${flagOf(given)} is of LLaMA-like models, and this one is none`)
@@ -50,6 +54,10 @@ const openNames: NamesOf<OpenLlamaOptions> = { ...pipelineNames, caches: true, r
 export interface OpenLlama {
   readonly device: Device
   readonly model: Llama
+  /** Its tokenizer, chat template and generation settings, read when they are first asked for. @throws what `openLlamaText` throws */
+  text(): Promise<LlamaText>
+  /** Begins a conversation. @throws usage `run.option`, `prompt.template`, `prompt.tokenizer`, and what `text` throws */
+  chat(options?: LlamaChatOptions): Promise<ChatSession>
   /** Why the model's plan was taken; undefined where it was asked for. */
   readonly planReason: string | undefined
   close(): void
@@ -89,9 +97,13 @@ export async function openLlama(
       ...(channels === undefined ? {} : { smooth: { channels, alpha: smooth } }),
       signal,
     })
+    let read: Promise<LlamaText> | undefined
+    const text = (): Promise<LlamaText> => (read ??= openLlamaText(folder, model.config))
     return {
       device: kernels.device,
       model,
+      text,
+      chat: async (asked) => llamaChat(model, await text(), asked),
       planReason: chosen?.reason,
       close() {
         model.release()
@@ -198,8 +210,12 @@ async function continuations(
 }
 
 /** Cases as prompts. Types of tokens are of other models. */
-const promptOf = (item: Case): Prompt =>
-  'input_ids' in item ? { ids: item.input_ids } : 'messages' in item ? { messages: item.messages } : { text: item.text }
+function promptOf(item: Case, variables: TalkOptions['templateVars']): Prompt {
+  if ('input_ids' in item) return { ids: item.input_ids }
+  if (!('messages' in item)) return { text: item.text }
+  const { messages, tools, template_vars: own } = item
+  return { messages, variables: { ...variables, ...own, ...(tools === undefined ? {} : { tools }) } }
+}
 
 /** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`, `prompt.*`, `chat.*`; environment for what the machine lacks */
 export async function continueTexts(
@@ -211,7 +227,7 @@ export async function continueTexts(
   context: CliContext,
 ): Promise<string> {
   const text = await openLlamaText(path, (await openLlamaFiles(path, context.signal)).config)
-  const prompts = cases.map((item) => promptIds(promptOf(item), text))
+  const prompts = cases.map((item) => promptIds(promptOf(item, options.templateVars), text))
   const { options: asked, stop } = settingsOf(options, text, context.log)
   return withLlama(path, options, context, async (model) => {
     const results = await continuations(model, prompts, {

@@ -12,7 +12,8 @@ import { type Case, readCases } from './cases.js'
 import { talk } from './chat.js'
 import type { CliContext } from './context.js'
 import { continuesText } from './continues_text.js'
-import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
+import { type GenerateVerbOptions, generatesText, generateTexts } from './generate.js'
+import { expectNoGeneration, generationCommand } from './generation_flags.js'
 import { continueTexts, expectNoContinuing } from './llama.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
 import { llamaOptions } from './llama_options.js'
@@ -100,8 +101,9 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     expectWholeTexts(cases, options)
     return continueTexts(folder, cases, options, context)
   }
-  expectNoContinuing(options)
-  if (await generatesText(folder)) {
+  const generates = await generatesText(folder)
+  expectNoContinuing(generates ? { ...options, settings: undefined } : options)
+  if (generates) {
     expectWholeTexts(cases, options)
     return generateTexts(folder, cases, options, context)
   }

@@ -21,7 +21,7 @@ export interface ChatOptions {
   /** Texts that end an answer. */
   readonly stop?: readonly string[]
   /** Variables of the template. */
-  readonly variables?: RenderOptions['variables']
+  readonly variables?: RenderOptions['variables'] | undefined
 }
 
 /** A message of a session: a text. */

@@ -1,15 +1,17 @@
 /** Conversations and continued texts from the command line, with a small random model that has a real tokenizer and template. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { talk } from '../../src/cli/chat.js'
+import { openLlama } from '../../src/cli/llama.js'
 import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
 import { openLlamaText } from '../../src/models/llama/open_files.js'
 import { commonPrefix } from '../../src/models/llama/prefix.js'
 import { promptIds } from '../../src/text/prompts.js'
 import { Float, formatGguf, ggufName, inPairs, type Meta, type Written, writtenAs } from '../models/gguf_fixtures.js'
 import { openSimtKernels } from '../models/simt.js'
+import { kjvGqa } from '../models/text_fixtures.js'
 import { randomModel, writeTextModel } from '../models/text_model.js'
 import { heddle, punctuationModel, repository } from './host.js'
 
@@ -73,6 +75,26 @@ describe('heddle run of a model that continues texts', () => {
     expect(withPrompt?.ids.slice(-12)).toEqual(text?.ids)
   })
 
+  it('gives tools and variables to the template', async () => {
+    const template = join(folder, 'chat_template.jinja')
+    await writeFile(template, "{{ tools[0].name if tools else 'none' }} {{ word }} {{ messages[0].content is none }}")
+    try {
+      const cases = join(folder, 'tools.jsonl')
+      const messages = [{ role: 'assistant', content: null, tool_calls: [] }]
+      const own = { messages, tools: [{ name: 'God' }], template_vars: { word: 'said' } }
+      await writeFile(cases, [own, { messages }].map((each) => JSON.stringify(each)).join('\n'))
+      const lines = await runLines('--cases', cases, '--with-prompt', '--template-vars', '{"word":"made"}')
+      expect(lines.map(({ text }) => text.split(' ').slice(0, 2))).toEqual([
+        ['God', 'said'],
+        ['none', 'made'],
+      ])
+      const { exitCode, log } = await heddle(['run', folder, ...simt, '--cases', cases, '--template-vars', '[1]'])
+      expect([exitCode, log]).toEqual([2, expect.stringContaining('Expected a JSON object')])
+    } finally {
+      await copyFile(join(kjvGqa, 'chat_template.jinja'), template)
+    }
+  })
+
   it('starts from the settings of the model, and leaves them out where that is asked for', async () => {
     const path = join(folder, 'generation_config.json')
     await writeFile(path, JSON.stringify({ do_sample: true, temperature: 2, top_k: 0, typical_p: 0.5 }))
@@ -120,6 +142,20 @@ describe('heddle run of a model that continues texts', () => {
 })
 
 describe('heddle run --chat', () => {
+  it('says what a conversation from Node says', async () => {
+    const { out } = await conversation(['In the beginning'])
+    const { chat, close } = await openLlama(folder, { device: 'simt' })
+    try {
+      let answer = ''
+      const talking = await chat({ capacity: 256, generation: { maxNewTokens: 12 } })
+      for await (const piece of talking.say('In the beginning')) answer += piece
+      expect(`${answer}\n`).toBe(out)
+      await expect(chat({ generation: { beams: 2 } })).rejects.toMatchObject({ code: 'run.option' })
+    } finally {
+      close()
+    }
+  })
+
   it('answers lines, and reads the new message of a turn alone', async () => {
     const one = await conversation(['In the beginning', 'And God said', '/reset', 'In the beginning'])
     const text = await openLlamaText(folder, { bos: 1, vocab: 2048 })

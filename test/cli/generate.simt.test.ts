@@ -31,6 +31,24 @@ async function expectRefusal(argv: readonly string[], code: string, message: Reg
   expect(rest.every((text) => text.startsWith('hint: '))).toBe(true)
 }
 
+test('settings of the model are followed, told where they cannot be, and left out on request', async () => {
+  const model = join(work, 'settings')
+  await cp(numberWords, model, { recursive: true })
+  const path = join(model, 'generation_config.json')
+  const own = { num_beams: 4, length_penalty: 0.5, max_length: 4, no_repeat_ngram_size: 3 }
+  await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, 'utf8')), ...own }))
+  const file = await writeCases(twelve)
+  const run = (folder: string, ...argv: readonly string[]) =>
+    heddle(['run', folder, '--cases', file, '--device', 'simt', '--json', ...argv])
+  const followed = await run(model)
+  const asked = await run(numberWords, '--beams', '4', '--length-penalty', '0.5', '--max-new-tokens', '3')
+  expect([followed.exitCode, followed.out]).toEqual([0, asked.out])
+  expect(followed.log).toContain('no_repeat_ngram_size 3 is not supported and changes nothing here')
+  const greedy = await run(numberWords)
+  expect((await run(model, '--no-settings')).out).toBe(greedy.out)
+  expect(greedy.out).not.toBe(asked.out)
+})
+
 describe('options', () => {
   test.each([
     [['--beam', '23'], 'generate.beams', /beams is 23, expected at most 22, half of the model's 45 words/],

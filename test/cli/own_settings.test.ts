@@ -1,6 +1,6 @@
 /** A model's own generation settings beside options: numbers that are out of range name the file, and an option takes their place. */
 import { expect, it } from 'vitest'
-import { settingsOf } from '../../src/cli/talk_options.js'
+import { settingsOf } from '../../src/cli/own_settings.js'
 import { parseGenerationSettings } from '../../src/models/decoding/generation_settings.js'
 import { refusal } from '../refusal.js'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { settingsOf } from '../../src/cli/talk_options.js'
+import { settingsOf } from '../../src/cli/own_settings.js'
 import { parseGenerationSettings } from '../../src/models/decoding/generation_settings.js'
 
 /** What flags and a file ask for together, of a model of 40 words, and what is told. */

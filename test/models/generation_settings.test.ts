@@ -51,8 +51,8 @@ describe('generation settings of a model', () => {
     expect(ignored).toEqual([
       'generation_config.json: typical_p 0.9 is not supported and changes nothing here',
       'generation_config.json: no_repeat_ngram_size 3 is not supported and changes nothing here',
-      'generation_config.json: max_length 512 is not supported and changes nothing here',
       'generation_config.json: what_is_this [1,2] is not supported and changes nothing here',
+      'generation_config.json: max_length 512 is not supported and changes nothing here',
       'generation_config.json: temperature 0.7 means nothing without do_sample',
     ])
     const both = parse({ do_sample: true, num_beams: 2, temperature: 0.7 })
@@ -60,6 +60,28 @@ describe('generation settings of a model', () => {
     expect(both.ignored).toEqual([
       'generation_config.json: do_sample true means nothing with num_beams 2: beams are not drawn here',
     ])
+  })
+
+  it('of a model with a decoder count what it generates, and are told beside beams', () => {
+    const answer = (fields: Record<string, unknown>) => parseGenerationSettings(fields, 'file', { positions: 64 })
+    expect(answer({ max_length: 20, min_length: 6 })).toMatchObject({
+      options: { maxNewTokens: 19, minNewTokens: 5 },
+      ignored: [],
+    })
+    expect(answer({ max_length: 512 }).options).toEqual({ maxNewTokens: 63 })
+    expect(answer({ max_length: 512, max_new_tokens: 8 }).options).toEqual({ maxNewTokens: 8 })
+    expect(
+      answer({ num_beams: 6, min_length: 6, repetition_penalty: 1.2, stop_strings: 'x', forced_bos_token_id: 3 }),
+    ).toMatchObject({
+      options: { beams: 6, rule: 'hf' },
+      ignored: [
+        'file: forced_bos_token_id 3 is not supported and changes nothing here',
+        'file: stop_strings "x" is not supported and changes nothing here',
+        'file: min_length 6 is not supported with num_beams 6 and changes nothing here',
+        'file: repetition_penalty 1.2 is not supported with num_beams 6 and changes nothing here',
+      ],
+    })
+    expect(parse({ min_length: 6 }).ignored).toHaveLength(1)
   })
 
   it('that are wrong are refused by their field and value', () => {
@@ -90,6 +112,15 @@ describe('generation settings of a model', () => {
         ignored: [],
         file: expect.stringContaining('generation_config.json'),
       })
+      await writeFile(join(dir, 'config.json'), '{"num_beams": 4, "no_repeat_ngram_size": 3, "d_model": 8}')
+      expect(await readGenerationSettings(dir)).toEqual({
+        options: { beams: 4, rule: 'hf' },
+        stop: [],
+        ignored: [expect.stringMatching(/config\.json: no_repeat_ngram_size 3 is not supported/)],
+        file: join(dir, 'config.json'),
+      })
+      await writeFile(join(dir, 'generation_config.json'), '{}')
+      expect((await readGenerationSettings(dir)).options).toEqual({})
       await writeFile(join(dir, 'generation_config.json'), '{"top_k": 1, "top_k": 2}')
       await expect(readGenerationSettings(dir)).rejects.toMatchObject({ code: 'config.json' })
     } finally {

@@ -27,7 +27,6 @@ describe('configurations of encoder-decoder models', () => {
       endTokens: [1],
       padToken: 0,
       badTokens: [],
-      maxLength: 64,
     })
   })
 
@@ -58,16 +57,14 @@ describe('configurations of encoder-decoder models', () => {
     expect(sharedEmbeddings).toBe(false)
   })
 
-  it('lets generation settings override tokens and the longest result', () => {
-    expect(parse({ scale_embedding: false, eos_token_id: 3, max_length: 20 })).toMatchObject({
+  it('lets generation settings override tokens', () => {
+    expect(parse({ scale_embedding: false, eos_token_id: 3 })).toMatchObject({
       decoder: { embedScale: 1 },
       endTokens: [3],
-      maxLength: 20,
     })
-    expect(parse({ eos_token_id: 3 }, { eos_token_id: [4, 5], decoder_start_token_id: 7, max_length: 1000 })).toMatchObject({
+    expect(parse({ eos_token_id: 3 }, { eos_token_id: [4, 5], decoder_start_token_id: 7 })).toMatchObject({
       startToken: 7,
       endTokens: [4, 5],
-      maxLength: 40,
     })
     expect(parse({ eos_token_id: null }).endTokens).toEqual([])
     expect([parse({}).badTokens, parse({ bad_words_ids: [[3], [0]] }).badTokens]).toEqual([[], [3, 0]])
@@ -118,7 +115,7 @@ describe('configurations of encoder-decoder models', () => {
     try {
       await expect(readSeq2seqConfig(dir)).rejects.toMatchObject({ code: 'config.read' })
       await writeFile(join(dir, 'config.json'), JSON.stringify(smallPegasus))
-      await expect(readSeq2seqConfig(dir)).resolves.toMatchObject({ maxLength: 40 })
+      await expect(readSeq2seqConfig(dir)).resolves.toMatchObject({ positions: 40 })
       await writeFile(join(dir, 'generation_config.json'), '{')
       await expect(readSeq2seqConfig(dir)).rejects.toMatchObject({ code: 'config.json' })
     } finally {

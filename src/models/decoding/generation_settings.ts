@@ -1,6 +1,6 @@
 /**
- * HF `generation_config.json`: how a model's authors meant it to generate. What is here is what a caller starts from; what a file asks for
- * and cannot have is told, never dropped in silence.
+ * HF `generation_config.json`, or the same fields of `config.json` where a folder has no such file: how a model's authors meant it to
+ * generate. A caller starts from these options. A field that cannot be followed is reported.
  */
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -35,6 +35,8 @@ const schema = z.looseObject({
   num_return_sequences: count.nullish(),
   length_penalty: number.nullish(),
   early_stopping: z.union([z.boolean(), z.literal('never')]).nullish(),
+  max_length: count.nullish(),
+  min_length: count.nullish(),
   stop_strings: z.union([z.string(), z.array(z.string())]).nullish(),
 })
 
@@ -59,43 +61,76 @@ const neutral: Readonly<Record<string, unknown>> = {
     no_repeat_ngram_size: 0,
     guidance_scale: 1,
   },
-  ...{ encoder_no_repeat_ngram_size: 0, diversity_penalty: 0, num_beam_groups: 1, min_length: 0, top_h: 0, token_healing: false },
-  ...{ remove_invalid_values: false, low_memory: false, is_assistant: false, max_length: 20 },
+  ...{ encoder_no_repeat_ngram_size: 0, diversity_penalty: 0, num_beam_groups: 1, top_h: 0, token_healing: false },
+  ...{ remove_invalid_values: false, low_memory: false, is_assistant: false },
 }
 
 /** HF draws from so many words where a file says nothing. */
 const usualTopK = 50
 
+/** Fields that a `config.json` may have instead. */
+const legacyFields = [
+  ...Object.keys(schema.shape),
+  ...Object.keys(neutral),
+  ...['forced_bos_token_id', 'forced_eos_token_id', 'exponential_decay_length_penalty', 'begin_suppress_tokens'],
+]
+
+const pick = (value: unknown, names: readonly string[]): object =>
+  typeof value === 'object' && value !== null
+    ? Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)))
+    : {}
+
+/** Of a model with a decoder of its own, `max_length` and `min_length` count the start token and what is generated, and no prompt. */
+export interface DecoderLimit {
+  /** Tokens that the decoder has positions for. */
+  readonly positions: number
+}
+
 /**
- * The settings of a model folder; those of an empty file where there is none.
+ * The settings of a model folder; those of an empty file where it has none.
+ * @param decoder undefined for a model that continues its prompt
  * @throws usage `config.read`, `config.json`, `config.field`
  */
-export async function readGenerationSettings(dir: string): Promise<GenerationSettings> {
+export async function readGenerationSettings(dir: string, decoder?: DecoderLimit): Promise<GenerationSettings> {
   const path = join(dir, 'generation_config.json')
-  return parseGenerationSettings((await readOptionalConfigFile(path)) ?? {}, path)
+  const own = await readOptionalConfigFile(path)
+  if (own !== undefined) return parseGenerationSettings(own, path, decoder)
+  const config = join(dir, 'config.json')
+  const legacy = pick(await readOptionalConfigFile(config), legacyFields)
+  return parseGenerationSettings(legacy, Object.keys(legacy).length > 0 ? config : path, decoder)
 }
 
 /** Checks parsed settings; `name` is used in messages. @throws usage `config.field` */
-export function parseGenerationSettings(value: unknown, name: string): GenerationSettings {
+export function parseGenerationSettings(value: unknown, name: string, decoder?: DecoderLimit): GenerationSettings {
   const fields = checkFields(schema, value, name)
   const { stop_strings: stop } = fields
   return {
-    options: Object.fromEntries(Object.entries(optionsOf(fields)).filter(([, option]) => option != null)),
+    options: Object.fromEntries(Object.entries(optionsOf(fields, decoder)).filter(([, option]) => option != null)),
     stop: typeof stop === 'string' ? [stop] : (stop ?? []),
     file: name,
-    ignored: [...unknown(fields, name), ...unused(fields, name)],
+    ignored: [...unknown(fields, name), ...notDone(fields, name, decoder), ...unused(fields, name)],
   }
 }
+
+/** The options for a model of so many words: HF's default of `top_k`, and what a file says, may be more. */
+export const optionsWithin = (options: GenerationOptions, vocab: number): GenerationOptions =>
+  options.topK === undefined ? options : { ...options, topK: Math.min(options.topK, vocab) }
 
 const searches = ({ num_beams: beams }: Fields): boolean => (beams ?? 1) > 1
 
 /** Without sampling, temperatures and shares mean nothing: HF follows the best word. */
-function optionsOf(fields: Fields) {
+function optionsOf(fields: Fields, decoder: DecoderLimit | undefined) {
   const unless = <T>(value: T, neutral: T): T | undefined => (value === neutral ? undefined : value)
+  const { max_length: longest, min_length: shortest } = fields
+  const generated = (length: number): number => Math.max(0, length - 1)
+  const most = decoder === undefined || longest == null ? undefined : Math.max(1, generated(Math.min(longest, decoder.positions)))
+  const least = decoder === undefined || shortest == null ? undefined : generated(shortest)
   return {
-    maxNewTokens: fields.max_new_tokens,
-    minNewTokens: unless(fields.min_new_tokens, 0),
-    repetitionPenalty: unless(fields.repetition_penalty, 1),
+    maxNewTokens: fields.max_new_tokens ?? most,
+    ...(!searches(fields) && {
+      minNewTokens: unless(fields.min_new_tokens ?? least, 0),
+      repetitionPenalty: unless(fields.repetition_penalty, 1),
+    }),
     ...(searches(fields) && {
       beams: fields.num_beams,
       rule: 'hf',
@@ -121,6 +156,29 @@ const unknown = (fields: Fields, name: string): string[] =>
     .filter(([field]) => !Object.hasOwn(schema.shape, field) && !otherwise.has(field))
     .filter(([field, value]) => value != null && !(Object.hasOwn(neutral, field) && neutral[field] === value) && !isEmpty(value))
     .map(([field, value]) => `${name}: ${shown(field)} ${text(value)} is not supported and changes nothing here`)
+
+/** HF's own default of `max_length`, which asks for nothing. */
+const usualLength = 20
+
+/** Fields that this kind of model, or a search with beams, does not follow. */
+function notDone(fields: Fields, name: string, decoder: DecoderLimit | undefined): string[] {
+  const { min_length: shortest, num_beams: beams } = fields
+  const asked = (field: keyof Fields, neutral: unknown): (keyof Fields)[] =>
+    fields[field] == null || fields[field] === neutral ? [] : [field]
+  const never =
+    decoder === undefined ? [...asked('max_length', usualLength), ...asked('min_length', 0)] : asked('stop_strings', '')
+  const beside = [
+    ...(decoder === undefined || (shortest ?? 0) <= 1 ? [] : asked('min_length', 0)),
+    ...asked('min_new_tokens', 0),
+    ...asked('repetition_penalty', 1),
+  ]
+  const says = (field: keyof Fields, where: string): string =>
+    `${name}: ${field} ${text(fields[field])} is not supported${where} and changes nothing here`
+  return [
+    ...never.map((field) => says(field, '')),
+    ...(searches(fields) ? beside.map((field) => says(field, ` with num_beams ${beams}`)) : []),
+  ]
+}
 
 const isEmpty = (value: unknown): boolean => typeof value === 'object' && value !== null && Object.keys(value).length === 0
 

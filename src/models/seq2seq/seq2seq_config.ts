@@ -43,7 +43,6 @@ const schema = z.looseObject({
   decoder_start_token_id: token.nullish(),
   eos_token_id: tokens.nullish(),
   pad_token_id: token.nullish(),
-  max_length: size.nullish(),
   ...bannedFields,
 })
 
@@ -52,7 +51,6 @@ const generationSchema = schema.pick({
   decoder_start_token_id: true,
   eos_token_id: true,
   pad_token_id: true,
-  max_length: true,
   bad_words_ids: true,
   suppress_tokens: true,
 })
@@ -93,8 +91,6 @@ export interface Seq2seqConfig {
   readonly padToken: number
   /** Tokens that a result never has. */
   readonly badTokens: readonly number[]
-  /** Tokens of a result, the start token included, that the model's own settings allow; never more than there are positions. */
-  readonly maxLength: number
 }
 
 /** The configuration of a model folder. @throws usage `config.read`, `config.json`, and what `parseSeq2seqConfig` throws */
@@ -102,7 +98,7 @@ export const readSeq2seqConfig = (dir: string): Promise<Seq2seqConfig> => readMo
 
 /**
  * Checks a parsed configuration; `name` is used in messages.
- * @param generation parsed generation settings, which override token ids and the longest result
+ * @param generation parsed generation settings, which override token ids
  * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.vocab`, `config.token`, `config.bad_words`
  */
 export function parseSeq2seqConfig(value: unknown, name: string, generation: unknown = {}): Seq2seqConfig {
@@ -148,10 +144,6 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
     endTokens,
     padToken: checked('pad_token_id', settings.pad_token_id ?? config.pad_token_id ?? kind.pad),
     badTokens: bannedTokens(name, banned, { ends: endTokens, vocab }),
-    maxLength: Math.min(
-      settings.max_length ?? config.max_length ?? config.max_position_embeddings,
-      config.max_position_embeddings,
-    ),
   }
 }
 
