@@ -7,7 +7,7 @@ import { plainName } from './symbol.js'
  * Bytes a thread may spill, by the loop it runs. The masks and scores of an author may need a few registers more than the pipelined loop of
  * attention leaves; a window that spilled 28 bytes was measured faster with it (0.085 ms at 2,048 keys on an H200) than any loop without. A score
  * that looks a bias up for each pair spills 120 bytes with heads of 128: it adds 50 us to 67 (4 x 16 heads, 1,024 keys, f16, an H200), and
- * 46 us to 49 with heads of 64, which spill nothing; as nodes of their own the same takes 347 us.
+ * 46 us to 49 with heads of 64, which spill at most 64 bytes; as nodes of their own the same takes 347 us.
  * The widest tile of wgmma keeps its sums in registers, and silu of quantised rows stores some of them once, behind the loop.
  * The products of few rows fill all registers that two blocks leave a thread; an author's epilogue with numbers of its row (an expert's
  * weight and bias) needs up to eight more, and a factor whose elements are looked up by codes ten: with half as many pieces under way nothing
