@@ -59,7 +59,7 @@ async function expectGenerating(folder: string): Promise<void> {
 export interface Generator {
   readonly device: Device
   readonly model: Seq2seq
-  /** How the model's authors meant it to generate: `model.generate(cases, settings.options)`. */
+  /** The settings of the model's authors: `model.generate(cases, settings.options)` follows them. */
   readonly settings: GenerationSettings
   /** Why the model's plan was taken; undefined where it was asked for. */
   readonly planReason: string | undefined

@@ -77,7 +77,7 @@ export function expectNoGeneration(options: GenerationFlags): void {
   throw usageError('run.option', `--${flag} is of models that generate text, and this one does not`)
 }
 
-/** What the pipeline is asked for. */
+/** Options of the pipeline. */
 export function generationOf(flags: GenerationFlags): GenerationOptions {
   const { beam, return: returned, ...rest } = flags
   const options = { ...rest, beams: beam, returned }

@@ -1,4 +1,4 @@
-/** What options of a run ask for together with a model's own settings. */
+/** Options of a run joined with a model's own settings. */
 import { HeddleError, usageError } from '../errors.js'
 import { expectRanges, type GenerationOptions } from '../models/decoding/generation_options.js'
 import { type GenerationSettings, optionsWithin } from '../models/decoding/generation_settings.js'
@@ -11,7 +11,7 @@ export type SettingsFlags = GenerationFlags & {
 }
 
 /**
- * What options of a run, and the model's own settings where they are wanted, ask for together.
+ * The options given on the command line, before the model's own settings.
  * @throws usage `generate.<option>` for a number of the settings that is out of range and that no option takes the place of
  */
 export function settingsOf(
@@ -32,8 +32,13 @@ export function settingsOf(
     return Object.fromEntries(Object.entries(stated).filter((each) => !isOf(each)))
   }
   const has = (names: readonly (keyof GenerationOptions)[]): boolean => names.some((name) => given[name] !== undefined)
-  // Whoever asks for beams asks for no draws, and the other way round.
-  const own = has(ofBeams) ? without([...ofDraws, 'repetitionPenalty', 'minNewTokens']) : has(ofDraws) ? without(ofBeams) : stated
+  // Beams exclude draws, and draws exclude beams; a limit excludes a larger minimum.
+  const least = stated.minNewTokens ?? 0
+  const short = given.minNewTokens === undefined && given.maxNewTokens !== undefined && least > given.maxNewTokens
+  const excluded: readonly (keyof GenerationOptions)[] = has(ofBeams)
+    ? [...ofDraws, 'repetitionPenalty', 'minNewTokens']
+    : [...(has(ofDraws) ? ofBeams : []), ...(short ? (['minNewTokens'] as const) : [])]
+  const own = without(excluded)
   expectOwn(Object.fromEntries(Object.entries(own).filter(([name]) => !Object.hasOwn(given, name))), settings.file)
   return { options: { ...own, ...given }, stop: [...settings.stop, ...(flags.stop ?? [])] }
 }

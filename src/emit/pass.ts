@@ -97,7 +97,7 @@ function declareRow(row: PassRow, frame: Frame): void {
   }
 }
 
-/** Whether each element divides integers by a run-time number: some twenty instructions, so that eight elements are a long loop by themselves. */
+/** True if each element divides integers by a run-time number: some twenty instructions, so that eight elements are a long loop by themselves. */
 function divides({ rows, statements, loop }: Pass): boolean {
   const isDivision = (e: Expr): boolean =>
     e.kind === 'call' && (e.fn === 'idiv' || e.fn === 'mod') && e.args[1]?.kind !== 'const' && usesIndex(e, loop.index)

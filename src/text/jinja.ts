@@ -92,6 +92,7 @@ function marked<N extends Blocks>(node: N): N {
 }
 
 class PythonInterpreter extends Interpreter {
+  // The base class has no types, and none of its constructor.
   constructor(environment: Environment) {
     super(environment)
   }
@@ -162,7 +163,7 @@ class PythonInterpreter extends Interpreter {
 /** A template as a tree. @throws what the parser throws for a text that is no template */
 export const parseTemplate = (source: string): Node => marked(parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })))
 
-/** What a template writes. @throws what its expressions throw */
+/** The text of a template. @throws what its expressions throw */
 export function renderTemplate(program: Node, environment: Environment): string {
   const { value } = new PythonInterpreter(environment).evaluate(program, environment)
   if (typeof value === 'string') return value

@@ -20,11 +20,14 @@ type Config = z.output<typeof configSchema>
 
 const definitionSchema = z.looseObject({
   added_tokens: z.array(z.looseObject({ id: z.int(), content: z.string() })).default([]),
+  // Too long to be checked entry by entry.
+  model: z.looseObject({ vocab: z.unknown() }).optional(),
 })
+type Definition = z.output<typeof definitionSchema>
 
 /**
  * A parsed `tokenizer.json` with the ends that its configuration states; as it is where none is stated.
- * @throws usage `tokenizer.invalid` for an end that is asked for and is no added token of the file
+ * @throws usage `tokenizer.invalid` for an end that is asked for and is no token of the file
  */
 export function withStatedEnds(definition: object, config: object, path: string): object {
   const stated = configSchema.safeParse(config)
@@ -32,34 +35,54 @@ export function withStatedEnds(definition: object, config: object, path: string)
   if (!stated.success || !file.success || !classes.test(stated.data.tokenizer_class ?? '')) return definition
   const { add_bos_token: first, add_eos_token: last } = stated.data
   if (first == null && last == null) return definition
-  const ids = new Map(file.data.added_tokens.map(({ content, id }) => [content, id]))
-  const ends = [
-    ...((first ?? true) ? [endOf('bos', stated.data, ids, path)] : []),
-    ...((last ?? false) ? [endOf('eos', stated.data, ids, path)] : []),
+  const front = (first ?? true) ? [endOf('bos', stated.data, file.data, path)] : []
+  const back = last === true ? [endOf('eos', stated.data, file.data, path)] : []
+  const special =
+    (type: number) =>
+    ({ content }: End) => ({ SpecialToken: { id: content, type_id: type } })
+  const around = (text: 'A' | 'B', type: number) => [
+    ...front.map(special(type)),
+    { Sequence: { id: text, type_id: type } },
+    ...back.map(special(type)),
   ]
-  const hasFirst = first ?? true
-  const around = (text: 'A' | 'B', type: number) => {
-    const pieces = ends.map(({ content }) => ({ SpecialToken: { id: content, type_id: type } }))
-    const front = hasFirst ? pieces.slice(0, 1) : []
-    return [...front, { Sequence: { id: text, type_id: type } }, ...pieces.slice(front.length)]
-  }
   return {
     ...definition,
     post_processor: {
       type: 'TemplateProcessing',
       single: around('A', 0),
       pair: [...around('A', 0), ...around('B', 1)],
-      special_tokens: Object.fromEntries(ends.map(({ content, id }) => [content, { id: content, ids: [id], tokens: [content] }])),
+      special_tokens: Object.fromEntries(
+        [...front, ...back].map(({ content, id }) => [content, { id: content, ids: [id], tokens: [content] }]),
+      ),
     },
   }
 }
 
+interface End {
+  readonly content: string
+  readonly id: number
+}
+
+/** The id of a token: an added one, or a word of the model. */
+function idOf({ added_tokens: added, model }: Definition, content: string): number | undefined {
+  const found = added.find((each) => each.content === content)
+  if (found !== undefined) return found.id
+  const vocab: unknown = model?.vocab
+  if (Array.isArray(vocab)) {
+    const at = vocab.findIndex((entry: unknown) => Array.isArray(entry) && entry[0] === content)
+    return at < 0 ? undefined : at
+  }
+  const id: unknown =
+    typeof vocab === 'object' && vocab !== null ? Object.entries(vocab).find(([word]) => word === content)?.[1] : undefined
+  return typeof id === 'number' ? id : undefined
+}
+
 /** The token that a text begins or ends with. @throws usage `tokenizer.invalid` */
-function endOf(which: 'bos' | 'eos', config: Config, ids: ReadonlyMap<string, number>, path: string) {
+function endOf(which: 'bos' | 'eos', config: Config, definition: Definition, path: string): End {
   const stated = config[`${which}_token`]
   const content = typeof stated === 'object' ? stated?.content : stated
-  const id = content === undefined ? undefined : ids.get(content)
+  const id = content === undefined ? undefined : idOf(definition, content)
   if (content !== undefined && id !== undefined) return { content, id }
-  const found = content === undefined ? 'states none' : `has ${JSON.stringify(content)}, which is no added token of ${path}`
+  const found = content === undefined ? 'states none' : `has ${JSON.stringify(content)}, which is no token of ${path}`
   throw usageError('tokenizer.invalid', `tokenizer_config.json asks for ${which}_token with every text, and ${found}`)
 }

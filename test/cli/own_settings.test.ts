@@ -28,3 +28,33 @@ it('give way to options, and mean nothing without a draw', () => {
   expect(asked({ do_sample: true, temperature: 0 }, { beam: 2 }).options).toEqual({ beams: 2 })
   expect(asked({ temperature: 0, top_p: 1.5 }).options).toEqual({})
 })
+
+/** Options of flags and a file together, of a model of 40 words, and the lines reported. */
+function joined(flags: Parameters<typeof settingsOf>[0], file: Record<string, unknown>) {
+  const told: string[] = []
+  const settings = parseGenerationSettings(file, 'generation_config.json')
+  const { options } = settingsOf(flags, { settings, vocab: 40 }, (text) => told.push(text))
+  return { options, told: told.join('') }
+}
+
+it('a file draws from all words where it asks for more than the model has, as HF does', () => {
+  expect(joined({}, { do_sample: true, top_k: 1000 }).options).toEqual({ temperature: 1, topK: 40 })
+  expect(joined({}, { do_sample: true }).options).toEqual({ temperature: 1, topK: 40 })
+  expect(joined({ topK: 50 }, { do_sample: true }).options).toMatchObject({ topK: 50 })
+})
+
+it('what a file asks for and does not go with what the caller asks for is told', () => {
+  const beams = joined({ beam: 2 }, { do_sample: true, temperature: 0.5, repetition_penalty: 1.5 })
+  expect(beams.options).toEqual({ beams: 2 })
+  expect(beams.told).toContain("the model's own temperature 0.5 does not go with what is asked for, and is left out")
+  expect(beams.told).toContain('repetitionPenalty 1.5')
+  const draws = joined({ seed: 1 }, { num_beams: 3 })
+  expect([draws.options, draws.told]).toEqual([{ seed: 1 }, expect.stringContaining('beams 3')])
+  expect(joined({ beam: 4 }, { num_beams: 3 }).told).toBe('')
+})
+
+it('a minimum beyond the limit that the caller gives is left out', () => {
+  const short = joined({ maxNewTokens: 4 }, { min_new_tokens: 8 })
+  expect([short.options, short.told]).toEqual([{ maxNewTokens: 4 }, expect.stringContaining('minNewTokens 8')])
+  expect(joined({ maxNewTokens: 8 }, { min_new_tokens: 8 }).options).toEqual({ maxNewTokens: 8, minNewTokens: 8 })
+})

@@ -32,6 +32,19 @@ it('are written by LLaMA tokenizers as the configuration says, whatever the file
   expect(ids(null, { ...llama, add_bos_token: true, add_eos_token: true }, 'b')).toEqual([0, 2, 3, 1, 0, 3, 1])
 })
 
+it('may be words of the model', () => {
+  const bare = (vocab: unknown) => ({ added_tokens: [], model: { vocab } })
+  const named = (vocab: unknown) => withStatedEnds(bare(vocab), { ...llama, add_bos_token: true }, 'tokenizer.json')
+  const written = { post_processor: { special_tokens: { '<s>': { ids: [1] } } } }
+  expect(named({ a: 0, '<s>': 1 })).toMatchObject(written)
+  expect(
+    named([
+      ['a', -1],
+      ['<s>', 0],
+    ]),
+  ).toMatchObject(written)
+})
+
 it('are those of the file in tokenizers of other classes', () => {
   const other = { ...llama, tokenizer_class: 'PreTrainedTokenizerFast' }
   expect(ids(writing, { ...other, add_bos_token: false })).toEqual([0, 2, 3])
@@ -44,7 +57,7 @@ it('that the file does not have are refused', () => {
   )
   expect(missing).toMatchObject({
     code: 'tokenizer.invalid',
-    message: 'tokenizer_config.json asks for bos_token with every text, and has "<x>", which is no added token of tokenizer.json',
+    message: 'tokenizer_config.json asks for bos_token with every text, and has "<x>", which is no token of tokenizer.json',
   })
   expect(
     refusal(() => withStatedEnds(definition(null), { ...llama, eos_token: null, add_eos_token: true }, 'x')).message,

@@ -127,24 +127,24 @@ function optionsOf(fields: Fields, decoder: DecoderLimit | undefined) {
   const least = decoder === undefined || shortest == null ? undefined : generated(shortest)
   return {
     maxNewTokens: fields.max_new_tokens ?? most,
-    ...(!searches(fields) && {
-      minNewTokens: unless(fields.min_new_tokens ?? least, 0),
-      repetitionPenalty: unless(fields.repetition_penalty, 1),
-    }),
-    ...(searches(fields) && {
-      beams: fields.num_beams,
-      rule: 'hf',
-      returned: unless(fields.num_return_sequences, 1),
-      lengthPenalty: fields.length_penalty,
-      earlyStopping: fields.early_stopping,
-    }),
-    ...(!searches(fields) &&
-      fields.do_sample === true && {
-        temperature: fields.temperature ?? 1,
-        topK: fields.top_k ?? usualTopK,
-        topP: unless(fields.top_p, 1),
-        minP: unless(fields.min_p, 0),
-      }),
+    ...(searches(fields)
+      ? {
+          beams: fields.num_beams,
+          rule: 'hf',
+          returned: unless(fields.num_return_sequences, 1),
+          lengthPenalty: fields.length_penalty,
+          earlyStopping: fields.early_stopping,
+        }
+      : {
+          minNewTokens: unless(fields.min_new_tokens ?? least, 0),
+          repetitionPenalty: unless(fields.repetition_penalty, 1),
+          ...(fields.do_sample === true && {
+            temperature: fields.temperature ?? 1,
+            topK: fields.top_k ?? usualTopK,
+            topP: unless(fields.top_p, 1),
+            minP: unless(fields.min_p, 0),
+          }),
+        }),
   }
 }
 

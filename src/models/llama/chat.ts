@@ -13,13 +13,13 @@ const usualCapacity = 4096
 const usualAnswer = 512
 
 export interface LlamaChatOptions {
-  /** What is said before the conversation, as the template's `system`. */
+  /** The template's `system` message. */
   readonly system?: string | undefined
   /** Texts that end an answer, besides those of the model's settings. */
   readonly stop?: readonly string[]
   /** Variables of the template, such as `enable_thinking` and `tools`. */
   readonly variables?: RenderOptions['variables'] | undefined
-  /** How answers are chosen, before what the model's settings say. No beams. At most 512 tokens each by default. */
+  /** Options of the answers, before the model's settings. No beams. At most 512 tokens each by default. */
   readonly generation?: GenerationOptions
   /** False leaves the model's `generation_config.json` out. */
   readonly settings?: boolean
@@ -27,7 +27,7 @@ export interface LlamaChatOptions {
   readonly capacity?: number | undefined
 }
 
-/** What a run has besides: how prompts are read, and who is told what was read before. */
+/** Other options of a run: reading of prompts, and the report of reused tokens. */
 export type ChatRun = Omit<NonNullable<Parameters<Llama['stream']>[1]>, keyof GenerationOptions | 'capacity' | 'reuse'>
 
 /**
@@ -39,7 +39,9 @@ export function llamaChat(model: Llama, text: LlamaText, options: LlamaChatOptio
   const capacity = options.capacity ?? Math.min(model.config.positions, usualCapacity)
   const asked = { ...(settings ? optionsWithin(text.settings.options, text.vocab) : {}), ...generation }
   if (asked.beams !== undefined && asked.beams > 1) {
-    throw usageError('run.option', '--beam gives whole texts, and an answer is shown as it comes', { hint: 'leave --beam out' })
+    throw usageError('run.option', 'beams give whole texts, and an answer is shown as it comes', {
+      hint: "leave beams out; settings: false, or --no-settings, leaves out those of the model's own settings",
+    })
   }
   const maxNewTokens = asked.maxNewTokens ?? Math.min(usualAnswer, Math.ceil(capacity / 2))
   return openChat({
