@@ -90,7 +90,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   }
   // What `check` compiles and `doctor` counts is called a kernel too: an op or a group in one of its storage types.
   const kernels = [...files.keys()].filter((file) => file.endsWith('.cu')).length
-  for (const error of read.refused) {
+  for (const error of [...read.left, ...read.refused]) {
     context.log(`note: ${error.message}${error.hint === undefined ? '' : ` (${error.hint})`}\n`)
   }
   for (const { file, line, column, op, message } of [...notes.values()].flat())

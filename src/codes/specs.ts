@@ -86,6 +86,8 @@ export const specCodes = texts({
     'Nodes of the plan would wait for each other. | A group holds two nodes with a third between them that is outside of the group. | Take the node between into the group, or leave one out.',
   'plan.declared':
     'A part of the declaration of a plan is missing, is something else, or is none that it has. | It was left out or misspelt in JavaScript. | Give a name, a graph and { groups }, each as the hint says.',
+  'plan.defect':
+    'A plan meets a defect of heddle, where it would have to derive a kernel or to refuse the group. | A case that no rule of the compiler foresees. A search leaves such a group alone, says so in a note of gen, and goes on. | Leave the group out, and report it with the spec.',
   'plan.differ':
     'One kernel name would mean two kernels. | Two groups of a name have different bodies, or a group is called like an op. | Rename one of the groups.',
   'plan.dim':

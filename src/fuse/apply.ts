@@ -14,6 +14,7 @@ import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
+import { withoutDefect } from './defects.js'
 import { withFacts } from './facts.js'
 import { fusedNodes, libraryNodes } from './fused_nodes.js'
 import { commonConstants, markConstants } from './graph/constants.js'
@@ -44,7 +45,7 @@ type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 /**
  * @param ops as `prepareGraph` takes them
  * @param kept what was derived before; groups that follow from the same are taken from it
- * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.unread`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`, `plan.differ`
+ * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.unread`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`, `plan.differ`, `plan.defect`
  */
 export function applyPlan(
   original: Graph,
@@ -52,6 +53,16 @@ export function applyPlan(
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
   kept: Kept = nothingKept,
+): PlannedGraph {
+  return withoutDefect(`plan ${plan.name}`, () => grouped(original, plan, ops, layouts, kept))
+}
+
+function grouped(
+  original: Graph,
+  plan: PlanDecl,
+  ops: ReadonlyMap<string, Kernel>,
+  layouts: LayoutsByName,
+  kept: Kept,
 ): PlannedGraph {
   checkLibrary(plan)
   checkTuned(plan)
@@ -105,7 +116,8 @@ export function applyPlan(
     fused.push(...views, node)
   }
   for (const { kernel: name, occurrences } of plan.groups)
-    for (const nodes of occurrences) concerning({ path: ['groups', name], nodes }, () => fuse(name, nodes))
+    for (const nodes of occurrences)
+      concerning({ path: ['groups', name], nodes }, () => withoutDefect(`group ${name}`, () => fuse(name, nodes)))
   const others = graph.nodes.filter((node) => !replaced.has(node))
   const planned = prune({ ...graph, values, nodes: [...others, ...fused] })
   const kernels = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))

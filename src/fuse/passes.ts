@@ -8,6 +8,7 @@ import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { verifyGraph } from '../ir/verify_graph.js'
 import type { PlanDecl } from '../lang/plan.js'
+import { withoutDefect } from './defects.js'
 import { placeEdges } from './graph/edges.js'
 import type { LayoutsByName } from './graph/edit.js'
 import { packGraph } from './graph/pack.js'
@@ -36,7 +37,7 @@ export const graphPasses: readonly GraphPass[] = [
  * The graph whose nodes a plan's groups name: padding removed, nodes stacked, values quantised, edges stored as the plan says.
  * @param ops kernels of the graph's ops, and of those packing, stacking and quantising bring in, by name
  * @param see is shown the graph behind each pass
- * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.quantised`, `plan.edge`
+ * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.quantised`, `plan.edge`, `plan.defect`
  */
 export function prepareGraph(
   original: Graph,
@@ -46,8 +47,13 @@ export function prepareGraph(
   see: (pass: string, graph: Graph) => void = () => undefined,
 ): Graph {
   return graphPasses.reduce((graph, { name, key, run }) => {
-    const made = concerning({ path: [key] }, () => run(graph, plan, ops, layouts))
-    verifyGraph(made, `${name} of plan ${plan.name}`, ops)
+    const made = concerning({ path: [key] }, () =>
+      withoutDefect(`plan ${plan.name}`, () => {
+        const changed = run(graph, plan, ops, layouts)
+        verifyGraph(changed, name, ops)
+        return changed
+      }),
+    )
     see(name, made)
     return made
   }, original)

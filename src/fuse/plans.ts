@@ -1,5 +1,5 @@
 /** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
-import { concerning, inTurn, usageError } from '../errors.js'
+import { concerning, type HeddleError, inTurn, usageError } from '../errors.js'
 import { contentKey, rememberKeys } from '../ir/content.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -10,6 +10,7 @@ import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan } from './apply.js'
 import { checkMeaning, contentOf, type DerivedGroup, type Verified } from './check/meaning.js'
+import { withoutDefect } from './defects.js'
 import { commonConstants } from './graph/constants.js'
 import { type PlannedKernel, sameKernel } from './planned_kernel.js'
 import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
@@ -24,6 +25,8 @@ export interface Planned {
   readonly graphs: Readonly<Record<string, Readonly<Record<string, Graph>>>>
   /** The plans with their groups, those that were searched for too. */
   readonly plans: readonly PlanDecl[]
+  /** Groups that searches had to do without, each with the reason. */
+  readonly left: readonly HeddleError[]
 }
 
 /**
@@ -91,6 +94,7 @@ export function planAll(
     schedules,
     graphs: planned,
     plans: resolved.map(({ plan }) => plan),
+    left: resolved.flatMap(({ left = [] }) => left),
   }
 }
 
@@ -102,7 +106,9 @@ function holdGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Ke
     const content = contentOf(group, ops)
     if (verified.has(content)) continue
     const nodes = group.nodes.map(({ name }) => name)
-    concerning({ path: ['groups', group.name], nodes }, () => checkMeaning(group, ops))
+    concerning({ path: ['groups', group.name], nodes }, () =>
+      withoutDefect(`group ${group.name}`, () => checkMeaning(group, ops)),
+    )
     verified.add(content)
   }
 }

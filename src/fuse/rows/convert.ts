@@ -76,10 +76,7 @@ export class Converter {
     const param = paramOf(member, load.tensor)
     const value = boundValue(member, load.tensor)
     const producer = this.#produced.of(value)
-    const indices = load.indices.flatMap((expr, i) => {
-      const atoms = this.#space.atomsOf(member, param.dims[i] ?? '')
-      return positions.split(expr, atoms) ?? this.#divide(expr, atoms)
-    })
+    const indices = load.indices.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')))
     if (producer === undefined) return { ...load, tensor: this.#parameters.input(member, param), indices }
     // Other floats may keep the bits that a store would lose. These few bits are what the author wants of the value.
     if (isFloat8(param.dtype))
@@ -90,14 +87,6 @@ export class Converter {
         `${producer.member} stores ${param.dtype}, whose rounding is lost where the value is not stored: end the group there`,
       )
     return this.#produced.read(producer, member, indices)
-  }
-
-  /** A computed position along a split axis, as one position along each of its atoms. */
-  #divide(expr: Expr, atoms: readonly number[]): readonly Expr[] {
-    const [last, ...outer] = [...atoms].reverse()
-    if (last === undefined || outer.length === 0) return [expr]
-    const extent = dimExpr(this.#names.atom(last))
-    return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
   }
 }
 

@@ -9,7 +9,7 @@ import { dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
 import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
-import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
+import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { oversizeKernel } from '../../ir/size.js'
 import { verifyKernel } from '../../ir/verify.js'
 import { mapStmt, substitute } from '../../ir/walk.js'
@@ -151,10 +151,11 @@ class Derivation {
     }
     if (made.kind === 'store') {
       const id = boundValue(member, made.tensor)
-      const { indices, value } = made
+      const param = paramOf(member, made.tensor)
+      const { value } = made
+      const indices = this.#logical(member, param, made.indices, positions)
       this.#produced.set(id, { kind: 'scalar', member: member.node.name, indices, value, pure: this.#pureOf(copy, value) })
-      if (this.#outside.has(id))
-        this.#body.push({ ...made, tensor: this.#parameters.output(member, paramOf(member, made.tensor)) })
+      if (this.#outside.has(id)) this.#body.push({ ...made, indices, tensor: this.#parameters.output(member, param) })
       return
     }
     const { alone } = constructOf(made).traits
@@ -177,8 +178,7 @@ class Derivation {
     const param = paramOf(member, made.tensor)
     const { length, index, value } = made
     const row: StmtOf<'row'> = { kind: 'row', name: this.#names.fresh('r'), type: value.type, length, index, value }
-    const logical = [...made.rows, positions.number(loop.index)]
-    const indices = logical.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')) ?? [])
+    const indices = this.#logical(member, param, [...made.rows, positions.number(loop.index)], positions)
     this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure: this.#pureOf(copy, value), runs })
     if (!runs) return
     this.#body.push(row)
@@ -200,6 +200,11 @@ class Derivation {
       index: at,
       value: { kind: 'element', type: row.type, row: row.name, index: indexExpr(at) },
     })
+  }
+
+  /** The place of a member's element along the atoms of its tensor. */
+  #logical(member: Member, { dims }: TensorParam, at: readonly Expr[], positions: Positions): readonly Expr[] {
+    return at.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, dims[i] ?? '')))
   }
 
   /** What an elementwise member computes as an expression of its indices alone. */

@@ -9,7 +9,8 @@ import type { Kernel } from '../../ir/kernel.js'
 import { factorsOf } from '../../ir/product.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { applyPlan } from '../apply.js'
-import { type Candidate, Candidates } from './candidates.js'
+import type { LayoutsByName } from '../graph/edit.js'
+import { type Candidate, Candidates, type Defect } from './candidates.js'
 import { costDevice, leastGain, type PriceType, type Pricing, priceDims } from './cost.js'
 import { type KnownKernels, nameGroups } from './kernel_names.js'
 import { attentionSeeds } from './seeds.js'
@@ -27,6 +28,8 @@ export interface SearchOptions {
   readonly stacked?: PlanDecl['stacked']
   /** Plans the result is never worse than: those of this graph that pack it alike, in floats, without groups of the library. */
   readonly known?: readonly PlanDecl[] | undefined
+  /** Layouts that ops of the graph store in and read. */
+  readonly layouts?: LayoutsByName | undefined
   /** Kernels whose names are reused where a group derives the same. */
   readonly kernels?: KnownKernels | undefined
 }
@@ -37,11 +40,20 @@ type Group = Candidate & { readonly kind: 'legal' }
  * The plan the search ends with, or the known plan that the model prefers to it, under the search's name.
  * @throws usage `cost.device`, `graph.dim`, and what packing and stacking refuse
  */
-export function searchPlan(name: string, graph: Graph, options: SearchOptions): PlanDecl {
-  const { ops, packed, stacked, known = [], kernels } = options
+export const searchPlan = (name: string, graph: Graph, options: SearchOptions): PlanDecl => findPlan(name, graph, options).plan
+
+/** A plan that was found, and the groups that a defect kept out of it. */
+export interface Found {
+  readonly plan: PlanDecl
+  readonly defects: readonly Defect[]
+}
+
+/** The same with what could not be tried. @throws as `searchPlan` */
+export function findPlan(name: string, graph: Graph, options: SearchOptions): Found {
+  const { ops, packed, stacked, known = [], kernels, layouts } = options
   const dims = priceDims(graph, packed, options.dims)
   const pricing = { device: costDevice(options.device), dims, dtype: options.dtype ?? 'f16' }
-  const candidates = new Candidates(graph, { name, graph: graph.name, packed, stacked, groups: [] }, ops, pricing)
+  const candidates = new Candidates(graph, { name, graph: graph.name, packed, stacked, groups: [] }, ops, pricing, layouts)
   const groups = new Search(candidates).run()
   let found: { readonly cost: number; readonly plan: PlanDecl } = {
     cost: total(groups),
@@ -51,19 +63,25 @@ export function searchPlan(name: string, graph: Graph, options: SearchOptions): 
     // A library's product has the price of a generated one: the model gives no reason to choose either.
     if (plan.quantised !== undefined || plan.library !== undefined || plan.graph !== graph.name) continue
     if (JSON.stringify(plan.packed) !== JSON.stringify(packed)) continue
-    const cost = planSeconds(graph, plan, ops, pricing)
+    const cost = planSeconds(graph, plan, ops, pricing, layouts)
     // At the same price a written plan wins: its kernels exist already.
     if (cost < found.cost + leastGain)
       found = { cost, plan: { name, graph: graph.name, packed, stacked: plan.stacked, groups: plan.groups } }
   }
-  return found.plan
+  return { plan: found.plan, defects: candidates.defects }
 }
 
 const total = (groups: readonly Group[]): number => groups.reduce((sum, { cost }) => sum + cost.seconds, 0)
 
 /** Predicted seconds of a graph under a plan. @throws usage `plan.*` for a plan that cannot be applied */
-export const planSeconds = (graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>, pricing: Pricing): number =>
-  planGroups(new Candidates(graph, plan, ops, pricing), plan).reduce((sum, { group }) => sum + group.cost.seconds, 0)
+export const planSeconds = (
+  graph: Graph,
+  plan: PlanDecl,
+  ops: ReadonlyMap<string, Kernel>,
+  pricing: Pricing,
+  layouts?: LayoutsByName,
+): number =>
+  planGroups(new Candidates(graph, plan, ops, pricing, layouts), plan).reduce((sum, { group }) => sum + group.cost.seconds, 0)
 
 /** The steps of a plan: its groups, and the nodes it leaves alone. In graph order of their last nodes. */
 export function planGroups(
@@ -171,10 +189,7 @@ class Search {
   }
 }
 
-/**
- * Why groups that are legal one by one cannot be steps of one graph, which is that they wait for each other; undefined when
- * they can.
- */
+/** Why groups that are legal one by one cannot be steps of one graph, such as that they wait for each other; undefined when they can. */
 export function cycleOf({ graph, ops, layouts }: Candidates, groups: readonly (readonly string[])[]): HeddleError | undefined {
   const merged = groups.filter((names) => names.length > 1)
   const decl = {
@@ -186,7 +201,7 @@ export function cycleOf({ graph, ops, layouts }: Candidates, groups: readonly (r
     applyPlan(graph, decl, ops, layouts)
     return undefined
   } catch (error) {
-    if (error instanceof HeddleError && error.code === 'plan.cycle') return error
+    if (error instanceof HeddleError) return error
     throw error
   }
 }

@@ -26,6 +26,12 @@ export type Candidate =
     }
   | { readonly kind: 'refused'; readonly names: readonly string[]; readonly error: HeddleError }
 
+/** Nodes for which heddle failed where it should have derived a kernel or refused them. */
+export interface Defect {
+  readonly nodes: readonly string[]
+  readonly message: string
+}
+
 /** The name groups are derived under while they have no name of their own. */
 const working = 'fused'
 
@@ -35,6 +41,8 @@ export class Candidates {
   readonly nodes: readonly ActiveNode[]
   readonly ops: ReadonlyMap<string, Kernel>
   readonly layouts: LayoutsByName
+  /** What ended in a defect so far: refused like the rest, and worth a word. */
+  readonly defects: Defect[] = []
   readonly #pricing: Pricing
   readonly #known = new Map<string, Candidate>()
   readonly #sources: ReadonlyMap<ValueId, ValueId>
@@ -121,6 +129,7 @@ export class Candidates {
       return { kind: 'legal', names, kernel, cost: stepCost(planned.graph, node, kernel, this.#pricing) }
     } catch (error) {
       if (!(error instanceof HeddleError) || !error.code.startsWith('plan.')) throw error
+      if (error.code === 'plan.defect') this.defects.push({ nodes: names, message: error.message })
       return { kind: 'refused', names, error }
     }
   }

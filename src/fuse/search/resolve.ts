@@ -10,9 +10,11 @@ import { isStandard } from '../../ir/op_name.js'
 import { type Kept, nothingKept } from '../../kept.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { applyPlan, type PlannedGraph } from '../apply.js'
+import { withoutDefect } from '../defects.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import type { PlannedKernel } from '../planned_kernel.js'
-import { searchPlan } from './auto.js'
+import { type Found, findPlan } from './auto.js'
+import { type Fitted, fitted, leftOut } from './fitted.js'
 
 type Graphs = Readonly<Record<string, { readonly graph: Graph }>>
 
@@ -38,6 +40,8 @@ export type Applied = Omit<PlannedGraph, 'groups'>
 export interface ResolvedPlan {
   readonly plan: PlanDecl
   readonly applied?: Applied
+  /** Groups that a search had to do without, each with the reason: for a note. */
+  readonly left?: readonly HeddleError[]
   /** Why it cannot be applied, or its groups not be found, where that had to be known. */
   readonly refused?: HeddleError
 }
@@ -73,37 +77,53 @@ export function resolveAndApply(
   if (written.length === plans.length) return plans.map((plan) => ({ plan }))
   const kernels = new Map<string, PlannedKernel>()
   /** Applies what a plan becomes. One that is refused hides no other. */
-  const learn = (plan: PlanDecl, become: () => PlanDecl): ResolvedPlan => {
+  const learn = (plan: PlanDecl, become: () => Fitted<Applied>): ResolvedPlan => {
     try {
       return concerning(subjectOf(plan), () => {
-        const found = become()
-        const applied = apply(found)
+        const { applied, ...rest } = become()
         for (const [name, kernel] of [...applied.kernels, ...applied.templates]) kernels.set(name, kernel)
-        return { plan: found, applied }
+        return { applied, ...rest }
       })
     } catch (error) {
       if (!(error instanceof HeddleError)) throw error
       return { plan, refused: error }
     }
   }
-  const resolved = written.map((plan) => learn(plan, () => plan))
+  const resolved = written.map((plan) => learn(plan, () => ({ plan, applied: apply(plan), left: [] })))
   const usable = resolved.flatMap(({ plan, refused }) => (refused === undefined ? [plan] : []))
-  const searched = (plan: PlanDecl, auto: NonNullable<PlanDecl['auto']>): PlanDecl => {
+  const searched = (plan: PlanDecl, auto: NonNullable<PlanDecl['auto']>): Found => {
     const { name, packed, stacked } = plan
     const known = usable.filter((other) => other.graph === plan.graph)
     const graph = graphOf(plan, graphs)
     // Names are chosen among those that are taken, so that all kernels count that there are.
     const follows = [asKey(plan), contentKey(graph), contentKey([...opsOf(graph, ops)]), contentKey([...ops.keys()])]
-    const others = [...known.map(asKey), contentKey([...kernels])]
+    const others = [...known.map(asKey), contentKey([...kernels]), contentKey([...layouts])]
     return kept.of('search', [...follows, ...others], () =>
-      searchPlan(name, graph, { ...auto, packed, stacked, ops, known, kernels }),
+      findPlan(name, graph, { ...auto, packed, stacked, ops, layouts, known, kernels }),
     )
   }
   for (const plan of plans) {
     const { auto } = plan
-    if (auto !== undefined) resolved.push(learn(plan, () => searched(plan, auto)))
+    if (auto === undefined) continue
+    const found = learn(plan, () => {
+      const { plan: made, defects } = orBare(plan, () => searched(plan, auto))
+      const { left, ...rest } = fitted(made, apply)
+      return { ...rest, left: [...defects.map((defect) => leftOut(plan, defect)), ...left] }
+    })
+    resolved.push(found)
   }
   return resolved
+}
+
+/** What a search finds; where it ends in a defect, a plan without groups. */
+function orBare(plan: PlanDecl, search: () => Found): Found {
+  try {
+    return withoutDefect(`the search for plan ${plan.name}`, search)
+  } catch (error) {
+    if (!(error instanceof HeddleError) || error.code !== 'plan.defect') throw error
+    const { auto: _, ...bare } = plan
+    return { plan: bare, defects: [{ nodes: [], message: error.message }] }
+  }
 }
 
 /** A plan without the place where it is written; layouts count by their names, and what they are beside it. */

@@ -70,12 +70,19 @@ export class Positions {
     return rest.reduce((total, expr, i) => call('add', call('mul', total, extent(i + 1)), expr), first)
   }
 
-  /** Positions along the atoms of a tensor dimension at an index already rewritten; undefined when a split dimension is read at a computed place. */
-  split(expr: Expr, atoms: readonly number[]): readonly Expr[] | undefined {
+  /** Positions along the atoms of a tensor dimension at an index already rewritten. A computed place is divided by their extents. */
+  split(expr: Expr, atoms: readonly number[]): readonly Expr[] {
     if (atoms.length === 1) return [expr]
     for (const [index, position] of this.#byIndex) {
       if (position.atoms.length === atoms.length && equalExprs(this.number(index), expr)) return position.exprs
     }
-    return undefined
+    return this.#divide(expr, atoms)
+  }
+
+  #divide(expr: Expr, atoms: readonly number[]): readonly Expr[] {
+    const [last, ...outer] = [...atoms].reverse()
+    if (last === undefined || outer.length === 0) return [expr]
+    const extent = dimExpr(this.#names.atom(last))
+    return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
   }
 }

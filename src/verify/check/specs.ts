@@ -44,6 +44,7 @@ export async function readNamed(root: string, names: readonly string[], specs = 
   const ops = new Map(kernels.map((kernel) => [kernel.name, kernel]))
   const none = {
     templates: [],
+    left: [],
     schedules: {},
     graphs: {},
     declared: {},
@@ -76,6 +77,7 @@ export async function readKernels(root: string, specs = 'specs', search: SearchO
   return {
     ...linked,
     programs: ahead.programs,
+    left: planned.left.map((error) => placed(error, locating)),
     refused: ahead.refused.map((error) => placed(error, locating)),
     declared: graphs,
     plans,

@@ -36,7 +36,8 @@ export function judge(drawn: Case, change: (planned: PlannedGraph) => PlannedGra
       error instanceof HeddleError &&
       error.class === 'usage' &&
       error.code.startsWith('plan.') &&
-      error.code !== 'plan.meaning'
+      error.code !== 'plan.meaning' &&
+      error.code !== 'plan.defect'
     )
       return { kind: 'refused', reason: reasonOf(error) }
     throw error
