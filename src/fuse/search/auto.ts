@@ -4,13 +4,13 @@
  */
 
 import { HeddleError } from '../../errors.js'
-import type { Graph } from '../../ir/graph.js'
+import type { Graph, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { factorsOf } from '../../ir/product.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { applyPlan } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
-import { type Candidate, Candidates, type Defect } from './candidates.js'
+import { type ActiveNode, type Candidate, Candidates, type Defect } from './candidates.js'
 import { costDevice, leastGain, type PriceType, type Pricing, priceDims } from './cost.js'
 import { type KnownKernels, nameGroups } from './kernel_names.js'
 import { attentionSeeds } from './seeds.js'
@@ -169,11 +169,14 @@ class Search {
     return best
   }
 
-  /** Whether a merge could be a kernel that gains: the two touch a common value, or do the same side by side; one product at most. */
+  /**
+   * Whether a merge could be a kernel that gains: the two touch a common value, or do the same side by side. Matmuls of one kernel share a
+   * factor.
+   */
   #related(first: Group, second: Group): boolean {
     const [ones, others] = [this.#candidates.find(first.names), this.#candidates.find(second.names)]
-    const products = [ones, others].map((nodes) => nodes.filter(({ kind }) => kind === 'matmul').length)
-    if ((products[0] ?? 0) > 0 && (products[1] ?? 0) > 0) return false
+    const [factors, more] = [this.#factors(ones), this.#factors(others)]
+    if (factors.length > 0 && more.length > 0) return factors.some((id) => more.includes(id))
     const ops = [ones, others].map((nodes) => nodes.map((node) => (node.kind === 'op' ? node.op : node.kind)).join())
     if (ops[0] === ops[1]) return true
     return ones.some((one) =>
@@ -186,6 +189,11 @@ class Search {
         )
       }),
     )
+  }
+
+  /** What the matmuls among nodes multiply. */
+  #factors(nodes: readonly ActiveNode[]): readonly ValueId[] {
+    return nodes.flatMap((node) => (node.kind === 'matmul' ? [node.a, node.b].map(this.#candidates.source) : []))
   }
 }
 

@@ -107,8 +107,11 @@ export class Candidates {
     return this.nodes.filter(({ name }) => names.includes(name))
   }
 
+  /** What a value is a view of, or the value itself. */
+  source = (id: ValueId): ValueId => this.#sources.get(id) ?? id
+
   /** Values a node reads, seen through views. */
-  reads = (node: ActiveNode): readonly ValueId[] => inputsOf(node).map((id) => this.#sources.get(id) ?? id)
+  reads = (node: ActiveNode): readonly ValueId[] => inputsOf(node).map(this.source)
 
   /** Whether a node reads what another computes. */
   feeds = (producer: ActiveNode, consumer: ActiveNode): boolean => {
