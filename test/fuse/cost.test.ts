@@ -1,4 +1,5 @@
 /** The cost model against numbers worked out by hand, and its registers against what the schedule does. */
+import { readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
 import { embeddings } from '../../specs/graphs/embeddings.js'
@@ -10,6 +11,7 @@ import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
 import { Candidates } from '../../src/fuse/search/candidates.js'
+import { fewRows } from '../../src/fuse/search/computed.js'
 import { costDevice, type Pricing } from '../../src/fuse/search/cost.js'
 import { explainPlan, type PlanStep } from '../../src/fuse/search/explain.js'
 import { walkOf } from '../../src/fuse/search/registers.js'
@@ -115,6 +117,11 @@ it('decode attention multiplies the query of a row by every place of its past, a
     explainPlan(layer.graph, plan, ops, decoding, layouts).steps.find((each) => each.kernel === kernel)?.flops
   expect(flopsOf('decode_attention')).toBe(4 * (2 * 3) * 2 * 5 * 4)
   expect(flopsOf('cross_attention')).toBe(4 * (2 * 3) * 2 * 7 * 4)
+})
+
+it('a computed factor is one of few rows where the main loop takes them for few', async () => {
+  const header = await readFile('native/device/matmul_few_tile.cuh', 'utf8')
+  expect(/most_rows = (\d+);/.exec(header)?.[1]).toBe(String(fewRows))
 })
 
 describe('gathers', () => {

@@ -1,13 +1,14 @@
-/** What a search for a plan tries: matmuls of one factor as one kernel, and groups whose values lie in layouts of their own. */
+/** Groups that a search for a plan tries: matmuls of one factor, factors that are computed, and values in layouts of their own. */
 import { autoPlan } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
-import { searchPlan } from '../../src/fuse/search/auto.js'
+import { planSeconds, searchPlan } from '../../src/fuse/search/auto.js'
 import { costDevice } from '../../src/fuse/search/cost.js'
 import { explainPlan } from '../../src/fuse/search/explain.js'
 import { resolvePlans } from '../../src/fuse/search/resolve.js'
+import { call, dim, f32, index } from '../../src/ir/build.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { Draft } from './random/draft.js'
 
@@ -53,6 +54,63 @@ describe('matmuls', () => {
     draft.output(draft.matmul(text, x, draft.input('k k')))
     const { groups } = searchPlan('found', draft.graph(), { device: 'h200', ops: draft.kernels, dims: { m: 64, n: 256, k: 512 } })
     expect(groups).toEqual([])
+  })
+})
+
+/** A norm in front of two matmuls, whose results are multiplied: the first half of a gated MLP. */
+function gated(): Draft {
+  const draft = new Draft()
+  const mn = { m: 'm', n: 'n' }
+  const x = draft.op({
+    over: ['m', 'k'],
+    extents: { m: 'm', k: 'k' },
+    reads: { x: { value: draft.input('m k'), dims: ['m', 'k'] } },
+    body: ({ x: given }, { m = index('m') }) => {
+      const element = (column: string) => given?.(m, index(column)) ?? f32(0)
+      const square = call('mul', element('i'), element('i'))
+      const scale = call('rsqrt', call('add', { kind: 'local', type: 'f32', name: 'sum' }, f32(1)))
+      return [
+        { kind: 'reduce', name: 'sum', type: 'f32', monoid: 'sum', length: dim('k'), index: 'i', value: square },
+        { kind: 'storeRow', tensor: 'y', rows: [m], length: dim('k'), index: 'c', value: call('mul', element('c'), scale) },
+      ]
+    },
+  })
+  const [gate, up] = ['n k', 'n k'].map((shape) => draft.matmul('m k, n k -> m n', x, draft.input(shape)))
+  const reads = { x: { value: gate ?? x, dims: ['m', 'n'] }, y2: { value: up ?? x, dims: ['m', 'n'] } }
+  draft.output(
+    draft.each(['m', 'n'], mn, reads, ({ x: one, y2: other }, { m = index('m'), n = index('n') }) =>
+      call('mul', one?.(m, n) ?? f32(0), other?.(m, n) ?? f32(0)),
+    ),
+  )
+  return draft
+}
+
+describe('a norm in front of matmuls', () => {
+  const dims = (m: number) => ({ m, n: 11008, k: 4096 })
+  const found = (m: number) =>
+    searchPlan('found', gated().graph(), { device: 'h200', ops: gated().kernels, dims: dims(m) }).groups.flatMap(
+      ({ occurrences }) => occurrences,
+    )
+
+  it.each([1, 4, 8])('is computed as %i rows are multiplied', (m) => {
+    expect(found(m)).toEqual([gated().members()])
+  })
+
+  it.each([9, 64, 2048])('is stored where %i rows are multiplied, by many tiles of columns', (m) => {
+    expect(found(m)).toEqual([gated().members().slice(1)])
+  })
+
+  it('costs what it does, however often that is', () => {
+    const [norm = '', ...rest] = gated().members()
+    const price = (m: number, ...groups: readonly (readonly string[])[]) =>
+      planSeconds(
+        gated().graph(),
+        { name: 'p', graph: 'drawn', groups: groups.map((nodes, i) => ({ kernel: `k${i}`, occurrences: [nodes] })) },
+        gated().kernels,
+        { device: costDevice('h200'), dims: dims(m), dtype: 'f16' },
+      )
+    expect(price(8, [norm, ...rest])).toBeLessThan(price(8, rest))
+    expect(price(2048, [norm, ...rest])).toBeGreaterThan(price(2048, rest))
   })
 })
 

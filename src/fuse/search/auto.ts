@@ -6,7 +6,6 @@
 import { HeddleError } from '../../errors.js'
 import type { Graph, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
-import { factorsOf } from '../../ir/product.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { applyPlan } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -148,7 +147,7 @@ class Search {
   #bestMove(): Move | undefined {
     let best: Move | undefined
     const consider = (parts: readonly Group[], whole: Candidate): void => {
-      if (whole.kind === 'refused' || computesFactors(whole)) return
+      if (whole.kind === 'refused') return
       const gain = total(parts) - whole.cost.seconds
       if (gain <= (best?.gain ?? 0) + leastGain) return
       const groups = this.#groups
@@ -213,12 +212,5 @@ export function cycleOf({ graph, ops, layouts }: Candidates, groups: readonly (r
     throw error
   }
 }
-
-/** Whether a product computes a factor while it loads it: what that costs was never measured, so only a plan's author chooses it. */
-const computesFactors = ({ kernel }: Group): boolean =>
-  kernel !== undefined &&
-  'kind' in kernel &&
-  kernel.kind === 'matmul' &&
-  factorsOf(kernel).some(({ prologue }) => prologue !== undefined)
 
 const keyOf = (groups: readonly Group[]): string => groups.map(({ names }) => names.join()).join(' ')

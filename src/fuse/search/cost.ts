@@ -5,7 +5,8 @@
  *
  * - Bytes: each tensor of a step once, as if no cache held it; a gather counts what it fetches. A row program whose kept rows
  *   exceed the registers reads its tensors once in each pass that uses them.
- * - Arithmetic: that of products and of attention. Row programs are taken to be bound by bytes.
+ * - Arithmetic: that of products and of attention, and of factors that a product computes, as often as it does. Row programs are taken
+ *   to be bound by bytes.
  * - Only relations between plans are meant: overlap of steps, caches and tails are left out for all plans alike.
  */
 import { usageError } from '../../errors.js'
@@ -18,6 +19,7 @@ import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { valueAt } from '../graph/edit.js'
+import { type ComputedWork, computedWork } from './computed.js'
 import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf, type Sizes } from './reads.js'
 import { walkOf } from './registers.js'
 
@@ -130,13 +132,13 @@ function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): St
   const whole = (id: ValueId) => bytesOf(graph, id, sizeOf(graph, id, pricing), pricing)
   const flops = 2 * Object.values(extents).reduce((product, extent) => product * extent, 1)
   const read = inputsOf(node).reduce((bytes, id) => bytes + whole(id), 0)
-  return price(read, whole(out), flops, false, pricing)
+  return price({ bytesRead: read, bytesWritten: whole(out), flops, rereads: false }, pricing)
 }
 
 function kernelCost(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKernel, pricing: Pricing): StepCost {
   const sizes = sizesOf(graph, node, kernel, pricing)
   const types = Object.fromEntries(Object.keys(kernel.types).map((param) => [param, storageType(node.types[param], pricing)]))
-  const { reads, flops, again, rereads } = work(kernel, types, sizes)
+  const { reads, flops, again, rereads, computed } = work(kernel, types, sizes)
   let [bytesRead, bytesWritten] = [0, 0]
   for (const { name, access } of kernel.tensors) {
     const id = node.inputs[name] ?? node.outputs[name]
@@ -145,7 +147,7 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateK
     if (access === 'out') bytesWritten += bytesOf(graph, id, size, pricing)
     else bytesRead += bytesOf(graph, id, Math.min(size, reads.get(name) ?? 0) * (again.get(name) ?? 1), pricing)
   }
-  return price(bytesRead, bytesWritten, flops, rereads, pricing)
+  return price({ bytesRead, bytesWritten, flops, rereads }, pricing, computed)
 }
 
 interface Work {
@@ -155,6 +157,8 @@ interface Work {
   /** How many times each tensor is read; once where it is missing. */
   readonly again: ReadonlyMap<string, number>
   readonly rereads: boolean
+  /** Of factors that a matmul computes. */
+  readonly computed?: ComputedWork
 }
 
 function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: Sizes): Work {
@@ -179,7 +183,7 @@ function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: 
         prologue === undefined ? [[tensor, Number.POSITIVE_INFINITY]] : [...readsOf(prologue, sizes)],
       )
       const reads = new Map([...readsOf(kernel.epilogue, sizes), ...operands])
-      return { ...once, reads, flops: 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0) }
+      return { ...once, reads, flops: 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0), computed: computedWork(kernel, sizes) }
     }
   }
 }
@@ -208,8 +212,16 @@ function sizesOf(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKern
   return { dims, attrs }
 }
 
-function price(bytesRead: number, bytesWritten: number, flops: number, rereads: boolean, { device, dtype }: Pricing): StepCost {
+/** What a step does, priced. Arithmetic of computed factors is done beside that of the matmul; one that is stored first is a launch more. */
+function price(
+  step: Omit<StepCost, 'seconds'>,
+  { device, dtype }: Pricing,
+  { operations, stored }: ComputedWork = { operations: 0, stored: [] },
+): StepCost {
+  const { bytesRead, bytesWritten, flops } = step
   const moving = (bytesRead + bytesWritten) / device.bandwidth
+  const computing = flops / device.peak[dtype] + operations / device.peak.f32
+  const storing = stored.map((elements) => device.launch + (2 * elements * dtypeInfo[dtype].bytes) / device.bandwidth)
   const fixed = flops > 0 ? device.product : device.launch
-  return { bytesRead, bytesWritten, flops, rereads, seconds: fixed + Math.max(moving, flops / device.peak[dtype]) }
+  return { ...step, seconds: storing.reduce((sum, seconds) => sum + seconds, fixed + Math.max(moving, computing)) }
 }

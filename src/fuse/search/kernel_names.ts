@@ -5,6 +5,7 @@
 
 import { freshName } from '../../ir/names.js'
 import { kernelName } from '../../ir/op_name.js'
+import type { MatmulFactor, MatmulKernel, MatmulProduct } from '../../ir/product.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { type PlannedKernel, sameKernel } from '../planned_kernel.js'
@@ -62,9 +63,24 @@ function renamed(kernel: PlannedKernel, name: string): PlannedKernel {
   if (!isTemplate(kernel)) return { ...kernel, name }
   switch (kernel.kind) {
     case 'matmul':
-      return { ...kernel, name, epilogue: { ...kernel.epilogue, name } }
+      return renamedMatmul(kernel, name)
     case 'attention':
     case 'decode attention':
       return { ...kernel, name }
+  }
+}
+
+function renamedMatmul(kernel: MatmulKernel, name: string): MatmulKernel {
+  const factor = (of: MatmulFactor): MatmulFactor =>
+    of.prologue === undefined ? of : { ...of, prologue: { ...of.prologue, name } }
+  const [first, ...others] = kernel.products
+  const product = (of: MatmulProduct): MatmulProduct => ({ ...of, b: factor(of.b) })
+  return {
+    ...kernel,
+    name,
+    a: factor(kernel.a),
+    products: [product(first), ...others.map(product)],
+    epilogue: { ...kernel.epilogue, name },
+    ...(kernel.partials === undefined ? {} : { partials: { ...kernel.partials, name } }),
   }
 }

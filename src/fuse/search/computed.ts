@@ -1,0 +1,82 @@
+/**
+ * Arithmetic and memory that a matmul spends on factors that it computes, such as a norm in front of it, for the cost model. The main loops
+ * of native/device/matmul_products.cuh decide: few rows are computed again by each tile of columns, under which the weights are read anyway;
+ * of more rows a kernel of its own stores the factor first, and nothing is saved.
+ */
+import type { IntrinsicName } from '../../ir/intrinsics.js'
+import type { Kernel } from '../../ir/kernel.js'
+import { factorsOf, type MatmulFactor, type MatmulKernel } from '../../ir/product.js'
+import { stmtExprs, visit } from '../../ir/walk.js'
+import type { Sizes } from './reads.js'
+
+/** Rows that a main loop computes for each tile of columns: `few::most_rows` of the device headers. */
+export const fewRows = 8
+/** Columns that a block of few rows and one of many have, and rows of the latter. */
+const fewColumns = 16
+const tileColumns = 128
+const tileRows = 128
+
+/** Functions that take as long as about ten additions. */
+const slowFunctions: ReadonlySet<IntrinsicName> = new Set(['exp', 'log', 'sin', 'cos', 'tanh', 'erf', 'gelu', 'pow', 'uniform'])
+const slowOperations = 10
+
+/** What computing factors adds to a matmul. */
+export interface ComputedWork {
+  /** Operations in float32, repeated ones as often as they are done. */
+  readonly operations: number
+  /** Elements of factors that are stored first and read again, each by a launch of its own. */
+  readonly stored: readonly number[]
+}
+
+/** The extents of a kernel's axes, matrices of a batch taken together. */
+interface Extents {
+  readonly matrices: number
+  readonly m: number
+  readonly n: number
+  readonly k: number
+}
+
+/** @param sizes extents of the kernel's dimensions */
+export function computedWork(kernel: MatmulKernel, { dims }: Sizes): ComputedWork {
+  const of = (dim: string): number => dims[dim] ?? 0
+  const matrices = kernel.batch.reduce((product, dim) => product * of(dim), 1)
+  const extents: Extents = { matrices, m: of(kernel.m), n: of(kernel.n), k: of(kernel.k) }
+  const parts = factorsOf(kernel).map((factor, at) => workOf(kernel, factor, at === 0 ? 'left' : 'right', extents))
+  return {
+    operations: parts.reduce((sum, { operations }) => sum + operations, 0),
+    stored: parts.flatMap(({ stored }) => stored),
+  }
+}
+
+const nothing: ComputedWork = { operations: 0, stored: [] }
+
+function workOf(
+  { products }: MatmulKernel,
+  { prologue }: MatmulFactor,
+  side: 'left' | 'right',
+  { matrices, m, n, k }: Extents,
+): ComputedWork {
+  if (prologue === undefined) return nothing
+  const isFew = m <= fewRows
+  const elements = matrices * k * (side === 'left' ? m : n)
+  const once = elements * operationsOf(prologue)
+  const isStored = !isFew && matrices === 1 && (side === 'left' || readsBytes(prologue))
+  if (isStored) return { operations: once, stored: [elements] }
+  const columns = isFew ? fewColumns : tileColumns / products.length
+  const times = side === 'left' ? Math.ceil(n / columns) : Math.ceil(m / tileRows)
+  return { operations: once * times, stored: [] }
+}
+
+/** Whether a factor is made of integers of a byte, such as int8 weights. */
+const readsBytes = ({ tensors }: Kernel): boolean => tensors.some(({ access, dtype }) => access === 'in' && dtype === 'i8')
+
+/** Operations for each element of what a row program makes: one a function, those of folds included. */
+function operationsOf(prologue: Kernel): number {
+  let operations = 0
+  for (const expr of prologue.body.flatMap(stmtExprs)) {
+    visit(expr, (node) => {
+      if (node.kind === 'call') operations += node.type !== 'f32' ? 0 : slowFunctions.has(node.fn) ? slowOperations : 1
+    })
+  }
+  return operations + prologue.body.filter(({ kind }) => kind === 'reduce').length
+}
