@@ -98,6 +98,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/verify/workshop.simt.test.ts',
     'test/verify/check_project.simt.test.ts',
     'test/cli/search.test.ts',
+    'test/fuse/search_alone.test.ts',
     'test/examples/examples.simt.test.ts',
     'test/models/generation.simt.test.ts',
     'test/verify/quantised.simt.test.ts',

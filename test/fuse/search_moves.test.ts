@@ -2,14 +2,17 @@
 import { autoPlan } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
+import { llamaLayer } from '../../specs/graphs/llama_layer.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
 import { planSeconds, searchPlan } from '../../src/fuse/search/auto.js'
 import { costDevice } from '../../src/fuse/search/cost.js'
-import { explainPlan } from '../../src/fuse/search/explain.js'
+import { explainPlan, type PlanReport } from '../../src/fuse/search/explain.js'
 import { resolvePlans } from '../../src/fuse/search/resolve.js'
+import { stacksOf } from '../../src/fuse/search/stacks.js'
 import { call, dim, f32, index } from '../../src/ir/build.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import type { GraphDecl } from '../../src/lang/graph.js'
 import { Draft } from './random/draft.js'
 
 const groupsOf = (draft: Draft): readonly string[] =>
@@ -114,7 +117,7 @@ describe('a norm in front of matmuls', () => {
   })
 })
 
-describe('a decoder layer', () => {
+describe('layers of models', () => {
   let ops: ReadonlyMap<string, Kernel>
   let layouts: LayoutsByName
   beforeAll(() => {
@@ -123,14 +126,32 @@ describe('a decoder layer', () => {
     layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
   })
 
-  it('needs no stack to be written, nor a plan to begin with: its memory lies in a layout of heads', () => {
-    const layer = decoderLayers.pre.relu
+  /** The steps of what is found for a layer, to which nothing is given. */
+  const found = (layer: GraphDecl): PlanReport => {
     const [plan] = resolvePlans([autoPlan('auto', layer, { device: 'h200' })], { [layer.name]: layer }, ops, layouts)
     if (plan === undefined) throw new Error('no plan')
     const pricing = { device: costDevice('h200'), dims: layer.graph.typical ?? {}, dtype: 'f16' } as const
-    const { totals, steps } = explainPlan(layer.graph, plan, ops, pricing, layouts)
+    return explainPlan(layer.graph, plan, ops, pricing, layouts)
+  }
+
+  it('of a decoder need no stack and no plan to begin with: its memory lies in a layout of heads', () => {
+    const { totals, steps } = found(decoderLayers.pre.relu)
     expect(totals.launches).toBeLessThanOrEqual(11)
     expect(steps.filter(({ kind }) => kind === 'decode attention')).toHaveLength(2)
     expect(steps.find(({ nodes }) => nodes.includes('query'))?.nodes).toEqual(expect.arrayContaining(['key', 'value']))
+  })
+
+  it('of LLaMA have queries stacked on the keys that several of them share, and norms in front of both', () => {
+    const { totals, steps } = found(llamaLayer('step', { bias: 'heads', norm: false, window: false, int8Caches: false }))
+    expect(totals.launches).toBe(5)
+    const stack = steps.find(({ nodes }) => nodes.includes('query_key_value'))
+    expect([stack?.nodes, stack?.covers]).toEqual([
+      ['attentionNorm', 'query_key_value', 'queryBias_keyBias_valueBias'],
+      ['attentionNorm', 'query', 'key', 'value', 'queryBias', 'keyBias', 'valueBias'],
+    ])
+  })
+
+  it('whose matmuls of one factor are equally wide are tried without a stack', () => {
+    expect(stacksOf(decoderLayers.pre.relu.graph)).toEqual([])
   })
 })

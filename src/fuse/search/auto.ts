@@ -1,18 +1,18 @@
 /**
- * Finds a plan by the cost model: from single nodes, again and again the legal merge with the largest gain, until none gains.
- * Runs when CUDA is generated, for plans that a spec declares with `autoPlan`. Deterministic: ties go to the earliest nodes.
+ * Finds a plan by the cost model: the groups that merges end with, those over stacked nodes, and known plans are compared. Runs when CUDA is
+ * generated, for plans that a spec declares with `autoPlan`.
  */
-
 import { HeddleError } from '../../errors.js'
-import type { Graph, ValueId } from '../../ir/graph.js'
+import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { applyPlan } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
-import { type ActiveNode, type Candidate, Candidates, type Defect } from './candidates.js'
+import { Candidates, type Defect } from './candidates.js'
 import { costDevice, leastGain, type PriceType, type Pricing, priceDims } from './cost.js'
 import { type KnownKernels, nameGroups } from './kernel_names.js'
-import { attentionSeeds } from './seeds.js'
+import { type Group, mergedGroups, total } from './merges.js'
+import { stacksOf } from './stacks.js'
 
 export interface SearchOptions {
   /** A device of the cost model. */
@@ -33,8 +33,6 @@ export interface SearchOptions {
   readonly kernels?: KnownKernels | undefined
 }
 
-type Group = Candidate & { readonly kind: 'legal' }
-
 /**
  * The plan the search ends with, or the known plan that the model prefers to it, under the search's name.
  * @throws usage `cost.device`, `graph.dim`, and what packing and stacking refuse
@@ -49,28 +47,65 @@ export interface Found {
 
 /** The same with what could not be tried. @throws as `searchPlan` */
 export function findPlan(name: string, graph: Graph, options: SearchOptions): Found {
-  const { ops, packed, stacked, known = [], kernels, layouts } = options
+  const { ops, packed, stacked, known = [], layouts } = options
   const dims = priceDims(graph, packed, options.dims)
   const pricing = { device: costDevice(options.device), dims, dtype: options.dtype ?? 'f16' }
-  const candidates = new Candidates(graph, { name, graph: graph.name, packed, stacked, groups: [] }, ops, pricing, layouts)
-  const groups = new Search(candidates).run()
-  let found: { readonly cost: number; readonly plan: PlanDecl } = {
-    cost: total(groups),
-    plan: { name, graph: graph.name, packed, stacked, groups: nameGroups(candidates, groups, kernels) },
+  const preparing = (plan: Pick<PlanDecl, 'stacked'>): Candidates =>
+    new Candidates(graph, { name, graph: graph.name, packed, stacked: plan.stacked, groups: [] }, ops, pricing, layouts)
+  const first = preparing({ stacked })
+  let best: Priced = merged(first, stacked)
+  const defects = [...first.defects]
+  for (const stacks of (stacked ?? []).length > 0 ? [] : stacksOf(graph)) {
+    const other = orUndefined(() => merged(preparing({ stacked: stacks }), stacks))
+    defects.push(...(other?.candidates.defects ?? []))
+    if (other !== undefined && other.cost < best.cost - leastGain) best = other
   }
   for (const plan of known) {
     // A library's product has the price of a generated one: the model gives no reason to choose either.
     if (plan.quantised !== undefined || plan.library !== undefined || plan.graph !== graph.name) continue
     if (JSON.stringify(plan.packed) !== JSON.stringify(packed)) continue
-    const cost = planSeconds(graph, plan, ops, pricing, layouts)
+    const candidates = preparing(plan)
+    const groups = planGroups(candidates, plan).map(({ group }) => group)
+    const cost = total(groups)
     // At the same price a written plan wins: its kernels exist already.
-    if (cost < found.cost + leastGain)
-      found = { cost, plan: { name, graph: graph.name, packed, stacked: plan.stacked, groups: plan.groups } }
+    if (cost < best.cost + leastGain) best = { candidates, stacked: plan.stacked, groups, cost, written: plan.groups }
   }
-  return { plan: found.plan, defects: candidates.defects }
+  const { written, ...found } = improved(best)
+  const groups = written ?? nameGroups(found.candidates, found.groups, options.kernels)
+  return { plan: { name, graph: graph.name, packed, stacked: found.stacked, groups }, defects }
 }
 
-const total = (groups: readonly Group[]): number => groups.reduce((sum, { cost }) => sum + cost.seconds, 0)
+/** Groups with their price, and what a plan has to stack for them. */
+interface Priced {
+  readonly candidates: Candidates
+  readonly stacked: PlanDecl['stacked']
+  readonly groups: readonly Group[]
+  readonly cost: number
+  /** As a plan states them. */
+  readonly written?: PlanDecl['groups']
+}
+
+function merged(candidates: Candidates, stacked: PlanDecl['stacked'], from?: readonly Group[]): Priced {
+  const groups = mergedGroups(candidates, from)
+  return { candidates, stacked, groups, cost: total(groups) }
+}
+
+/** Groups of a written plan where no merge gains; otherwise those that the search makes of them. */
+function improved(best: Priced): Priced {
+  if (best.written === undefined) return best
+  const further = merged(best.candidates, best.stacked, best.groups)
+  return further.cost < best.cost - leastGain ? further : best
+}
+
+/** What an action returns, undefined where a plan is refused. */
+function orUndefined<T>(action: () => T): T | undefined {
+  try {
+    return action()
+  } catch (error) {
+    if (error instanceof HeddleError && error.code.startsWith('plan.')) return undefined
+    throw error
+  }
+}
 
 /** Predicted seconds of a graph under a plan. @throws usage `plan.*` for a plan that cannot be applied */
 export const planSeconds = (
@@ -108,109 +143,3 @@ export function planGroups(
   const last = ({ names }: Group) => order.get(names.at(-1) ?? '') ?? 0
   return [...fused, ...alone].sort((a, b) => last(a.group) - last(b.group))
 }
-
-interface Move {
-  readonly parts: readonly Group[]
-  readonly whole: Group
-  readonly gain: number
-}
-
-class Search {
-  readonly #candidates: Candidates
-  readonly #seeds: readonly Group[]
-  /** Groupings that close a cycle, though each group of them is legal. */
-  readonly #cyclic = new Set<string>()
-  #groups: readonly Group[]
-
-  constructor(candidates: Candidates) {
-    this.#candidates = candidates
-    this.#groups = candidates.nodes.map((node) => candidates.alone(node))
-    this.#seeds = attentionSeeds(candidates).flatMap((names) => {
-      const group = candidates.of(names)
-      return group.kind === 'legal' ? [group] : []
-    })
-  }
-
-  run(): readonly Group[] {
-    for (;;) {
-      const move = this.#bestMove()
-      if (move === undefined) return this.#groups
-      const groups = this.#groups.flatMap((group) =>
-        group === move.parts[0] ? [move.whole] : move.parts.includes(group) ? [] : [group],
-      )
-      const names = groups.map((group) => group.names)
-      if (cycleOf(this.#candidates, names) === undefined) this.#groups = groups
-      else this.#cyclic.add(keyOf(groups))
-    }
-  }
-
-  #bestMove(): Move | undefined {
-    let best: Move | undefined
-    const consider = (parts: readonly Group[], whole: Candidate): void => {
-      if (whole.kind === 'refused') return
-      const gain = total(parts) - whole.cost.seconds
-      if (gain <= (best?.gain ?? 0) + leastGain) return
-      const groups = this.#groups
-        .map((group) => (group === parts[0] ? whole : group))
-        .filter((group) => !parts.slice(1).includes(group))
-      if (!this.#cyclic.has(keyOf(groups))) best = { parts, whole, gain }
-    }
-    for (const seed of this.#seeds) {
-      const parts = this.#groups.filter(({ names }) => names.some((name) => seed.names.includes(name)))
-      const covered = parts.every(({ names }) => names.every((name) => seed.names.includes(name)))
-      if (covered && parts.length > 1) consider(parts, seed)
-    }
-    this.#groups.forEach((first, i) => {
-      for (const second of this.#groups.slice(i + 1)) {
-        if (this.#related(first, second)) consider([first, second], this.#candidates.of([...first.names, ...second.names]))
-      }
-    })
-    return best
-  }
-
-  /**
-   * Whether a merge could be a kernel that gains: the two touch a common value, or do the same side by side. Matmuls of one kernel share a
-   * factor.
-   */
-  #related(first: Group, second: Group): boolean {
-    const [ones, others] = [this.#candidates.find(first.names), this.#candidates.find(second.names)]
-    const [factors, more] = [this.#factors(ones), this.#factors(others)]
-    if (factors.length > 0 && more.length > 0) return factors.some((id) => more.includes(id))
-    const ops = [ones, others].map((nodes) => nodes.map((node) => (node.kind === 'op' ? node.op : node.kind)).join())
-    if (ops[0] === ops[1]) return true
-    return ones.some((one) =>
-      others.some((other) => {
-        const reads = this.#candidates.reads(other)
-        return (
-          this.#candidates.feeds(one, other) ||
-          this.#candidates.feeds(other, one) ||
-          this.#candidates.reads(one).some((id) => reads.includes(id))
-        )
-      }),
-    )
-  }
-
-  /** What the matmuls among nodes multiply. */
-  #factors(nodes: readonly ActiveNode[]): readonly ValueId[] {
-    return nodes.flatMap((node) => (node.kind === 'matmul' ? [node.a, node.b].map(this.#candidates.source) : []))
-  }
-}
-
-/** Why groups that are legal one by one cannot be steps of one graph, such as that they wait for each other; undefined when they can. */
-export function cycleOf({ graph, ops, layouts }: Candidates, groups: readonly (readonly string[])[]): HeddleError | undefined {
-  const merged = groups.filter((names) => names.length > 1)
-  const decl = {
-    name: 'search',
-    graph: graph.name,
-    groups: merged.map((names, i) => ({ kernel: `group${i}`, occurrences: [names] })),
-  }
-  try {
-    applyPlan(graph, decl, ops, layouts)
-    return undefined
-  } catch (error) {
-    if (error instanceof HeddleError) return error
-    throw error
-  }
-}
-
-const keyOf = (groups: readonly Group[]): string => groups.map(({ names }) => names.join()).join(' ')

@@ -8,9 +8,10 @@ import type { Kernel } from '../../ir/kernel.js'
 import { isTemplate } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import type { LayoutsByName } from '../graph/edit.js'
-import { cycleOf, planGroups } from './auto.js'
+import { planGroups } from './auto.js'
 import { Candidates } from './candidates.js'
 import { leastGain, type Pricing } from './cost.js'
+import { cycleOf } from './merges.js'
 import { subjectOf } from './resolve.js'
 
 export interface PlanStep {
