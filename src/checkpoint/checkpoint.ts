@@ -5,7 +5,7 @@ import { type HeddleError, usageError } from '../errors.js'
 import { isMissing } from '../files.js'
 import type { DeferredTensor } from '../runtime/weight.js'
 import { type Allowed, type CheckpointTensor, convertTensor, type FloatType } from './convert.js'
-import { openSafetensors } from './safetensors.js'
+import { openSafetensors, type SafetensorsFile } from './safetensors.js'
 import { shown } from './safetensors_header.js'
 import { indexFile, openShards } from './sharded.js'
 
@@ -21,7 +21,7 @@ export interface Checkpoint {
  * read; nothing stays open.
  * @throws usage `safetensors.*`, `checkpoint.index`, `checkpoint.shard`; the signal's reason when it aborts
  */
-export async function openCheckpoint(dir: string, signal?: AbortSignal): Promise<Checkpoint> {
+export async function openCheckpoint(dir: string, signal?: AbortSignal): Promise<SafetensorsFile> {
   try {
     return await openSafetensors(join(dir, singleFile), signal)
   } catch (single) {

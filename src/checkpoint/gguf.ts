@@ -62,7 +62,7 @@ function fileTensor(source: PieceSource, tensor: GgufTensor): FileTensor {
   if (type !== 'Q8_0')
     return { dtype: type, shape, bytes: to - from, pieces: (signal) => readPieces(source, from, to, signal), rows }
   return {
-    ...{ dtype: 'F32', shape, bytes: values * Float32Array.BYTES_PER_ELEMENT, rows },
+    ...{ dtype: 'F32', stored: type, shape, bytes: values * Float32Array.BYTES_PER_ELEMENT, rows },
     async *pieces(signal) {
       for await (const piece of readPieces(source, from, to, signal, pieceBlocks * blockBytes)) yield fromBlocks(piece)
     },

@@ -24,6 +24,8 @@ export interface FileTensor {
   readonly dtype: ElementType
   readonly shape: readonly number[]
   readonly bytes: number
+  /** The file's own name of its type, where what reading gives has another. */
+  readonly stored?: string
   /**
    * Its bytes in order, pieces of whole elements. A piece is valid until the next one is asked for.
    * @throws usage `safetensors.read`, `safetensors.changed`; the signal's reason when it aborts

@@ -42,10 +42,18 @@ export const modelCodes = texts({
     'The chat template cannot be used. | The model has none, it has an error, or it runs too long. | Give the prompt as a text or as token ids.',
   'chat.turn':
     'A message is sent while the answer before it is still coming. | Two turns of one session overlap. | Wait for the answer, or open another session.',
+  'checkpoint.format':
+    'The path names no checkpoint that can be read. | The file is of another format, or a folder of weights was meant. | Name a folder, a .safetensors file or a .gguf file.',
   'checkpoint.index':
     'The index of a sharded checkpoint cannot be used. | The JSON is damaged, or maps a tensor to a file that is none. | Download model.safetensors.index.json again.',
+  'checkpoint.option':
+    'An option of reading a checkpoint is not known. | The name is misspelt, or the option is of another function. | Take one of the names that the hint lists.',
+  'checkpoint.rows':
+    'Rows are asked for that a tensor does not have. | The range is empty, turned around or too long, or the tensor is a scalar. | Give whole numbers from 0 to the first extent of the shape.',
   'checkpoint.shard':
     'A shard of a checkpoint is not what its index says. | A file is missing, incomplete or of another revision. | Download all shards of one revision again.',
+  'checkpoint.tensor':
+    'The checkpoint has no tensor of this name. | The name is misspelt, or has a prefix in the file. | Take a name that the hint shows, or list the keys of tensors.',
   'config.architecture':
     'The model is of an architecture that heddle does not run. | config.json names one that is not among the supported. | Use a model of a family that the hint lists.',
   'config.bad_words':

@@ -1,4 +1,8 @@
-/** Text of models: what `import ... from 'heddle/text'` offers. Nothing here needs a device. */
+/**
+ * Text of models: what `import ... from 'heddle/text'` offers. Nothing here needs a device.
+ *
+ * @module heddle/text
+ */
 export { type ChatOptions, type ChatSession, type IdGenerator, openChat, type Spoken } from './chat_session.js'
 export { type ChatMessage, type ChatTemplate, chatTemplate, type RenderOptions, type TextPart } from './chat_template.js'
 export { loadChatTemplate } from './load_template.js'

@@ -36,9 +36,20 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'Guides',
     items: items(
-      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'explore', 'editor', 'debugger', 'profilers', 'ci'].map(
-        (name) => `guides/${name}`,
-      ),
+      ...[
+        'ops',
+        'plans',
+        'programs',
+        'models',
+        'node',
+        'int8-models',
+        'tuning',
+        'explore',
+        'editor',
+        'debugger',
+        'profilers',
+        'ci',
+      ].map((name) => `guides/${name}`),
       ...['from-triton', 'from-fastertransformer'].map((name) => `guides/${name}`),
     ),
   },
@@ -50,7 +61,10 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       ),
     ),
   },
-  { text: 'API', items: items('api/heddle', 'api/heddle/runtime', 'api/heddle/testing', 'api/heddle/std') },
+  {
+    text: 'API',
+    items: items(...['', '/runtime', '/testing', '/std', '/text', '/checkpoint'].map((name) => `api/heddle${name}`)),
+  },
 ]
 
 /** Pages that no menu leads to. */
