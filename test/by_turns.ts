@@ -110,6 +110,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/verify/types.simt.test.ts',
     'test/export/cuda.nvcc.test.ts',
     'test/frontend/fuzz.test.ts',
+    'test/cli/text_from_node.simt.test.ts',
     'test/native/matmul_int8.simt.test.ts',
   ],
 ]

@@ -1,6 +1,6 @@
 /** `heddle run MODEL --chat`: a conversation in a terminal, or over a pipe: a line is a message, and its answer is printed as it comes. */
 import { createInterface } from 'node:readline'
-import { llamaChat } from '../models/llama/chat.js'
+import { llamaSession } from '../models/llama/chat.js'
 import { openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
 import type { CliContext } from './context.js'
 import type { GenerateVerbOptions } from './generate.js'
@@ -37,16 +37,17 @@ export async function talk(
 ): Promise<void> {
   const text = await openLlamaText(path, (await openLlamaFiles(path, context.signal)).config)
   const { options: generation, stop } = settingsOf(options, text, context.log)
-  const { system, templateVars: variables, capacity } = options
+  const { system, templateVars: templateVariables } = options
   await withLlama(path, options, context, async (model) => {
     let reused = 0
-    const run = {
-      ...runOptionsOf({ ...options, capacity: undefined }, context.signal),
+    const chat = llamaSession(model, text, {
+      ...generation,
+      ...runOptionsOf(options, context.signal),
+      ...{ stop, system, templateVariables, settings: false },
       reused(tokens: number) {
         reused = tokens
       },
-    }
-    const chat = llamaChat(model, text, { generation, stop, system, variables, capacity, settings: false }, run)
+    })
     context.log(`a line is a message; ${commands.reset} forgets, ${commands.leave} or the end of the input leaves\n`)
     for await (const line of lines) {
       const said = line.trim()

@@ -9,6 +9,8 @@ import { type GenerationSettings, readGenerationSettings } from '../models/decod
 import { expectOptions, named } from '../models/parts/known_options.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
+import { type GeneratorTextOptions, seq2seqTexts } from '../models/seq2seq/text.js'
+import type { WriteText } from '../models/writing/options.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
@@ -59,8 +61,13 @@ async function expectGenerating(folder: string): Promise<void> {
 export interface Generator {
   readonly device: Device
   readonly model: Seq2seq
-  /** The settings of the model's authors: `model.generate(cases, settings.options)` follows them. */
+  /** The settings of the model's authors: `text` follows them, and so does `model.generate(cases, settings.options)`. */
   readonly settings: GenerationSettings
+  /**
+   * Writes of a source, or of several at once: a translation, a summary. With `stream: true` the text of one source comes piece by piece.
+   * @throws usage `tokenizer.*`, `prompt.text`, `generate.*`, `run.*`, and what the model throws
+   */
+  readonly text: WriteText<GeneratorTextOptions>
   /** Why the model's plan was taken; undefined where it was asked for. */
   readonly planReason: string | undefined
   close(): void
@@ -96,10 +103,12 @@ export async function openGenerator(
       ...(named === undefined ? {} : { plan: named }),
       signal,
     })
+    let read: Promise<Tokenizer> | undefined
     return {
       device: kernels.device,
       model,
       settings,
+      text: seq2seqTexts(model, settings, () => (read ??= loadTokenizer(folder))),
       planReason: chosen?.reason,
       close() {
         model.release()

@@ -1,4 +1,14 @@
 /** The verbs as functions: what `import ... from 'heddle/commands'` offers. */
+
+export type {
+  AnswerMessages,
+  LlamaChatOptions,
+  LlamaSessionOptions,
+  LlamaTextOptions,
+} from '../models/llama/chat.js'
+export type { GeneratorTextOptions } from '../models/seq2seq/text.js'
+export type { WriteText } from '../models/writing/options.js'
+export type { Finish, TextStream, WrittenText } from '../models/writing/written.js'
 export { type BuildVerbOptions, type BuildVerbResult, build } from './build.js'
 export { bundle } from './bundle.js'
 export { type CalibrateOptions, type CalibrateResult, calibrate } from './calibrate.js'

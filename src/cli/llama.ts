@@ -1,20 +1,26 @@
 /** `heddle run` of a LLaMA-like model: texts and ids, and how they go on. */
 import { resolve } from 'node:path'
 import { usageError } from '../errors.js'
-import { searchesBeams } from '../models/decoding/generation_options.js'
-import { type LlamaChatOptions, llamaChat } from '../models/llama/chat.js'
+import {
+  type AnswerMessages,
+  type LlamaSessionOptions,
+  type LlamaTextOptions,
+  llamaAnswers,
+  llamaSession,
+  llamaTexts,
+} from '../models/llama/chat.js'
 import { loadLlama } from '../models/llama/llama_pipeline.js'
 import type { Llama, LlamaGenerateOptions } from '../models/llama/llama_types.js'
 import { type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
-import type { LlamaResult } from '../models/llama/results.js'
 import { expectOptions, type NamesOf, named } from '../models/parts/known_options.js'
+import type { WriteText } from '../models/writing/options.js'
+import { type Written, writtenTexts } from '../models/writing/written.js'
 import { defaultPlan } from '../program/plans.js'
 import { readChannels } from '../quant/index.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { ChatSession } from '../text/chat_session.js'
 import { type Prompt, promptIds } from '../text/prompts.js'
-import { shownText } from '../text/shown_text.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
 import { beamsShown, type GenerateVerbOptions } from './generate.js'
@@ -54,10 +60,20 @@ const openNames: NamesOf<OpenLlamaOptions> = { ...pipelineNames, caches: true, r
 export interface OpenLlama {
   readonly device: Device
   readonly model: Llama
+  /**
+   * Goes on with a text, or with several at once. With `stream: true` the text of one prompt comes piece by piece.
+   * @throws usage `prompt.*`, `generate.*`, `run.*`, and what `reader` and the model throw
+   */
+  readonly text: WriteText<LlamaTextOptions>
+  /**
+   * Answers a conversation by the model's chat template, whole or piece by piece. A conversation that goes on is read from its new messages.
+   * @throws usage `chat.*`, `prompt.*`, `generate.*`, `run.*`, and what `reader` and the model throw
+   */
+  readonly chat: AnswerMessages
+  /** Begins a conversation that keeps what was said. @throws usage `run.option`, `prompt.template`, `prompt.tokenizer`, and what `reader` throws */
+  session(options?: LlamaSessionOptions): Promise<ChatSession>
   /** Its tokenizer, chat template and generation settings, read when they are first asked for. @throws what `openLlamaText` throws */
-  text(): Promise<LlamaText>
-  /** Begins a conversation. @throws usage `run.option`, `prompt.template`, `prompt.tokenizer`, and what `text` throws */
-  chat(options?: LlamaChatOptions): Promise<ChatSession>
+  reader(): Promise<LlamaText>
   /** Why the model's plan was taken; undefined where it was asked for. */
   readonly planReason: string | undefined
   close(): void
@@ -98,12 +114,14 @@ export async function openLlama(
       signal,
     })
     let read: Promise<LlamaText> | undefined
-    const text = (): Promise<LlamaText> => (read ??= openLlamaText(folder, model.config))
+    const reader = (): Promise<LlamaText> => (read ??= openLlamaText(folder, model.config))
     return {
       device: kernels.device,
       model,
-      text,
-      chat: async (asked) => llamaChat(model, await text(), asked),
+      text: llamaTexts(model, reader),
+      chat: llamaAnswers(model, reader),
+      session: async (asked) => llamaSession(model, await reader(), asked),
+      reader,
       planReason: chosen?.reason,
       close() {
         model.release()
@@ -160,53 +178,19 @@ export const runOptionsOf = (
   ...(chunk === undefined ? {} : { chunk }),
 })
 
-/** A continued text, or one that a stop string ended. */
-interface Continued {
-  readonly ids: readonly number[]
-  readonly text: string | undefined
-  readonly finish: LlamaResult['finish'] | 'stop'
-  readonly stop?: string | undefined
-  readonly beams?: LlamaResult['beams']
-}
-
-/** Continues prompts; what a stop string ends is not waited for. */
+/** Continues prompts; of a model without a tokenizer ids alone. */
 async function continuations(
   model: Llama,
   prompts: readonly (readonly number[])[],
   { options, stop, text }: { readonly options: LlamaGenerateOptions; readonly stop: readonly string[]; readonly text: LlamaText },
-): Promise<Continued[]> {
+): Promise<(Omit<Written, 'text'> & { readonly text?: string })[]> {
   const { tokenizer } = text
-  const cases = prompts.map((inputIds) => ({ inputIds }))
-  if (tokenizer === undefined) {
-    if (stop.length > 0) promptIds({ text: stop[0] ?? '' }, text)
-    return (await model.generate(cases, options)).map((result) => ({ ...result, text: undefined }))
-  }
-  if (searchesBeams(options)) {
-    const results = await model.generate(cases, options)
-    return results.map(({ ids, finish, beams }) => {
-      const shown = shownText(tokenizer, stop)
-      const begun = shown.push(ids)
-      return {
-        ...{ ids: shown.ids, text: begun + shown.finish(), finish: shown.stop === undefined ? finish : ('stop' as const) },
-        ...(shown.stop === undefined ? {} : { stop: shown.stop }),
-        ...(beams === undefined ? {} : { beams }),
-      }
-    })
-  }
-  const shown = prompts.map(() => ({ ids: shownText(tokenizer, stop), text: '', finish: 'limit' as Continued['finish'] }))
-  for await (const { index, ids, finish } of model.stream(cases, options)) {
-    const each = shown[index]
-    if (each === undefined) continue
-    each.text += each.ids.push(ids)
-    each.finish = each.ids.stop === undefined ? (finish ?? 'limit') : 'stop'
-    if (shown.every(({ ids: { stop } }) => stop !== undefined)) break
-  }
-  return shown.map(({ ids, text, finish }) => ({
-    ids: ids.ids,
-    text: text + ids.finish(),
-    finish,
-    ...(ids.stop === undefined ? {} : { stop: ids.stop }),
-  }))
+  if (tokenizer !== undefined) return writtenTexts({ model, tokenizer, options, stop }, prompts)
+  if (stop.length > 0) promptIds({ text: stop[0] ?? '' }, text)
+  return model.generate(
+    prompts.map((inputIds) => ({ inputIds })),
+    options,
+  ) as Promise<Omit<Written, 'text'>[]>
 }
 
 /** Cases as prompts. Types of tokens are of other models. */
@@ -247,7 +231,7 @@ export async function continueTexts(
   })
 }
 
-const rest = ({ finish, stop, beams }: Omit<Continued, 'text'>) => ({
+const rest = ({ finish, stop, beams }: Omit<Written, 'text'>) => ({
   ...{ finish, ...(stop === undefined ? {} : { stop }) },
   ...(beams === undefined ? {} : { beams: beamsShown(beams) }),
 })

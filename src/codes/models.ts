@@ -140,6 +140,8 @@ export const modelCodes = texts({
   'prompt.empty': 'The prompt is empty. | A model continues one token at least. | Give a text or token ids.',
   'prompt.template':
     'A list of messages is given to a model without a chat template. | The model folder has none. | Give a text, or put chat_template.jinja into the folder.',
+  'prompt.text':
+    'A prompt is no text. | Token ids or messages are given where a text is read. | Give a text; messages are of chat, token ids of model.generate.',
   'prompt.token':
     'A token id of the prompt is outside of the vocabulary. | The ids were made by another tokenizer. | Use the tokenizer of the model.',
   'prompt.tokenizer':

@@ -144,13 +144,13 @@ describe('heddle run of a model that continues texts', () => {
 describe('heddle run --chat', () => {
   it('says what a conversation from Node says', async () => {
     const { out } = await conversation(['In the beginning'])
-    const { chat, close } = await openLlama(folder, { device: 'simt' })
+    const { session, close } = await openLlama(folder, { device: 'simt' })
     try {
       let answer = ''
-      const talking = await chat({ capacity: 256, generation: { maxNewTokens: 12 } })
+      const talking = await session({ capacity: 256, maxNewTokens: 12 })
       for await (const piece of talking.say('In the beginning')) answer += piece
       expect(`${answer}\n`).toBe(out)
-      await expect(chat({ generation: { beams: 2 } })).rejects.toMatchObject({ code: 'run.option' })
+      await expect(session({ beams: 2 })).rejects.toMatchObject({ code: 'run.option' })
     } finally {
       close()
     }

@@ -42,7 +42,7 @@ const run = (model: Seq2seq, chosen: readonly Golden[], options: GenerateOptions
   )
 
 /** Places of cases whose best ids are not the wanted ones. */
-const wrongIds = (results: readonly GenerationResult[], wanted: readonly (readonly number[])[]): number[] =>
+const wrongIds = (results: readonly Pick<GenerationResult, 'ids'>[], wanted: readonly (readonly number[])[]): number[] =>
   wanted.flatMap((ids, i) => (JSON.stringify(results[i]?.ids) === JSON.stringify(ids) ? [] : [i]))
 
 /** Whether the golden order of beams is more than rounding. */
@@ -50,7 +50,7 @@ const isClear = ({ beam4_cum_log_prob: scores }: Golden): boolean =>
   scores.every((score, i) => i === 0 || (scores[i - 1] ?? 0) - score > hypothesisTolerance.separated)
 
 /** Places of cases whose beams differ from the golden ones in ids, in order or in their scores. */
-const wrongBeams = (results: readonly GenerationResult[], chosen: readonly Golden[]): number[] =>
+const wrongBeams = (results: readonly Pick<GenerationResult, 'beams'>[], chosen: readonly Golden[]): number[] =>
   chosen.flatMap(({ beam4, beam4_cum_log_prob: scores }, i) => {
     const found = results[i]?.beams ?? []
     const close = scores.every(
@@ -145,13 +145,13 @@ describe('a mistake is found', () => {
     })
     const [first, second, ...rest] = right
     if (first === undefined || second === undefined) throw new Error('no beams')
-    const found = (hypotheses: typeof right) => wrongBeams([{ ids: first.ids, beams: hypotheses }], [golden])
+    const found = (hypotheses: typeof right) => wrongBeams([{ beams: hypotheses }], [golden])
     expect(found(right)).toEqual([])
     expect(found([second, first, ...rest])).toEqual([0])
     expect(found([{ ...first, ids: second.ids }, second, ...rest])).toEqual([0])
     const off = first.cumLogProb + 2 * hypothesisTolerance.absolute
     expect(found([{ ...first, cumLogProb: off }, second, ...rest])).toEqual([0])
-    expect(wrongIds([{ ids: second.ids, beams: undefined }], [first.ids])).toEqual([0])
+    expect(wrongIds([{ ids: second.ids }], [first.ids])).toEqual([0])
   })
 
   it('in a weight whose products are too large for float32: that is said, and the next run is right', async () => {

@@ -1,10 +1,16 @@
-/** A conversation with an open LLaMA-like model: its own tokenizer, template and settings, and caches that keep what was read. */
+/**
+ * Text of an open LLaMA-like model, by its own tokenizer, template and settings: prompts that go on, conversations that are answered, and
+ * sessions that keep what was said.
+ */
 import { usageError } from '../../errors.js'
 import { type ChatSession, openChat } from '../../text/chat_session.js'
-import type { RenderOptions } from '../../text/chat_template.js'
-import type { GenerationOptions } from '../decoding/generation_options.js'
-import { optionsWithin } from '../decoding/generation_settings.js'
-import type { Llama } from './llama_types.js'
+import type { ChatMessage, RenderOptions } from '../../text/chat_template.js'
+import { promptIds } from '../../text/prompts.js'
+import type { Tokenizer } from '../../text/tokenizer.js'
+import type { NamesOf } from '../parts/known_options.js'
+import { askedFor, type OwnOptions, theText, type WriteText, writerOf } from '../writing/options.js'
+import { streamedText, type TextStream, type WrittenText } from '../writing/written.js'
+import { generateNames, type Llama, type LlamaGenerateOptions } from './llama_types.js'
 import type { LlamaText } from './open_files.js'
 
 /** Room for a conversation where nothing says how much: caches of long models would not fit beside their weights. */
@@ -12,53 +18,103 @@ const usualCapacity = 4096
 /** Tokens of an answer where nothing says how many. */
 const usualAnswer = 512
 
-export interface LlamaChatOptions {
-  /** The template's `system` message. */
-  readonly system?: string | undefined
-  /** Texts that end an answer, besides those of the model's settings. */
-  readonly stop?: readonly string[]
-  /** Variables of the template, such as `enable_thinking` and `tools`. */
-  readonly variables?: RenderOptions['variables'] | undefined
-  /** Options of the answers, before the model's settings. No beams. At most 512 tokens each by default. */
-  readonly generation?: GenerationOptions
-  /** False leaves the model's `generation_config.json` out. */
-  readonly settings?: boolean
-  /** Tokens that the conversation has room for; the model's positions by default, at most 4096. */
-  readonly capacity?: number | undefined
+/** Options of generation come before the model's settings. */
+export interface LlamaTextOptions extends LlamaGenerateOptions, OwnOptions {}
+
+export interface LlamaChatOptions extends LlamaTextOptions {
+  /** Variables of the template, such as `{ enable_thinking: false }`. */
+  readonly templateVariables?: RenderOptions['variables'] | undefined
+  /** What the model may call, as its template reads them: JSON schemas of functions. */
+  readonly tools?: readonly object[] | undefined
 }
 
-/** Other options of a run: reading of prompts, and the report of reused tokens. */
-export type ChatRun = Omit<NonNullable<Parameters<Llama['stream']>[1]>, keyof GenerationOptions | 'capacity' | 'reuse'>
+/** No beams, which give whole texts. */
+export interface LlamaSessionOptions extends LlamaChatOptions {
+  /** The template's `system` message. */
+  readonly system?: string | undefined
+}
+
+/** Answers a conversation. The last message is the one that is answered. */
+export interface AnswerMessages {
+  (messages: readonly ChatMessage[], options: LlamaChatOptions & { readonly stream: true }): TextStream
+  (messages: readonly ChatMessage[], options?: LlamaChatOptions & { readonly stream?: false }): Promise<WrittenText>
+}
+
+const chatNames: NamesOf<Pick<LlamaChatOptions, 'templateVariables' | 'tools'>> = { templateVariables: true, tools: true }
+
+/** What the template is rendered with. */
+const variablesOf = ({ templateVariables, tools }: LlamaChatOptions): NonNullable<RenderOptions['variables']> => ({
+  ...templateVariables,
+  ...(tools === undefined ? {} : { tools }),
+})
+
+/** Goes on with texts. @param read the model's own tokenizer and settings */
+export const llamaTexts = (model: Llama, read: () => Promise<LlamaText>): WriteText<LlamaTextOptions> =>
+  writerOf(async (texts, given) => {
+    const reader = await read()
+    const asked = askedFor<LlamaGenerateOptions>({ who: 'text', names: generateNames, more: { stream: true } }, given, reader)
+    const prompts = texts.map((text) => promptIds({ text }, reader))
+    return { model, tokenizer: tokenizerOf(reader), prompts, ...asked }
+  })
 
 /**
- * Begins a conversation. Each turn reads the new message alone.
+ * Answers conversations. One that begins as the one before is read from where they differ.
+ * @param read the model's own tokenizer, template and settings
+ */
+export function llamaAnswers(model: Llama, read: () => Promise<LlamaText>): AnswerMessages {
+  function answer(messages: readonly ChatMessage[], given: LlamaChatOptions & { readonly stream?: boolean } = {}) {
+    const start = async () => {
+      const reader = await read()
+      const more = { ...chatNames, stream: true } as const
+      const asked = askedFor<LlamaGenerateOptions>({ who: 'chat', names: generateNames, more }, given, reader)
+      const prompt = promptIds({ messages, variables: variablesOf(given) }, reader)
+      const options = { reuse: true, ...withRoom(model, asked.options, prompt.length) }
+      return { model, tokenizer: tokenizerOf(reader), prompts: [prompt], ...asked, options }
+    }
+    return given.stream === true ? streamedText(start) : theText(start)
+  }
+  return answer as AnswerMessages
+}
+
+/** Options of an answer with room for it: as long as one usually is where nothing says how long, and caches that the next one finds. */
+function withRoom({ config: { positions } }: Llama, asked: LlamaGenerateOptions, length: number): LlamaGenerateOptions {
+  const room = asked.capacity ?? Math.min(positions, usualCapacity)
+  const usual = Math.min(usualAnswer, Math.ceil(room / 2), Math.max(positions - length, 1))
+  const maxNewTokens = asked.maxNewTokens ?? usual
+  return { ...asked, maxNewTokens, capacity: asked.capacity ?? Math.min(positions, Math.max(room, length + maxNewTokens)) }
+}
+
+/** The tokenizer of a reader that made ids of texts. */
+function tokenizerOf({ tokenizer }: LlamaText): Tokenizer {
+  if (tokenizer === undefined) throw new Error('internal: texts became ids without a tokenizer')
+  return tokenizer
+}
+
+/**
+ * Begins a conversation that keeps what was said. Each turn reads the new message alone.
+ * @param text the model's own tokenizer, template and settings
  * @throws usage `run.option` for beams, which give whole texts; `prompt.template`, `prompt.tokenizer` for a model that cannot be talked to
  */
-export function llamaChat(model: Llama, text: LlamaText, options: LlamaChatOptions = {}, run: ChatRun = {}): ChatSession {
-  const { system, stop = [], variables, generation = {}, settings = true } = options
-  const capacity = options.capacity ?? Math.min(model.config.positions, usualCapacity)
-  const asked = { ...(settings ? optionsWithin(text.settings.options, text.vocab) : {}), ...generation }
-  if (asked.beams !== undefined && asked.beams > 1) {
+export function llamaSession(model: Llama, text: LlamaText, given: LlamaSessionOptions = {}): ChatSession {
+  const more = { ...chatNames, system: true } as const
+  const { options, stop } = askedFor<LlamaGenerateOptions>({ who: 'session', names: generateNames, more }, given, text)
+  if (options.beams !== undefined && options.beams > 1) {
     throw usageError('run.option', 'beams give whole texts, and an answer is shown as it comes', {
       hint: "leave beams out; settings: false, or --no-settings, leaves out those of the model's own settings",
     })
   }
-  const maxNewTokens = asked.maxNewTokens ?? Math.min(usualAnswer, Math.ceil(capacity / 2))
+  const capacity = options.capacity ?? Math.min(model.config.positions, usualCapacity)
+  const maxNewTokens = options.maxNewTokens ?? Math.min(usualAnswer, Math.ceil(capacity / 2))
   return openChat({
     reader: text,
     generator: {
       async *generate(inputIds, signal) {
-        const given = {
-          ...asked,
-          ...{ maxNewTokens, capacity, reuse: true },
-          ...run,
-          ...(signal === undefined ? {} : { signal }),
-        }
-        for await (const { ids } of model.stream([{ inputIds }], given)) yield ids
+        const run = { reuse: true, ...options, maxNewTokens, capacity, ...(signal === undefined ? {} : { signal }) }
+        for await (const { ids } of model.stream([{ inputIds }], run)) yield ids
       },
     },
-    system,
-    stop: [...(settings ? text.settings.stop : []), ...stop],
-    variables,
+    system: given.system,
+    stop,
+    variables: variablesOf(given),
   })
 }

@@ -28,11 +28,18 @@ export type GenerateOptions = GenerationOptions & BatchOptions
 
 export interface GenerationResult {
   readonly ids: readonly number[]
+  /** What ended the text: an end id, or the limit of tokens. */
+  readonly finish: 'end' | 'limit'
   /** The best hypotheses, best first, where beams were asked for. */
   readonly beams: readonly Hypothesis[] | undefined
 }
 
-export type Seq2seq = TextModel<Seq2seqConfig, GenerateOptions, GenerationResult, StreamedTokens>
+export interface GenerationTokens extends StreamedTokens {
+  /** What ended the text, with its last tokens. */
+  readonly finish?: GenerationResult['finish']
+}
+
+export type Seq2seq = TextModel<Seq2seqConfig, GenerateOptions, GenerationResult, GenerationTokens>
 
 /** Steps between two looks at what has ended. */
 const stepsPerRun = 8
@@ -109,12 +116,14 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
         for (let ended = false, steps = 0; !ended && steps < generation.maxNewTokens; steps += stepsPerRun) {
           ended = await decoding.advance(1, given.signal)
           if (generation.choice.kind === 'beams') continue
-          yield* newTokens(await rowsOf(config, decoding, Math.min(steps + stepsPerRun, generation.maxNewTokens)), sent, first)
+          const taken = Math.min(steps + stepsPerRun, generation.maxNewTokens)
+          yield* newTokens(await rowsOf(config, decoding, taken), { sent, first, taken, most: generation.maxNewTokens })
         }
         await orForget(decodings, decoding.expectNumbers(first))
         if (generation.choice.kind !== 'beams') continue
-        const whole = (await resultsOf(config, decoding, generation)).map(({ ids }) => ids)
-        yield* newTokens(whole, sent, first)
+        for (const [row, { ids, finish }] of (await resultsOf(config, decoding, generation)).entries()) {
+          yield { index: first + row, ids, finish }
+        }
       }
     },
     release() {
@@ -124,12 +133,23 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   }
 }
 
-/** Tokens that rows have beyond those sent before, by case. */
-function* newTokens(rows: readonly (readonly number[])[], sent: number[], first: number): Generator<StreamedTokens> {
+/** What was sent of a batch before, how many steps have been taken, and how many there may be. */
+interface Sent {
+  readonly sent: number[]
+  /** The case of the first row. */
+  readonly first: number
+  readonly taken: number
+  readonly most: number
+}
+
+/** Tokens that rows have beyond those sent before, by case. A row that has ended is sent with its end, and never again. */
+function* newTokens(rows: readonly (readonly number[])[], { sent, first, taken, most }: Sent): Generator<GenerationTokens> {
   for (const [row, ids] of rows.entries()) {
     const before = sent[row] ?? 0
-    if (ids.length > before) yield { index: first + row, ids: ids.slice(before) }
-    sent[row] = ids.length
+    const finish = ids.length < taken ? 'end' : taken >= most ? 'limit' : undefined
+    if (before > ids.length || (ids.length === before && finish === undefined)) continue
+    yield { index: first + row, ids: ids.slice(before), ...(finish === undefined ? {} : { finish }) }
+    sent[row] = finish === undefined ? ids.length : Number.POSITIVE_INFINITY
   }
 }
 
@@ -161,7 +181,8 @@ async function rowsOf({ endTokens }: Seq2seqConfig, decoding: Decoding, steps: n
 
 async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: Generation): Promise<GenerationResult[]> {
   if (generation.choice.kind !== 'beams') {
-    return (await rowsOf(config, decoding, generation.maxNewTokens)).map((ids) => ({ ids, beams: undefined }))
+    const rows = await rowsOf(config, decoding, generation.maxNewTokens)
+    return rows.map((ids) => ({ ids, finish: finishOf(ids, generation), beams: undefined }))
   }
   const { batch } = decoding.shape
   const beams = await foundBeams(decoding.read, generation.choice, {
@@ -169,5 +190,12 @@ async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: 
     ends: config.endTokens,
     most: generation.maxNewTokens,
   })
-  return beams.map((hypotheses) => ({ ids: hypotheses[0]?.ids ?? [], beams: hypotheses }))
+  return beams.map((hypotheses) => {
+    const ids = hypotheses[0]?.ids ?? []
+    return { ids, finish: finishOf(ids, generation), beams: hypotheses }
+  })
 }
+
+/** Of ids without an end id. */
+const finishOf = ({ length }: readonly number[], { maxNewTokens }: Generation): GenerationResult['finish'] =>
+  length < maxNewTokens ? 'end' : 'limit'

@@ -1,0 +1,30 @@
+/** Text of an open encoder-decoder model: sources in, what the model writes of them out, by its own tokenizer and settings. */
+import type { Tokenizer } from '../../text/tokenizer.js'
+import { generationNames } from '../decoding/generation_names.js'
+import type { GenerationSettings } from '../decoding/generation_settings.js'
+import { batchNames } from '../parts/options.js'
+import { askedFor, type OwnOptions, type WriteText, writerOf } from '../writing/options.js'
+import type { GenerateOptions, Seq2seq } from './seq2seq_pipeline.js'
+
+/** Options of generation come before the model's settings. */
+export interface GeneratorTextOptions extends GenerateOptions, OwnOptions {}
+
+const names = { ...generationNames, ...batchNames }
+
+/**
+ * Writes of sources: translations, summaries.
+ * @param read the model's own tokenizer
+ */
+export const seq2seqTexts = (
+  model: Seq2seq,
+  settings: GenerationSettings,
+  read: () => Promise<Tokenizer>,
+): WriteText<GeneratorTextOptions> =>
+  writerOf(async (texts, given) => {
+    const tokenizer = await read()
+    const asked = askedFor<GenerateOptions>({ who: 'text', names, more: { stream: true } }, given, {
+      settings,
+      vocab: model.config.vocab,
+    })
+    return { model, tokenizer, prompts: texts.map((text) => tokenizer.encode(text).ids), ...asked }
+  })
