@@ -5,6 +5,7 @@ import { type HeddleError, usageError } from '../errors.js'
 import { isMissing } from '../files.js'
 import type { DeferredTensor } from '../runtime/weight.js'
 import { type Allowed, type CheckpointTensor, convertTensor, type FloatType } from './convert.js'
+import { isGgufName } from './gguf_parts.js'
 import { openSafetensors, type SafetensorsFile } from './safetensors.js'
 import { shown } from './safetensors_header.js'
 import { indexFile, openShards } from './sharded.js'
@@ -36,7 +37,10 @@ export async function openCheckpoint(dir: string, signal?: AbortSignal): Promise
 async function withoutWeights(dir: string, cause: unknown): Promise<HeddleError> {
   const files = await readdir(dir).catch((): string[] => [])
   const found = files.filter((name) => /\.(safetensors|bin|gguf|pth?)$/.test(name)).sort()
-  const instead = `there is ${found.slice(0, 4).join(', ')}${found.length > 4 ? ', ...' : ''}: a model in several files needs its index, other formats are not read`
+  const listed = `there is ${found.slice(0, 4).join(', ')}${found.length > 4 ? ', ...' : ''}`
+  const instead = found.every(isGgufName)
+    ? `${listed}: name that file instead of the folder, where the model is LLaMA-like`
+    : `${listed}: a model in several files needs its index, other formats are not read`
   return usageError('safetensors.read', `${dir} has no weights: neither ${singleFile} nor ${indexFile} is there`, {
     hint: found.length === 0 ? 'download the weights of the model too' : instead,
     cause,

@@ -21,6 +21,9 @@ const silent = new Set([
   'rope.scaling.finetuned',
 ])
 
+/** Counts of experts, which converters have written as 0 of dense models. */
+const expertCounts = ['expert_count', 'expert_used_count']
+
 /** HF's fields, by the metadata that they come from. */
 const fieldNames: Readonly<Record<string, string>> = {
   block_count: 'num_hidden_layers',
@@ -54,7 +57,8 @@ export function ggufFields({ metadata, tensors }: Gguf, name: string): Record<st
   const own = new Map(
     [...metadata]
       .filter(([key]) => key.startsWith(`${architecture}.`))
-      .map(([key, value]) => [key.slice(architecture.length + 1), value]),
+      .map(([key, value]): [string, GgufValue] => [key.slice(architecture.length + 1), value])
+      .filter(([key, value]) => !(expertCounts.includes(key) && value === 0)),
   )
   const known = new Set([...Object.keys(fieldNames), ...Object.values(scaling), ...silent])
   const unknown = [...own.keys()].find((key) => !known.has(key))

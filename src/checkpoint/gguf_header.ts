@@ -56,6 +56,9 @@ export interface GgufHeader {
 export class HeaderTooShort extends Error {}
 
 const magic = 'GGUF'
+/** How a pointer of Git LFS begins. */
+const pointer = 'vers'
+const pointerHint = 'it may be a pointer of Git LFS: fetch the model with `git lfs pull` in the folder'
 const maxRank = 4
 const maxText = 2 ** 26
 const maxAlignment = 2 ** 20
@@ -71,7 +74,8 @@ const maxItems = 2 ** 23
 export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, name: string): GgufHeader {
   const reader = readerOf(bytes, fileBytes, name)
   const { refuse } = reader
-  if (reader.ascii(4) !== magic) throw refuse('gguf.header', 'does not begin with GGUF')
+  const begin = reader.ascii(4)
+  if (begin !== magic) throw refuse('gguf.header', 'does not begin with GGUF', begin === pointer ? pointerHint : undefined)
   const version = reader.u32()
   if (version !== 2 && version !== 3) {
     throw refuse(

@@ -127,7 +127,9 @@ export const modelCodes = texts({
   'gguf.metadata':
     'Metadata of a GGUF file are missing or not supported. | A converter of another version, or a feature that heddle does not have. | Convert the model again, or use its safetensors.',
   'gguf.offsets': 'Tensors of a GGUF file overlap or are not aligned. | The file is damaged. | Download it again.',
-  'gguf.read': 'A GGUF file cannot be read. | A wrong path, or no permission. | Name an existing file.',
+  'gguf.part':
+    'Parts of a GGUF model are missing or do not belong together. | One was not downloaded, was renamed, or is of another download. | Put all parts into one folder, under the names they were published by.',
+  'gguf.read': 'A GGUF file cannot be read. | A wrong path, no permission, or a folder with several. | Name an existing file.',
   'gguf.tensor':
     'A tensor of a GGUF file is of a type or shape that is not read here. | K-quants are not read, or rotation factors are not positive. | Use F32, F16, BF16 or Q8_0 as the support matrix says.',
   'gguf.truncated': 'A GGUF file is shorter than its tensors. | The download may be incomplete. | Download it again.',

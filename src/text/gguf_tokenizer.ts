@@ -21,6 +21,9 @@ const split = (pattern: string) => ({
 })
 const digits = (count: string): string =>
   `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}${count}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`
+/** Of Mistral's Tekken: letters end where small ones are followed by capital ones, and digits stand alone. */
+const tekken =
+  '[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+'
 const gpt2 = { ...word, use_regex: true }
 
 interface Splitting {
@@ -31,7 +34,12 @@ interface Splitting {
   readonly first: boolean
 }
 
-/** Ways of splitting a text before its words are joined, by `tokenizer.ggml.pre`. */
+const qwen2: Splitting = { pre_tokenizer: split(digits('')), normalizer: { type: 'NFC' }, first: false }
+
+/**
+ * Ways of splitting a text before its words are joined, by `tokenizer.ggml.pre`. Names and expressions are those that llama.cpp publishes
+ * (src/llama-vocab.cpp, which quotes the `tokenizer.json` of each); the distillations of DeepSeek-R1 split as Qwen2, and state their first token.
+ */
 const splittings: Readonly<Record<string, Splitting>> = {
   'gpt-2': { pre_tokenizer: gpt2, first: false },
   smollm: {
@@ -39,7 +47,9 @@ const splittings: Readonly<Record<string, Splitting>> = {
     first: false,
   },
   'llama-bpe': { pre_tokenizer: split(digits('{1,3}')), ignore_merges: true, first: true },
-  qwen2: { pre_tokenizer: split(digits('')), normalizer: { type: 'NFC' }, first: false },
+  tekken: { pre_tokenizer: split(tekken), ignore_merges: true, first: true },
+  qwen2,
+  'deepseek-r1-qwen': qwen2,
 }
 
 /**

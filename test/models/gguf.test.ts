@@ -17,9 +17,9 @@ import { ggufTokenizer } from '../../src/text/gguf_tokenizer.js'
 import { promptIds } from '../../src/text/prompts.js'
 import { loadTokenizer } from '../../src/text/tokenizer.js'
 import { refusal } from '../refusal.js'
-import { Float, formatGguf, ggufName, inPairs, type Meta, type Written, writtenAs } from './gguf_fixtures.js'
+import { even, Float, formatGguf, type Meta, metadataOf, modelFile, type Written } from './gguf_fixtures.js'
 import { damaged, outcome } from './hostile.js'
-import { smallCheckpoint, smallLlama, smallPhi3, smallQwen2, smallQwen3 } from './llama_fixtures.js'
+import { smallLlama, smallPhi3, smallQwen2, smallQwen3 } from './llama_fixtures.js'
 import { kjvGqa } from './text_fixtures.js'
 
 type Fields = Record<string, unknown>
@@ -33,49 +33,6 @@ async function withFile<T>(bytes: Uint8Array, work: (path: string) => Promise<T>
   } finally {
     await rm(dir, { recursive: true })
   }
-}
-
-/** Extents of which blocks of 32 can be made. */
-const even = { hidden_size: 96, intermediate_size: 64, num_attention_heads: 6, head_dim: 16 }
-
-function metadataOf(fields: Fields, changes: Readonly<Record<string, Meta>> = {}): Record<string, Meta> {
-  const config = parseLlamaConfig(fields, 'config.json')
-  const architecture = config.modelType
-  const own: Record<string, Meta> = {
-    block_count: config.layers,
-    context_length: config.positions,
-    embedding_length: config.hidden,
-    feed_forward_length: config.inner,
-    'attention.head_count': config.heads,
-    'attention.head_count_kv': config.kvHeads,
-    'attention.key_length': config.headDim,
-    'attention.value_length': config.headDim,
-    'attention.layer_norm_rms_epsilon': new Float(config.eps),
-    'rope.freq_base': new Float(config.rotary.theta),
-    'rope.dimension_count': config.headDim,
-    vocab_size: config.vocab,
-  }
-  return {
-    'general.architecture': architecture,
-    'general.name': 'small',
-    ...Object.fromEntries(Object.entries(own).map(([key, value]) => [`${architecture}.${key}`, value])),
-    'tokenizer.ggml.bos_token_id': 1,
-    'tokenizer.ggml.eos_token_id': 2,
-    ...changes,
-  }
-}
-
-/** A file of a small model, and what its folder would hold. */
-function modelFile(fields: Fields, type: 'F32' | 'F16' | 'BF16' | 'Q8_0' = 'F32', changes: Readonly<Record<string, Meta>> = {}) {
-  const config = parseLlamaConfig(fields, 'config.json')
-  const { tensors } = smallCheckpoint(fields)
-  const written: Record<string, Written> = {}
-  for (const [name, tensor] of tensors) {
-    const heads = name.includes('q_proj') ? config.heads : name.includes('k_proj') ? config.kvHeads : undefined
-    const stored = config.modelType === 'llama' && heads !== undefined ? inPairs(tensor, heads) : tensor
-    written[ggufName(name)] = writtenAs(stored, tensor.shape.length === 1 ? 'F32' : type)
-  }
-  return { bytes: formatGguf(metadataOf(fields, changes), written), written, tensors }
 }
 
 const allOf = (config: LlamaConfig): LlamaTensor[] => Object.values(llamaTensors(config))
@@ -190,6 +147,7 @@ describe('GGUF models', () => {
       originalPositions: 64,
     })
     expect(await rotaryOf({ [`${at}.attn_factor`]: new Float(1) })).toMatchObject({ type: 'default' })
+    expect(await rotaryOf({ 'llama.expert_count': 0, 'llama.expert_used_count': 0 })).toMatchObject({ type: 'default' })
     for (const [changes, text] of [
       [{ [`${at}.type`]: 'dynamic' }, 'llama.rope.scaling.type is "dynamic"'],
       [{ [`${at}.type`]: 'yarn', ...original, [`${at}.attn_factor`]: new Float(2) }, 'llama.rope.scaling.attn_factor is 2'],
@@ -200,6 +158,8 @@ describe('GGUF models', () => {
       ],
       [{ 'llama.attention.value_length': 32 }, 'llama.attention.value_length is 32, expected 16'],
       [{ 'llama.expert_count': 8 }, 'llama.expert_count is 8, and is not known here'],
+      [{ 'llama.expert_count': 0, 'llama.expert_used_count': 2 }, 'llama.expert_used_count is 2, and is not known here'],
+      [{ 'qwen2.expert_count': 0, 'llama.leading_dense_block_count': 0 }, 'llama.leading_dense_block_count is 0'],
       [{ 'llama.attention.head_count_kv': [2, 3] }, 'llama.attention.head_count_kv is [2,3]'],
       [{ 'llama.rope.dimension_count': 8 }, 'partial_rotary_factor is 0.5, models of type llama rotate whole heads'],
       [{ 'general.architecture': 'gemma3' }, 'general.architecture is "gemma3"'],
@@ -246,16 +206,52 @@ describe('GGUF tokenizers', () => {
       expect(promptIds({ messages }, text)).toEqual([1, 3, 452, 344, 338, 381])
       expect(promptIds({ text: '<s>In' }, text)).toEqual([1, 1146])
     })
-    const wrong = modelFile({ ...smallLlama, ...even, vocab_size: 2048 }, 'F32', { ...metadata, 'tokenizer.ggml.pre': 'tekken' })
+    const wrong = modelFile({ ...smallLlama, ...even, vocab_size: 2048 }, 'F32', { ...metadata, 'tokenizer.ggml.pre': 'viking' })
     await withFile(wrong.bytes, async (path) => {
       const text = await openLlamaText(path, (await openLlamaFiles(path)).config)
       expect(promptIds({ ids: [1, 2] }, text)).toEqual([1, 2])
       const { code, message } = refusal(() => promptIds({ text: 'a' }, text))
       expect([code, message]).toEqual([
         'tokenizer.read',
-        expect.stringContaining('splits texts by "tekken", expected one of gpt-2'),
+        expect.stringContaining('splits texts by "viking", expected one of gpt-2'),
       ])
     })
+  })
+
+  /** A tokenizer that joins whatever is not split before, with what it makes of a text. */
+  function wordsOf(pre: string, text: string): string[] {
+    const letters = [...text].map((letter) => (letter === ' ' ? 'Ġ' : letter === '\n' ? 'Ċ' : letter))
+    const tokens = new Set(['<s>', ...letters])
+    const merges = new Set<string>()
+    for (let length = 2; length <= letters.length; length++) {
+      for (let from = 0; from + length <= letters.length; from++) {
+        const part = letters.slice(from, from + length)
+        tokens.add(part.join(''))
+        for (let at = 1; at < length; at++) merges.add(`${part.slice(0, at).join('')} ${part.slice(at).join('')}`)
+      }
+    }
+    const metadata = new Map<string, string | number | readonly string[] | readonly number[]>([
+      ['tokenizer.ggml.model', 'gpt2'],
+      ['tokenizer.ggml.pre', pre],
+      ['tokenizer.ggml.tokens', [...tokens]],
+      ['tokenizer.ggml.token_type', [3, ...Array.from({ length: tokens.size - 1 }, () => 1)]],
+      ['tokenizer.ggml.merges', [...merges]],
+      ['tokenizer.ggml.bos_token_id', 0],
+    ])
+    const tokenizer = ggufTokenizer(metadata, 'x.gguf')
+    return tokenizer.encode(text).ids.map((id) => tokenizer.decode([id], { special: true }))
+  }
+
+  it('split texts as the models of their names do', () => {
+    const code = "HTMLParser getURLs I'll'LLama"
+    const tekken = ['HTMLParser', ' get', 'URLs', ' I', "'ll", "'LLama"]
+    expect(wordsOf('tekken', code)).toEqual(['<s>', ...tekken])
+    expect(wordsOf('tekken', ' 2024!/\n/')).toEqual(['<s>', ' ', '2', '0', '2', '4', '!/\n/'])
+    for (const pre of ['qwen2', 'deepseek-r1-qwen']) {
+      expect(wordsOf(pre, code)).toEqual(['HTMLParser', ' getURLs', ' I', "'ll", "'LL", 'ama'])
+      expect(wordsOf(pre, ' 2024!/\n/')).toEqual([' ', '2', '0', '2', '4', '!/\n', '/'])
+    }
+    expect(wordsOf('llama-bpe', ' 2024!/\n/')).toEqual(['<s>', ' ', '202', '4', '!/\n', '/'])
   })
 
   it('of SentencePiece join what has the highest score', () => {
@@ -315,6 +311,7 @@ describe('hostile GGUF files', () => {
     for (const [bytes, code, text] of [
       [new Uint8Array(), 'gguf.truncated', 'ends in its header'],
       [changed(0, 0x4d), 'gguf.header', 'does not begin with GGUF'],
+      [new Uint8Array(Buffer.from('version https://git-lfs.github.com/spec/v1\n')), 'gguf.header', 'does not begin with GGUF'],
       [changed(4, 1), 'gguf.version', 'has version 1'],
       [changed(4, 0, 0, 0, 3), 'gguf.version', 'turned around'],
       [changed(8, 255, 255, 255, 255), 'gguf.truncated', 'claims 4294967295 tensors'],

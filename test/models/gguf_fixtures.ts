@@ -1,7 +1,9 @@
 /** GGUF files of small models, written as llama.cpp's converter writes them. */
 
 import type { StoredTensor } from '../../src/checkpoint/safetensors.js'
+import { parseLlamaConfig } from '../../src/models/llama/config.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
+import { smallCheckpoint } from './llama_fixtures.js'
 
 /** Metadata: a number is an unsigned 32-bit integer, a `Float` a 32-bit one. */
 export type Meta = string | number | boolean | Float | readonly string[] | readonly number[]
@@ -131,4 +133,55 @@ export function ggufName(name: string): string {
   const [, layer, part, kind] = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(name) ?? []
   if (layer !== undefined) return `blk.${layer}.${parts.find(([hf]) => hf === part)?.[1]}.${kind}`
   return { 'model.embed_tokens.weight': 'token_embd.weight', 'model.norm.weight': 'output_norm.weight' }[name] ?? 'output.weight'
+}
+
+/** Extents of which blocks of 32 can be made. */
+export const even = { hidden_size: 96, intermediate_size: 64, num_attention_heads: 6, head_dim: 16 }
+
+/** Metadata of the model that HF's fields describe. */
+export function metadataOf(
+  fields: Readonly<Record<string, unknown>>,
+  changes: Readonly<Record<string, Meta>> = {},
+): Record<string, Meta> {
+  const config = parseLlamaConfig(fields, 'config.json')
+  const architecture = config.modelType
+  const own: Record<string, Meta> = {
+    block_count: config.layers,
+    context_length: config.positions,
+    embedding_length: config.hidden,
+    feed_forward_length: config.inner,
+    'attention.head_count': config.heads,
+    'attention.head_count_kv': config.kvHeads,
+    'attention.key_length': config.headDim,
+    'attention.value_length': config.headDim,
+    'attention.layer_norm_rms_epsilon': new Float(config.eps),
+    'rope.freq_base': new Float(config.rotary.theta),
+    'rope.dimension_count': config.headDim,
+    vocab_size: config.vocab,
+  }
+  return {
+    'general.architecture': architecture,
+    'general.name': 'small',
+    ...Object.fromEntries(Object.entries(own).map(([key, value]) => [`${architecture}.${key}`, value])),
+    'tokenizer.ggml.bos_token_id': 1,
+    'tokenizer.ggml.eos_token_id': 2,
+    ...changes,
+  }
+}
+
+/** A file of a small model, and what its folder would hold. */
+export function modelFile(
+  fields: Readonly<Record<string, unknown>>,
+  type: 'F32' | 'F16' | 'BF16' | 'Q8_0' = 'F32',
+  changes: Readonly<Record<string, Meta>> = {},
+) {
+  const config = parseLlamaConfig(fields, 'config.json')
+  const { tensors } = smallCheckpoint(fields)
+  const written: Record<string, Written> = {}
+  for (const [name, tensor] of tensors) {
+    const heads = name.includes('q_proj') ? config.heads : name.includes('k_proj') ? config.kvHeads : undefined
+    const stored = config.modelType === 'llama' && heads !== undefined ? inPairs(tensor, heads) : tensor
+    written[ggufName(name)] = writtenAs(stored, tensor.shape.length === 1 ? 'F32' : type)
+  }
+  return { bytes: formatGguf(metadataOf(fields, changes), written), written, tensors }
 }

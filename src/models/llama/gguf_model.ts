@@ -4,9 +4,10 @@
  */
 import { basename } from 'node:path'
 import type { Checkpoint } from '../../checkpoint/checkpoint.js'
-import { type Gguf, openGguf } from '../../checkpoint/gguf.js'
+import type { Gguf } from '../../checkpoint/gguf.js'
 import { ggufFields } from '../../checkpoint/gguf_fields.js'
 import type { GgufValue } from '../../checkpoint/gguf_header.js'
+import { openGgufModel } from '../../checkpoint/gguf_parts.js'
 import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
@@ -26,11 +27,11 @@ export interface LlamaGguf extends LlamaFiles {
 }
 
 /**
- * Opens a model in one file. Headers, and the few numbers of a rotation that are tensors there, are read; weights are read by their place.
+ * Opens a model in one file, or in several of which one is named. Headers, and the few numbers of a rotation that are tensors there, are read; weights are read by their place.
  * @throws usage `gguf.*`, and what `parseLlamaConfig` throws
  */
 export async function openLlamaGguf(path: string, signal?: AbortSignal): Promise<LlamaGguf> {
-  const file = await openGguf(path, signal)
+  const file = await openGgufModel(path, signal)
   const name = basename(path)
   const parsed = parseLlamaConfig(ggufFields(file, name), name)
   const config = await withFactors(parsed, file, name, signal)

@@ -1,6 +1,6 @@
-/** A LLaMA-like model on the disk: a folder as HF writes it, or one GGUF file. */
-import { extname } from 'node:path'
+/** A LLaMA-like model on the disk: a folder as HF writes it, or a GGUF file, named or alone in its folder. */
 import { openCheckpoint } from '../../checkpoint/checkpoint.js'
+import { ggufPath } from '../../checkpoint/gguf_parts.js'
 import { ggufTemplate, ggufTokenizer } from '../../text/gguf_tokenizer.js'
 import { loadChatTemplate } from '../../text/load_template.js'
 import type { PromptReader } from '../../text/prompts.js'
@@ -10,15 +10,13 @@ import { type LlamaConfig, readLlamaConfig } from './config.js'
 import { type LlamaFiles, openLlamaGguf } from './gguf_model.js'
 import { withOwnHead } from './own_head.js'
 
-/** Whether a path names a model in one file. */
-export const isGguf = (path: string): boolean => extname(path).toLowerCase() === '.gguf'
-
 /**
  * The configuration and the tensors of a model; headers alone are read, but where a tied model may have a head of its own.
  * @throws usage `config.*`, `safetensors.*`, `checkpoint.*`, `gguf.*`; the signal's reason when it aborts
  */
 export async function openLlamaFiles(path: string, signal?: AbortSignal): Promise<LlamaFiles> {
-  if (isGguf(path)) return openLlamaGguf(path, signal)
+  const file = await ggufPath(path)
+  if (file !== undefined) return openLlamaGguf(file, signal)
   const [config, checkpoint] = [await readLlamaConfig(path), await openCheckpoint(path, signal)]
   return { config: await withOwnHead(config, checkpoint, signal), checkpoint }
 }
@@ -34,10 +32,11 @@ export interface LlamaText extends PromptReader {
  */
 export async function openLlamaText(path: string, { bos, vocab }: Pick<LlamaConfig, 'bos' | 'vocab'>): Promise<LlamaText> {
   const given = { bos, vocab }
-  if (isGguf(path)) {
-    const { metadata } = await openLlamaGguf(path)
-    const tokenizer = await attempt(() => ggufTokenizer(metadata, path))
-    return { ...given, ...tokenizer, template: ggufTemplate(metadata, path), settings: parseGenerationSettings({}, path) }
+  const file = await ggufPath(path)
+  if (file !== undefined) {
+    const { metadata } = await openLlamaGguf(file)
+    const tokenizer = await attempt(() => ggufTokenizer(metadata, file))
+    return { ...given, ...tokenizer, template: ggufTemplate(metadata, file), settings: parseGenerationSettings({}, file) }
   }
   const tokenizer = await attempt(() => loadTokenizer(path))
   return { ...given, ...tokenizer, template: await loadChatTemplate(path), settings: await readGenerationSettings(path) }
