@@ -111,13 +111,45 @@ export function takeInt8(
   const [stored, tensor] = expectTensor(found, name, shape)
   if (tensor.dtype !== 'I8') throw usageError('weights.dtype', `tensor ${shown(stored)} is ${tensor.dtype}, expected I8`)
   const taken = rowsOf(tensor, ...rows)
-  return {
-    ...{ dtype: 'i8', shape: taken.shape, bytes: taken.shape.reduce((product, extent) => product * extent, 1) },
-    async *pieces(signal) {
-      if ('data' in taken) yield taken.data
-      else yield* taken.pieces(signal)
-    },
+  return int8Tensor(taken.shape, (signal) => dataOf(taken, signal))
+}
+
+/** Integers in an int32 of `compressed-tensors`, the first in its lowest bits. */
+const packedIntegers = 4
+/** Added to each of them, so that none is negative. */
+const packedOffset = 128
+
+/**
+ * A matrix of int8 of which four columns are one int32, or some of its rows, as int8.
+ * @param shape of the matrix that was packed
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`; `weights.shape` too for columns that are no multiple of four
+ */
+export function takePackedInt8(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  [count = 0, columns = 0]: readonly number[],
+  rows: readonly [number, number] = [0, count],
+): DeferredTensor {
+  if (columns % packedIntegers !== 0) {
+    throw usageError('weights.shape', `tensor ${name} packs ${columns} columns, expected a multiple of ${packedIntegers}`)
   }
+  const [stored, tensor] = expectTensor(found, name, [count, columns / packedIntegers])
+  if (tensor.dtype !== 'I32') throw usageError('weights.dtype', `tensor ${shown(stored)} is ${tensor.dtype}, expected I32`)
+  const taken = rowsOf(tensor, ...rows)
+  return int8Tensor([rows[1] - rows[0], columns], async function* (signal) {
+    // Files are little-endian: bytes of an int32 come in the order of the integers.
+    for await (const piece of dataOf(taken, signal)) yield piece.map((byte) => byte - packedOffset)
+  })
+}
+
+const int8Tensor = (shape: readonly number[], pieces: DeferredTensor['pieces']): DeferredTensor => ({
+  ...{ dtype: 'i8', shape, bytes: shape.reduce((product, extent) => product * extent, 1) },
+  pieces,
+})
+
+async function* dataOf(tensor: CheckpointTensor, signal?: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  if ('data' in tensor) yield tensor.data
+  else yield* tensor.pieces(signal)
 }
 
 /** @throws usage `weights.missing`, `weights.shape` */

@@ -25,7 +25,7 @@ import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
 import { beamsShown, type GenerateVerbOptions } from './generate.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
-import { llamaPlan } from './llama_plan.js'
+import { floatsText, llamaPlan } from './llama_plan.js'
 import { settingsOf } from './own_settings.js'
 import { expectFolder, openOptions, type PipelineOptions, pipelineNames, planText } from './pipeline.js'
 import type { TalkOptions } from './talk_options.js'
@@ -153,8 +153,7 @@ export async function withLlama<T>(
     if (options.rotation === undefined && rotation === 'stored' && config.dtype !== undefined && config.dtype !== 'f32') {
       context.log(`inverse frequencies are rounded to ${config.dtype}, as the model is stored; --rotation float32 keeps them\n`)
     }
-    if (config.quantization !== undefined && model.plan === defaultPlan)
-      context.log('the int8 weights run as the floats they stand for; --plan best-llama-w8a8 multiplies them as they are\n')
+    if (config.quantization !== undefined && model.plan === defaultPlan) context.log(`${floatsText(config)}\n`)
     return await use(model)
   } finally {
     close()

@@ -31,7 +31,7 @@ export function prepareWeights(
   for (const source of applications.flatMap(weightSources)) {
     if (made[source.name] !== undefined) continue
     if (source.made !== undefined && source.parts.some((part) => own(stored, part) !== undefined)) {
-      made[source.name] = asStored(source, stored, layouts)
+      made[source.name] = asStored(source, { ...madeInt8(source, exact, stored), ...stored }, layouts)
       continue
     }
     const tensor = stack(source, source.made === undefined ? weights : exact)
@@ -73,6 +73,24 @@ function int8(
       yield bytesOf(values)
     },
   }
+}
+
+/** Int8 of the parts that the model has as floats, beside others that it has as int8: rows have steps of their own, so that parts can be made alone. */
+function madeInt8(
+  source: WeightSource,
+  exact: Weights,
+  stored: Readonly<Record<string, Int8Tensor>>,
+): Record<string, Int8Tensor> {
+  const made: Record<string, Int8Tensor> = {}
+  for (const part of source.parts) {
+    const weight = own(exact, part)
+    if (own(stored, part) !== undefined || weight === undefined) continue
+    const alone = { name: part, parts: [part], layout: 'row' }
+    const known = new Map<string, Float32Array>()
+    const of = (made: 'int8' | 'steps') => int8({ ...alone, made }, weight, {}, known)
+    made[part] = { values: of('int8'), steps: of('steps') }
+  }
+  return made
 }
 
 /** Int8 that the model has itself: its integers where the plan wants them to lie, or its steps. */

@@ -69,6 +69,28 @@ export const w8a8 = {
   global_compression_ratio: 1.5,
 }
 
+/** The same of int8 weights alone: as its integers are stored, and four of them to an int32, as most files of this scheme have them. */
+export const w8a16 = {
+  ...w8a8,
+  config_groups: { group_0: { ...w8a8.config_groups.group_0, input_activations: null } },
+}
+export const packedW8a16 = { ...w8a16, format: 'pack-quantized' }
+
+/** A checkpoint of int8 weights as it is packed: four columns are one int32, each with 128 added. */
+export function packed(file: { readonly tensors: Map<string, StoredTensor> }): void {
+  for (const [name, { dtype, shape, data }] of [...file.tensors]) {
+    if (dtype !== 'I8') continue
+    const [rows = 0, columns = 0] = shape
+    const words = Int32Array.from({ length: data.length / 4 }, (_, word) =>
+      [0, 1, 2, 3].reduce((sum, at) => sum | (((((data[4 * word + at] ?? 0) << 24) >> 24) + 128) << (8 * at)), 0),
+    )
+    file.tensors.delete(name)
+    file.tensors.set(`${name}_packed`, { dtype: 'I32', shape: [rows, columns / 4], data: new Uint8Array(words.buffer) })
+    const size = new BigInt64Array([BigInt(rows), BigInt(columns)])
+    file.tensors.set(`${name}_shape`, { dtype: 'I64', shape: [2], data: new Uint8Array(size.buffer) })
+  }
+}
+
 /** A checkpoint of int8 weights: value `i` of one is `i` modulo 255, less 127, and the step of its row `r` is (r + 1) / 64. */
 export function int8Checkpoint(config: Record<string, unknown>): { readonly tensors: Map<string, StoredTensor> } & Checkpoint {
   const file = smallCheckpoint(config)

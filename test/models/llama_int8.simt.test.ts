@@ -24,7 +24,7 @@ import {
   withChanged,
   withFolder,
 } from './llama_changed.js'
-import { w8a8 } from './llama_fixtures.js'
+import { packed, packedW8a16, w8a8 } from './llama_fixtures.js'
 import { folderOf, goldenOf } from './llama_host.js'
 
 describe('int8 weights alone', () => {
@@ -104,6 +104,42 @@ describe('a folder of int8 weights', () => {
       // The twin: int8 made of the same floats has other integers.
       const again = await withChanged('phi3', floatsOf, 'best-llama-int8w', score)
       expect(distance(again, weights)).toBeGreaterThan(10 * logitTolerance.relative)
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+
+  /** The same with weights alone, packed, and the keys of a layer in floats. */
+  const packedFolder: Folder = (json, tensors) => {
+    const keys = 'model.layers.0.self_attn.k_proj'
+    const floats = tensors.get(`${keys}.weight`)
+    const made = int8Folder(json, tensors)
+    if (floats !== undefined) tensors.set(`${keys}.weight`, floats)
+    tensors.delete(`${keys}.weight_scale`)
+    packed({ tensors })
+    return { ...made, quantization_config: { ...packedW8a16, ignore: ['lm_head', keys] } }
+  }
+
+  it('with float activations is the floats it stands for, and so are the weights that it has in floats', async () => {
+    const score = scoreOf('llama3')
+    const kept: Change = (name, values, shape) =>
+      name.includes('layers.0.self_attn.k_proj') ? values : floatsOf(name, values, shape)
+    const floats = await withChanged('llama3', kept, 'unfused', score)
+    const dir = await changedFolder('llama3', (_, values) => values, packedFolder)
+    try {
+      const found = (plan: string) => withFolder(dir, plan, score)
+      expect(distance(await found('unfused'), floats)).toBeLessThan(logitTolerance.relative)
+      // Keys are rounded beside queries and values that are int8 already; nothing else is.
+      const rounded: Change = (name, values, [rows = 1, columns = 1]) => {
+        if (!name.includes('layers.0.self_attn.k_proj.weight')) return floatsOf(name, values, [rows, columns])
+        const { values: ints, scales } = quantiseWeights({ name, values, rows, columns })
+        return Float32Array.from(ints, (int, i) => int * (scales[Math.floor(i / columns)] ?? Number.NaN))
+      }
+      const wanted = await withChanged('llama3', rounded, 'unfused', score)
+      expect(distance(await found('best-llama-int8w'), wanted)).toBeLessThan(logitTolerance.relative)
+      const opened = await openLlama(dir, { device: 'simt' })
+      opened.close()
+      expect(opened.model.plan).toBe('unfused')
     } finally {
       await rm(dir, { recursive: true })
     }

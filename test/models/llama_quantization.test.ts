@@ -6,6 +6,7 @@ import { type Checkpoint, openCheckpoint } from '../../src/checkpoint/checkpoint
 import { formatSafetensors } from '../../src/checkpoint/safetensors.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
 import {
+  areAllInt8,
   checkLlamaTensors,
   type LlamaTensor,
   llamaTensors,
@@ -15,7 +16,7 @@ import {
 import { decode } from '../../src/runtime/buffer.js'
 import { inMemory } from '../../src/runtime/weight.js'
 import { refusal } from '../refusal.js'
-import { int8Checkpoint, smallCheckpoint, smallLlama, smallPhi3, w8a8 } from './llama_fixtures.js'
+import { int8Checkpoint, packed, packedW8a16, smallCheckpoint, smallLlama, smallPhi3, w8a8, w8a16 } from './llama_fixtures.js'
 
 type Fields = Record<string, unknown>
 const parse = (fields: Fields) => parseLlamaConfig(fields, 'config.json')
@@ -42,41 +43,157 @@ async function int8Of(file: Checkpoint, { steps, ...tensor }: LlamaTensor): Prom
 
 describe('int8 weights of compressed-tensors', () => {
   it('are known by what the configuration says', () => {
-    expect(parse(smallLlama).quantization).toBeUndefined()
-    expect(parse({ ...smallLlama, quantization_config: w8a8 }).quantization).toBe('w8a8')
-    expect(parse({ ...smallLlama, compression_config: { ...w8a8, ignore: ['re:.*lm_head'] } }).quantization).toBe('w8a8')
-    expect(parse({ ...smallLlama, quantization_config: { ...w8a8, sparsity_config: {} } }).quantization).toBe('w8a8')
+    const schemeOf = (quantization: Fields) => parse({ ...smallLlama, ...quantization }).quantization
+    const both = { scheme: 'w8a8', packed: false, ignore: ['lm_head'] }
+    expect(schemeOf({})).toBeUndefined()
+    expect(schemeOf({ quantization_config: w8a8 })).toEqual(both)
+    expect(schemeOf({ compression_config: { ...w8a8, ignore: ['re:.*lm_head'] } })).toEqual({ ...both, ignore: ['re:.*lm_head'] })
+    expect(schemeOf({ quantization_config: { ...w8a8, sparsity_config: {} } })).toEqual(both)
+    expect(schemeOf({ quantization_config: { ...w8a8, format: 'naive-quantized' } })).toEqual(both)
+    expect(schemeOf({ quantization_config: w8a16 })).toEqual({ ...both, scheme: 'w8a16' })
+    expect(schemeOf({ quantization_config: packedW8a16 })).toEqual({ ...both, scheme: 'w8a16', packed: true })
+    const own = withGroup({ input_activations: null, format: 'pack-quantized', weights: { ...weights, group_size: -1 } })
+    expect(schemeOf({ quantization_config: { ...own, format: 'mixed-precision' } })).toMatchObject({
+      scheme: 'w8a16',
+      packed: true,
+    })
   })
 
-  it('are refused in every other scheme, by the field', () => {
-    for (const [quantization, texts] of [
-      [{ quant_method: 'awq', bits: 4 }, ['quant_method', '"awq"']],
-      [{ bits: 4 }, ['quant_method', 'nothing']],
-      ['int8', ['quant_method']],
-      [{ ...w8a8, format: 'pack-quantized' }, ['quantization_config.format', '"pack-quantized"']],
-      [{ ...w8a8, format: 'float-quantized' }, ['quantization_config.format']],
-      [{ ...w8a8, kv_cache_scheme: { num_bits: 8 } }, ['kv_cache_scheme']],
-      [{ ...w8a8, sparsity_config: { format: 'sparse-24-bitmask' } }, ['sparsity_config']],
-      [{ ...w8a8, transform_config: { config_groups: {} } }, ['transform_config']],
-      [withGroup({ weights: { ...weights, num_bits: 4 } }), ['weights.num_bits', '4']],
+  it('are refused in every other scheme, in one sentence', () => {
+    const by4 = { ...weights, num_bits: 4, strategy: 'group', group_size: 128, actorder: 'weight' }
+    const fp8 = { ...weights, type: 'float' }
+    for (const [quantization, text] of [
+      [{ quant_method: 'awq', bits: 4 }, ' has quant_method "awq"'],
+      [{ bits: 4 }, ' has quant_method nothing'],
+      ['int8', ' has quant_method nothing'],
       [
-        withGroup({ weights: { ...weights, strategy: 'group', group_size: 128 } }),
-        ['weights.strategy', '"group"', 'weights.group_size', '128'],
+        { ...withGroup({ input_activations: null, weights: by4 }), format: 'pack-quantized' },
+        ' is compressed-tensors with 4-bit int weights by group of 128 (actorder weight), stored as pack-quantized',
       ],
-      [withGroup({ weights: { ...weights, symmetric: false } }), ['weights.symmetric', 'false']],
-      [withGroup({ weights: { ...weights, actorder: 'static' } }), ['weights.actorder', '"static"']],
-      [withGroup({ input_activations: null }), ['input_activations']],
-      [withGroup({ input_activations: { ...inputs, dynamic: false } }), ['input_activations.dynamic', 'false']],
-      [withGroup({ input_activations: { ...inputs, strategy: 'tensor' } }), ['input_activations.strategy', '"tensor"']],
-      [withGroup({ targets: ['re:.*mlp.*'] }), ['targets', '"re:.*mlp.*"']],
-      [{ ...w8a8, config_groups: {} }, ['config_groups has 0 groups']],
-      [{ ...w8a8, ignore: ['lm_head', 'model.layers.0.mlp.down_proj'] }, ['ignore has "model.layers.0.mlp.down_proj"']],
-      [{ ...w8a8, ignore: [] }, ['ignore leaves lm_head in']],
+      [
+        { ...withGroup({ weights: fp8, input_activations: { ...inputs, type: 'float' } }), format: 'float-quantized' },
+        ' is compressed-tensors with 8-bit float weights by channel and 8-bit float activations by token, stored as float-quantized',
+      ],
+      [
+        withGroup({ weights: { ...fp8, strategy: 'block', block_structure: [128, 128] }, input_activations: null }),
+        ' is compressed-tensors with 8-bit float weights by block of [128,128], stored as int-quantized',
+      ],
+      [
+        withGroup({ weights: { ...weights, symmetric: false } }),
+        ' is compressed-tensors with 8-bit int weights by channel (not symmetric) and 8-bit int activations by token, stored as int-quantized',
+      ],
+      [
+        withGroup({ input_activations: { ...inputs, dynamic: false, strategy: 'tensor' } }),
+        ' is compressed-tensors with 8-bit int weights by channel and 8-bit int activations by tensor (static), stored as int-quantized',
+      ],
+      [
+        withGroup({ weights: null }),
+        ' is compressed-tensors with float weights and 8-bit int activations by token, stored as int-quantized',
+      ],
+      // Packed integers of a scheme that has none, and a format that is not known.
+      [
+        { ...w8a8, format: 'pack-quantized' },
+        ' is compressed-tensors with 8-bit int weights by channel and 8-bit int activations by token, stored as pack-quantized',
+      ],
+      [{ ...w8a16, format: 'marlin-24' }, ' is compressed-tensors with 8-bit int weights by channel, stored as marlin-24'],
+      [{ ...w8a8, config_groups: {} }, '.config_groups has 0 groups, expected one for all matmuls'],
+      [{ ...w8a8, ignore: [] }, '.ignore leaves lm_head in, expected it to stay in floats'],
     ] as const) {
       const { code, message } = refusal(() => parse({ ...smallLlama, quantization_config: quantization }))
-      expect(code).toMatch(/^config\.(quantization|field)$/)
+      expect([code, message]).toEqual(['config.quantization', `config.json: quantization_config${text}`])
+    }
+  })
+
+  it('are refused by the field that a scheme which is read does not have', () => {
+    for (const [quantization, ...texts] of [
+      [{ ...w8a8, kv_cache_scheme: { num_bits: 8 } }, 'kv_cache_scheme'],
+      [{ ...w8a8, sparsity_config: { format: 'sparse-24-bitmask' } }, 'sparsity_config'],
+      [{ ...w8a8, transform_config: { config_groups: {} } }, 'transform_config'],
+      [withGroup({ targets: ['re:.*mlp.*'] }), 'targets', '"re:.*mlp.*"'],
+      [withGroup({ output_activations: inputs }), 'output_activations'],
+      [{ ...w8a16, ignore: 'lm_head' }, 'ignore'],
+    ] as const) {
+      const { code, message } = refusal(() => parse({ ...smallLlama, quantization_config: quantization }))
+      expect(code).toBe('config.field')
       for (const text of texts) expect(message).toContain(text)
     }
+  })
+
+  it('stay in floats where the configuration ignores them', () => {
+    const config = (...ignore: string[]) =>
+      parse({ ...smallLlama, quantization_config: { ...w8a16, ignore: ['lm_head', ...ignore] } })
+    const floatsOf = (...ignore: string[]): string[] =>
+      Object.values(llamaTensors(config(...ignore)))
+        .filter(({ shape, steps, name }) => shape.length === 2 && steps === undefined && name.startsWith('layers'))
+        .map(({ name }) => name)
+    expect([floatsOf(), areAllInt8(config())]).toEqual([[], true])
+    // A name is whole, and an expression is looked for at the beginning.
+    const some = [
+      'model.layers.1.mlp.down_proj',
+      're:model\\.layers\\.0\\.self_attn',
+      're:mlp',
+      'mlp',
+      'model.layers.1',
+      'LlamaMLP',
+    ]
+    const attention = ['q', 'k', 'v', 'o'].map((part) => `layers.0.self_attn.${part}_proj.weight`)
+    expect([floatsOf(...some), areAllInt8(config(...some))]).toEqual([[...attention, 'layers.1.mlp.down_proj.weight'], false])
+    const file = int8Checkpoint(smallLlama)
+    expect(refusal(() => checkLlamaTensors(config(...some), file)).message).toContain('layers.0.self_attn.q_proj.weight_scale')
+    for (const [entry, text] of [
+      ['re:(', '"re:(" of quantization_config.ignore is no regular expression'],
+      ['re:(?P<layer>a)', 'is no regular expression that is read here'],
+      ['re:(.*)*(.*)*(.*)*$^', 'takes more than 1 s for model.layers.0.self_attn.q_proj'],
+    ] as const) {
+      const { code, message } = refusal(() => floatsOf(entry))
+      expect([code, message]).toEqual(['config.quantization', expect.stringContaining(text)])
+    }
+  })
+
+  it('packed in int32 are the same', async () => {
+    for (const [fields, weight] of [
+      [smallLlama, 'downWeight'],
+      [smallPhi3, 'valueWeight'],
+    ] as const) {
+      const config = parse({ ...fields, quantization_config: packedW8a16 })
+      const [plain, file] = [int8Checkpoint(fields), int8Checkpoint(fields)]
+      packed(file)
+      checkLlamaTensors(config, file)
+      const tensor = llamaTensors(config)[`layer1.${weight}`]
+      if (tensor === undefined) throw new Error(`no weight ${weight}`)
+      const expected = await int8Of(plain, weightOf(fields, weight))
+      expect(await int8Of(file, tensor)).toEqual(expected)
+      const dir = await mkdtemp(join(tmpdir(), 'heddle-int8-'))
+      try {
+        await writeFile(join(dir, 'model.safetensors'), formatSafetensors(file.tensors))
+        expect(await int8Of(await openCheckpoint(dir), tensor)).toEqual(expected)
+      } finally {
+        await rm(dir, { recursive: true })
+      }
+      // What is packed is not taken for what is not, nor the other way round.
+      expect(refusal(() => checkLlamaTensors(config, plain)).code).toBe('weights.unknown')
+      expect(refusal(() => checkLlamaTensors(parse({ ...fields, quantization_config: w8a16 }), file)).code).toBe(
+        'weights.unknown',
+      )
+    }
+    const odd = { ...smallLlama, intermediate_size: 42, quantization_config: packedW8a16 }
+    const down = llamaTensors(parse(odd))['layer1.downWeight']
+    expect(down).toBeDefined()
+    if (down !== undefined)
+      expect(refusal(() => takeLlamaTensor(int8Checkpoint(odd), down, 'f32')).message).toContain('packs 42 columns')
+  })
+
+  it('of GPTQ and AWQ are known by their tensors too', () => {
+    const file = smallCheckpoint(smallLlama)
+    const name = 'model.layers.0.self_attn.q_proj'
+    file.tensors.delete(`${name}.weight`)
+    file.tensors.set(`${name}.qweight`, { dtype: 'I32', shape: [6, 48], data: new Uint8Array(6 * 48 * 4) })
+    const { code, message, hint } = refusal(() => checkLlamaTensors(parse(smallLlama), file))
+    expect([code, message, hint]).toEqual([
+      'config.quantization',
+      `tensor ${name}.qweight holds packed integers, as GPTQ and AWQ write them, which are not read`,
+      expect.stringContaining('compressed-tensors'),
+    ])
   })
 
   it('come as they are, with a step for each row', async () => {

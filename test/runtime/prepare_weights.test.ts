@@ -137,7 +137,12 @@ describe('prepareWeights', () => {
     }
     const same = prepareWeights([application], tensors('f32'), layouts, {}, { ...given, fc: again })
     expect(await numbers(same['fc:int8:col32'])).toEqual(await numbers(prepare()['fc:int8:col32']))
-    expect(() => prepareWeights([application], tensors('f32'), layouts, tensors('f32'), { q: given.q })).toThrow(
+    // Of a stack that is int8 in part, the rest is made as it would be alone.
+    const mixed = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { k: given.k })
+    expect(await numbers(mixed['q+k:int8:row'])).toEqual([...quantised('q').values, ...ints(7)])
+    const steps = [...quantised('q').scales, 7, 8, 9, 10, 11].map((step) => step / 2)
+    expect(await numbers(mixed['q+k:steps:0.5'])).toEqual(steps)
+    expect(() => prepareWeights([application], {}, layouts, {}, { q: given.q })).toThrow(
       'stack q+k:int8:row: there is no tensor k',
     )
   })

@@ -1,70 +1,117 @@
 /**
- * What a configuration says of weights that are not floats. One kind is read, as `compressed-tensors` writes it: int8 weights with a step
- * for each output channel, and activations that are quantised token by token while the model runs.
+ * The scheme that a configuration states of weights that are not floats. Of `compressed-tensors`, int8 weights with a scale for each output
+ * channel are read: alone (W8A16, also four to an int32), and with activations that are quantised token by token while the model runs (W8A8).
  */
 import { z } from 'zod'
 import { checkField } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
+import { ignoredBy } from './ignored_modules.js'
 
-/** `w8a8`: int8 weights `[outputs, inputs]` with float steps `[outputs, 1]` of all products of the layers. */
-export type LlamaQuantization = 'w8a8'
-
-const none = z.null().optional()
-const int8 = {
-  num_bits: z.literal(8),
-  type: z.literal('int'),
-  symmetric: z.literal(true),
-  group_size: none,
-  block_structure: none,
-  actorder: none,
+export interface LlamaQuantization {
+  /** `w8a8`: int8 weights `[outputs, inputs]` with float scales `[outputs, 1]`, and int8 activations; `w8a16`: the weights alone. */
+  readonly scheme: 'w8a8' | 'w8a16'
+  /** Whether four integers are one int32, each with 128 added: `weight_packed` `[outputs, inputs / 4]`. */
+  readonly packed: boolean
+  /** Modules that stay in floats, as `ignoredBy` reads them. */
+  readonly ignore: readonly string[]
 }
 
-const schema = z.looseObject({
-  quant_method: z.literal('compressed-tensors'),
-  format: z.literal('int-quantized'),
+const none = z.null().optional()
+const int8 = { num_bits: z.literal(8), type: z.literal('int'), symmetric: z.literal(true), block_structure: none, actorder: none }
+
+const weights = z.looseObject({
+  ...int8,
+  strategy: z.literal('channel'),
+  dynamic: z.literal(false).optional(),
+  group_size: z.union([z.null(), z.literal(-1)]).optional(),
+})
+const activations = z.looseObject({ ...int8, strategy: z.literal('token'), dynamic: z.literal(true), group_size: none })
+
+/** Formats of files, and whether they pack. The first two store int8 alike (compressed_tensors/compressors/naive_quantized). */
+const formats = { 'int-quantized': false, 'naive-quantized': false, 'pack-quantized': true } as const
+const isFormat = (format: unknown): format is keyof typeof formats => typeof format === 'string' && Object.hasOwn(formats, format)
+
+/** What a scheme is made of, not yet checked. */
+const looseGroup = z.looseObject({
+  targets: z.unknown().optional(),
+  weights: z.looseObject({}).nullish(),
+  input_activations: z.looseObject({}).nullish(),
+  format: z.unknown().optional(),
+})
+type LooseGroup = z.output<typeof looseGroup>
+
+const looseSchema = z.looseObject({
+  format: z.unknown().optional(),
+  config_groups: z.record(z.string(), looseGroup),
+})
+
+/** What is left to check where the scheme is one that is read. */
+const rest = z.looseObject({
   quantization_status: z.enum(['compressed', 'frozen']).optional(),
-  config_groups: z.record(
-    z.string(),
-    z.looseObject({
-      targets: z.tuple([z.literal('Linear')]),
-      weights: z.looseObject({ ...int8, strategy: z.literal('channel'), dynamic: z.literal(false) }),
-      input_activations: z.looseObject({ ...int8, strategy: z.literal('token'), dynamic: z.literal(true) }),
-      output_activations: none,
-      format: z.literal('int-quantized').nullish(),
-    }),
-  ),
-  ignore: z.array(z.string()).nullish(),
+  config_groups: z.record(z.string(), z.looseObject({ targets: z.tuple([z.literal('Linear')]), output_activations: none })),
+  ignore: z.array(z.string().max(1024)).max(65_536).nullish(),
   kv_cache_scheme: none,
   transform_config: z.union([z.null(), z.strictObject({})]).optional(),
   sparsity_config: z.union([z.null(), z.looseObject({ format: z.literal('dense') }), z.strictObject({})]).optional(),
 })
 
-/** Spellings of the one product that is not of a layer. */
-const heads = new Set(['lm_head', 're:.*lm_head', 're:.*lm_head.*'])
+/** The schemes that are read, for hints. */
+export const readSchemes =
+  'read are floats, and compressed-tensors with symmetric int8 weights by channel, alone or with activations by token (dynamic)'
 
 /**
- * The kind of weights that a configuration states; undefined for floats.
- * @throws usage `config.quantization` for another method, or for products that are left out of it; `config.field` for a field that is another
- * scheme's
+ * The scheme of a configuration; undefined for floats.
+ * @throws usage `config.quantization` for another method or scheme, and where the head is quantised; `config.field` for a field that is
+ * wrong in a scheme that is read
  */
 export function parseQuantization(value: unknown, name: string): LlamaQuantization | undefined {
   if (value == null) return undefined
-  const refused = (what: string, hint?: string) =>
+  const refused = (what: string, hint = readSchemes) =>
     usageError('config.quantization', `${name}: quantization_config${what}`, { hint })
   const { quant_method: method } = Object(value) as { readonly quant_method?: unknown }
-  if (method !== 'compressed-tensors') {
-    const hint = 'supported: none, or compressed-tensors with int8 weights by channel and activations by token'
-    throw refused(` has quant_method ${shown(JSON.stringify(method) ?? 'nothing')}`, hint)
+  if (method !== 'compressed-tensors') throw refused(` has quant_method ${shown(JSON.stringify(method) ?? 'nothing')}`)
+  const { format, config_groups: groups } = checkField(looseSchema, value, 'quantization_config', name)
+  const [group, ...others] = Object.values(groups)
+  if (group === undefined || others.length > 0) {
+    throw refused(`.config_groups has ${Object.keys(groups).length} groups, expected one for all matmuls`)
   }
-  const { config_groups: groups, ignore } = checkField(schema, value, 'quantization_config', name)
-  const count = Object.keys(groups).length
-  if (count !== 1) throw refused(`.config_groups has ${count} groups, expected one for all products`)
-  const other = ignore?.find((entry) => !heads.has(entry))
-  if (other !== undefined) {
-    const hint = 'either all products of the layers are quantised, or none'
-    throw refused(`.ignore has ${shown(JSON.stringify(other))}, expected "lm_head" alone`, hint)
+  const scheme = schemeOf(group)
+  const own = group.format ?? format
+  if (scheme === undefined || !isFormat(own) || (scheme === 'w8a8' && formats[own])) {
+    throw refused(` is compressed-tensors with ${described(group, own)}`)
   }
-  if (ignore?.some((entry) => heads.has(entry))) return 'w8a8'
-  throw refused('.ignore leaves lm_head in, expected it to stay in floats')
+  const { ignore } = checkField(rest, value, 'quantization_config', name)
+  const left = ignore ?? []
+  if (!ignoredBy(left, 'lm_head')) throw refused('.ignore leaves lm_head in, expected it to stay in floats')
+  return { scheme, packed: formats[own], ignore: left }
 }
+
+/** The scheme of a group of modules, where it is one that is read. */
+function schemeOf(group: LooseGroup): LlamaQuantization['scheme'] | undefined {
+  if (!weights.safeParse(group.weights).success) return undefined
+  if (group.input_activations == null) return 'w8a16'
+  return activations.safeParse(group.input_activations).success ? 'w8a8' : undefined
+}
+
+/** A scheme in words: `4-bit int weights by group of 128, stored as pack-quantized`. */
+function described({ weights: stored, input_activations: inputs }: LooseGroup, format: unknown): string {
+  const parts = [...(stored == null ? ['float weights'] : [tensorText(stored, 'weights')])]
+  if (inputs != null) parts.push(tensorText(inputs, 'activations'))
+  return `${parts.join(' and ')}, stored as ${text(format)}`
+}
+
+function tensorText(fields: Readonly<Record<string, unknown>>, what: 'weights' | 'activations'): string {
+  const { num_bits: bits, type, strategy, group_size: size, symmetric, dynamic, actorder, block_structure: block } = fields
+  const more = [
+    ...(size == null || size === -1 ? [] : [`of ${text(size)}`]),
+    ...(block == null ? [] : [`of ${text(block)}`]),
+    ...(symmetric === true ? [] : ['(not symmetric)']),
+    ...(actorder == null ? [] : [`(actorder ${text(actorder)})`]),
+    ...((dynamic ?? false) === (what === 'activations') ? [] : [what === 'activations' ? '(static)' : '(dynamic)']),
+  ]
+  return [`${text(bits)}-bit ${text(type)} ${what} by ${text(strategy)}`, ...more].join(' ')
+}
+
+/** A value without the quotation marks that JSON gives texts. */
+const text = (value: unknown): string => shown(typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing'))

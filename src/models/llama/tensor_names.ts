@@ -3,7 +3,7 @@
  * and values in one, and gate and up in another) are read by their rows, so that every model has the same weights.
  */
 
-import { type Checkpoint, expectCount, findTensor, takeInt8, takeTensor } from '../../checkpoint/checkpoint.js'
+import { type Checkpoint, expectCount, findTensor, takeInt8, takePackedInt8, takeTensor } from '../../checkpoint/checkpoint.js'
 import { convertTensor, type FloatType } from '../../checkpoint/convert.js'
 import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
@@ -12,6 +12,8 @@ import { decode, encode } from '../../runtime/buffer.js'
 import { type DeferredTensor, type Int8Tensor, inMemory, tensorBytes } from '../../runtime/weight.js'
 import { belowEach } from '../parts/weight_names.js'
 import type { LlamaConfig } from './config.js'
+import { ignoredBy } from './ignored_modules.js'
+import { type LlamaQuantization, readSchemes } from './quantization.js'
 
 /** A weight's place in a checkpoint. */
 export interface LlamaTensor {
@@ -25,6 +27,8 @@ export interface LlamaTensor {
   readonly rows?: readonly [number, number]
   /** Where it is int8: the tensor `[rows, 1]` of its steps, by which each row is multiplied. */
   readonly steps?: string
+  /** Where four of its integers are one int32: the tensor that holds them. */
+  readonly packed?: string
 }
 
 export const headName = 'lm_head.weight'
@@ -76,7 +80,7 @@ export function layerTensors(config: LlamaConfig, layer: number): Weights {
       keyGamma: of('self_attn.k_norm.weight', headDim),
     }),
   }
-  return config.quantization === undefined ? weights : quantised(weights)
+  return config.quantization === undefined ? weights : quantised(weights, config.quantization)
 }
 
 /** Weights that are one tensor in the checkpoint, as its rows, one behind the other. */
@@ -92,13 +96,20 @@ function rowsOf(name: string, weights: Weights): Weights {
 }
 
 /** Weights of a layer with the steps that its matrices have where they are int8. */
-const quantised = (weights: Weights): Weights =>
+const quantised = (weights: Weights, { packed, ignore }: LlamaQuantization): Weights =>
   Object.fromEntries(
-    Object.entries(weights).map(([weight, tensor]) => [
-      weight,
-      tensor.shape.length === 1 ? tensor : { ...tensor, steps: `${tensor.name}_scale` },
-    ]),
+    Object.entries(weights).map(([weight, tensor]) => {
+      const { name, shape } = tensor
+      if (shape.length === 1 || ignoredBy(ignore, `model.${name.replace(/\.weight$/, '')}`)) return [weight, tensor]
+      return [weight, { ...tensor, steps: `${name}_scale`, ...(packed && { packed: `${name}_packed` }) }]
+    }),
   )
+
+/** Whether all matrices of the layers are int8, so that a plan which multiplies them in integers rounds none that the model has in floats. */
+export const areAllInt8 = (config: LlamaConfig): boolean =>
+  Array.from({ length: config.layers }, (_, layer) => Object.values(layerTensors(config, layer)))
+    .flat()
+    .every(({ shape, steps }) => shape.length === 1 || steps !== undefined)
 
 /** Names a checkpoint may have for a tensor: one of the model without its head has no prefix. */
 const namesOf = (name: string): readonly string[] => (name === headName ? [name] : [`model.${name}`, name])
@@ -131,9 +142,12 @@ export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: Fl
  */
 export function takeLlamaInt8(
   file: Checkpoint,
-  { name, shape, rows, steps }: LlamaTensor & { readonly steps: string },
+  { name, shape, rows, steps, packed }: LlamaTensor & { readonly steps: string },
 ): Record<keyof Int8Tensor, DeferredTensor> {
-  const values = takeInt8(find(file, name), usualName(name), shape, rows)
+  const values =
+    packed === undefined
+      ? takeInt8(find(file, name), usualName(name), shape, rows)
+      : takePackedInt8(find(file, packed), usualName(packed), shape, rows)
   const [count = 0] = shape
   const taken = takeTensor(find(file, steps), usualName(steps), [count, 1], 'f32', { rows })
   return { values, steps: { ...taken, shape: [values.shape[0] ?? 0] } }
@@ -162,6 +176,10 @@ function multiplied(values: DeferredTensor, steps: DeferredTensor): FileTensor {
   }
 }
 
+/** Names of all tensors that a weight may be. Beside packed integers there is the shape that they had, which the configuration gives too. */
+const storedNames = ({ name, steps = name, packed }: LlamaTensor): readonly string[] =>
+  (packed === undefined ? [name, steps] : [packed, steps, `${name}_shape`]).flatMap(namesOf)
+
 /** What old checkpoints hold besides weights: numbers that the configuration gives. */
 const computed = /\.rotary_emb\.(inv_freq|cos_cached|sin_cached)$/
 
@@ -173,11 +191,13 @@ const computed = /\.rotary_emb\.(inv_freq|cos_cached|sin_cached)$/
 export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   expectCount(file, 'num_hidden_layers', config.layers)
   // Files of a tied model may have the embeddings twice.
-  const names = new Set([
-    headName,
-    ...Object.values(llamaTensors(config)).flatMap(({ name, steps = name }) => [...namesOf(name), ...namesOf(steps)]),
-  ])
+  const names = new Set([headName, ...Object.values(llamaTensors(config)).flatMap(storedNames)])
   const unknown = [...file.tensors.keys()].filter((name) => !names.has(name) && !computed.test(name))
+  const integers = unknown.find((name) => name.endsWith('.qweight'))
+  if (integers !== undefined) {
+    const what = `tensor ${shown(integers)} holds packed integers, as GPTQ and AWQ write them, which are not read`
+    throw usageError('config.quantization', what, { hint: readSchemes })
+  }
   const [first] = unknown
   if (first === undefined) return
   const more = unknown.length > 1 ? `, and ${unknown.length - 1} more` : ''

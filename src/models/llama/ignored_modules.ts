@@ -1,0 +1,49 @@
+/**
+ * The modules that a configuration of `compressed-tensors` leaves out. An entry is a module's name, a class, or `re:` and a regular
+ * expression that a name begins with, as Python's `re.match` reads it (compressed_tensors/utils/match.py).
+ */
+import { shown } from '../../checkpoint/safetensors_header.js'
+import { usageError } from '../../errors.js'
+import { withinTime } from '../../text/time_limit.js'
+
+/** The class of every module that is quantised here. */
+const linear = 'Linear'
+const prefix = 're:'
+/** Milliseconds that all expressions together may take for a name: far more than they need. */
+const allowedMs = 1000
+
+/** Modules that were asked for, by the entries: each is asked for again whenever the weights of a model are listed. */
+const known = new WeakMap<readonly string[], Map<string, boolean>>()
+
+/**
+ * Whether a module is one of those that stay as they are.
+ * @param module its name in the model, such as `model.layers.0.mlp.down_proj`
+ * @throws usage `config.quantization` for an expression that cannot be read, or that takes too long
+ */
+export function ignoredBy(entries: readonly string[], module: string): boolean {
+  const answers = known.get(entries) ?? new Map<string, boolean>()
+  known.set(entries, answers)
+  const answer = answers.get(module) ?? isIgnored(entries, module)
+  answers.set(module, answer)
+  return answer
+}
+
+function isIgnored(entries: readonly string[], module: string): boolean {
+  if (entries.includes(module) || entries.includes(linear)) return true
+  const expressions = entries.filter((entry) => entry.startsWith(prefix)).map(expressionOf)
+  if (expressions.length === 0) return false
+  const found = withinTime(allowedMs, () => expressions.some((expression) => expression.test(module)))
+  if (found !== undefined) return found.value
+  throw usageError('config.quantization', `quantization_config.ignore takes more than ${allowedMs / 1000} s for ${module}`, {
+    hint: 'one of its regular expressions may need time that grows exponentially: name the modules instead',
+  })
+}
+
+function expressionOf(entry: string): RegExp {
+  try {
+    return new RegExp(`^(?:${entry.slice(prefix.length)})`)
+  } catch (cause) {
+    const what = `${shown(JSON.stringify(entry))} of quantization_config.ignore is no regular expression that is read here`
+    throw usageError('config.quantization', what, { hint: 'name the modules instead', cause })
+  }
+}
