@@ -73,6 +73,10 @@ export function ggufFields({ metadata, tensors }: Gguf, name: string): Record<st
     const value = own.get(key)
     if (value !== undefined) fields[field] = oneOf(value, `${name}: ${architecture}.${key}`)
   }
+  if (architecture === 'llama' && fields.sliding_window !== undefined) {
+    const window = `${name}: llama.attention.sliding_window is ${text(fields.sliding_window)}`
+    throw usageError('gguf.metadata', `${window}, and models of type llama have none`)
+  }
   const vocab = tensors.get('token_embd.weight')?.shape[0]
   if (vocab === undefined) throw usageError('weights.missing', `${name}: tensor token_embd.weight is missing`)
   const biased = tensors.has('blk.0.attn_q.bias')
@@ -83,6 +87,7 @@ export function ggufFields({ metadata, tensors }: Gguf, name: string): Record<st
     // Phi-3's files have 0 where there is none.
     sliding_window: fields.sliding_window === 0 ? null : (fields.sliding_window ?? null),
     num_key_value_heads: fields.num_key_value_heads ?? fields.num_attention_heads,
+    head_dim: fields.head_dim ?? null,
     tie_word_embeddings: !tensors.has('output.weight'),
     ...(biased && { attention_bias: true }),
     ...rotation(own, fields, { architecture, name }),

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parseBertConfig, readBertConfig } from '../../src/models/encoder/config.js'
+import { refusal } from '../refusal.js'
 import { exampleModel, randomBert } from './fixtures.js'
 
 const { json } = randomBert({})
@@ -80,6 +81,9 @@ describe('BERT configurations', () => {
   it('knows the names HF has for activations', () => {
     expect(parse({ hidden_act: 'gelu_new' }).activation).toBe('gelu_tanh')
     expect(parse({ hidden_act: 'gelu_pytorch_tanh' }).activation).toBe('gelu_tanh')
+    expect(parse({ hidden_act: 'gelu_fast' }).activation).toBe('gelu_tanh')
+    expect(parse({ hidden_act: 'gelu_accurate' }).activation).toBe('gelu_tanh')
+    expect(refusal(() => parse({ hidden_act: 'quick_gelu' })).code).toBe('config.field')
     expect(parse({ hidden_act: 'relu' }).activation).toBe('relu')
   })
 

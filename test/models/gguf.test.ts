@@ -163,7 +163,7 @@ describe('GGUF models', () => {
       [{ 'llama.attention.head_count_kv': [2, 3] }, 'llama.attention.head_count_kv is [2,3]'],
       [{ 'llama.rope.dimension_count': 8 }, 'partial_rotary_factor is 0.5, models of type llama rotate whole heads'],
       [{ 'general.architecture': 'gemma3' }, 'general.architecture is "gemma3"'],
-      [{ 'llama.attention.sliding_window': 8 }, 'sliding_window is 8, models of type llama have none'],
+      [{ 'llama.attention.sliding_window': 8 }, 'llama.attention.sliding_window is 8, and models of type llama have none'],
       [{ 'tokenizer.ggml.eot_token_id': 'no' }, 'a token id is "no"'],
     ] as const) {
       await expect(rotaryOf(changes)).rejects.toMatchObject({ message: expect.stringContaining(text) })

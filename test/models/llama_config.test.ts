@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseLlamaConfig, readLlamaConfig } from '../../src/models/llama/config.js'
+import { checkLlamaTensors } from '../../src/models/llama/tensor_names.js'
 import { refusal } from '../refusal.js'
-import { allSmall, smallLlama, smallMistral, smallPhi3, smallQwen2, smallQwen3 } from './llama_fixtures.js'
+import { allSmall, smallCheckpoint, smallLlama, smallMistral, smallPhi3, smallQwen2, smallQwen3 } from './llama_fixtures.js'
 
 type Fields = Record<string, unknown>
 const parse = (fields: Fields, generation?: unknown) => parseLlamaConfig(fields, 'config.json', generation)
@@ -52,6 +53,8 @@ describe('configurations of LLaMA-like models', () => {
     expect(flags(smallPhi3)).toEqual({ ...plain, fusedRows: true })
   })
 
+  const byCount = (layers: number) => ({ num_hidden_layers: layers, use_sliding_window: true, sliding_window: 16 })
+
   it('knows which layers have a window', () => {
     const layers = (fields: Fields) => parse({ ...fields, num_hidden_layers: 4 }).windowLayers
     const qwen = { ...smallQwen2, use_sliding_window: true, sliding_window: 16 }
@@ -71,13 +74,11 @@ describe('configurations of LLaMA-like models', () => {
     const qwen = { ...smallQwen2, use_sliding_window: true, sliding_window: 16 }
     const types = ['full_attention', 'sliding_attention']
     for (const [fields, changes, text] of [
-      [smallLlama, { sliding_window: 16 }, 'sliding_window is 16, models of type llama have none'],
       [smallLlama, { layer_types: types }, 'layer_types[1] is sliding_attention'],
       [smallQwen2, { layer_types: types }, 'layer_types[1] is sliding_attention'],
       [smallMistral, { layer_types: types }, 'layer_types[0] is full_attention'],
       [qwen, { layer_types: [...types, 'full_attention'] }, 'layer_types has 3 entries, num_hidden_layers is 2'],
-      [qwen, { sliding_window: undefined }, 'use_sliding_window is true, and sliding_window is missing'],
-      [qwen, { max_window_layers: undefined }, 'neither max_window_layers nor layer_types'],
+      [qwen, { max_window_layers: null }, 'neither max_window_layers nor layer_types'],
     ] as const) {
       const { code, message } = refused(fields, changes)
       expect([code, message]).toEqual(['config.window', expect.stringContaining(text)])
@@ -105,21 +106,9 @@ describe('configurations of LLaMA-like models', () => {
       expect(code).toMatch(/^config\./)
       for (const text of texts) expect(`${message} ${hint}`).toContain(text)
     }
-    expect(refused(smallMistral, { attention_bias: true }).message).toContain('attention_bias is true, expected false')
-    expect(refused(smallQwen2, { attention_bias: false }).message).toContain('attention_bias is false, expected true')
   })
 
-  it('wants stated what HF has no default for, and takes its defaults for the rest', () => {
-    for (const [fields, field] of [
-      [smallMistral, 'sliding_window'],
-      [smallMistral, 'num_key_value_heads'],
-      [smallPhi3, 'sliding_window'],
-      [smallQwen2, 'num_key_value_heads'],
-      [smallQwen3, 'head_dim'],
-    ] as const) {
-      const { code, message } = refusal(() => parse(without(fields, field)))
-      expect([code, message]).toEqual(['config.field', expect.stringContaining(`${field} is missing`)])
-    }
+  it('takes the defaults of its type for what it leaves out, as Hugging Face does', () => {
     const bare = [
       'num_key_value_heads',
       'tie_word_embeddings',
@@ -127,9 +116,60 @@ describe('configurations of LLaMA-like models', () => {
       'mlp_bias',
       'rope_parameters',
       'dtype',
+      'hidden_act',
     ].reduce<Fields>(without, smallLlama)
     expect(parse(bare)).toMatchObject({ kvHeads: 6, tied: false, qkvBias: false, rotary: { theta: 10_000 }, dtype: undefined })
-    expect(refusal(() => parse(without(smallQwen2, 'rope_parameters'))).message).toContain('rope_theta is missing')
+    const wide = { hidden_size: 512, num_attention_heads: 64 }
+    for (const [fields, field, expected] of [
+      [smallMistral, 'sliding_window', { window: 4096, windowLayers: [true, true] }],
+      [{ ...smallMistral, ...wide }, 'num_key_value_heads', { kvHeads: 8 }],
+      [smallMistral, 'rope_parameters', { rotary: { type: 'default', theta: 10_000, fraction: 1 } }],
+      [smallPhi3, 'sliding_window', { window: undefined }],
+      [{ ...smallPhi3, ...wide }, 'num_key_value_heads', { kvHeads: 64 }],
+      [{ ...smallQwen2, ...wide }, 'num_key_value_heads', { kvHeads: 32 }],
+      [{ ...smallQwen2, ...wide, use_sliding_window: true, num_hidden_layers: 30 }, 'max_window_layers', { window: undefined }],
+      [
+        { ...smallQwen2, use_sliding_window: true, max_window_layers: 1 },
+        'sliding_window',
+        { windowLayers: [false, true], window: 4096 },
+      ],
+      [smallQwen3, 'head_dim', { headDim: 128 }],
+    ] as const) {
+      expect(parse(without(fields, field))).toMatchObject(expected)
+    }
+    const many = parse({ ...without(smallQwen2, 'max_window_layers'), ...byCount(30) })
+    expect([many.window, many.windowLayers.indexOf(true)]).toEqual([16, 28])
+    // Null is no omission.
+    expect(parse({ ...smallMistral, sliding_window: null, num_key_value_heads: null })).toMatchObject({
+      window: undefined,
+      kvHeads: 6,
+    })
+    expect(refused(smallLlama, { hidden_act: null }).message).toContain('hidden_act')
+  })
+
+  it('does not read what Hugging Face does not read of its type', () => {
+    for (const [fields, changes] of [
+      [smallLlama, { sliding_window: 16 }],
+      [smallQwen2, { attention_bias: false }],
+      [smallQwen2, { attention_bias: true }],
+      [smallMistral, { attention_bias: true }],
+      [smallPhi3, { attention_bias: true }],
+    ] as const) {
+      expect(parse({ ...fields, ...changes })).toEqual(parse(fields))
+    }
+    // Biases that the type does not have are seen in the checkpoint.
+    const file = smallCheckpoint(smallMistral)
+    file.tensors.set('model.layers.0.self_attn.q_proj.bias', { dtype: 'F32', shape: [48], data: new Uint8Array(192) })
+    const { code } = refusal(() => checkLlamaTensors(parse({ ...smallMistral, attention_bias: true }), file))
+    expect(code).toBe('weights.unknown')
+  })
+
+  it('reads types as PyTorch prints them', () => {
+    const typeOf = (changes: Fields) => parse({ ...without(smallLlama, 'dtype'), ...changes }).dtype
+    expect(typeOf({ torch_dtype: 'torch.float32' })).toBe('f32')
+    expect(typeOf({ dtype: 'torch.float16', torch_dtype: 'float16' })).toBe('f16')
+    expect(refused(smallLlama, { dtype: 'torch.float64' }).message).toContain('found "float64"')
+    expect(refused(smallLlama, { dtype: 'torch.torch.float16' }).code).toBe('config.field')
   })
 
   it('takes tokens of the generation settings first, then its own, then those of the type', () => {

@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { resolveGeneration } from '../../src/models/decoding/generation_options.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
 import { inverseFrequencies, rotaryTable } from '../../src/models/llama/rotary.js'
+import { checkCapacity } from '../../src/models/llama/shapes.js'
+import { checkCases } from '../../src/models/parts/token_cases.js'
 import { refusal } from '../refusal.js'
-import { smallLlama, smallPhi3 } from './llama_fixtures.js'
+import { smallLlama, smallPhi3, smallQwen2 } from './llama_fixtures.js'
 
 interface Case {
   readonly name: string
@@ -32,6 +35,8 @@ function ulps(a: number, b: number): number {
   const ordered = new Int32Array(Float32Array.of(a, b).buffer).map((bits) => (bits < 0 ? -2147483648 - bits : bits))
   return (ordered[0] ?? 0) - (ordered[1] ?? 0)
 }
+
+const dynamic = { rope_type: 'dynamic', rope_theta: 10_000, factor: 4 }
 
 const configOf = (fields: Record<string, unknown>) => parseLlamaConfig(fields, 'config.json')
 
@@ -137,11 +142,62 @@ describe('what a configuration says of rotations', () => {
     )
   })
 
+  it('of dynamic types is the default for all positions that a model has', () => {
+    const { rotary, beyond, positions } = configOf({ ...smallLlama, rope_parameters: dynamic })
+    expect(rotary).toEqual({ type: 'dynamic', factor: 4, theta: 10_000, fraction: 1 })
+    const same = inverseFrequencies({ type: 'default', theta: 10_000, fraction: 1 }, 16, 256)
+    for (const length of [1, 255, 256]) expect(inverseFrequencies(rotary, 16, length)).toEqual(same)
+    const old = { rope_parameters: null, rope_theta: 10_000, rope_scaling: { type: 'dynamic', factor: 4 } }
+    expect(configOf({ ...smallLlama, ...old }).rotary).toEqual(rotary)
+    // Longer texts are refused, and why.
+    const inputIds = Array.from({ length: 257 }, () => 1)
+    const limits = { positions, vocab: 96, continued: true }
+    expect(refusal(() => checkCases({ ...limits, beyond }, [{ inputIds }], 1))).toMatchObject({
+      code: 'run.sequence',
+      hint: expect.stringContaining('its rotation is dynamic'),
+    })
+    expect(refusal(() => checkCases(limits, [{ inputIds }], 1)).hint).toContain('shorten the prompt')
+    const config = configOf({ ...smallLlama, rope_parameters: dynamic })
+    const generation = resolveGeneration(
+      { maxNewTokens: 7 },
+      { vocab: 96, positions, cases: 1, endTokens: [], maskedLogits: false },
+    )
+    const short = [{ inputIds: inputIds.slice(0, 250) }]
+    expect(refusal(() => checkCapacity(config, short, generation, undefined)).hint).toMatch(
+      /^ask for at most 6 new tokens; its rot/,
+    )
+    expect(refusal(() => checkCapacity(configOf(smallLlama), short, generation, undefined)).hint).toBe(
+      'ask for at most 6 new tokens',
+    )
+    expect(configOf(smallLlama).beyond).toBeUndefined()
+  })
+
+  it('of mrope is the default for text alone', () => {
+    const plain = configOf(smallQwen2).rotary
+    for (const rope_parameters of [
+      { rope_type: 'mrope', rope_theta: 10_000, mrope_section: [2, 1, 1] },
+      { rope_type: 'default', type: 'default', rope_theta: 10_000, mrope_section: [2, 1, 1] },
+      { type: 'mrope', mrope_section: [2, 1, 1], mrope_interleaved: true },
+    ]) {
+      expect(configOf({ ...smallQwen2, rope_parameters }).rotary).toEqual(plain)
+    }
+    const { code } = refusal(() => rope({ rope_type: 'default', mrope_section: [2, 1, 1] }, {}, smallPhi3))
+    expect(code).toBe('config.field')
+  })
+
   it('is refused where it is not known, contradicts itself or leaves out what cannot be guessed', () => {
     const llama3Full = { ...llama3, original_max_position_embeddings: 64 }
     for (const [fields, more, text] of [
-      [{ ...yarn, rope_type: 'dynamic' }, {}, 'rope_type is "dynamic", expected one of default, linear, llama3, yarn, longrope'],
-      [{ ...yarn, rope_type: 'mrope' }, {}, 'rope_type is "mrope"'],
+      [
+        { ...yarn, rope_type: 'ntk' },
+        {},
+        'rope_type is "ntk", expected one of default, linear, dynamic, mrope, llama3, yarn, longrope',
+      ],
+      [
+        { ...dynamic, original_max_position_embeddings: 64 },
+        {},
+        'original_max_position_embeddings is 64 of a dynamic type, expected max_position_embeddings, 256',
+      ],
       [{ ...yarn, rope_type: 3 }, {}, 'rope_type is 3'],
       [{ ...yarn, rope_type: 'constructor' }, {}, 'rope_type is "constructor"'],
       [{ ...yarn, type: 'linear' }, {}, 'rope_type is "yarn", and rope_parameters.type is "linear"'],
@@ -180,6 +236,9 @@ describe('what a configuration says of rotations', () => {
       [{ ...yarn, mrope_section: [16, 24] }, ['rope_parameters', 'mrope_section']],
       [{ rope_type: 'default', rope_theta: 1e4, factor: 2 }, ['rope_parameters', 'factor']],
       [{ rope_type: 'linear', rope_theta: 1e4 }, ['rope_parameters.factor']],
+      [{ rope_type: 'dynamic', rope_theta: 1e4 }, ['rope_parameters.factor']],
+      [{ ...dynamic, alpha: 1000 }, ['rope_parameters.alpha', 'type dynamic']],
+      [{ rope_type: 'linear', factor: 2, mrope_section: [2, 2] }, ['mrope_section', 'type linear']],
       [{ rope_type: 'default', rope_theta: 1 }, ['rope_parameters.rope_theta', '1']],
       [
         { ...longrope, short_factor: [1, 0, 1, 1], original_max_position_embeddings: 64 },

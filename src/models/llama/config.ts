@@ -1,7 +1,9 @@
 /**
  * HF `config.json` of LLaMA-like models: read, checked, and reduced to what assembly and generation need. The spellings of transformers 4
  * (`rope_theta`, `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`) are read. What a file leaves out has the default that
- * HF gives its model type; where such a default was never meant by a file, the field must be stated.
+ * HF gives its model type, and what HF does not read of a type is not read: `sliding_window` of LLaMA, whose attention is over all tokens
+ * (modeling_llama.py), and `attention_bias` of types whose biases are given (modeling_qwen2.py, modeling_mistral.py, modeling_phi3.py). That
+ * the checkpoint has just these biases is checked by its tensors.
  */
 import { checkFields } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -10,7 +12,7 @@ import { bannedTokens, checkToken, expectArchitecture, readModelConfig } from '.
 import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
 import { type Family, families, type LlamaType } from './families.js'
 import { type LlamaQuantization, parseQuantization } from './quantization.js'
-import { parseRotary, type RotaryConfig } from './rotary_config.js'
+import { beyondDynamic, parseRotary, type RotaryConfig } from './rotary_config.js'
 
 export interface LlamaConfig {
   readonly modelType: LlamaType
@@ -27,6 +29,8 @@ export interface LlamaConfig {
   readonly vocab: number
   /** Tokens of the longest text. */
   readonly positions: number
+  /** A hint for longer texts, where angles would be others for them. */
+  readonly beyond?: string | undefined
   /** Of the RMS norms. */
   readonly eps: number
   /** Whether the logits' weight is the embeddings. */
@@ -72,10 +76,11 @@ export function parseLlamaConfig(
   generation: unknown = {},
   generationName = `the generation settings of ${name}`,
 ): LlamaConfig {
-  const config = checkFields(schema, value, name)
-  const family: Family = families[config.model_type]
+  const parsed = checkFields(schema, value, name)
+  const family: Family = families[parsed.model_type]
+  const config = withDefaults(parsed, family)
   const settings = checkFields(generationSchema, generation, generationName)
-  checkFamily(config, family, name)
+  expectArchitecture(config, family.architecture, name)
   const heads = headsOf(config, name)
   const positions = config.max_position_embeddings
   const context = { name, modelType: config.model_type, headDim: heads.headDim, positions }
@@ -90,6 +95,7 @@ export function parseLlamaConfig(
     inner: config.intermediate_size,
     vocab: config.vocab_size,
     positions,
+    ...(rotary.type === 'dynamic' && { beyond: beyondDynamic }),
     eps: config.rms_norm_eps,
     tied: config.tie_word_embeddings ?? false,
     qkvBias: biased || family.biases === 'queries, keys and values',
@@ -105,24 +111,11 @@ export function parseLlamaConfig(
   }
 }
 
-/** @throws usage for what is stated and not supported, or left out and needed */
-function checkFamily(config: Fields, { architecture, stated, biases, window }: Family, name: string): void {
-  const { model_type: type } = config
-  expectArchitecture(config, architecture, name)
-  const missing = stated.find((field) => config[field] === undefined)
-  if (missing !== undefined) {
-    throw usageError('config.field', `${name}: ${missing} is missing, and models of type ${type} have different ones`, {
-      hint: missing === 'sliding_window' ? 'state null where there is none' : 'state it in the file',
-    })
-  }
-  if (biases !== 'attention_bias' && config.attention_bias === (biases === 'none')) {
-    const allowed = biases === 'none' ? 'false' : 'true'
-    throw usageError('config.field', `${name}: attention_bias is ${config.attention_bias}, expected ${allowed} of type ${type}`)
-  }
-  if (window === 'none' && config.sliding_window != null) {
-    throw usageError('config.window', `${name}: sliding_window is ${config.sliding_window}, models of type ${type} have none`)
-  }
-}
+/** Fields with what HF takes for those that are left out; null leaves nothing out. */
+const withDefaults = (fields: Fields, { defaults }: Family): Fields => ({
+  ...fields,
+  ...Object.fromEntries(Object.entries(defaults).filter(([field]) => fields[field] === undefined)),
+})
 
 function headsOf(config: Fields, name: string): Pick<LlamaConfig, 'heads' | 'kvHeads' | 'headDim'> {
   const { num_attention_heads: heads, hidden_size: hidden } = config
@@ -143,9 +136,6 @@ function windowOf(config: Fields, { window: kind }: Family, name: string): Pick<
   const window = on ? (config.sliding_window ?? undefined) : undefined
   const from = kind === 'every layer' ? 0 : config.max_window_layers
   const refused = (what: string, hint?: string) => usageError('config.window', `${name}: ${what}`, { hint })
-  if (kind === 'by layer' && on && config.sliding_window === undefined) {
-    throw refused('use_sliding_window is true, and sliding_window is missing', 'state null where there is none')
-  }
   if (types != null && types.length !== layers) {
     throw refused(`layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
   }

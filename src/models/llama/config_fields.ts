@@ -16,7 +16,11 @@ export const dtypes = {
 const ends = z.union([token, z.array(token).max(1024)])
 /** No model has more; what is made for each layer is bounded before the checkpoint is known. */
 const layerCount = size.max(4096)
-const dtypeField = z.enum(keysOf(dtypes)).nullish()
+/** Types as HF writes them, and as PyTorch prints them. */
+const dtypeField = z.preprocess(
+  (stated) => (typeof stated === 'string' ? stated.replace(/^torch\./, '') : stated),
+  z.enum(keysOf(dtypes)).nullish(),
+)
 
 /** The first conversions of LLaMA state -1 where they have no token for padding; nothing uses it. */
 const padField = z.int().nullish()
@@ -33,7 +37,7 @@ export const schema = z.looseObject({
   head_dim: size.nullish(),
   max_position_embeddings: size,
   rms_norm_eps: epsilon,
-  hidden_act: z.enum(['silu', 'swish']),
+  hidden_act: z.enum(['silu', 'swish']).optional(),
   attention_bias: z.boolean().nullish(),
   mlp_bias: z.literal(false).nullish(),
   tie_word_embeddings: z.boolean().nullish(),

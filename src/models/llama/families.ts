@@ -1,11 +1,13 @@
 /** The model types that are LLaMA with other numbers: what sets them apart, in one table. */
 import { type RotaryChoices, rotaryTypes } from './rotary_fields.js'
 
+type SizeField = 'num_key_value_heads' | 'head_dim' | 'sliding_window' | 'max_window_layers'
+
 /** What sets the model types apart, and what HF takes for fields that a file leaves out. */
 export interface Family {
   readonly architecture: string
-  /** Fields that must be stated: HF's default is one model's number. */
-  readonly stated: readonly string[]
+  /** What HF takes for sizes that a file leaves out (configuration_mistral.py, configuration_qwen2.py, ...). Null states that there is none. */
+  readonly defaults: Readonly<Partial<Record<SizeField, number>>>
   readonly biases: 'attention_bias' | 'queries, keys and values' | 'none'
   readonly qkNorm: boolean
   readonly window: 'none' | 'every layer' | 'by layer'
@@ -18,38 +20,39 @@ export interface Family {
 
 /** What most have. */
 const usual = {
-  stated: ['num_key_value_heads'],
+  defaults: {},
   biases: 'none',
   qkNorm: false,
   window: 'by layer',
   fusedRows: false,
-  rotary: { types: rotaryTypes, partial: false },
+  rotary: { types: rotaryTypes, theta: 10_000, partial: false },
 } as const satisfies Partial<Family>
+
+/** Of the Qwens. */
+const windows = { num_key_value_heads: 32, sliding_window: 4096, max_window_layers: 28 }
 
 export const families = {
   llama: {
     ...usual,
     architecture: 'LlamaForCausalLM',
-    // The first LLaMA's files are older than the field.
-    rotary: { ...usual.rotary, theta: 10_000 },
-    ...{ stated: [], biases: 'attention_bias', window: 'none', bos: 1, eos: 2 },
+    ...{ biases: 'attention_bias', window: 'none', bos: 1, eos: 2 },
   },
   mistral: {
     ...usual,
     architecture: 'MistralForCausalLM',
-    ...{ stated: ['num_key_value_heads', 'sliding_window'], window: 'every layer', bos: 1, eos: 2 },
+    ...{ defaults: { num_key_value_heads: 8, sliding_window: 4096 }, window: 'every layer', bos: 1, eos: 2 },
   },
-  qwen2: { ...usual, architecture: 'Qwen2ForCausalLM', biases: 'queries, keys and values' },
+  qwen2: { ...usual, architecture: 'Qwen2ForCausalLM', biases: 'queries, keys and values', defaults: windows },
   qwen3: {
     ...usual,
     architecture: 'Qwen3ForCausalLM',
-    ...{ stated: ['num_key_value_heads', 'head_dim'], biases: 'attention_bias', qkNorm: true },
+    ...{ defaults: { ...windows, head_dim: 128 }, biases: 'attention_bias', qkNorm: true },
   },
   phi3: {
     ...usual,
     architecture: 'Phi3ForCausalLM',
-    rotary: { types: ['default', 'longrope'], partial: true },
-    ...{ stated: ['sliding_window'], window: 'every layer', fusedRows: true, bos: 1, eos: 32_000, pad: 32_000 },
+    rotary: { ...usual.rotary, types: ['default', 'longrope'], partial: true },
+    ...{ window: 'every layer', fusedRows: true, bos: 1, eos: 32_000, pad: 32_000 },
   },
 } as const satisfies Readonly<Record<string, Family>>
 

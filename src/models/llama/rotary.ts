@@ -57,6 +57,7 @@ export function inverseFrequencies(rotary: RotaryConfig, headDim: number, length
   const powers = Float32Array.from({ length: dims / 2 }, (_, k) => theta ** fround((2 * k) / dims))
   switch (rotary.type) {
     case 'default':
+    case 'dynamic':
       return powers.map((power) => 1 / power)
     case 'linear':
       return powers.map((power) => fround(1 / power) / fround(rotary.factor))

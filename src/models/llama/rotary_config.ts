@@ -21,6 +21,8 @@ export type RotaryConfig = Rotated &
   (
     | { readonly type: 'default' }
     | { readonly type: 'linear'; readonly factor: number }
+    /** The same as `default` for all positions that the model has. */
+    | { readonly type: 'dynamic'; readonly factor: number }
     | {
         readonly type: 'llama3'
         readonly factor: number
@@ -82,15 +84,15 @@ export function parseRotary(fields: RotaryFields, given: RotaryContext): RotaryC
   const read = <K extends RotaryType>(kind: K) =>
     checkField(schemas[kind] as z.ZodType, stated, source, context.name) as RotaryFieldsOf<K>
   const { rope_theta: theta = context.theta, partial_rotary_factor: fraction = 1 } = read(type)
-  if (theta === undefined) {
-    const hint = `models of type ${context.modelType} have different ones`
-    throw refused(context, 'rope_theta is missing, expected a number above 1', hint)
-  }
   checkFraction(fraction, context)
   const rotated = { theta, fraction }
   switch (type) {
     case 'default':
-      return { type, ...rotated }
+    case 'mrope':
+      // Of text alone the three positions that mrope mixes are one (modeling_qwen2_vl.py).
+      return { type: 'default', ...rotated }
+    case 'dynamic':
+      return { type, ...rotated, factor: dynamicFactor(read(type), context) }
     case 'linear':
       return { type, ...rotated, factor: read(type).factor }
     case 'llama3':
@@ -141,11 +143,10 @@ function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): Rotar
   }
   const known = typeof type === 'string' ? (own(aliases, type) ?? type) : type
   const found = types.find((each) => each === known)
+  // Transformers saves mrope as the default, with its sections.
+  if (found === 'default' && stated.mrope_section !== undefined && types.includes('mrope')) return 'mrope'
   if (found !== undefined) return found
-  const hint =
-    type === 'dynamic' || type === 'ntk'
-      ? 'angles of dynamic types change as a text grows, and keys that are cached would have to be rotated again'
-      : `these are what models of type ${modelType} can have here`
+  const hint = `these are what models of type ${modelType} can have here`
   throw refused(context, `${field} is ${text(type)}, expected one of ${types.join(', ')}`, hint)
 }
 
@@ -178,6 +179,22 @@ function original(value: number | undefined, context: Read): number {
   if (value !== undefined) return value
   const field = `${context.source}.original_max_position_embeddings`
   throw refused(context, `${field} is missing, expected the positions that the model was first trained with`)
+}
+
+/** The hint for texts that have more tokens than the positions of a dynamic type. */
+export const beyondDynamic =
+  'its rotation is dynamic: angles of longer texts change as they grow, and keys that are cached would have to be rotated again'
+
+/**
+ * The factor of a dynamic type, whose base is `theta * (factor * length / positions - (factor - 1)) ** (dim / (dim - 2))` for a text longer
+ * than the model's positions, and `theta` for any other (modeling_rope_utils.py of transformers).
+ * @throws usage `config.rope` for original positions that are not the model's, which readers understand differently
+ */
+function dynamicFactor({ factor, original_max_position_embeddings: stated }: RotaryFieldsOf<'dynamic'>, context: Read): number {
+  const { source, positions } = context
+  if (stated === undefined || stated === positions) return factor
+  const field = `${source}.original_max_position_embeddings`
+  throw refused(context, `${field} is ${stated} of a dynamic type, expected max_position_embeddings, ${positions}`)
 }
 
 function llama3Of(fields: RotaryFieldsOf<'llama3'>, context: Read) {

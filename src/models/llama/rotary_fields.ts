@@ -34,6 +34,8 @@ export const common = {
 export const schemas = {
   default: z.object(common),
   linear: z.object({ ...common, factor }),
+  dynamic: z.object({ ...common, factor }),
+  mrope: z.object({ ...common, mrope_section: z.array(size).max(16).optional(), mrope_interleaved: z.boolean().optional() }),
   llama3: z.object({ ...common, factor, low_freq_factor: positive, high_freq_factor: positive }),
   yarn: z.object({
     ...common,
@@ -64,8 +66,8 @@ export type RotaryType = keyof typeof schemas
 /** What models of a kind may have. */
 export interface RotaryChoices {
   readonly types: readonly RotaryType[]
-  /** The base of a model that states none; undefined where it must. */
-  readonly theta?: number
+  /** The base of a model that states none. */
+  readonly theta: number
   /** Whether a part of a head may be rotated. */
   readonly partial: boolean
 }

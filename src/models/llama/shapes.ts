@@ -46,7 +46,7 @@ function expectCapacity(positions: number, capacity: number | undefined): void {
 
 /** @throws usage `run.capacity` for a case that has no room for the tokens asked for, and for caches that no text could fill */
 export function checkCapacity(
-  { positions }: LlamaConfig,
+  { positions, beyond }: LlamaConfig,
   cases: readonly TokenCase[],
   { maxNewTokens }: Generation,
   capacity: number | undefined,
@@ -58,7 +58,14 @@ export function checkCapacity(
   throw usageError(
     'run.capacity',
     `case ${at} has ${length} tokens and may get ${maxNewTokens} more, the model has ${positions} positions`,
-    { hint: length < positions ? `ask for at most ${positions - length} new tokens` : 'the text leaves no room for a token' },
+    {
+      hint: [
+        length < positions ? `ask for at most ${positions - length} new tokens` : 'the text leaves no room for a token',
+        beyond,
+      ]
+        .filter((part) => part !== undefined)
+        .join('; '),
+    },
   )
 }
 

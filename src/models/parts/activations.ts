@@ -1,9 +1,14 @@
-/** Activations of inner networks, by their names in HF configurations, and the op each one is. */
+/**
+ * Activations of inner networks, by their names in HF configurations (activations.py), and the op each one is. Four spellings are one function,
+ * `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`; `gelu_fast` has ten digits of the root, which float32 does not tell apart.
+ */
 export const activations = {
   gelu: 'gelu',
   gelu_python: 'gelu',
   gelu_new: 'gelu_tanh',
   gelu_pytorch_tanh: 'gelu_tanh',
+  gelu_fast: 'gelu_tanh',
+  gelu_accurate: 'gelu_tanh',
   relu: 'relu',
   silu: 'silu',
   swish: 'silu',

@@ -23,6 +23,8 @@ export interface CaseLimits {
   readonly padToken?: number
   /** Whether the model continues texts, which nothing cuts. */
   readonly continued?: boolean
+  /** A hint for longer cases, where there is more to say than that they are too long. */
+  readonly beyond?: string | undefined
 }
 
 /** @throws usage `run.batch`, `run.chunk` for what is no positive integer */
@@ -41,9 +43,10 @@ export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batc
     if (inputIds.length > config.positions) {
       throw usageError('run.sequence', `case ${i} has ${inputIds.length} tokens, the model has ${config.positions} positions`, {
         hint:
-          config.continued === true
+          config.beyond ??
+          (config.continued === true
             ? 'shorten the prompt: what a text is continued by must fit too'
-            : 'split the text into shorter pieces, or say how it is cut with --truncate',
+            : 'split the text into shorter pieces, or say how it is cut with --truncate'),
       })
     }
     expectNumbers(i, 'inputIds', inputIds)
