@@ -57,6 +57,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/models/seq2seq_weights.test.ts',
     'test/bench/llama.simt.test.ts',
     'test/quant/collect.simt.test.ts',
+    'test/emit/update_rows.simt.test.ts',
     'test/frontend/kept_specs.test.ts',
     'test/native/simt-plugin.simt.test.ts',
     'test/fuse/quantise_rows.test.ts',

@@ -5,6 +5,7 @@ import type { Expr } from '../ir/expr.js'
 import { own } from '../ir/own.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ColumnProgram } from '../schedule/column_program.js'
+import { keptRows } from '../schedule/kept_rows.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
 import { sharedText } from './columns.js'
@@ -122,6 +123,10 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
       writer.writeLine(
         `arguments.at_most(${expressionText(step.width, scope)}, ${step.most}, "elements of a row that is carried");`,
       )
+  for (const { loop, length } of keptRows(program.kept))
+    writer.writeLine(
+      `arguments.at_most(${expressionText(loop.length, scope)}, ${length}, "elements of a row that is kept whole");`,
+    )
   const counts = writeSlots(mapped, extents, scope, writer)
   writer.writeLine(`const int64_t rows = arguments.work(${productText(counts)}, 1);`)
   writer.writeLine('if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;')

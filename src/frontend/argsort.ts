@@ -2,6 +2,7 @@
 import type { Node } from 'ts-morph'
 import { longestSorted } from '../ir/argsort.js'
 import { longestCarried } from '../ir/constructs/fold_state.js'
+import type { Expr } from '../ir/expr.js'
 import type { Facts } from '../ir/facts/facts.js'
 import type { Kernel } from '../ir/kernel.js'
 import { quote, reject } from './diagnostics.js'
@@ -70,17 +71,18 @@ export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
     )
 }
 
-const carriedDims = (s: Kernel['body'][number], stated: Facts['dims']) =>
-  s.kind === 'foldState' && s.width.kind === 'dim'
-    ? [[s.width.name, { upTo: longestCarried, ...stated[s.width.name] }] as const]
-    : []
+/** The length that a statement has memory for, and how much. */
+function bounded(s: Kernel['body'][number]): { readonly length: Expr; readonly most: number } | undefined {
+  if (s.kind === 'argsort') return s
+  if (s.kind === 'foldState') return { length: s.width, most: longestCarried }
+  return s.kind === 'row' && s.kept !== undefined ? { length: s.length, most: s.kept } : undefined
+}
 
-/** What sorting and carrying rows say of dimensions: rows that are too long are not worth checking. */
+/** What sorting, carrying and keeping rows say of dimensions: rows that are too long are not worth checking. */
 export const sortedDims = ({ body }: Pick<Kernel, 'body'>, stated: Facts['dims']): Facts['dims'] =>
   Object.fromEntries(
-    body.flatMap((s) =>
-      s.kind === 'argsort' && s.length.kind === 'dim'
-        ? [[s.length.name, { upTo: s.most, ...stated[s.length.name] }]]
-        : carriedDims(s, stated),
-    ),
+    body.flatMap((s) => {
+      const { length, most } = bounded(s) ?? {}
+      return length?.kind === 'dim' ? [[length.name, { upTo: most, ...stated[length.name] }]] : []
+    }),
   )

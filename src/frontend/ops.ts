@@ -73,14 +73,16 @@ function checkSize(kernel: Kernel, values: ReadonlyMap<string, Node>, nameNode: 
   }
 }
 
-/** Refuses an output that cannot be replaced in the memory of the input it updates. */
-function checkUpdates(kernel: Kernel, writtenAt: (output: string) => Node): void {
+/** The kernel with its updates placed. Refuses an output that cannot be replaced in the memory of the input it updates. */
+function checkUpdates(kernel: Kernel, writtenAt: (output: string) => Node): Kernel {
   try {
-    verifyKernel(placeUpdates(kernel), 'placing updates')
+    const placed = placeUpdates(kernel)
+    verifyKernel(placed, 'placing updates')
+    return placed
   } catch (error) {
     if (!(error instanceof UpdateConflict)) throw error
     const before = kernel.tensors.find(({ name }) => name === error.tensor)?.updates ?? 'x'
-    reject(
+    return reject(
       'update',
       writtenAt(error.tensor),
       `output ${error.tensor} cannot be replaced in place: ${error.message}`,
@@ -117,12 +119,12 @@ function lower(
   verifyKernel(simple, 'simplification')
   checkDivisors(signature, simple)
   checkUnused(signature, simple, refusals)
-  checkUpdates(simple, (output) => values.get(output) ?? nameNode)
+  const placed = checkUpdates(simple, (output) => values.get(output) ?? nameNode)
   const { facts } = signature
   // What is stated counts: a body may allow more than makes sense.
   const inputs = { ...impliedDomains(simple), ...facts.inputs }
   return {
-    kernel: { ...simple, facts: { ...facts, inputs, dims: { ...facts.dims, ...sortedDims(simple, facts.dims) } } },
+    kernel: { ...simple, facts: { ...facts, inputs, dims: { ...facts.dims, ...sortedDims(placed, facts.dims) } } },
     nameNode,
   }
 }

@@ -11,10 +11,14 @@ import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
 import { keyOf } from './keys.js'
 import { freshName } from './names.js'
-import { isUpdating, readFirst, replacesWhole, UpdateConflict } from './update_whole.js'
+import { UpdateConflict } from './update_conflict.js'
+import { keepRows } from './update_kept.js'
+import { numbersBeside, readNumbersFirst } from './update_numbers.js'
+import { isUpdating, readFirst, replacesWhole } from './update_whole.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
-export { isUpdating, UpdateConflict } from './update_whole.js'
+export { UpdateConflict } from './update_conflict.js'
+export { isUpdating } from './update_whole.js'
 
 type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 
@@ -46,10 +50,27 @@ export function placeUpdates(kernel: Kernel): Kernel {
     return placeChoices(kernel)
   } catch (error) {
     if (!(error instanceof UpdateConflict)) throw error
-    const whole = replacesWhole(kernel, error)
-    if (whole === 'whole') return readFirst(kernel)
-    throw whole ?? error
+    return placeAll(kernel, error)
   }
+}
+
+/**
+ * The kernel that replaces every element: each by itself, or rows that are kept whole, and beside them numbers that are read first.
+ * @param conflict why its outputs are no choices that have a place
+ */
+function placeAll(kernel: Kernel, conflict: UpdateConflict): Kernel {
+  const numbers = conflict.isUnchosen ? numbersBeside(kernel) : new Set<string>()
+  const first = numbers.size === 0 ? kernel : readNumbersFirst(kernel, numbers)
+  const others = first.tensors.map(({ updates, ...tensor }) =>
+    updates === undefined || numbers.has(tensor.name) ? tensor : { ...tensor, updates },
+  )
+  const rest: Kernel = { ...first, tensors: others }
+  if (!isUpdating(rest)) return first
+  const whole = replacesWhole(rest, conflict)
+  if (whole === 'whole') return readFirst(first)
+  const kept = conflict.isUnchosen ? keepRows(rest) : undefined
+  if (kept === undefined) throw whole ?? conflict
+  return { ...kept, tensors: kernel.tensors }
 }
 
 /** The kernel that stores what is chosen, where every output is a choice. */
@@ -63,14 +84,18 @@ function placeChoices(kernel: Kernel): Kernel {
   const beside = stores.find((s) => !isReplaced(s))
   if (beside !== undefined) {
     const reason = 'a kernel that replaces elements in place stores nothing besides: every output updates an input'
-    throw new UpdateConflict(beside.tensor, reason, { isUnchosen: updates.length === 0 })
+    const hint = `make it two ops: one that replaces the places that are chosen, and one that computes ${beside.tensor}`
+    throw new UpdateConflict(beside.tensor, reason, { isUnchosen: updates.length === 0, hint })
   }
   if (updates.length < choices.length) return { ...kernel, body: kernel.body.map((stmt) => whereChosen(stmt, choices)) }
   if (updates.some(({ stmt, place }) => stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)))
     return placeChoices(overElements(kernel))
   const rowAxis = updates.map(({ axis }) => axis).find((axis) => kernel.rows.some((row) => row.index === axis))
   const other = updates.find(({ axis }) => rowAxis !== undefined && axis !== rowAxis)
-  if (other !== undefined) throw new UpdateConflict(other.param.name, 'outputs of one kernel are replaced along the same axis')
+  if (other !== undefined)
+    throw new UpdateConflict(other.param.name, 'outputs of one kernel are replaced along the same axis', {
+      hint: `make ${other.param.name} the output of an op of its own`,
+    })
   const lets = rowAxis === undefined ? new Map<string, Expr>() : letsAlong(rowAxis, kernel)
   const names = new Set([...kernel.dims, ...kernel.tensors.map(({ name }) => name), ...kernel.attrs.map(({ name }) => name)])
   for (const stmt of kernel.body) for (const name of introducedNames(stmt)) names.add(name)
@@ -86,6 +111,7 @@ function placeChoices(kernel: Kernel): Kernel {
       throw new UpdateConflict(
         name,
         `a row or reduction of the body depends on the index of dimension ${along}, which only elements may`,
+        { hint: 'compute it in an op of its own, whose output the new elements read' },
       )
     }
     return [mapStmt(stmt, (expr) => substitute(expr, lets))]
@@ -102,7 +128,9 @@ function overElements(kernel: Kernel): Kernel {
   const body = kernel.body.map((stmt): Stmt => {
     if (stmt.kind === 'let') return stmt
     if (stmt.kind !== 'storeRow' || stmt.length.kind !== 'dim' || stmt.length.name !== name) {
-      throw new UpdateConflict(first.tensor, 'elements with places of their own stand beside no row, reduction or other length')
+      throw new UpdateConflict(first.tensor, 'elements with places of their own stand beside no row, reduction or other length', {
+        hint: 'compute rows and reductions in an op of their own, whose outputs the new elements read',
+      })
     }
     const moved = (expr: Expr): Expr => substitute(expr, new Map([[stmt.index, at]]))
     return { kind: 'store', tensor: stmt.tensor, indices: [...stmt.rows, at], value: moved(stmt.value) }
@@ -118,8 +146,8 @@ function whereChosen(stmt: Stmt, choices: readonly Choice[]): Stmt {
 
 /** Reads a store as an update. */
 function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
-  const refuse = (reason: string, isUnchosen = false): never => {
-    throw new UpdateConflict(stmt.tensor, reason, { isUnchosen })
+  const refuse = (reason: string, isUnchosen = false, hint?: string): never => {
+    throw new UpdateConflict(stmt.tensor, reason, { isUnchosen, ...(hint === undefined ? {} : { hint }) })
   }
   const param = kernel.tensors.find(({ name }) => name === stmt.tensor)
   const before = param?.updates

@@ -9,25 +9,10 @@ import { stepRows } from './constructs/fold_state.js'
 import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf } from './kernel.js'
 import { freshName } from './names.js'
+import { UpdateConflict } from './update_conflict.js'
 import { introducedNames, mapStmt, rewrite, stmtExprs, visit } from './walk.js'
 
 type Store = StmtOf<'store'> | StmtOf<'storeRow'>
-
-/** Why an output cannot be replaced in place. */
-export class UpdateConflict extends Error {
-  readonly tensor: string
-  /** Whether no place is chosen that alone is stored: every element may be replaced. */
-  readonly isUnchosen: boolean
-  /** What to write instead, where that is not a choice. */
-  readonly hint: string | undefined
-
-  constructor(tensor: string, message: string, { isUnchosen = false, hint }: { isUnchosen?: boolean; hint?: string } = {}) {
-    super(message)
-    this.tensor = tensor
-    this.isUnchosen = isUnchosen
-    this.hint = hint
-  }
-}
 
 /** Whether a kernel replaces elements of its inputs. */
 export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => tensors.some(({ updates }) => updates !== undefined)
@@ -44,11 +29,6 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
   const replaced = stores.filter((s) => updated.some(({ name }) => name === s.tensor))
   const [first] = replaced
   if (first === undefined || body.some(({ kind }) => kind === 'histogram')) return undefined
-  const single = replaced.find(({ kind }) => kind === 'store')
-  if (single !== undefined && isUnchosen && replaced.some(({ kind }) => kind === 'storeRow'))
-    return new UpdateConflict(single.tensor, 'it is a number of each row, and beside it elements of rows are replaced', {
-      hint: 'let it update nothing: threads that replace elements may still need the old number when one of them has the new one',
-    })
   // Beside rows, numbers of a row may be stored that update nothing.
   const along = stores.filter(
     (s) => replaced.includes(s) || ((s.kind === first.kind || s.kind === 'storeRow') && !isOfSteps(s, body)),
@@ -65,11 +45,12 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
       return new UpdateConflict(
         name,
         'several tensors are replaced together where each of them is row-major, and this one is not',
+        { hint: `make ${name} the output of an op of its own` },
       )
     for (const s of body) {
       if (readsElsewhere(s, updates, first, kernel) || (isReduced && readsRowElsewhere(s, tainted)))
         return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`, {
-          hint: isReduced && first.kind === 'storeRow' ? reducedHint(updates) : gatherHint(updates),
+          hint: gatherHint(updates, name),
         })
       if (!isReduced || !others.includes(s) || !(readsTensor(s, updates) || readsRows(s, tainted))) continue
       // A number of each row is read in front of all else (`readFirst`), and replaced when all threads of the row have met.
@@ -81,7 +62,7 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
           name,
           `${updates}, which is being replaced, is read by more than rows and reductions along the elements that are stored`,
           {
-            hint: `read ${updates} in the value of the output itself, or in rows, sums and extremes along the row that is stored`,
+            hint: `read ${updates} in the value of the output itself, or in rows and reductions along the row that is stored`,
           },
         )
       if (s.kind === 'row') tainted.add(s.name)
@@ -118,11 +99,8 @@ export function readFirst(kernel: Kernel): Kernel {
   return { ...kernel, body: [...firsts.values(), ...rest] }
 }
 
-const gatherHint = (tensor: string): string =>
-  `an element replaces itself; to add what falls to it, let it gather: ${tensor}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0))`
-
-const reducedHint = (tensor: string): string =>
-  `an element replaces itself; one of another place is what a reduction finds: sum(n, (c) => (c === place ? ${tensor}(m, c) : 0))`
+const gatherHint = (tensor: string, output: string): string =>
+  `to add what falls to an element, let it gather: ${tensor}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave ${output} out of updates: it then has memory of its own`
 
 /** Whether a row or a reduction has the elements of a row that is stored, so that a thread that reads an element of it is who stores it. */
 const walksAlong = (s: StmtOf<'row'> | StmtOf<'reduce'>, first: Store): boolean =>

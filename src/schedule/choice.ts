@@ -3,6 +3,7 @@
  * a tuning file holds; `mapKernel` turns it into a variant, after holding it against what the kernel can have.
  */
 import { z } from 'zod'
+import { hasMemory } from './kept_rows.js'
 import type { ElementwiseVariant, Limit, MappedKernel, Team, Variant } from './mapped.js'
 import { mayHave, valuesThatFit } from './rules.js'
 import { isTile, type TileChoice, tileName } from './tiles.js'
@@ -68,6 +69,9 @@ export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel
   if (program.kind !== 'rows') return undefined
   if (!mayHave(choice.team, program.kept))
     return 'the kernel ranks rows, which takes a block or all 32 lanes of a warp a row, or sorts them, which takes a block'
+  const chunks = choice.chunks === 'reread' ? undefined : choice.chunks
+  if (!hasMemory({ team: choice.team, chunks }, program.kept, choice.vec))
+    return 'the kernel keeps rows whole, and a block of this team has no memory for them'
   return teamProblem(choice.team) ?? valuesProblem(choice, valuesThatFit(program.kept), length)
 }
 

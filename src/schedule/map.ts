@@ -10,6 +10,7 @@ import { columnsOf } from './columns.js'
 import { isCarried } from './fold_variants.js'
 import { isHostExpr } from './host_expr.js'
 import { insideOf, intervalOf } from './interval.js'
+import { hasMemory } from './kept_rows.js'
 import type { MappedKernel } from './mapped.js'
 import { rowsAreNeighbours } from './neighbours.js'
 import type { NormalKernel } from './normal.js'
@@ -163,7 +164,7 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
   const kept = steps(true)
   const lengths = hostLengths(kernel)
   const variants = rowVariants(kept, vec, lengths !== undefined, areNeighbours).filter(
-    (each) => mayHave(each.team, kept) && pays(each, kept, vec),
+    (each) => mayHave(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && pays(each, kept, vec),
   )
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }

@@ -132,11 +132,15 @@ export interface SortedRow {
   readonly value: Expr
 }
 
-/** A short row in shared memory, computed once by the threads of the row: it is expensive and read at other indices than its loop's. */
+/**
+ * A row in shared memory, computed once by the threads of the row: a short one that is expensive and read at other indices than its loop's,
+ * or one that is kept whole before it replaces what it is made of.
+ */
 export interface SharedRow {
   readonly kind: 'sharedRow'
   readonly name: string
   readonly type: ScalarType
+  /** Elements there is memory for: those of its loop, or the most that rows may have. */
   readonly length: number
   readonly loop: Loop
   readonly value: Expr
@@ -153,8 +157,13 @@ export interface WrittenStore extends Looped {
 /** A statement of the kernel while it is brought into normal form. */
 export type Statement = Stmt | WrittenStore
 
+/** Behind it, nobody reads any more what is replaced. */
+export interface Meeting {
+  readonly kind: 'meet'
+}
+
 /** What runs once a row. */
-export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold | FoldedState
+export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold | FoldedState | Meeting
 
 /** What runs in a pass over its loop. */
 export type PassStmt = Reduction | Merged | Histogram | Ranking | SortedRow | SharedRow | LoopStore
@@ -184,6 +193,8 @@ export interface NormalKernel {
   readonly statements: readonly NormalStmt[]
   /** Outputs whose memory the kernel reads as well: they are stored when nothing is read any more. */
   readonly replaced: ReadonlySet<string>
+  /** What the threads of a row wait for before they replace anything: none, all reads, or all passes besides. */
+  readonly waits: 'no' | 'reads' | 'passes'
   /** True for a load that is proven in bounds, so that it may be made speculatively. */
   readonly inBounds: (load: ExprOf<'load'>) => boolean
   /** Chunks that lie in one piece of the row: the index of their first element, and where pieces end. */

@@ -68,6 +68,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
     loops,
     statements: normal,
     replaced: replacedOf(kernel),
+    waits: waitsOf(kernel),
     inBounds: (load) => isInBounds(load, context),
     pieces,
     taken: context.taken,
@@ -81,6 +82,14 @@ function replacedOf(kernel: Kernel): Set<string> {
     if (node.kind === 'load') read.add(node.tensor)
   })
   return new Set(kernel.tensors.flatMap(({ name, updates }) => (updates !== undefined && read.has(updates) ? [name] : [])))
+}
+
+/** Numbers of a row beside its elements are read by all its threads, rows that are kept whole by the passes that make them. */
+function waitsOf({ tensors, body }: Kernel): NormalKernel['waits'] {
+  if (body.some((s) => s.kind === 'row' && s.kept !== undefined)) return 'passes'
+  const updating = new Set(tensors.flatMap(({ name, updates }) => (updates === undefined ? [] : [name])))
+  const isNumber = body.some((s) => s.kind === 'store' && updating.has(s.tensor))
+  return isNumber && body.some(({ kind }) => kind === 'storeRow') ? 'reads' : 'no'
 }
 
 /** All results are scalars of the row axes and nothing walks over a row: rows are computed where they are read. */

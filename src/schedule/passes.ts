@@ -115,7 +115,9 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   for (const s of kernel.statements) if (!replaces(s, kernel)) place(s, knownAt(s))
   // What replaces memory that is read waits until nothing reads it any more.
   const last = kernel.statements.filter((s) => replaces(s, kernel))
-  const level = Math.max(...drafts.keys(), ...last.map(knownAt))
+  const behind = Math.max(-1, ...drafts.keys()) + (kernel.waits === 'passes' ? 1 : 0)
+  const level = Math.max(behind, ...last.map(knownAt))
+  if (kernel.waits !== 'no') at(level).scalars.push({ kind: 'meet' })
   for (const s of last) place(s, level)
   return [...drafts.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }

@@ -52,7 +52,7 @@ export function readsElsewhere(s: Statement, row: StmtOf<'row'> | StmtOf<'scan'>
 export function shareRow(s: StmtOf<'row'>, context: Context): SharedRow[] {
   const loop = loopFor(s.index, s.length, context)
   const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
-  const length = s.length.kind === 'const' ? Number(s.length.value) : 0
+  const length = s.length.kind === 'const' ? Number(s.length.value) : (s.kept ?? 0)
   const row: SharedRow = { kind: 'sharedRow', name: s.name, type: s.type, length, loop, value }
   context.shared.set(s.name, row)
   return [row]

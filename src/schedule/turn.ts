@@ -29,7 +29,10 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
   const lets = kernel.body.filter((s): s is StmtOf<'let'> => s.kind === 'let')
   if (first?.length.kind !== 'dim' || stores.length + lets.length !== kernel.body.length) return undefined
   const { length } = first
-  if (stores.some((s) => s.length.kind !== 'dim' || s.length.name !== length.name || s.when !== undefined)) return undefined
+  if (
+    stores.some((s) => s.length.kind !== 'dim' || s.length.name !== length.name || s.when !== undefined || s.axis !== undefined)
+  )
+    return undefined
   const tensor = (name: string): TensorParam | undefined => kernel.tensors.find((t) => t.name === name)
   const motion = (name: string, indices: readonly Expr[], along: string): 'scattered' | 'still' | number => {
     const found = tensor(name)

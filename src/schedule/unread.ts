@@ -9,7 +9,7 @@ import { type PassStmt, type RowStmt, rowExprs, startsOf } from './normal.js'
 import type { Pass, Step } from './passes.js'
 
 /** What leaves the kernel; anything else is there to be read. */
-const leaves: ReadonlySet<(RowStmt | PassStmt)['kind']> = new Set(['store', 'foldState', 'loopStore', 'histogram'])
+const leaves: ReadonlySet<(RowStmt | PassStmt)['kind']> = new Set(['store', 'foldState', 'meet', 'loopStore', 'histogram'])
 
 export function dropUnread(steps: readonly Step[]): Step[] {
   const read = new Set<string>()

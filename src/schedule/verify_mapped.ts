@@ -9,6 +9,7 @@ import { freeNames, visit } from '../ir/walk.js'
 import type { ColumnLoad, ColumnProgram } from './column_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Interval } from './interval.js'
+import { hasMemory } from './kept_rows.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
 import { type Pass, type Step, statementsOf } from './passes.js'
 import { maxVec, mayHave } from './rules.js'
@@ -133,6 +134,7 @@ function checkRows({ kept, reread, variants }: RowProgram, { vec }: MappedKernel
   for (const variant of variants) {
     checkWidth(variant.vec ?? vec, vec, fail)
     if (!mayHave(variant.team, kept)) fail(`variant ${variant.name} has a team that cannot compute the rows`)
+    if (!hasMemory(variant, kept, variant.vec ?? vec)) fail(`variant ${variant.name} has no memory for rows that are kept whole`)
     const problem = variantProblem(variant, variant.vec ?? vec)
     if (problem !== undefined) fail(`variant ${variant.name} ${problem}`)
   }

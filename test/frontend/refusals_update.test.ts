@@ -18,9 +18,10 @@ const update = (value: string, fields: Readonly<Record<string, string>> = {}): s
   return `import { op, row, sum, tensor } from 'heddle'\nexport const t = op('t', {\n${text.join('\n')}\n})\n`
 }
 const gather =
-  'an element replaces itself; to add what falls to it, let it gather: cache(k) + sum(t, (i) => (place(i) === k ? x(i) : 0))'
-const together = 'cache, which is being replaced, is read by more than rows and reductions along the elements that are stored'
-const inRows = 'read cache in the value of the output itself, or in rows, sums and extremes along the row that is stored'
+  'to add what falls to an element, let it gather: cache(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave y out of updates: it then has memory of its own'
+const apart = 'make it two ops: one that replaces the places that are chosen, and one that computes z'
+const alone = 'leave y out of updates: it then has memory of its own'
+const own = (text: string) => read(text.replace(/[«»]/g, '')).diagnostics.filter(({ code }) => code.startsWith('HED'))
 const cannot = (reason: string, instead = hint) => ({
   code: 'update' as const,
   message: `output y cannot be replaced in place: ${reason}`,
@@ -37,26 +38,27 @@ describe('bodies of outputs that update', () => {
   )
   it('refuses another element of what is updated', () => {
     const elsewhere = cannot('another element of cache than the one that is replaced is read', gather)
-    refuses(update('«s === at(r) ? x(s, r) : cache(0, r)»'), elsewhere)
-    refuses(update('«cache(s, r) + cache(at(r), r) + x(s, r)»'), elsewhere)
+    refuses(update('«s === at(r) ? x(s, r) : cache(0, 0)»'), elsewhere)
+    refuses(update('«cache(s, r) + cache(at(r), 0) + x(s, r)»'), elsewhere)
   })
-  it('refuses a number of each row beside rows', () =>
-    refuses(
+  it('takes a number of each row beside rows, and refuses the number of another row', () => {
+    const scaled = (at: string): string =>
       update('', {
         inputs: "{ cache: tensor('f32', 's r'), x: tensor('f32', 's r'), at: tensor('f32', 's') }",
         outputs: "{ z: tensor('f32', 's r'), y: tensor('f32', 's') }",
         updates: "{ z: 'cache', y: 'at' }",
         body: `({ cache, x, at }, { r: n }) => (s) => {
-    const v = row(n, (c) => cache(s, c) * at(s) + x(s, c))
+    const v = row(n, (c) => cache(s, c) * at(${at}) + x(s, c))
     return { z: row(n, (c) => v(c)), y: «sum(n, (c) => v(c))» }
   }`,
-      }),
-      cannot(
-        'it is a number of each row, and beside it elements of rows are replaced',
-        'let it update nothing: threads that replace elements may still need the old number when one of them has the new one',
-      ),
-    ))
-  it('takes rows and reductions of what is replaced along the row, and refuses what reads it elsewhere', () => {
+      })
+    expect(own(scaled('s'))).toEqual([])
+    const elsewhere = cannot('the number of another row of at than the one that is replaced is read', alone)
+    refuses(scaled('0'), elsewhere)
+    // The hint works.
+    expect(own(scaled('0').replace(", y: 'at' }", ' }'))).toEqual([])
+  })
+  it('takes rows that read their own row at any place, and refuses other rows', () => {
     const reduced = (total: string, value = '«row(n, (c) => v(c) / total)»'): string =>
       update('', {
         body: `({ cache, x, at }, { r: n }) => (s) => {
@@ -65,15 +67,22 @@ describe('bodies of outputs that update', () => {
     return { y: ${value} }
   }`,
       }).replace('op, row,', 'op, row, scan,')
-    const found = read(reduced('sum(n, (c) => v(c))').replace(/[«»]/g, '')).diagnostics
-    expect(found.filter(({ code }) => code.startsWith('HED'))).toEqual([])
-    const lookUp =
-      'an element replaces itself; one of another place is what a reduction finds: sum(n, (c) => (c === place ? cache(m, c) : 0))'
-    const elsewhere = cannot('another element of cache than the one that is replaced is read', lookUp)
-    refuses(reduced('sum(n, (c) => v(c) + cache(s, 0))'), elsewhere)
-    refuses(reduced('v(0)'), elsewhere)
-    refuses(reduced('sum(n, (c) => v(c))', '«row(n, (c) => v(n - 1 - c) / total)»'), elsewhere)
-    refuses(reduced('scan(n, (c) => v(c))', '«row(n, (c) => total(c))»'), cannot(together, inRows))
+    for (const total of ['sum(n, (c) => v(c))', 'sum(n, (c) => v(c) + cache(s, 0))', 'v(0)'])
+      expect(own(reduced(total))).toEqual([])
+    expect(own(reduced('sum(n, (c) => v(c))', 'row(n, (c) => v(n - 1 - c) / total)'))).toEqual([])
+    expect(own(reduced('scan(n, (c) => v(c))', 'row(n, (c) => total(c))'))).toEqual([])
+    const elsewhere = cannot('another element of cache than the one that is replaced is read', gather)
+    refuses(reduced('sum(n, (c) => v(c) + cache(0, c))'), elsewhere)
+    expect(own(reduced('sum(n, (c) => v(c) + cache(0, c))').replace("updates: { y: 'cache' },", ''))).toEqual([])
+  })
+  it('takes windows that move on, in both forms and along each axis', () => {
+    for (const value of ['cache(s + 1, r)', 'cache(s, r + 1)', 'cache(s, at(r))'])
+      expect(own(update(`s > 0 && r > 0 ? x(s, r) + at(r) : ${value}`))).toEqual([])
+    // Along both at once it is another row.
+    refuses(
+      update('«cache(s + 1, r + 1) + x(s, r) + at(r)»'),
+      cannot('another element of cache than the one that is replaced is read', gather),
+    )
   })
   it('takes what reductions of other tensors are added to or choose, and refuses another element before them', () => {
     const summed = (more: string, value: string): string =>
@@ -101,7 +110,7 @@ describe('bodies of outputs that update', () => {
       ...cannot(''),
       message:
         'output z cannot be replaced in place: a kernel that replaces elements in place stores nothing besides: every output updates an input',
-      hint: hint.replace('cache', 'x'),
+      hint: apart,
     })
   })
   it('refuses several tensors of a layout that need not keep their elements together', () =>
@@ -118,7 +127,7 @@ export const t = op('t', {
 `,
       {
         ...cannot('several tensors are replaced together where each of them is row-major, and this one is not'),
-        hint: hint.replace('cache', 'a'),
+        hint: 'make y the output of an op of its own',
       },
     ))
   it('refuses an output besides, of rows that are reduced', () =>
@@ -134,7 +143,7 @@ export const t = op('t', {
         ...cannot(''),
         message:
           'output z cannot be replaced in place: a kernel that replaces elements in place stores nothing besides: every output updates an input',
-        hint: hint.replace('cache', 'x'),
+        hint: apart,
       },
     ))
   it('refuses reductions along the axis', () =>
@@ -145,7 +154,10 @@ export const t = op('t', {
     return { y: «row(n, (c) => (s === at(0) ? total : cache(s, c)))» }
   }`,
       }),
-      cannot('a row or reduction of the body depends on the index of dimension s, which only elements may'),
+      cannot(
+        'a row or reduction of the body depends on the index of dimension s, which only elements may',
+        'compute it in an op of its own, whose output the new elements read',
+      ),
     ))
 })
 

@@ -9,6 +9,7 @@ import type { Frame, PassText, RowText, Written } from './construct.js'
 import { foldedStateText } from './fold_state.js'
 import { histogramText } from './histogram.js'
 import { letText } from './let.js'
+import { meetingText } from './meet.js'
 import { mergeText } from './merge.js'
 import { reductionText } from './reduce.js'
 import { sharedRowText } from './shared_row.js'
@@ -22,6 +23,7 @@ const rowTexts: { readonly [K in RowStmt['kind']]: RowText<Extract<RowStmt, { ki
   store: storeText,
   threshold: thresholdText,
   foldState: foldedStateText,
+  meet: meetingText,
 }
 
 const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, { kind: K }>> } = {

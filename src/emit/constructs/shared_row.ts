@@ -10,7 +10,8 @@ export const sharedRowText: PassText<SharedRow> = {
   header: 'shared_row.cuh',
   write(row, { context }) {
     const { names, shared } = context
-    const { name, type, length } = row
+    const { name, type } = row
+    const length = lengthText(row, context)
     const text = names.value(name)
     const places = names.fresh(`${text}_places`)
     return {
@@ -26,6 +27,10 @@ export const sharedRowText: PassText<SharedRow> = {
     }
   },
 }
+
+/** Elements a row has memory for: all it has, or, where that is not known, those that the team keeps in registers. */
+const lengthText = ({ length, loop }: SharedRow, { walk }: PassContext): string =>
+  loop.length.kind === 'const' || walk !== 'kept' ? `${length}` : 'Team::lanes * CHUNKS * VEC'
 
 /** Writes one element. */
 function setLine({ name, loop, value }: SharedRow, scope: Scope): string {

@@ -7,10 +7,15 @@ export interface Row extends Looped {
   readonly kind: 'row'
   readonly name: string
   readonly type: ScalarType
+  /** Elements there is memory for, where all of the row is computed before anything is replaced in place (src/ir/update_kept.ts). */
+  readonly kept?: number
 }
 
 /** Elements a row may have that is kept in shared memory: a block of threads that each compute a row of their own has memory for them. */
 const longestKept = 64
+
+/** Elements that rows kept whole may have together: 32 KiB of the shared memory of a block. */
+export const longestWhole = 8192
 
 /** Whether a row is short enough to be kept where others read it at any index. */
 export const isShort = (length: Expr): boolean => length.kind === 'const' && Number(length.value) <= longestKept
@@ -29,7 +34,8 @@ export const rowConstruct: Construct<Row> = {
     for (let at = 0; at < length; at++) values.push(element(at))
     run.setRow(s.name, values)
   },
-  print: (s, text) => `row ${s.name}: ${s.type} = [${text.loop(s)}: ${text.expr(s.value)}]`,
+  print: (s, text) =>
+    `row ${s.name}: ${s.type} = [${text.loop(s)}: ${text.expr(s.value)}]${s.kept === undefined ? '' : `, kept whole, at most ${s.kept}`}`,
   verify(s, check) {
     check.index(s.length)
     check.says(s.name, s.type, check.element(s.index, s.value))

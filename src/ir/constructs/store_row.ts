@@ -1,4 +1,7 @@
-/** Stores a whole row: the last logical index of the tensor runs over `length`. Elements where `when` does not hold are left alone. */
+/**
+ * Stores a whole row: the last logical index of the tensor runs over `length`, or, where rows of another axis are replaced in place, the
+ * index of that. Elements where `when` does not hold are left alone.
+ */
 import type { Expr } from '../expr.js'
 import type { Construct, Looped } from './construct.js'
 import { mapWhen, printWhen, whenOf } from './when.js'
@@ -9,6 +12,14 @@ export interface StoreRow extends Looped {
   readonly rows: readonly Expr[]
   /** A condition of each element. */
   readonly when?: Expr
+  /** Which of the tensor's indices runs, where it is not the last. */
+  readonly axis?: number
+}
+
+/** All indices of an element at `at`. */
+export const indicesOfRow = ({ rows, axis }: Pick<StoreRow, 'rows' | 'axis'>, at: Expr): readonly Expr[] => {
+  const place = axis ?? rows.length
+  return [...rows.slice(0, place), at, ...rows.slice(place)]
 }
 
 export const storeRowConstruct: Construct<StoreRow> = {
@@ -19,11 +30,21 @@ export const storeRowConstruct: Construct<StoreRow> = {
   elementExprs: (s) => [...whenOf(s), s.value],
   map: (s, map) => ({ ...s, rows: s.rows.map(map), length: map(s.length), value: map(s.value), ...mapWhen(s, map) }),
   evaluate(s, run) {
+    if (s.axis !== undefined) {
+      const rows = s.rows.map(run.number)
+      const element = run.element(s.index, s.value)
+      const values = Array.from({ length: run.number(s.length) }, (_, at) => element(at))
+      for (const [at, value] of values.entries()) run.write(s.tensor, rows.toSpliced(s.axis, 0, at), value)
+      return
+    }
     const holds = s.when === undefined ? undefined : run.element(s.index, s.when)
     run.writeRow(s.tensor, s.rows.map(run.number), run.number(s.length), run.element(s.index, s.value), holds)
   },
   print: (s, text) => {
-    const at = [...s.rows.map(text.expr), s.index].join(', ')
+    const at = s.rows
+      .map(text.expr)
+      .toSpliced(s.axis ?? s.rows.length, 0, s.index)
+      .join(', ')
     return `${s.tensor}[${at}] = ${text.expr(s.value)} for ${text.loop(s)}${printWhen(s, text)}`
   },
   verify(s, check) {

@@ -6,6 +6,7 @@ import { normaliseFoldRow } from './fold_row.js'
 import { foldedStateStatement, normaliseFoldState } from './fold_state.js'
 import { histogramStatement, normaliseHistogram } from './histogram.js'
 import { letStatement, normaliseLet } from './let.js'
+import { meetingStatement } from './meet.js'
 import { mergeStatement, normaliseMerge, normaliseMergeScan } from './merge.js'
 import { normaliseReduce, reductionStatement } from './reduce.js'
 import { normaliseRow } from './row.js'
@@ -41,6 +42,7 @@ const rowStatements: { readonly [K in RowStmt['kind']]: RowStatement<Of<RowStmt,
   store: storeStatement,
   threshold: thresholdStatement,
   foldState: foldedStateStatement,
+  meet: meetingStatement,
 }
 
 /** In the order in which the statements of one pass are written. */

@@ -6,7 +6,7 @@ import { isShared, shareRow } from '../shared_rows.js'
 import type { Normalise } from './construct.js'
 
 export const normaliseRow: Normalise<StmtOf<'row'>> = (s, context) => {
-  if (isShared(s, context.statements, context.elementIndex)) return shareRow(s, context)
+  if (s.kept !== undefined || isShared(s, context.statements, context.elementIndex)) return shareRow(s, context)
   const loop = rowLoop(s, context)
   const value = overLoop(s.value, s.index, loop, context)
   const run = value.kind === 'load' ? runOf(value, loop, context) : undefined

@@ -12,7 +12,7 @@ export const sharedRowStatement: PassStatement<SharedRow> = {
   mapValues: (s, map) => ({ ...s, value: map(s.value) }),
   verify(s, check) {
     check.says(s.name, s.type, check.element(s.loop.index, s.value))
-    if (s.loop.length.kind !== 'const' || s.loop.length.value !== s.length)
+    if (!(s.length >= 1) || (s.loop.length.kind === 'const' && s.loop.length.value !== s.length))
       check.fail(`${s.name} has memory for ${s.length} elements`)
   },
   describe: ({ name, value }) => `${name} = ${printExpr(value)}, in shared memory`,

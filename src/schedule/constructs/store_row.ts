@@ -1,5 +1,6 @@
 /** A store of one element for every loop index: in chunks where the elements stored are consecutive. */
 import { index as indexVar } from '../../ir/build.js'
+import { indicesOfRow } from '../../ir/constructs/store_row.js'
 import { whenOf } from '../../ir/constructs/when.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
@@ -11,7 +12,7 @@ import { contains, keyOf, substituteIndex, usesIndex } from '../rewrite.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseStoreRow: Normalise<StmtOf<'storeRow'>> = (s, context) =>
-  normaliseWrittenStore({ ...s, kind: 'writtenStore', indices: [...s.rows, indexVar(s.index)] }, context)
+  normaliseWrittenStore({ ...s, kind: 'writtenStore', indices: indicesOfRow(s, indexVar(s.index)) }, context)
 
 export const normaliseWrittenStore: Normalise<WrittenStore> = (s, context) => {
   const loop = loopFor(s.index, s.length, context)

@@ -1,0 +1,5 @@
+/** A meeting of the threads of a row as CUDA text. */
+import type { Meeting } from '../../schedule/normal.js'
+import type { RowText } from './construct.js'
+
+export const meetingText: RowText<Meeting> = { write: () => 'team.meet();' }

@@ -1,0 +1,49 @@
+/**
+ * Numbers of a row that are replaced beside its elements: the scale of a row of codes. All threads of the row need the old number, one of
+ * them stores the new one. So it is read in front of all else, and replaced when they have met (`waits` of src/schedule/normal.ts).
+ */
+import { local } from './build.js'
+import type { Expr } from './expr.js'
+import type { Kernel, Stmt } from './kernel.js'
+import { freshName } from './names.js'
+import { UpdateConflict } from './update_conflict.js'
+import { introducedNames, mapStmt, rewrite } from './walk.js'
+
+/** Outputs that replace a number of each row while rows are stored. */
+export function numbersBeside({ body, tensors, rows }: Kernel): ReadonlySet<string> {
+  if (rows.length === 0 || body.every(({ kind }) => kind !== 'storeRow')) return new Set()
+  const isReplaced = (tensor: string): boolean => tensors.some(({ name, updates }) => name === tensor && updates !== undefined)
+  return new Set(body.flatMap((s) => (s.kind === 'store' && s.when === undefined && isReplaced(s.tensor) ? [s.tensor] : [])))
+}
+
+/**
+ * The kernel with what it reads of these numbers named in front of all.
+ * @throws UpdateConflict where the number of another row is read
+ */
+export function readNumbersFirst(kernel: Kernel, numbers: ReadonlySet<string>): Kernel {
+  const { body, tensors, rows, dims, attrs } = kernel
+  const taken = new Set([...dims, ...attrs.map(({ name }) => name), ...tensors.map(({ name }) => name)])
+  for (const name of [...rows.map(({ index }) => index), ...body.flatMap(introducedNames)]) taken.add(name)
+  const outputs = new Map(
+    tensors.flatMap(({ name, updates }) => (updates !== undefined && numbers.has(name) ? [[updates, name] as const] : [])),
+  )
+  const firsts = new Map<string, Stmt & { readonly kind: 'let' }>()
+  const read = (e: Expr): Expr => {
+    const output = e.kind === 'load' ? outputs.get(e.tensor) : undefined
+    if (e.kind !== 'load' || output === undefined) return e
+    if (!e.indices.every((at, i) => at.kind === 'index' && at.name === rows[i]?.index))
+      throw new UpdateConflict(output, `the number of another row of ${e.tensor} than the one that is replaced is read`, {
+        hint: `leave ${output} out of updates: it then has memory of its own`,
+      })
+    const first = firsts.get(e.tensor) ?? {
+      kind: 'let',
+      name: freshName(`${e.tensor}_before`, taken),
+      type: e.type,
+      value: e,
+    }
+    firsts.set(e.tensor, first)
+    return local(first.name, e.type)
+  }
+  const rest = body.map((s) => mapStmt(s, (e) => rewrite(e, read)))
+  return { ...kernel, body: [...firsts.values(), ...rest] }
+}
