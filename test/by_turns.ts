@@ -30,6 +30,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/editor/plugin.test.ts',
     'test/native/simt.simt.test.ts',
     'test/frontend/lowering.test.ts',
+    'test/emit/counts.simt.test.ts',
     'test/docs/docs.test.ts',
     'test/models/hostile.test.ts',
     'test/models/encoder_pipeline.test.ts',

@@ -123,10 +123,8 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
       writer.writeLine(
         `arguments.at_most(${expressionText(step.width, scope)}, ${step.most}, "elements of a row that is carried");`,
       )
-  for (const { loop, length } of keptRows(program.kept))
-    writer.writeLine(
-      `arguments.at_most(${expressionText(loop.length, scope)}, ${length}, "elements of a row that is kept whole");`,
-    )
+  for (const { length, most, what } of keptRows(program.kept))
+    writer.writeLine(`arguments.at_most(${expressionText(length, scope)}, ${most}, "${what}");`)
   const counts = writeSlots(mapped, extents, scope, writer)
   writer.writeLine(`const int64_t rows = arguments.work(${productText(counts)}, 1);`)
   writer.writeLine('if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;')

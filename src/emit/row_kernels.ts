@@ -2,7 +2,7 @@
 import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
-import { keepsWhole } from '../schedule/kept_rows.js'
+import { isWrittenOnce } from '../schedule/kept_rows.js'
 import { intervalIn, type MappedKernel, type RowProgram } from '../schedule/mapped.js'
 import type { Step } from '../schedule/passes.js'
 import { isAlone } from './constructs/shared_row.js'
@@ -60,7 +60,7 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   // Steps that carry rows are written once.
   const isCarried = steps.some(({ kind }) => kind === 'foldState')
   const passes =
-    isCarried || keepsWhole(steps) || all.some(({ statements }) => statements.some((s) => passStatementOf(s).meets))
+    isCarried || isWrittenOnce(steps) || all.some(({ statements }) => statements.some((s) => passStatementOf(s).meets))
       ? []
       : all.filter((pass) => !meets(pass) && !isAlone(pass))
   const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))

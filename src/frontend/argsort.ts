@@ -2,6 +2,7 @@
 import type { Node } from 'ts-morph'
 import { longestSorted } from '../ir/argsort.js'
 import { longestCarried } from '../ir/constructs/fold_state.js'
+import { sharedWords, wordsOf } from '../ir/constructs/shared_memory.js'
 import type { Expr } from '../ir/expr.js'
 import type { Facts } from '../ir/facts/facts.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -62,6 +63,15 @@ export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
   const has = (kind: Kernel['body'][number]['kind']): boolean => body.some((s) => s.kind === kind)
   if (sorts.length > 0 && has('topK'))
     reject('row', node, 'the op sorts a row and ranks one, which take the same memory', 'make it two ops')
+  if (wordsOf(body) > sharedWords)
+    reject(
+      'size',
+      node,
+      `the op sorts and counts in ${wordsOf(body)} words of the shared memory of a block, which has ${sharedWords} for it`,
+      'make it two ops',
+    )
+  if (has('foldRow') && has('counts'))
+    reject('row', node, 'the op carries something along a row and reads a histogram, which take other threads', 'make it two ops')
   if (has('foldRow') && (sorts.length > 0 || has('threshold')))
     reject(
       'row',
@@ -74,6 +84,7 @@ export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
 /** The length that a statement has memory for, and how much. */
 function bounded(s: Kernel['body'][number]): { readonly length: Expr; readonly most: number } | undefined {
   if (s.kind === 'argsort') return s
+  if (s.kind === 'counts') return { length: s.bins, most: s.most }
   if (s.kind === 'foldState') return { length: s.width, most: longestCarried }
   return s.kind === 'row' && s.kept !== undefined ? { length: s.length, most: s.kept } : undefined
 }

@@ -14,6 +14,7 @@ import { lowering } from './lowering.js'
 import { type Refusals, Reported } from './refusals.js'
 import { loop } from './rows.js'
 import type { Signature, SpanOf } from './signature.js'
+import { countWhereStored } from './stored_counts.js'
 import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value, type ValueOf } from './values.js'
 
 const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): 'f32' | 'i32' => {
@@ -271,5 +272,7 @@ export function lowerBody(
   const lowered = applyBody(signature, refusals, spanOf)
   // What is left of a body of which something was refused has no form.
   if (refusals.count > 0) throw new Reported()
-  return { ...rowsFromElements(lowered), values: lowered.values }
+  const { rows, body } = rowsFromElements(lowered)
+  const plain = signature.tensors.filter((tensor) => storageOf(tensor, signature.types) === 'i32')
+  return { rows, body: countWhereStored(body, new Set(plain.map(({ name }) => name))), values: lowered.values }
 }

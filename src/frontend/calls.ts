@@ -10,7 +10,7 @@ import { accessHint } from './hints.js'
 import { checkInOrder } from './in_order.js'
 import { ownMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
-import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan } from './scalars.js'
+import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan, nameHistogram } from './scalars.js'
 import { topK } from './top_k.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
@@ -94,7 +94,7 @@ export function callValue(
       if (kind === 'reduction' && isMonoidName(name)) return reduction(name, args, node, place, lowering, wanted)
       if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
       if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
-      if (kind === 'histogram') return histogram(args, node, place)
+      if (kind === 'histogram') return histogram(args, node, place, lowering, wanted)
       if (kind === 'argsort') return argsort(args, node, place, lowering, wanted)
       if (kind === 'topK') return topK(args, node, place, lowering, wanted)
       if (kind === 'fold' && (name === 'last' || name === 'each')) return foldCall(name, args, node, place, lowering, wanted)
@@ -110,7 +110,11 @@ export function callValue(
         'callee',
         node,
         `${quote(Node.isCallExpression(node) ? node.getExpression() : node)} is ${describe(callee)}, not a function`,
-        callee.kind === 'record' ? fieldsHint(callee, node) : 'only functions, tensors and rows can be called',
+        callee.kind === 'record'
+          ? fieldsHint(callee, node)
+          : callee.kind === 'histogram'
+            ? nameHistogram
+            : 'only functions, tensors and rows can be called',
       )
   }
 }

@@ -13,7 +13,9 @@ export function checkSteps({ body }: Pick<Kernel, 'body'>, node: Node): void {
   const carried = folds.reduce((sum, { fields }) => sum + fields.filter(({ is }) => is === 'row').length, 0)
   if (carried > mostCarried)
     reject('size', node, `the folds of the op carry ${carried} rows, allowed are ${mostCarried} together`, 'make it two ops')
-  const other = body.find(({ kind }) => kind === 'argsort' || kind === 'topK' || kind === 'threshold' || kind === 'foldRow')
+  const other = body.find(
+    ({ kind }) => kind === 'argsort' || kind === 'counts' || kind === 'topK' || kind === 'threshold' || kind === 'foldRow',
+  )
   if (other !== undefined)
     reject(
       'row',

@@ -115,6 +115,7 @@ const words: Partial<Readonly<Record<Stmt['kind'], string>>> = {
   threshold: 'a threshold',
   topK: 'a ranking',
   argsort: 'a sorted row',
+  counts: 'a histogram',
 }
 
 /** What a statement makes, in words. */

@@ -4,6 +4,7 @@
  */
 import type { Node } from 'ts-morph'
 import { coerce } from '../ir/build.js'
+import { mostBins } from '../ir/constructs/counts.js'
 import { isShort } from '../ir/constructs/row.js'
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
@@ -11,7 +12,7 @@ import { type MonoidName, monoid } from '../ir/monoids.js'
 import { substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
 import { followOrder, refuseInOrder } from './in_order.js'
-import { argumentAt, asIndex, asScalar, mismatchHints } from './scalars.js'
+import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
 /** Evaluates `of` for a fresh loop index: what rows, reductions and outputs do with their element. */
@@ -33,8 +34,9 @@ export function loop(
 
 /** Refuses an argument of a row construct that has no elements. */
 export function expectRow(construct: string, of: Value, at: Node, hint: string): void {
-  if (of.kind === 'scalar' || of.kind === 'record' || of.kind === 'histogram')
-    reject('row', at, `${construct} takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, hint)
+  if (of.kind !== 'scalar' && of.kind !== 'record' && of.kind !== 'histogram') return
+  const instead = of.kind === 'histogram' ? nameHistogram : hint
+  reject('row', at, `${construct} takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, instead)
 }
 
 /** The two arguments of every row construct. */
@@ -142,8 +144,8 @@ export function threshold(args: readonly Value[], node: Node, place: Place, lowe
   return scalar({ kind: 'local', type: 'f32', name })
 }
 
-/** A histogram, which waits for the output that holds it. */
-export function histogram(args: readonly Value[], node: Node, place: Place): Value {
+/** A histogram: a row of counts, named `wanted`, if the author names it; otherwise it waits for the output that holds it. */
+export function histogram(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted?: string): Value {
   const [bins, length, of] = args
   const example = 'write histogram(bins, n, (c) => toInt(x(m, c)))'
   if (bins === undefined || length === undefined || of === undefined || args.length !== 3)
@@ -151,13 +153,23 @@ export function histogram(args: readonly Value[], node: Node, place: Place): Val
   expectRowLevel('a histogram', node, place)
   const at = argumentAt(node, 2)
   expectRow('histogram', of, at, example)
-  return {
-    kind: 'histogram',
-    bins: asIndex(bins, argumentAt(node, 0), 'bins of histogram:'),
-    length: asIndex(length, argumentAt(node, 1), 'length of histogram:'),
-    element: of,
-    node: at,
-  }
+  const counted = asIndex(bins, argumentAt(node, 0), 'bins of histogram:')
+  const extent = asIndex(length, argumentAt(node, 1), 'length of histogram:')
+  if (wanted === undefined || !/^\w+$/.test(wanted))
+    return { kind: 'histogram', bins: counted, length: extent, element: of, node: at }
+  if (counted.kind !== 'dim' && counted.kind !== 'const')
+    return reject(
+      'shape',
+      argumentAt(node, 0),
+      `the bins of a histogram are a dimension or a number, ${quote(argumentAt(node, 0))} is neither`,
+      'count in as many bins as there may be',
+    )
+  const name = lowering.unique(wanted)
+  const { index, value } = loop(extent, of, at, place, lowering)
+  if (value.type !== 'i32')
+    return reject('dtype', at, `a histogram counts integers, its element is ${describe(scalar(value))}`, 'use toInt')
+  lowering.emit({ kind: 'counts', name, bins: counted, most: mostBins, length: extent, index, value })
+  return { kind: 'row', name, type: 'i32', length: counted }
 }
 
 /** Gives a pending row its place: a named row of the kernel. */

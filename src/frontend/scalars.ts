@@ -23,6 +23,9 @@ export const mismatchHints: Readonly<Record<string, string>> = {
   'f32 to i32': 'use toInt, idiv or an integer tensor',
 }
 
+/** What makes counts readable. */
+export const nameHistogram = 'name it, and read its counts: const count = histogram(...), then count(j)'
+
 /** The scalar a value is. @throws refusal of kind `row` or `dtype` for anything else. */
 export function asScalar(given: Value, node: Node): Expr {
   const value = usable(given)
@@ -36,12 +39,7 @@ export function asScalar(given: Value, node: Node): Expr {
     )
   }
   if (value.kind === 'histogram') {
-    return reject(
-      'row',
-      node,
-      `${quote(node)} is a histogram where a number is expected`,
-      'return it as an output; another op reads its counts',
-    )
+    return reject('row', node, `${quote(node)} is a histogram where a number is expected`, nameHistogram)
   }
   return reject(
     'dtype',

@@ -6,11 +6,14 @@
  */
 import { dim, index } from './build.js'
 import { stepRows } from './constructs/fold_state.js'
-import { longestWhole } from './constructs/row.js'
+import { longestWhole, sharedWords, wordsOf } from './constructs/shared_memory.js'
 import type { Expr } from './expr.js'
 import type { Kernel, Stmt, StmtOf } from './kernel.js'
 import { freshName } from './names.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
+
+/** Shared memory that is worth keeping rows in. */
+const fewestWords = 1024
 
 /** A kernel that stores rows, and which index of what it replaces runs along them. */
 interface InRows {
@@ -30,6 +33,7 @@ export function keepRows(given: Kernel): Kernel | undefined {
     const reads = readsOf(kernel, updated, axis)
     if (!kernel.body.some((s) => needsAll(s, replaced, reads))) continue
     const kept = replaced.filter((s) => readsFar(s.value, s.index, reads) || readsBeside(s, kernel, reads))
+    if (wordsOf(kernel.body) + fewestWords > sharedWords) return undefined
     // Where others alone read elsewhere, the threads still meet before one of them stores.
     return withKept(kernel, kept.length === 0 ? replaced.slice(0, 1) : kept)
   }
@@ -48,7 +52,8 @@ function needsAll(s: Stmt, [first]: readonly StmtOf<'storeRow'>[], reads: Reads)
 /** The kernel with rows that are computed in front of their stores. */
 function withKept(kernel: Kernel, kept: readonly Stmt[]): Kernel {
   const taken = namesOf(kernel)
-  const most = longestWhole / 2 ** Math.ceil(Math.log2(Math.max(1, kept.length)))
+  const room = Math.min(longestWhole, sharedWords - wordsOf(kernel.body)) / kept.length
+  const most = 2 ** Math.floor(Math.log2(room))
   const body = kernel.body.flatMap((s): Stmt[] => {
     if (s.kind !== 'storeRow' || !kept.includes(s)) return [s]
     const [name, at] = [freshName(`${s.tensor}_whole`, taken), freshName(s.index, taken)]

@@ -126,8 +126,8 @@ export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'
 
 /**
  * Counts the integers of a row: element b of `histogram(bins, n, (c) => toInt(x(m, c)))` is how many of them are b. Integers outside
- * [0, bins) are not counted. It can only be an output, whose last dimension is `bins`: on a device, threads count where the result
- * is stored.
+ * [0, bins) are not counted. As an output, whose last dimension is `bins`, it is counted where the result is stored; one that has a name,
+ * `const count = histogram(...)`, may be read at any index, and has at most 4096 bins: threads count in shared memory.
  */
 export const histogram: ((bins: number, length: number, value: Row) => Row) & Branded<'histogram', 'histogram'> = Object.assign(
   (bins: number, length: number, value: Row): Row => rowOf(countValues(bins, length, value)),

@@ -9,6 +9,7 @@ import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
 import { classify, offsetOf } from './access.js'
 import {
+  type CountedRow,
   type FoldedState,
   freshName,
   type Loop,
@@ -36,7 +37,7 @@ export interface Context {
   readonly lets: Map<string, Expr>
   readonly rows: Map<string, RowDef>
   /** Rows in shared memory. */
-  readonly shared: Map<string, Ranking | SortedRow | SharedRow | FoldedState>
+  readonly shared: Map<string, Ranking | SortedRow | SharedRow | CountedRow | FoldedState>
   readonly taken: Set<string>
   /** Where every chunk lies in one piece of its row. */
   readonly pieces: Pieces | undefined

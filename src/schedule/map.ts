@@ -172,7 +172,8 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
 /** The lengths of all loops, or what bounds them, when that follows from dimensions and attributes alone. */
 function hostLengths(kernel: NormalKernel): readonly Expr[] | undefined {
   const bounds = kernel.loops.flatMap((loop) => hostBound(loop.length) ?? [])
-  return bounds.length === kernel.loops.length ? bounds : undefined
+  const bins = kernel.statements.flatMap((s) => (s.kind === 'counts' ? [s.bins] : []))
+  return bounds.length === kernel.loops.length ? [...bounds, ...bins.filter(isHostExpr)] : undefined
 }
 
 /** A length that follows from dimensions and attributes, or one that it cannot exceed: that of a part of a row, which the last part may not fill. */

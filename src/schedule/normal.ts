@@ -93,6 +93,17 @@ export interface Histogram {
   readonly value: Expr
 }
 
+/** Counts of the integers of a row, in shared memory, which any thread may read at any index. */
+export interface CountedRow {
+  readonly kind: 'counts'
+  readonly name: string
+  readonly bins: Expr
+  /** The most bins there is memory for. */
+  readonly most: number
+  readonly loop: Loop
+  readonly value: Expr
+}
+
 /** A scalar that the threads of a row search for in loops of their own: its key and weight read no row, loads are not vectorised. */
 export interface Threshold {
   readonly kind: 'threshold'
@@ -166,7 +177,7 @@ export interface Meeting {
 export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold | FoldedState | Meeting
 
 /** What runs in a pass over its loop. */
-export type PassStmt = Reduction | Merged | Histogram | Ranking | SortedRow | SharedRow | LoopStore
+export type PassStmt = Reduction | Merged | Histogram | CountedRow | Ranking | SortedRow | SharedRow | LoopStore
 
 export type NormalStmt = RowStmt | PassStmt
 
@@ -187,7 +198,7 @@ export interface NormalKernel {
   readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
   /** Rows in shared memory, by name. */
-  readonly shared: ReadonlyMap<string, Ranking | SortedRow | SharedRow | FoldedState>
+  readonly shared: ReadonlyMap<string, Ranking | SortedRow | SharedRow | CountedRow | FoldedState>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]

@@ -80,6 +80,7 @@ const samples: { readonly [K in Stmt['kind']]: StmtOf<K> } = {
   threshold: { kind: 'threshold', name: 'a', target: f32(2), key: f32(1), ...looped },
   topK: { kind: 'topK', name: 'a', indices: 'b', count: dim('k'), ...looped },
   argsort: { kind: 'argsort', name: 'a', most: 64, ...looped },
+  counts: { kind: 'counts', name: 'a', bins: dim('k'), most: 64, ...looped },
   storeRow: { kind: 'storeRow', tensor: 'y', rows: [index('r')], when: constant('bool', true), ...looped },
   histogram: { kind: 'histogram', tensor: 'y', rows: [index('r')], bins: dim('k'), ...looped },
   store: { kind: 'store', tensor: 'y', indices: [index('r')], value: f32(1), when: constant('bool', true) },

@@ -6,6 +6,7 @@ import type { Step } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
 import { sortedRowText } from './argsort.js'
 import type { Frame, PassText, RowText, Written } from './construct.js'
+import { countedRowText } from './counts.js'
 import { foldedStateText } from './fold_state.js'
 import { histogramText } from './histogram.js'
 import { letText } from './let.js'
@@ -30,6 +31,7 @@ const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, 
   reduce: reductionText,
   merge: mergeText,
   histogram: histogramText,
+  counts: countedRowText,
   sharedRow: sharedRowText,
   topK: rankingText,
   argsort: sortedRowText,

@@ -32,6 +32,7 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   threshold: false,
   topK: false,
   argsort: false,
+  counts: false,
   histogram: false,
   store: false,
 }

@@ -4,6 +4,7 @@
  */
 import { type Argsort, argsortConstruct } from './argsort.js'
 import type { Construct } from './construct.js'
+import { type Counts, countsConstruct } from './counts.js'
 import { type FoldRow, foldRowConstruct } from './fold_row.js'
 import { type FoldState, foldStateConstruct } from './fold_state.js'
 import { type Histogram, histogramConstruct } from './histogram.js'
@@ -30,6 +31,7 @@ export type Stmt =
   | Threshold
   | TopK
   | Argsort
+  | Counts
   | StoreRow
   | Histogram
   | Store
@@ -48,6 +50,7 @@ export const constructs: { readonly [K in Stmt['kind']]: Construct<StmtOf<K>> } 
   threshold: thresholdConstruct,
   topK: topKConstruct,
   argsort: argsortConstruct,
+  counts: countsConstruct,
   storeRow: storeRowConstruct,
   histogram: histogramConstruct,
   store: storeConstruct,

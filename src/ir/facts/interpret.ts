@@ -114,6 +114,7 @@ class Program {
         this.#named.set(stmt.indices, decided([value]))
         return value
       case 'argsort':
+      case 'counts':
         this.#named.set(stmt.name, decided([value]))
         return value
       case 'histogram':

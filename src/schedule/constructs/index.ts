@@ -2,6 +2,7 @@
 import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normal.js'
 import { normaliseArgsort, sortedRowStatement } from './argsort.js'
 import type { Normalise, PassStatement, RowStatement, Scheduled } from './construct.js'
+import { countedRowStatement, normaliseCounts } from './counts.js'
 import { normaliseFoldRow } from './fold_row.js'
 import { foldedStateStatement, normaliseFoldState } from './fold_state.js'
 import { histogramStatement, normaliseHistogram } from './histogram.js'
@@ -31,6 +32,7 @@ export const normalisers: { readonly [K in Statement['kind']]: Normalise<Of<Stat
   threshold: normaliseThreshold,
   topK: normaliseTopK,
   argsort: normaliseArgsort,
+  counts: normaliseCounts,
   histogram: normaliseHistogram,
   store: normaliseStore,
   storeRow: normaliseStoreRow,
@@ -50,6 +52,7 @@ const passStatements: { readonly [K in PassStmt['kind']]: PassStatement<Of<PassS
   reduce: reductionStatement,
   merge: mergeStatement,
   histogram: histogramStatement,
+  counts: countedRowStatement,
   sharedRow: sharedRowStatement,
   topK: rankingStatement,
   argsort: sortedRowStatement,

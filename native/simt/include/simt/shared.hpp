@@ -32,14 +32,17 @@ class AccessOrder {
     shadow.reader = Shadow::kNobody;
   }
 
-  /// An atomic addition: ordered against all but other additions. No plain access leaves `kManyWarps` as the writer.
+  /// An atomic addition: ordered against all but other additions. No plain access leaves several lanes or warps as the writer.
   void add(Shadow& shadow, const char* name, int64_t i) const {
-    if (shadow.writer != Shadow::kManyWarps && !after(shadow.writer, shadow.write_stamp)) {
-      race("added to", name, i, "written", shadow.writer);
-    }
+    const uint16_t own = static_cast<uint16_t>(Shadow::kManyLanes | me_ / kLanes);
+    const bool isAdded = shadow.writer != Shadow::kNobody && (shadow.writer & Shadow::kManyLanes) != 0;
+    const bool isOld = worker_.barrier_stamp > shadow.write_stamp;
+    if (!isAdded && !after(shadow.writer, shadow.write_stamp)) race("added to", name, i, "written", shadow.writer);
     if (!after(shadow.reader, shadow.read_stamp)) race("added to", name, i, "read", shadow.reader);
-    // Who has just written the element without others knowing stays its writer, so that their additions are found.
-    if (shadow.writer != me_ || worker_.barrier_stamp > shadow.write_stamp) shadow.writer = Shadow::kManyWarps;
+    // Who has written the element and met nobody since stays its writer, so that additions of others are found. Lanes of one warp that
+    // add know of one another when they have met, several warps after a barrier only.
+    const bool isMet = isOld || worker_.fibers[me_].synced > shadow.write_stamp;
+    if (shadow.writer != me_ || isMet) shadow.writer = isAdded && !isOld && shadow.writer != own ? Shadow::kManyWarps : own;
     shadow.write_stamp = worker_.stamp;
     shadow.reader = Shadow::kNobody;
   }
