@@ -31,6 +31,7 @@ import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
 import { ownHeaders } from './own_monoids.js'
 import { registryText } from './registry.js'
+import { scalarHeaders } from './scalar_headers.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
 import { textsOf, type Written } from './texts.js'
@@ -131,7 +132,7 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
 function headers(mapped: MappedKernel): string[] {
   const { program, instance } = mapped
   return [
-    ...new Set([...headersOf(stepsOf(mapped)), ...ownHeaders(instance.kernel)]),
+    ...new Set([...headersOf(stepsOf(mapped)), ...ownHeaders(instance.kernel), ...scalarHeaders(instance.kernel)]),
     ...(program.kind === 'columns' ? ['columns.cuh'] : []),
     ...(program.kind === 'totals' ? ['totals.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),

@@ -33,7 +33,8 @@ const keywords =
   'virtual void volatile wchar_t while xor bitand bitor compl'
 /** What generated text reads of the C library and of CUDA: a variable must not hide it. Macros in capitals are told by their form. */
 const library =
-  'abs cosf erff expf fabsf floorf heddle logf max min powf rintf rsqrtf sinf sqrtf std tanhf int32_t int64_t ' +
+  'abs ceilf cosf erff exp2f expf expm1f fabsf floorf heddle log10f log1pf log2f logf max min powf rintf rsqrtf sinf sqrtf std tanhf truncf ' +
+  'int32_t int64_t ' +
   'blockDim blockIdx gridDim threadIdx warpSize main ' +
   'I alloca assert complex errno i386 imaginary linux major makedev minor offsetof static_assert stderr stdin stdout unix ' +
   'fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal isunordered signbit setjmp'

@@ -13,6 +13,7 @@ import { type Scope, type Used, wideText } from './expression.js'
 import { bodyWriter, lines } from './frame.js'
 import { runsOn } from './launcher.js'
 import { argumentText, handleText, type Names, scalarText, storageText } from './names.js'
+import { scalarHeaders } from './scalar_headers.js'
 import { placeText, render } from './templates.js'
 
 /** One specialisation of a template kernel. */
@@ -83,7 +84,7 @@ export function templateFile(instance: TemplateInstance, noted: Noted, text: Tem
     specialisation: choices.length === 0 ? '' : ` with ${choices.join(', ')}`,
     source: placeText(kernel.source),
     comment: text.comment,
-    include: text.include,
+    headers: [text.include, ...scalarHeaders(kernel)],
     updates: isUpdating(kernel),
     tuned: tiles.tuned.length > 0,
     space: spaceOf(key),

@@ -26,7 +26,7 @@ export const staticObjects: Readonly<Record<string, Readonly<Record<string, numb
 }
 
 /** `Math` functions whose counterpart has another name. */
-const renamed: Readonly<Record<string, string>> = { max: 'maximum', min: 'minimum', trunc: 'toInt' }
+const renamed: Readonly<Record<string, string>> = { max: 'maximum', min: 'minimum' }
 
 export const callableHint = 'a body may call the functions of heddle and functions of the same subset'
 
@@ -36,9 +36,6 @@ const instead: Readonly<Record<string, string>> = {
   'Math.imul': "import { wrappingMul } from 'heddle': wrappingMul(a, b) is the same product of 32 bits",
   'Math.sign': 'write a > 0 ? 1 : a < 0 ? -1 : 0',
   'Math.hypot': 'write sqrt(a * a + b * b), with sqrt of heddle',
-  'Math.ceil': 'write -floor(-a), with floor of heddle',
-  'Math.log2': 'write log(a) * Math.LOG2E, with log of heddle',
-  'Math.log10': 'write log(a) * Math.LOG10E, with log of heddle',
   'Math.tan': 'write sin(a) / cos(a), with sin and cos of heddle',
   'Math.fround': 'bodies compute in float32 already',
   'Number.isNaN': 'write a !== a',

@@ -72,6 +72,7 @@ const ofBits: ReadonlySet<IntrinsicName> = new Set([
   'wrappingAdd',
   'wrappingMul',
   'shiftRightUnsigned',
+  'floatOfBits',
 ])
 
 const asBits = (arg: Expr): Expr => {

@@ -6,6 +6,7 @@
  */
 import type { ScalarType } from './dtype.js'
 import { erf } from './erf.js'
+import { bitsOf, floatOfBits } from './float_bits.js'
 import { uniform } from './philox.js'
 
 type Value = number | boolean
@@ -24,6 +25,8 @@ export interface Intrinsic {
   readonly cuda: (args: readonly string[], result: ScalarType) => string
   /** How the IR printer writes it: an infix or prefix operator; function-call form when absent. */
   readonly symbol?: string
+  /** The device header with the function, where kernel.cuh does not have it: texts that call it include it. */
+  readonly header?: string
 }
 
 const f1: Signature = { params: ['f32'], result: 'f32' }
@@ -123,6 +126,13 @@ export const intrinsics = {
     evaluate: (a: number) => (Number.isNaN(a) ? 0 : Math.min(Math.max(Math.trunc(a), -(2 ** 31)), 2 ** 31 - 1)),
     cuda: ([a]) => `__float2int_rz(${a})`,
   },
+  /** The 32 bits of a value as a float32; of any NaN those of the one that JavaScript makes, so that no device shows its own. */
+  bitsOf: {
+    ...call([{ params: ['f32'], result: 'i32' }], (a: number) => bitsOf(a), 'heddle::bits_of'),
+    header: 'scalars.cuh',
+  },
+  /** The float32 of 32 bits. */
+  floatOfBits: call([{ params: ['i32'], result: 'f32' }], (a: number) => floatOfBits(a), '__int_as_float'),
   abs: call(
     [i1, f1],
     (a: number) => Math.abs(a),
@@ -143,7 +153,13 @@ export const intrinsics = {
   sqrt: call([f1], (a: number) => Math.sqrt(a), 'sqrtf'),
   rsqrt: call([f1], (a: number) => 1 / Math.sqrt(a), 'rsqrtf'),
   exp: call([f1], (a: number) => Math.exp(a), 'expf'),
+  /** Exact of integers, and `log2` of powers of two: the C library promises neither. */
+  exp2: { ...call([f1], (a: number) => 2 ** a, 'heddle::exp2'), header: 'scalars.cuh' },
+  expm1: call([f1], (a: number) => Math.expm1(a), 'expm1f'),
   log: call([f1], (a: number) => Math.log(a), 'logf'),
+  log2: { ...call([f1], (a: number) => Math.log2(a), 'heddle::log2'), header: 'scalars.cuh' },
+  log10: call([f1], (a: number) => Math.log10(a), 'log10f'),
+  log1p: call([f1], (a: number) => Math.log1p(a), 'log1pf'),
   sin: call([f1], (a: number) => Math.sin(a), 'sinf'),
   cos: call([f1], (a: number) => Math.cos(a), 'cosf'),
   tanh: call([f1], (a: number) => Math.tanh(a), 'heddle::tanh'),
@@ -152,6 +168,9 @@ export const intrinsics = {
   gelu: call([f1], (a: number) => 0.5 * a * (1 + erf(a * Math.SQRT1_2)), 'heddle::gelu'),
   pow: call([f2], (a: number, b: number) => a ** b, 'powf'),
   floor: call([f1], (a: number) => Math.floor(a), 'floorf'),
+  ceil: call([f1], (a: number) => Math.ceil(a), 'ceilf'),
+  /** Toward zero; `toInt` gives the integer. */
+  trunc: call([f1], (a: number) => Math.trunc(a), 'truncf'),
   /** A number in (0, 1) that two words of seed and a counter decide. */
   uniform: call(
     [{ params: ['i32', 'i32', 'i32'], result: 'f32' }],

@@ -66,7 +66,7 @@ export function storedExpr(dtype: DType | undefined, value: Expr, kept?: string)
 function isWhole(e: Expr): boolean {
   if (e.kind === 'const') return Number.isInteger(e.value)
   if (e.kind !== 'call') return false
-  if (['round', 'floor', 'toFloat'].includes(e.fn)) return true
+  if (['round', 'floor', 'ceil', 'trunc', 'toFloat'].includes(e.fn)) return true
   if (e.fn === 'select') return e.args.slice(1).every(isWhole)
   return (e.fn === 'minimum' || e.fn === 'maximum') && e.args.every(isWhole)
 }

@@ -51,7 +51,16 @@ export const square = scalar<'square', Unary>('square')
 export const sqrt = scalar<'sqrt', Unary>('sqrt')
 export const rsqrt = scalar<'rsqrt', Unary>('rsqrt')
 export const exp = scalar<'exp', Unary>('exp')
+/** 2 to the power of x; exact where x is an integer. */
+export const exp2 = scalar<'exp2', Unary>('exp2')
+/** e to the power of x, less 1, with all digits near 0. */
+export const expm1 = scalar<'expm1', Unary>('expm1')
 export const log = scalar<'log', Unary>('log')
+/** The logarithm to base 2; exact where x is a power of two. */
+export const log2 = scalar<'log2', Unary>('log2')
+export const log10 = scalar<'log10', Unary>('log10')
+/** The logarithm of 1 + x, with all digits near 0. */
+export const log1p = scalar<'log1p', Unary>('log1p')
 export const sin = scalar<'sin', Unary>('sin')
 export const cos = scalar<'cos', Unary>('cos')
 export const tanh = scalar<'tanh', Unary>('tanh')
@@ -59,6 +68,9 @@ export const erf = scalar<'erf', Unary>('erf')
 /** x times the normal distribution function of x: 0.5 x (1 + erf(x / sqrt 2)), in fewer instructions than that takes. */
 export const gelu = scalar<'gelu', Unary>('gelu')
 export const floor = scalar<'floor', Unary>('floor')
+export const ceil = scalar<'ceil', Unary>('ceil')
+/** Rounds toward zero and stays a float; `toInt` gives the integer. */
+export const trunc = scalar<'trunc', Unary>('trunc')
 export const round = scalar<'round', Unary>('round')
 export const pow = scalar<'pow', Binary>('pow')
 /** The smaller, the larger of two values (rows are reduced by `min` and `max`); NaN where either is NaN. */
@@ -72,6 +84,13 @@ export const idiv = scalar<'idiv', Binary>('idiv')
  */
 export const toInt = scalar<'toInt', Unary>('toInt')
 export const toFloat = scalar<'toFloat', Unary>('toFloat')
+/**
+ * The 32 bits of a float, as an integer with a sign: those of 1 are 0x3f800000. They are the bits of the float32 that the argument has where
+ * it is computed; under Node, which computes in doubles, of the float32 nearest to it. Of a NaN they are 0x7fc00000, whichever it was.
+ */
+export const bitsOf = scalar<'bitsOf', Unary>('bitsOf')
+/** The float32 of 32 bits: `floatOfBits(bitsOf(x))` is x as a float32. A literal of 0x80000000 or more is the integer of its bits. */
+export const floatOfBits = scalar<'floatOfBits', Unary>('floatOfBits')
 /**
  * Sums and products modulo 2 ** 32, and a shift that brings in zeros: what hashes and generators of random numbers are made of. Integers of a
  * body have 32 bits with a sign; these take and give the bits. Of 0x80000000 and more, literals are the integers of their bits.

@@ -150,7 +150,10 @@ const isEither = (length: Expr): boolean =>
   isHostExpr(length) || (length.kind === 'call' && length.fn === 'select' && length.args.slice(1).every(isEither))
 
 /** Functions that take as long as ten additions or more. */
-const slow: ReadonlySet<IntrinsicName> = new Set(['exp', 'log', 'sin', 'cos', 'tanh', 'erf', 'gelu', 'pow', 'uniform'])
+const slow: ReadonlySet<IntrinsicName> = new Set([
+  ...(['exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'pow'] as const),
+  ...(['sin', 'cos', 'tanh', 'erf', 'gelu', 'uniform'] as const),
+])
 
 /** Rows whose elements are read at other places than their own, and computed there once more. */
 function recomputedNotes({ kernel }: Instance): Note[] {

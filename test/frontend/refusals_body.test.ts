@@ -104,6 +104,19 @@ describe('callees', () => {
       message: 'Math.max has no counterpart on a device',
       hint: "import { maximum } from 'heddle' and call maximum(...)",
     }))
+  it.each(['log2', 'log10', 'log1p', 'expm1', 'ceil', 'trunc'])('names the counterpart of Math.%s', (name) =>
+    refuses(element(`«Math.${name}»(1)`), {
+      code: 'callee',
+      message: `Math.${name} has no counterpart on a device`,
+      hint: `import { ${name} } from 'heddle' and call ${name}(...)`,
+    }),
+  )
+  it('names the functions of bits where a bit cast is looked for', () =>
+    refuses(element('«bitcast»(1)'), {
+      code: 'unknownIdentifier',
+      message: 'unknown identifier bitcast',
+      hint: 'write bitsOf(x), the bits of a float as an integer, or floatOfBits(i), the float of such bits; both of heddle',
+    }))
   it('refuses other globals', () =>
     refuses(element('«performance».now()'), {
       code: 'unknownIdentifier',

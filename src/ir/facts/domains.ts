@@ -45,7 +45,7 @@ interface Carried {
 
 const nothing: Carried = { tensors: new Set(), isElement: false }
 const comparisons: readonly string[] = ['lt', 'le', 'gt', 'ge', 'eq', 'ne']
-const wrapping: readonly string[] = ['bitXor', 'bitAnd', 'bitOr', 'wrappingAdd', 'wrappingMul']
+const wrapping: readonly string[] = ['bitXor', 'bitAnd', 'bitOr', 'wrappingAdd', 'wrappingMul', 'floatOfBits']
 const shifts: readonly string[] = ['shiftLeft', 'shiftRight', 'shiftRightUnsigned']
 const counted: readonly string[] = ['idiv', 'mod']
 

@@ -71,6 +71,8 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
     case 'select':
       return either(b, c)
     case 'floor':
+    case 'ceil':
+    case 'trunc':
     case 'round':
     case 'toInt':
     case 'toFloat':
@@ -89,9 +91,12 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
       }
     }
     case 'exp':
+    case 'exp2':
       // Errors of an exponent are relative errors of the result.
       return called(a, { magnitude: 1, roots: 0, absolute: 0, absoluteRoots: 0, isPositive: true })
-    case 'log': {
+    case 'log':
+    case 'log2':
+    case 'log10': {
       const moved = [a.absolute / Math.max(a.magnitude, least), a.absoluteRoots - a.roots] as const
       return called(a, { magnitude: 1, roots: 0, ...atLeastOne(moved), steep: a.steep || a.absolute > 0 })
     }
@@ -103,6 +108,11 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
       return called(a, atLeastOne(errorOf(a)))
     case 'pow':
       return called({ ...joined(a, b), ...a }, { isPositive: a.isPositive, ...asError(largest([a, b].map(errorOf))) })
+    case 'bitsOf':
+      return { ...decided(args), exact: undefined }
+    case 'floatOfBits':
+      // Any number; of bits that were moved it is a float32 number as it is.
+      return called(a, { ...leaf([0.1], 1), isStored: a.isStored, calls: a.calls, exact: undefined })
     case 'uniform':
       return called(a, { ...leaf([1], 1, true), exact: undefined, isStored: false })
     case 'lt':

@@ -163,6 +163,8 @@ function called(fn: IntrinsicName, args: readonly Sized[], isSame: boolean): Siz
       return either(b, c, b.isPositive && c.isPositive)
     case 'neg':
     case 'floor':
+    case 'ceil':
+    case 'trunc':
     case 'round':
     case 'toFloat':
       return { ...a, isPositive: fn !== 'neg' && a.isPositive }
@@ -173,7 +175,7 @@ function called(fn: IntrinsicName, args: readonly Sized[], isSame: boolean): Siz
     case 'rsqrt':
       return asPower(a, -0.5)
     default:
-      return { isPositive: fn === 'exp', isConstant: a.isConstant, size: unit, slope: ofFunction(fn, a) }
+      return { isPositive: fn === 'exp' || fn === 'exp2', isConstant: a.isConstant, size: unit, slope: ofFunction(fn, a) }
   }
 }
 
