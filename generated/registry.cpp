@@ -250,6 +250,9 @@ int32_t heddle_launch_first_token__bf16(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_first_token__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_first_token__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_follow_parents(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_force_words__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_force_words__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_force_words__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gather_beams__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gather_beams__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gather_beams__f32(const heddle_launch* launch, heddle_error* error);
@@ -429,6 +432,9 @@ int32_t heddle_launch_llama_step_window_softmax__bf16(const heddle_launch* launc
 int32_t heddle_launch_llama_step_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_step_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_log_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_log_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_log_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
@@ -843,13 +849,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_select_diverse__k4", "6486cbdb9810cbc658bfd342670c48ccd47e6aec54225f1d8976433d3012734e", 12, 6, 2, heddle_launch_beam_select_diverse__k4, "rrrrrrrrwwww"},
       {"beam_select_diverse__k64", "abf8acd3160c8853c93e2f6859df6102549efce8f5461dee108abcaaa7b6cc79", 12, 6, 2, heddle_launch_beam_select_diverse__k64, "rrrrrrrrwwww"},
       {"beam_select_diverse__k8", "969cd995d7460ffd96824f876518f8fa70e4a3cdc4f423dfad6657dd51f6c410", 12, 6, 2, heddle_launch_beam_select_diverse__k8, "rrrrrrrrwwww"},
-      {"beam_select_hf__k1", "e231ecc12b9a2663bf95b59d7298ffb627e19ce5d10c0b3ff7d39625573cd92d", 20, 7, 3, heddle_launch_beam_select_hf__k1, "rrrrrrrrrrrrwwwwwwww"},
-      {"beam_select_hf__k16", "c1091cd9a4dca2b2e6b74d985a1e4fa481dcb8609c11cde9c1ab7f24195dbe9e", 20, 7, 3, heddle_launch_beam_select_hf__k16, "rrrrrrrrrrrrwwwwwwww"},
-      {"beam_select_hf__k2", "1d1f38d6fa40658893f0740a87c1e536691e1e172c98678a2f91a2104e5a3fb5", 20, 7, 3, heddle_launch_beam_select_hf__k2, "rrrrrrrrrrrrwwwwwwww"},
-      {"beam_select_hf__k32", "2e3ae4d4e9c3d2e05e841fe7848030a1b7bba65cfedc9c936c19a46dc5cc430f", 20, 7, 3, heddle_launch_beam_select_hf__k32, "rrrrrrrrrrrrwwwwwwww"},
-      {"beam_select_hf__k4", "a262a7556cccb5b4ab80d954244fb0bcb3b241870d34b054947a34c94c21e1e6", 20, 7, 3, heddle_launch_beam_select_hf__k4, "rrrrrrrrrrrrwwwwwwww"},
-      {"beam_select_hf__k64", "1d58b4c9f3bc32eabdcd184f70badee2a3a0693dace54e9bd0c7409df03c5e57", 20, 7, 3, heddle_launch_beam_select_hf__k64, "rrrrrrrrrrrrwwwwwwww"},
-      {"beam_select_hf__k8", "d2dcd5e4746896eecbe33b6210025c937eedd3d7df2953aa858da4c908b8c2a6", 20, 7, 3, heddle_launch_beam_select_hf__k8, "rrrrrrrrrrrrwwwwwwww"},
+      {"beam_select_hf__k1", "a8f9b29cbca7e444828a561413488d61fc09a244724db0bca70a971b3c7450ec", 20, 7, 4, heddle_launch_beam_select_hf__k1, "rrrrrrrrrrrrwwwwwwww"},
+      {"beam_select_hf__k16", "40a4e7c66745a20319302f4f78284b9af00313355a055c063d2494e4c646324d", 20, 7, 4, heddle_launch_beam_select_hf__k16, "rrrrrrrrrrrrwwwwwwww"},
+      {"beam_select_hf__k2", "4aa26bd22921a859229d96c9b20aa23038d02f5dfc41cef993156ea8e17bf599", 20, 7, 4, heddle_launch_beam_select_hf__k2, "rrrrrrrrrrrrwwwwwwww"},
+      {"beam_select_hf__k32", "9747f039778e6707d5667b2da35422ce8d80221b13957e135597ca5feb251d97", 20, 7, 4, heddle_launch_beam_select_hf__k32, "rrrrrrrrrrrrwwwwwwww"},
+      {"beam_select_hf__k4", "5521b18887fd425209d87d855efe5d5d3332a83e5ab6c6185b27a8b805c510d1", 20, 7, 4, heddle_launch_beam_select_hf__k4, "rrrrrrrrrrrrwwwwwwww"},
+      {"beam_select_hf__k64", "bfa09b4e1bf9ac355203f4be3293b20fe39d4041225011f4b764ced67db58b5b", 20, 7, 4, heddle_launch_beam_select_hf__k64, "rrrrrrrrrrrrwwwwwwww"},
+      {"beam_select_hf__k8", "30843e51a156ae83e96e5315380e1e765f9c1f08d904f819d3587f50b16430ba", 20, 7, 4, heddle_launch_beam_select_hf__k8, "rrrrrrrrrrrrwwwwwwww"},
       {"bias_argmax__bf16", "15d4b8ab9bcebcc585df01e72f6723dd610e640b294a6b75a2e8bfa7f25438ca", 4, 2, 0, heddle_launch_bias_argmax__bf16, "rrww"},
       {"bias_argmax__f16", "e8adcdc0a3e8794b23f31a86a033ce57c5f86bf3c6ed39601bd0eb62e7abbe40", 4, 2, 0, heddle_launch_bias_argmax__f16, "rrww"},
       {"bias_argmax__f32", "ee198cc020d55df877e6e84fe93a1f273220600dcc0663fe55e1f5c5b01df9e8", 4, 2, 0, heddle_launch_bias_argmax__f32, "rrww"},
@@ -964,6 +970,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"first_token__f16", "388e955088fa2023899bf26baa07719bb132f3e7f59d141fc2630a7d1290dc48", 2, 3, 0, heddle_launch_first_token__f16, "rw"},
       {"first_token__f32", "a5d9bd55f5a6dd4f3a7568ae1df7d903354d66cd4033d634b1f0957c4944d4c7", 2, 3, 0, heddle_launch_first_token__f32, "rw"},
       {"follow_parents", "f94c2717c0b5d0c0d1ba3ba6ade3f5ce0584bedbcbc9b5a7127651b5af7f428f", 4, 3, 0, heddle_launch_follow_parents, "rrrw"},
+      {"force_words__bf16", "f21b3509ff5e16ee7faa286b1881d6ddc16ea7e6880c0f5b81504264509b77e0", 6, 4, 0, heddle_launch_force_words__bf16, "rrrrrw"},
+      {"force_words__f16", "7ef35a6b8efdae36c7f599f650dce170cbc89aa88edba5c7a6818cec92f4c480", 6, 4, 0, heddle_launch_force_words__f16, "rrrrrw"},
+      {"force_words__f32", "3595e932094888ae244092093baf1978f09db872afb7d381932a3bab85320acb", 6, 4, 0, heddle_launch_force_words__f32, "rrrrrw"},
       {"gather_beams__bf16", "c67840554921fb14c0d035181ae286afcecb6537b07bf5ced13183cbcfd2485a", 3, 4, 0, heddle_launch_gather_beams__bf16, "rrw"},
       {"gather_beams__f16", "e83975ddf98b0a7055199d92fdf283fb03cf364ef3e1371b3f4d9f0e776eff45", 3, 4, 0, heddle_launch_gather_beams__f16, "rrw"},
       {"gather_beams__f32", "17ac48f1d916f1814b9052126260e533d3b22b486efddb879ff88132bdd308d4", 3, 4, 0, heddle_launch_gather_beams__f32, "rrw"},
@@ -1143,6 +1152,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"llama_step_window_softmax__f16", "21011f2e2b8a199f6e3170563922f1c17ec802aa19c49b2431419890341a953b", 3, 3, 2, heddle_launch_llama_step_window_softmax__f16, "rrw"},
       {"llama_step_window_softmax__f32", "2fda1acd0a0c9f6a500c76c185f00b74a5565e937129381eb9ccd99a1f7c890f", 3, 3, 2, heddle_launch_llama_step_window_softmax__f32, "rrw"},
       {"locate_rows", "bb25da4f95301acdf34dabe9e2f027a0ccb9154c02da763039c30fa8caa024d1", 4, 2, 0, heddle_launch_locate_rows, "rrww"},
+      {"log_softmax__bf16", "553e226ee8a69cce6b97837409394af5d66b83f5045b9dc96d35e46078245afe", 2, 2, 0, heddle_launch_log_softmax__bf16, "rw"},
+      {"log_softmax__f16", "6de1e2c79983be87bab45b19881b1a55022a24085fe72d0f0f43b8d775d48262", 2, 2, 0, heddle_launch_log_softmax__f16, "rw"},
+      {"log_softmax__f32", "c8015612c593abc4c7f16392d0ae7a517ab09e9293235684ec7ead32315179f4", 2, 2, 0, heddle_launch_log_softmax__f32, "rw"},
       {"magnitude_histogram__bf16", "08ae8b3b76c68e7fdc216a5999c3f9c243813a719e2d83ee196f8a6377a79bf8", 2, 3, 1, heddle_launch_magnitude_histogram__bf16, "rw"},
       {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
       {"magnitude_histogram__f32", "3629ef0b9f3b21d644b631ec8e2865e25316ad48e76d3cbb59794bbfd3cdaf12", 2, 3, 1, heddle_launch_magnitude_histogram__f32, "rw"},

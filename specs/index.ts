@@ -1,7 +1,7 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import { type GraphDecl, kernelName, type Op, type PlanDecl } from 'heddle'
 import { conversions } from './conversions.js'
-import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
+import { beamScores, beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
@@ -16,6 +16,7 @@ import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassif
 import { keepBeamTokens, keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
 import { llamaLayers } from './graphs/llama_layer.js'
 import {
+  forcedStep,
   greedyPartsStep,
   greedyStep,
   minimumStep,
@@ -44,9 +45,11 @@ import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup, wordLookup } from './ops/embedding_lookup.js'
 import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
+import { forceWords } from './ops/force_words.js'
 import { swiglu } from './ops/gate.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
+import { logSoftmax } from './ops/log_softmax.js'
 import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
@@ -124,6 +127,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   embeddingLookup,
   firstToken,
   followParents,
+  forceWords,
   gatherBeams,
   gelu,
   geluTanh,
@@ -131,6 +135,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   greedyOfPeaks,
   int8Col32FromRows,
   layerNorm,
+  logSoftmax,
   magnitudeHistogram,
   markSeen,
   maskBeams,
@@ -182,6 +187,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   decoderNorm,
   embedScaled,
   embedStep,
+  beamScores,
   beamStep,
   beamStepDiverse,
   beamStepHf,
@@ -195,6 +201,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   encoderLayerRelu,
   encoderLayerSilu,
   finalNorm,
+  forcedStep,
   greedyPartsStep,
   greedyStep,
   hiddenStates,

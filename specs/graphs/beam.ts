@@ -9,6 +9,7 @@ import { beamRank } from '../ops/beam_rank.js'
 import { beamSelect } from '../ops/beam_select.js'
 import { beamSelectDiverse } from '../ops/beam_select_diverse.js'
 import { beamSelectHf } from '../ops/beam_select_hf.js'
+import { logSoftmax } from '../ops/log_softmax.js'
 
 /** Candidates of all beams, as both rules take them. */
 function candidatesOf(g: GraphBuilder, logits: GraphTensor) {
@@ -75,7 +76,17 @@ export const beamStepDiverse = graph('beam_step_diverse', {
   },
 })
 
-/** The rule of Hugging Face's `generate`; attributes are those of the op. */
+/** Log-probabilities, which the rule of `generate` changes instead of logits. */
+export const beamScores = graph('beam_scores', {
+  inputs: { logits: tensor('f32', 'm v') },
+  weights: {},
+  build: (g, { logits }) => {
+    const scores = g.apply(logSoftmax, { x: logits }).y
+    return { nodes: { scores }, outputs: { scores } }
+  },
+})
+
+/** The rule of Hugging Face's `generate`; attributes are those of the op. Where they are `normalised`, logits are log-probabilities. */
 export const beamStepHf = graph('beam_step_hf', {
   inputs: {
     logits: tensor('f32', 'b*w v'),
@@ -89,7 +100,7 @@ export const beamStepHf = graph('beam_step_hf', {
     ends: tensor('i32', 'e'),
   },
   weights: {},
-  attrs: ['lengthPenalty', 'earlyStopping', 'maxSteps'],
+  attrs: ['lengthPenalty', 'earlyStopping', 'maxSteps', 'normalised'],
   build: (g, { logits, cumulative, finished, ...state }, _, attrs) => {
     const { candidates, bySequence } = candidatesOf(g, logits)
     const before = { cumulative: g.view(cumulative, 'b w'), done: finished, ...state }

@@ -5,6 +5,7 @@
 import { graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
 import { suppressEnds } from '../ops/ends.js'
+import { forceWords } from '../ops/force_words.js'
 import { markSeen, penalise } from '../ops/penalise.js'
 import { peaks } from '../ops/row_parts.js'
 import { greedy, greedyOfPeaks, sample } from '../ops/sample.js'
@@ -118,5 +119,21 @@ export const minimumStep = graph('minimum_step', {
   build: (g, inputs) => {
     const open = g.apply(suppressEnds, inputs).y
     return { nodes: { open }, outputs: { logits: open } }
+  },
+})
+
+/** Logits of forced words alone, where a row has to begin or end with one. */
+export const forcedStep = graph('forced_step', {
+  inputs: {
+    logits: tensor('f32', 'r v'),
+    step: tensor('i32', 'o'),
+    first: tensor('i32', 'r'),
+    most: tensor('i32', 'r'),
+    last: tensor('i32', 'f'),
+  },
+  weights: {},
+  build: (g, inputs) => {
+    const forced = g.apply(forceWords, inputs).y
+    return { nodes: { forced }, outputs: { logits: forced } }
   },
 })

@@ -17,7 +17,8 @@ const setBack = -1e9
  * A hypothesis of the pool is the word `poolWords` after the beam that was row `poolRows` before step `poolSteps`; `keptScores` are in
  * descending order. `over` is 1 from the step on after which the pool does not change: with `earlyStopping` 1 when it is full; otherwise
  * when it is full and the best running beam, at the length it has (0) or, with a positive `lengthPenalty`, at the largest it may have (2),
- * is no better than the worst of the pool; and at the latest after `maxSteps` tokens, when every beam ends.
+ * is no better than the worst of the pool; and at the latest after `maxSteps` tokens, when every beam ends. With `normalised` 1 values are
+ * log-probabilities, which were changed and need not sum to 1 any more; `tops` and `sums` mean nothing then.
  */
 export const beamSelectHf = op('beam_select_hf', {
   dims: ['b', 'w', 'p', 'k', 'n', 'e', 'o'],
@@ -45,7 +46,7 @@ export const beamSelectHf = op('beam_select_hf', {
     keptWords: tensor('i32', 'b w'),
     over: tensor('i32', 'b'),
   },
-  attrs: { lengthPenalty: 1, earlyStopping: int(0), maxSteps: int(1024) },
+  attrs: { lengthPenalty: 1, earlyStopping: int(0), maxSteps: int(1024), normalised: int(0) },
   facts: {
     ...candidates,
     k: { atLeast: '2*w' },
@@ -60,13 +61,13 @@ export const beamSelectHf = op('beam_select_hf', {
   body:
     (
       { values, ids, tops, sums, cumulative, poolScores, poolSteps, poolRows, poolWords, done, step, ends },
-      { w, p, k, n, e, lengthPenalty, earlyStopping, maxSteps },
+      { w, p, k, n, e, lengthPenalty, earlyStopping, maxSteps, normalised },
     ) =>
     (b) => {
       const partTop = (j: number, q: number): number => tops(b, minimum(j, w - 1), q)
       const partSum = (j: number, q: number): number => sums(b, minimum(j, w - 1), q)
       const top = row(k, (j) => largestOf(p, (q) => partTop(j, q)))
-      const normaliser = row(k, (j) =>
+      const ofLogits = row(k, (j) =>
         normaliserOf(
           p,
           (q) => partTop(j, q),
@@ -74,6 +75,7 @@ export const beamSelectHf = op('beam_select_hf', {
           top(j),
         ),
       )
+      const normaliser = (j: number): number => (normalised === 1 ? 0 : ofLogits(j))
       const id = (c: number): number => ids(b, idiv(c, p * k), idiv(c, k) % p, c % k)
       const best = topK(k, n, (c) => {
         const j = idiv(c, p * k)

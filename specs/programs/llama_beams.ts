@@ -3,12 +3,14 @@
  * first beam; a table says whose cache holds each place of a beam's past, so that all beams read the prompt there, and what a parent chose
  * where it lies. Tokens chosen since the prompts are at the same places of all caches, behind the longest prompt. Dims: b sequences, w
  * beams of each, u places of the caches, s steps there is room for, n hidden, h heads, g heads of keys and values, d headDim, i inner, v
- * vocab, p places and e pairs of the rotation's tables, f end ids, q parts of a row of logits, k candidates of each.
+ * vocab, p places and e pairs of the rotation's tables, f end ids, x words that are never chosen, y words that texts are made to end with, q
+ * parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { keepBeamTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
+import { noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
 
 /** By which of two rules beams are chosen. */
@@ -23,9 +25,14 @@ export interface LlamaBeamsProgram extends LlamaProgram {
   /** Tokens of a text at most. */
   readonly maxSteps: number
   readonly rule: Rule
+  /** What changes logits before. */
+  readonly processors: Processors
 }
 
-const config: LlamaBeamsProgram = { ...llamaConfig, steps: 1, maxSteps: 128, rule: { kind: 'plain', diversityRate: 0 } }
+const config: LlamaBeamsProgram = {
+  ...{ ...llamaConfig, steps: 1, maxSteps: 128 },
+  ...{ rule: { kind: 'plain', diversityRate: 0 }, processors: noProcessors },
+}
 
 const rows = tensor('i32', 'b*w')
 const one = tensor('i32', '1')
@@ -51,17 +58,25 @@ function states(p: Programming, settings: LlamaBeamsProgram) {
   if (rule.kind === 'hf') for (const [name, decl] of Object.entries(pool)) carried[name] = p.state(name, decl)
   carried.history = p.state('history', tensor('i32', 's b*w'))
   carried.parents = p.state('parents', tensor('i32', 's b*w'))
+  const changing = processorStates(p, settings.processors, { rows: 'b*w', banned: 'x', forced: 'y' })
+  Object.assign(carried, changing.carried)
   const fixed: Record<string, ProgramTensor> = {
     ends: p.state('ends', tensor('i32', 'f')),
     cached: p.state('cached', rows),
     first: p.state('first', one),
+    ...changing.fixed,
   }
   return { carried, fixed, caches: cacheStates(p, settings, 'b*w') }
 }
 
 /** The beams of the next step. */
-function choose(p: Programming, now: Values, fixed: Values, logits: ProgramResult, settings: LlamaBeamsProgram): Values {
+function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaBeamsProgram): Values {
   const { rule, maxSteps } = settings
+  const values = { now, fixed }
+  const { logits, made, normalised } =
+    rule.kind === 'hf'
+      ? processedBeams(p, given, values, settings.processors)
+      : { ...processed(p, given, values, settings.processors), normalised: 0 }
   const inputs = { logits, ...pick(now, ['cumulative', 'step', 'finished']), ends: at(fixed, 'ends') }
   const options = { label: 'beams', dims: { p: 'q' } }
   const chosen =
@@ -70,7 +85,7 @@ function choose(p: Programming, now: Values, fixed: Values, logits: ProgramResul
           beamStepHf,
           { ...inputs, ...pick(now, ['poolScores', 'poolSteps', 'poolRows', 'poolWords']) },
           {},
-          { lengthPenalty: rule.lengthPenalty, earlyStopping: rule.earlyStopping, maxSteps },
+          { lengthPenalty: rule.lengthPenalty, earlyStopping: rule.earlyStopping, maxSteps, normalised },
           options,
         )
       : rule.diversityRate === 0
@@ -82,11 +97,11 @@ function choose(p: Programming, now: Values, fixed: Values, logits: ProgramResul
     words: after.words,
     chosenParents: parents,
   }
-  return { ...after, ...p.apply(keepBeamTokens, before, {}, { maxSteps }, { label: 'keep' }) }
+  return { ...made, ...after, ...p.apply(keepBeamTokens, before, {}, { maxSteps }, { label: 'keep' }) }
 }
 
 export const llamaBeams = program('llama_beams', {
-  dims: { b: 8, w: 4, ...withoutRows(llamaSizes), s: 128, f: 1, q: 63, k: 4 },
+  dims: { b: 8, w: 4, ...withoutRows(llamaSizes), s: 128, f: 1, x: 1, y: 1, q: 63, k: 4 },
   config,
   inputs: {},
   build: (p, _, settings) => {

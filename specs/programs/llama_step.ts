@@ -2,20 +2,14 @@
  * The LLaMA family choosing tokens: some steps, each of one token a row. A step puts the row's last word into its cache, at the row's own
  * place, and chooses the next word; what it leaves behind, caches, words, places and counters, is state that the next step takes up. Rows
  * may stand at different places. Dims: r rows, u places of their caches, s steps there is room for, n hidden, h heads, g heads of keys and
- * values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables, f end ids, x words that are never chosen, q parts of a row of
- * logits, k candidates of each.
+ * values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables, f end ids, x words that are never chosen, y words that
+ * texts are made to end with, q parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
-import {
-  greedyPartsStep,
-  minimumStep,
-  penaltyStep,
-  sampleNarrowedStep,
-  samplePartsStep,
-  sampleTopStep,
-} from '../graphs/sampling.js'
+import { greedyPartsStep, sampleNarrowedStep, samplePartsStep, sampleTopStep } from '../graphs/sampling.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
+import { noProcessors, type Processors, processed, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
 
 export interface LlamaStepProgram extends LlamaProgram {
@@ -23,18 +17,11 @@ export interface LlamaStepProgram extends LlamaProgram {
   readonly steps: number
   /** How words are chosen: the likeliest, or drawn from all, from those that something narrows a draw to, or from a top-k. */
   readonly choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top'
-  /** Words that were seen are less likely. */
-  readonly penalised: boolean
-  /** Rows have a least number of tokens. */
-  readonly minimum: boolean
-  /** There are words that are never chosen. */
-  readonly banned: boolean
+  /** What changes logits before. */
+  readonly processors: Processors
 }
 
-const config: LlamaStepProgram = {
-  ...{ ...llamaConfig, steps: 1, choice: 'greedy' },
-  ...{ penalised: false, minimum: false, banned: false },
-}
+const config: LlamaStepProgram = { ...llamaConfig, steps: 1, choice: 'greedy', processors: noProcessors }
 
 const rows = { i32: tensor('i32', 'r'), f32: tensor('f32', 'r') } as const
 const request = {
@@ -48,7 +35,7 @@ const request = {
 
 /** What steps change, and what they only read. */
 function states(p: Programming, settings: LlamaStepProgram) {
-  const { choice, penalised, minimum, banned } = settings
+  const { choice, processors } = settings
   const carried: Record<string, ProgramTensor> = {
     step: p.state('step', tensor('i32', '1')),
     words: p.state('words', rows.i32),
@@ -59,15 +46,9 @@ function states(p: Programming, settings: LlamaStepProgram) {
     ends: p.state('ends', tensor('i32', 'f')),
     limit: p.state('limit', rows.i32),
   }
-  if (minimum) fixed.minimum = p.state('minimum', rows.i32)
-  if (banned) {
-    fixed.banned = p.state('banned', tensor('i32', 'x'))
-    fixed.always = p.state('always', rows.i32)
-  }
-  if (penalised) {
-    carried.seen = p.state('seen', tensor('i32', 'r v'))
-    fixed.penalty = p.state('penalty', rows.f32)
-  }
+  const changing = processorStates(p, processors, { rows: 'r', banned: 'x', forced: 'y' })
+  Object.assign(carried, changing.carried)
+  Object.assign(fixed, changing.fixed)
   if (choice !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
   carried.history = p.state('history', tensor('i32', 's r'))
   return { carried, fixed, caches: cacheStates(p, settings) }
@@ -89,30 +70,14 @@ function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Lo
 /** The words of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaStepProgram): Values {
   const common = { ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
-  const made: Record<string, ProgramTensor> = {}
-  let logits = given
-  if (settings.penalised) {
-    const inputs = { logits, ...pick(now, ['seen', 'words']), penalty: at(fixed, 'penalty') }
-    const penalised = p.apply(penaltyStep, inputs, {}, {}, { label: 'penalty' })
-    logits = penalised.logits
-    made.seen = penalised.seen
-  }
-  if (settings.minimum) {
-    const inputs = { logits, step: common.step, ends: common.ends, minimum: at(fixed, 'minimum') }
-    logits = p.apply(minimumStep, inputs, {}, {}, { label: 'minimum' }).logits
-  }
-  if (settings.banned) {
-    // As end ids before the least number of tokens, which no text reaches.
-    const inputs = { logits, step: common.step, ends: at(fixed, 'banned'), minimum: at(fixed, 'always') }
-    logits = p.apply(minimumStep, inputs, {}, {}, { label: 'banned' }).logits
-  }
+  const { logits, made } = processed(p, given, { now, fixed }, settings.processors)
   const chosen = chosenBy(p, settings.choice, { logits, ...common }, fixed)
   const before = { ...pick(now, ['step', 'history', 'places', 'finished']), words: chosen.words }
   return { ...made, ...chosen, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
 }
 
 export const llamaStep = program('llama_step', {
-  dims: { ...llamaSizes, s: 128, f: 1, x: 1, q: 63, k: 4 },
+  dims: { ...llamaSizes, s: 128, f: 1, x: 1, y: 1, q: 63, k: 4 },
   config,
   inputs: {},
   build: (p, _, settings) => {

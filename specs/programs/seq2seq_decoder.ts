@@ -1,20 +1,21 @@
 /**
  * The decoder of an encoder-decoder model: some steps of it, one behind the other. What a step leaves behind, caches, words and counters,
  * is state that the next step takes up. Dims: b batch, w beams of a sequence, s places of the caches, t of the memory, h heads, d headDim,
- * i inner, v vocab, u positions, e end ids, p parts of a row of logits, k candidates of each.
+ * i inner, v vocab, u positions, e end ids, f ids that texts are made to end with, p parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from '../graphs/decoder.js'
 import { decoderLayers } from '../graphs/decoder_layer.js'
-import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
+import { greedyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
 import { splitHeads } from '../layouts/split_heads.js'
+import { noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
 import { memoryStates } from './seq2seq_encoder.js'
 import { at, pick, type Values } from './values.js'
 
 /** How words are chosen: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
 type Choice =
-  | { readonly kind: 'greedy' | 'sample' | 'sample_top'; readonly penalised: boolean; readonly minimum: boolean }
+  | { readonly kind: 'greedy' | 'sample' | 'sample_top' }
   /** With another rate of diversity than 0, words are compared by how many of their beam are better too. */
   | { readonly kind: 'beams'; readonly maxSteps: number; readonly diversityRate: number }
   | { readonly kind: 'beams_hf'; readonly maxSteps: number; readonly lengthPenalty: number; readonly earlyStopping: number }
@@ -32,6 +33,8 @@ export interface Seq2seqDecoderProgram {
   readonly scale: number
   readonly factor: number
   readonly choice: Choice
+  /** What changes logits before. Words that are never chosen are a matter of the logits' bias. */
+  readonly processors: Omit<Processors, 'banned'>
 }
 
 const config: Seq2seqDecoderProgram = {
@@ -44,7 +47,8 @@ const config: Seq2seqDecoderProgram = {
   eps: 1e-5,
   scale: 1 / 8,
   factor: 1,
-  choice: { kind: 'greedy', penalised: false, minimum: false },
+  choice: { kind: 'greedy' },
+  processors: noProcessors,
 }
 
 /** The caches of a layer. */
@@ -67,7 +71,10 @@ const request = {
 } as const
 
 /** What steps change, and what they only read. Those that are set before the first step come first, side by side. */
-function states(p: Programming, { layers, choice }: Seq2seqDecoderProgram): { readonly carried: Values; readonly fixed: Values } {
+function states(
+  p: Programming,
+  { layers, choice, processors }: Seq2seqDecoderProgram,
+): { readonly carried: Values; readonly fixed: Values } {
   const carried: Record<string, ProgramTensor> = {}
   const fixed: Record<string, ProgramTensor> = {}
   const beams = choice.kind === 'beams' || choice.kind === 'beams_hf'
@@ -83,13 +90,11 @@ function states(p: Programming, { layers, choice }: Seq2seqDecoderProgram): { re
   if (choice.kind === 'beams_hf') for (const [name, decl] of Object.entries(pool)) carried[name] = p.state(name, decl)
   if (choice.kind === 'greedy' || choice.kind === 'sample' || choice.kind === 'sample_top') {
     fixed.limit = p.state('limit', rows.i32)
-    if (choice.minimum) fixed.minimum = p.state('minimum', rows.i32)
-    if (choice.penalised) {
-      carried.seen = p.state('seen', tensor('i32', 'b*w v'))
-      fixed.penalty = p.state('penalty', rows.f32)
-    }
     if (choice.kind !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
   }
+  const changing = processorStates(p, { ...processors, banned: false }, { rows: 'b*w', banned: '', forced: 'f' })
+  Object.assign(carried, changing.carried)
+  Object.assign(fixed, changing.fixed)
   carried.history = p.state('history', tensor('i32', 's b*w'))
   if (beams) carried.parents = p.state('parents', tensor('i32', 's b*w'))
   // Attention that is not fused reads places beyond the step too, and gives them no weight: what lies there must be numbers.
@@ -103,33 +108,29 @@ function states(p: Programming, { layers, choice }: Seq2seqDecoderProgram): { re
 }
 
 /** The words of the next step, and all that follows from them. */
-function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, { choice }: Seq2seqDecoderProgram): Values {
+function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: Seq2seqDecoderProgram): Values {
+  const { choice } = settings
+  const processors = { ...settings.processors, banned: false }
   const common = { ...pick(now, ['step', 'finished']), ends: at(fixed, 'ends') }
+  const values = { now, fixed }
   if (choice.kind === 'beams' || choice.kind === 'beams_hf') {
     const label = { label: 'beams' }
-    const inputs = { logits: given, cumulative: at(now, 'cumulative'), ...common }
+    const { logits, made, normalised } =
+      choice.kind === 'beams_hf'
+        ? processedBeams(p, given, values, processors)
+        : { ...processed(p, given, values, processors), normalised: 0 }
+    const inputs = { logits, cumulative: at(now, 'cumulative'), ...common }
     const pooled = pick(now, choice.kind === 'beams' ? [] : ['poolScores', 'poolSteps', 'poolRows', 'poolWords'])
     const { parents, ...chosen } =
       choice.kind === 'beams'
         ? choice.diversityRate === 0
           ? p.apply(beamStep, inputs, {}, { maxSteps: choice.maxSteps }, label)
           : p.apply(beamStepDiverse, inputs, {}, { maxSteps: choice.maxSteps, diversityRate: choice.diversityRate }, label)
-        : p.apply(beamStepHf, { ...inputs, ...pooled }, {}, rule(choice), label)
+        : p.apply(beamStepHf, { ...inputs, ...pooled }, {}, { ...rule(choice), normalised }, label)
     const before = { ...pick(now, ['step', 'history', 'parents', 'beams']), words: chosen.words, chosenParents: parents }
-    return { ...chosen, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }
+    return { ...made, ...chosen, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }
   }
-  let logits = given
-  const made: Record<string, ProgramTensor> = {}
-  if (choice.penalised) {
-    const inputs = { logits, ...pick(now, ['seen', 'words']), penalty: at(fixed, 'penalty') }
-    const penalised = p.apply(penaltyStep, inputs, {}, {}, { label: 'penalty' })
-    logits = penalised.logits
-    made.seen = penalised.seen
-  }
-  if (choice.minimum) {
-    const inputs = { logits, step: common.step, ends: common.ends, minimum: at(fixed, 'minimum') }
-    logits = p.apply(minimumStep, inputs, {}, {}, { label: 'minimum' }).logits
-  }
+  const { logits, made } = processed(p, given, values, processors)
   const inputs = { logits, ...common, limit: at(fixed, 'limit') }
   const label = { label: 'choose' }
   const names = ['temperature', 'topK', 'topP', 'minP', 'seedsLow', 'seedsHigh'] as const
@@ -148,7 +149,7 @@ const rule = ({ lengthPenalty, earlyStopping, maxSteps }: Extract<Choice, { kind
 })
 
 export const seq2seqDecoder = program('seq2seq_decoder', {
-  dims: { b: 8, w: 4, s: 128, t: 128, h: 8, d: 64, i: 2048, v: 58_101, u: 512, e: 1, p: 29, k: 4 },
+  dims: { b: 8, w: 4, s: 128, t: 128, h: 8, d: 64, i: 2048, v: 58_101, u: 512, e: 1, f: 1, p: 29, k: 4 },
   config,
   inputs: {},
   build: (p, _, settings) => {

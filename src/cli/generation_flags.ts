@@ -18,6 +18,8 @@ export interface GenerationFlags {
   readonly seed?: number | undefined
   readonly maxNewTokens?: number | undefined
   readonly minNewTokens?: number | undefined
+  readonly forcedBosTokenId?: number | undefined
+  readonly forcedEosTokenId?: number | undefined
 }
 
 /** A number as it is written; what it may be is checked where it is used. */
@@ -52,6 +54,8 @@ export const generationCommand = (name: string) =>
     .option('--seed <integer>', 'of the draws', number)
     .option('--max-new-tokens <count>', 'tokens generated at most', number)
     .option('--min-new-tokens <count>', 'tokens generated before an end id may be', number)
+    .option('--forced-bos-token-id <id>', 'the first token of every text, such as the language to translate to', number)
+    .option('--forced-eos-token-id <id>', 'the last token of a text that --max-new-tokens cuts off', number)
 
 export const flagNames: readonly (keyof GenerationFlags)[] = [
   'beam',
@@ -67,6 +71,8 @@ export const flagNames: readonly (keyof GenerationFlags)[] = [
   'seed',
   'maxNewTokens',
   'minNewTokens',
+  'forcedBosTokenId',
+  'forcedEosTokenId',
 ]
 
 /** @throws usage `run.option` for an option of generation given to a model that generates nothing */

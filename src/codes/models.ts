@@ -91,6 +91,10 @@ export const modelCodes = texts({
     'Early stopping has a value that there is not. | It is neither true, false nor never. | Give one of the three.',
   'generate.end':
     'Nothing says when a text ends. | The model names no end token, and no limit is given. | Give maxNewTokens, or --max-new-tokens.',
+  'generate.forcedBosTokenId':
+    'The token that texts are to begin with cannot be had. | It is no id of the vocabulary. | Give an id of the model.',
+  'generate.forcedEosTokenId':
+    'The token that texts are to end with cannot be had. | It is no id of the vocabulary, or a list is empty. | Give an id of the model, or a list of ids.',
   'generate.lengthPenalty':
     'The length penalty is out of range. | A length to this power would leave float32. | Give a number in the range of the message.',
   'generate.maxNewTokens':

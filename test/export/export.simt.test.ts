@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
+import { noChanges } from '../../src/models/decoding/logit_changes.js'
 import { readCheckpoint } from '../../src/models/encoder/calibration.js'
 import { loadEncoder } from '../../src/models/encoder/encoder_pipeline.js'
 import { openLlamaFiles } from '../../src/models/llama/open_files.js'
@@ -148,7 +149,7 @@ describe('the step of a LLaMA', () => {
         history: new Array<number>(16).fill(0),
       }
       const { config, checkpoint } = await openLlamaFiles(model)
-      const generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 8, minNewTokens: 0 } as const
+      const generation = { choice: { kind: 'greedy' }, maxNewTokens: 8, ...noChanges } as const
       const { device, library, manifest } = opened
       const { compiled, wired } = assembleSteps(config, findPlan(plan, manifest.plans), generation, 1)
       const held = llamaWeights(config, checkpoint, 'f32', 'stored')

@@ -41,6 +41,8 @@ export interface Search {
   readonly diversityRate?: number
   /** As the op has it: 0 false, 1 true, 2 never. */
   readonly earlyStopping?: number
+  /** Of the rule of `generate`: what changes log-probabilities behind the ids so far; nothing by default. */
+  readonly changed?: (scores: readonly number[], ids: readonly number[]) => readonly number[]
 }
 
 export type Tensors = Readonly<Record<string, HostTensor>>
@@ -66,7 +68,10 @@ export const dimsOf = ({ models, width, vocab, p, k, ends }: Search) => ({
 export const attrsOf = (search: Search): Readonly<Record<string, number>> =>
   search.rule === 'plain'
     ? { maxSteps: search.steps, ...(search.diversityRate === undefined ? {} : { diversityRate: search.diversityRate }) }
-    : { lengthPenalty: search.lengthPenalty ?? 1, earlyStopping: search.earlyStopping ?? 0, maxSteps: search.steps }
+    : {
+        ...{ lengthPenalty: search.lengthPenalty ?? 1, earlyStopping: search.earlyStopping ?? 0, maxSteps: search.steps },
+        normalised: search.changed === undefined ? 0 : 1,
+      }
 
 const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]))
 
@@ -94,7 +99,9 @@ export interface Outcome {
 
 /** Searches, a step after the other, until every sequence is over or the steps are. */
 export async function runSearch(search: Search, step: Step = stepByBodies): Promise<Outcome> {
-  const { rule, models, width, vocab, ends, steps } = search
+  const { rule, models, width, vocab, ends, steps, changed } = search
+  const given = (model: Model, ids: readonly number[]): readonly number[] =>
+    changed === undefined ? model(ids) : changed(logSoftmax(model(ids)), ids)
   const batch = models.length
   const rows = batch * width
   const at = (data: ArrayLike<number>, shape = [batch, width]): HostTensor => ({ data, shape })
@@ -110,9 +117,12 @@ export async function runSearch(search: Search, step: Step = stepByBodies): Prom
   const outputs: Tensors[] = []
   const history = { words: [] as ArrayLike<number>[], parents: [] as ArrayLike<number>[] }
   for (let now = 0; now < steps; now++) {
-    const logits = texts.flatMap((ids, row) => models[Math.floor(row / width)]?.(ids) ?? [])
-    const given = { logits: at(logits, [rows, vocab]), ends: at([...ends], [ends.length]), step: at([now], [1]), ...state }
-    const made = await step(given, search)
+    const logits = texts.flatMap((ids, row) => {
+      const model = models[Math.floor(row / width)]
+      return model === undefined ? [] : given(model, ids)
+    })
+    const inputs = { logits: at(logits, [rows, vocab]), ends: at([...ends], [ends.length]), step: at([now], [1]), ...state }
+    const made = await step(inputs, search)
     outputs.push(made)
     const value = (name: string): HostTensor => made[name] ?? at([])
     history.words.push(value('words').data)
@@ -204,13 +214,13 @@ export function exhaustive(model: Model, { steps, ends }: Pick<Search, 'steps' |
 
 /** The rule of Hugging Face's `generate` over lists of hypotheses, for one sequence. */
 export function hfRule(model: Model, search: Search): Hypothesis[] {
-  const { width, steps, ends, lengthPenalty = 1, earlyStopping = 0 } = search
+  const { width, steps, ends, lengthPenalty = 1, earlyStopping = 0, changed = (scores) => scores } = search
   let running: Beam[] = [{ ids: [], score: 0, over: false }]
   let pool: Hypothesis[] = []
   for (let length = 1; length <= steps; length++) {
     const candidates = running
       .flatMap((beam) =>
-        logSoftmax(model(beam.ids)).map((cost, id) => ({
+        changed(logSoftmax(model(beam.ids)), beam.ids).map((cost, id) => ({
           ids: [...beam.ids, id],
           score: beam.score + cost,
           over: ends.includes(id) || length === steps,

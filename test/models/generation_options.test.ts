@@ -1,13 +1,19 @@
 /** Options of generation: what each kind of choice resolves to, and that what cannot be is refused with the value and what is allowed. */
 import { describe, expect, test } from 'vitest'
 import { type GenerationOptions, resolveGeneration } from '../../src/models/decoding/generation_options.js'
+import { noChanges } from '../../src/models/decoding/logit_changes.js'
 
 const limits = { vocab: 45, positions: 64, cases: 3, endTokens: [1] }
 const resolve = (options: GenerationOptions) => resolveGeneration(options, limits)
 
 describe('choices', () => {
+  test('forced tokens are an id, and one or several', () => {
+    expect(resolve({ forcedBosTokenId: 44, forcedEosTokenId: 1 })).toMatchObject({ forcedFirst: 44, forcedLast: [1] })
+    expect(resolve({ forcedEosTokenId: [1, 2] })).toMatchObject({ forcedFirst: undefined, forcedLast: [1, 2] })
+  })
+
   test('nothing said is greedy, up to the positions there are', () => {
-    expect(resolve({})).toEqual({ choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 64, minNewTokens: 0 })
+    expect(resolve({})).toEqual({ choice: { kind: 'greedy' }, maxNewTokens: 64, ...noChanges })
     expect(resolveGeneration({}, { ...limits, positions: undefined }).maxNewTokens).toBe(128)
   })
 
@@ -75,6 +81,9 @@ describe('refusals', () => {
     [{ seed: [1, 2] }, 'generate.seed', 'seed is 2, expected one seed, or one for each of the 3 cases'],
     [{ maxNewTokens: 0 }, 'generate.maxNewTokens', 'maxNewTokens is 0, expected an integer from 1 to 64'],
     [{ maxNewTokens: 65 }, 'generate.maxNewTokens', 'maxNewTokens is 65, expected an integer from 1 to 64'],
+    [{ forcedBosTokenId: 45 }, 'generate.forcedBosTokenId', 'forcedBosTokenId is 45, expected an integer from 0 to 44'],
+    [{ forcedEosTokenId: [1, -1] }, 'generate.forcedEosTokenId', 'forcedEosTokenId is -1, expected an integer from 0 to 44'],
+    [{ forcedEosTokenId: [] }, 'generate.forcedEosTokenId', 'forcedEosTokenId is [], expected a token id, or several'],
     [{ minNewTokens: 65 }, 'generate.minNewTokens', 'minNewTokens is 65, expected an integer from 0 to 64'],
     [
       { repetitionPenalty: 0 },

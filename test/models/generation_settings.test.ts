@@ -26,6 +26,9 @@ describe('generation settings of a model', () => {
     expect(parse({ num_beams: 4, length_penalty: 0.8, early_stopping: true, num_return_sequences: 2 }).options).toEqual({
       ...{ beams: 4, rule: 'hf', lengthPenalty: 0.8, earlyStopping: true, returned: 2 },
     })
+    expect(parse({ forced_bos_token_id: 5, forced_eos_token_id: [2, 3] }).options).toEqual({
+      ...{ forcedBosTokenId: 5, forcedEosTokenId: [2, 3] },
+    })
     expect(parse({ stop_strings: 'User:' }).stop).toEqual(['User:'])
     expect(parse({ stop_strings: ['a', 'b'] }).stop).toEqual(['a', 'b'])
   })
@@ -73,9 +76,8 @@ describe('generation settings of a model', () => {
     expect(
       answer({ num_beams: 6, min_length: 6, repetition_penalty: 1.2, stop_strings: 'x', forced_bos_token_id: 3 }),
     ).toMatchObject({
-      options: { beams: 6, rule: 'hf' },
+      options: { beams: 6, rule: 'hf', forcedBosTokenId: 3 },
       ignored: [
-        'file: forced_bos_token_id 3 is not supported and changes nothing here',
         'file: stop_strings "x" is not supported and changes nothing here',
         'file: min_length 6 is not supported with num_beams 6 and changes nothing here',
         'file: repetition_penalty 1.2 is not supported with num_beams 6 and changes nothing here',

@@ -228,13 +228,14 @@ describe('damage', () => {
       'minP',
       'seed',
     ] as const
+    const changes = ['repetitionPenalty', 'minNewTokens', 'forcedBosTokenId', 'forcedEosTokenId'] as const
     const value = fc.oneof(
       odd,
       fc.bigInt(),
       fc.double(),
       fc.constantFrom(Symbol('s'), Number.NaN, 'hf', 'never', () => 0),
     )
-    const options = fc.dictionary(fc.constantFrom(...names, 'repetitionPenalty', 'maxNewTokens', 'minNewTokens'), value, {
+    const options = fc.dictionary(fc.constantFrom(...names, ...changes, 'maxNewTokens'), value, {
       maxKeys: 3,
     })
     const limits = { vocab: 45, positions: 64, cases: 3, endTokens: [1] }

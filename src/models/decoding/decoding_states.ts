@@ -6,6 +6,7 @@ import { decoderSizes } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 import { type BeamSizes, beamParts, beamSizes, emptyPool, initialScores } from './beam_search.js'
 import { type Choice, candidatesOf, type Generation, type Sampling } from './generation_options.js'
+import { changeStates, forcedEnds } from './logit_changes.js'
 
 export interface DecodingShape {
   readonly batch: number
@@ -25,7 +26,7 @@ const noEnd = -1
 /** Extents of the dimensions the decoder's graphs leave open. */
 export const decodingDims = (
   config: Seq2seqConfig,
-  { choice }: Generation,
+  generation: Generation,
   { batch, width, source, capacity, ends }: DecodingShape,
 ) => ({
   b: batch,
@@ -33,8 +34,9 @@ export const decodingDims = (
   s: capacity,
   t: source,
   e: ends,
+  ...(forcedEnds(generation) > 0 && { f: forcedEnds(generation) }),
   ...decoderSizes(config),
-  ...candidateDims(choice, config.vocab, ends),
+  ...candidateDims(generation.choice, config.vocab, ends),
 })
 
 /** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
@@ -80,30 +82,19 @@ export function initialStates(
     beams: ownRows(rows, capacity),
     lengths: Int32Array.from(start.lengths),
     ends: endIds(start.endTokens),
+    ...changeStates(generation, { rows, seen: () => new Int32Array(rows * vocab), begins: () => true }),
   }
   if (choice.kind === 'beams') {
     const cumulative = initialScores(batch, width, choice.rule)
     if (choice.rule === 'plain') return { ...values, cumulative }
     return { ...values, cumulative, finished: new Int32Array(batch), ...emptyPool(batch, width) }
   }
-  const seen = (): Int32Array => new Int32Array(rows * vocab)
-  return { ...values, limit: integers(generation.maxNewTokens), ...choiceStates(generation, start.cases, seen) }
+  return { ...values, limit: integers(generation.maxNewTokens), ...drawStates(choice, start.cases) }
 }
 
-/** Parameters of how a word is chosen for each row. @param seen words that were there before, where that matters */
-export function choiceStates(
-  { choice, repetitionPenalty, minNewTokens }: Generation,
-  cases: readonly number[],
-  seen: () => Int32Array,
-): StateValues {
-  const integers = (value: number): Int32Array => new Int32Array(cases.length).fill(value)
-  const floats = (value: number): Float32Array => new Float32Array(cases.length).fill(value)
-  return {
-    ...(minNewTokens > 0 && { minimum: integers(minNewTokens) }),
-    ...(repetitionPenalty !== 1 && { seen: seen(), penalty: floats(repetitionPenalty) }),
-    ...(choice.kind === 'sampling' && samplingStates(choice, cases)),
-  }
-}
+/** Parameters of each row's draw; none where nothing is drawn. */
+export const drawStates = (choice: Choice, cases: readonly number[]): StateValues =>
+  choice.kind === 'sampling' ? samplingStates(choice, cases) : {}
 
 /** The table by which every row attends to what it wrote itself. A loop: the table is large, and filled before every batch. */
 function ownRows(rows: number, capacity: number): Int32Array {

@@ -2,13 +2,14 @@
  * How text is generated: the caller's options, checked, and reduced to one way of choosing words. Everything is checked before a
  * device is asked for anything.
  */
-import { inspect } from 'node:util'
-import { usageError, type WhatOf } from '../../errors.js'
+import { usageError } from '../../errors.js'
 import { countFor, rankedCounts } from '../../ir/top_k.js'
 import type { BeamRule } from './beam_search.js'
+import { type LogitChanges, type LogitOptions, noChanges, resolveChanges } from './logit_changes.js'
+import { around, factor, largestFactor, refuse, share, whole } from './option_checks.js'
 
 /** What a caller may say; everything has a default. */
-export interface GenerationOptions {
+export interface GenerationOptions extends LogitOptions {
   /** Hypotheses that are followed side by side; 1 follows the best word only. */
   readonly beams?: number
   /** Hypotheses that are returned of each case, at most `beams`. */
@@ -41,12 +42,8 @@ export interface GenerationOptions {
   readonly minP?: number
   /** Of the draws: one for all cases, or one for each. Results depend on a case's seed, never on where it stands. 0 by default. */
   readonly seed?: number | readonly number[]
-  /** Divides positive and multiplies negative logits of words that were chosen before; 1 changes nothing. Not with beams. */
-  readonly repetitionPenalty?: number
   /** 128 by default, but never more than the model has positions. */
   readonly maxNewTokens?: number
-  /** So many tokens come before an end id may. Not with beams. */
-  readonly minNewTokens?: number
 }
 
 export interface Beams {
@@ -87,16 +84,13 @@ export const candidatesOf = ({ topK }: Sampling): number | undefined =>
 /** How words are chosen. */
 export type Choice = { readonly kind: 'greedy' } | Beams | Sampling
 
-export interface Generation {
+export interface Generation extends LogitChanges {
   readonly choice: Choice
-  /** 1: none. */
-  readonly repetitionPenalty: number
   readonly maxNewTokens: number
-  readonly minNewTokens: number
 }
 
 /** Any, where what is asked for does not depend on it: all ways of choosing words have the model's weights. */
-export const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
+export const anyGeneration: Generation = { choice: { kind: 'greedy' }, maxNewTokens: 1, ...noChanges }
 
 /** What the model and the cases allow. */
 export interface GenerationLimits {
@@ -117,37 +111,6 @@ const mostPowerBits = 96
 const mostBeams = 64
 const usualTokens = 128
 
-/** A value as a message shows it; callers without types give what has no JSON. */
-const shown = (value: unknown): string =>
-  typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY })
-
-const refuse = (option: WhatOf<'generate'>, value: unknown, allowed: string, hint?: string): never => {
-  throw usageError(`generate.${option}`, `${option} is ${shown(value)}, expected ${allowed}`, { hint })
-}
-
-const whole = (option: WhatOf<'generate'>, value: number, least: number, most: number, hint?: string): number =>
-  Number.isInteger(value) && value >= least && value <= most
-    ? value
-    : refuse(option, value, `an integer from ${least} to ${most}`, hint)
-
-/** A number on either side of 0. */
-const around = (option: WhatOf<'generate'>, value: number, most: number, hint?: string): number =>
-  typeof value === 'number' && Math.abs(value) <= most ? value : refuse(option, value, `a number from -${most} to ${most}`, hint)
-
-/** A number above 0, and at most 1. */
-const share = (option: WhatOf<'generate'>, value: number): number =>
-  Number.isFinite(value) && value > 0 && value <= 1 ? value : refuse(option, value, 'a number above 0 and at most 1')
-
-/** Logits that are divided by a smaller number may be too large for float32. */
-const leastFactor = 1e-6
-const largestFactor = 1e6
-
-/** What logits are divided or multiplied by. */
-const factor = (option: WhatOf<'generate'>, value: number): number =>
-  Number.isFinite(value) && value >= leastFactor && value <= largestFactor
-    ? value
-    : refuse(option, value, `a number from ${leastFactor} to ${largestFactor}`)
-
 /**
  * Checks the options of a run.
  * @throws usage `generate.<option>` naming the value and what is allowed, `generate.end` for a model without an end id where no limit is given
@@ -162,9 +125,9 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   const most = positions ?? Number.MAX_SAFE_INTEGER
   const hint = positions === undefined ? undefined : `the model has positions for ${positions} tokens`
   const maxNewTokens = whole('maxNewTokens', options.maxNewTokens ?? Math.min(usualTokens, most), 1, most, hint)
-  const minNewTokens = whole('minNewTokens', options.minNewTokens ?? 0, 0, maxNewTokens)
   const choice = choiceOf(options, limits, maxNewTokens)
-  const repetitionPenalty = factor('repetitionPenalty', options.repetitionPenalty ?? 1)
+  const changes = resolveChanges(options, { vocab: limits.vocab, maxNewTokens })
+  const { repetitionPenalty, minNewTokens } = changes
   if (choice.kind === 'beams' && repetitionPenalty !== 1) {
     refuse('repetitionPenalty', repetitionPenalty, '1 with beams', 'choose beams or the penalty')
   }
@@ -173,7 +136,7 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   if (choice.kind === 'beams' && limits.maskedLogits === true) {
     refuse('beams', choice.width, '1 for a model with words that are never chosen', 'bad_words_ids or suppress_tokens names them')
   }
-  return { choice, repetitionPenalty, maxNewTokens, minNewTokens }
+  return { choice, maxNewTokens, ...changes }
 }
 
 /** Holds numbers that need no model to their ranges. @throws usage `generate.<option>` */

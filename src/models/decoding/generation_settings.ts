@@ -38,6 +38,8 @@ const schema = z.looseObject({
   max_length: count.nullish(),
   min_length: count.nullish(),
   stop_strings: z.union([z.string(), z.array(z.string())]).nullish(),
+  forced_bos_token_id: count.nullish(),
+  forced_eos_token_id: z.union([count, z.array(count).min(1)]).nullish(),
 })
 
 type Fields = z.output<typeof schema>
@@ -72,7 +74,7 @@ const usualTopK = 50
 const legacyFields = [
   ...Object.keys(schema.shape),
   ...Object.keys(neutral),
-  ...['forced_bos_token_id', 'forced_eos_token_id', 'exponential_decay_length_penalty', 'begin_suppress_tokens'],
+  ...['exponential_decay_length_penalty', 'begin_suppress_tokens'],
 ]
 
 const pick = (value: unknown, names: readonly string[]): object =>
@@ -127,6 +129,8 @@ function optionsOf(fields: Fields, decoder: DecoderLimit | undefined) {
   const least = decoder === undefined || shortest == null ? undefined : generated(shortest)
   return {
     maxNewTokens: fields.max_new_tokens ?? most,
+    forcedBosTokenId: fields.forced_bos_token_id,
+    forcedEosTokenId: fields.forced_eos_token_id,
     ...(searches(fields)
       ? {
           beams: fields.num_beams,

@@ -10,14 +10,8 @@ import { type LlamaStepProgram, llamaStep } from '../../../specs/programs/llama_
 import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import type { ModelPlan } from '../../program/index.js'
-import {
-  type Beams,
-  type Choice,
-  candidatesOf,
-  type Generation,
-  type Sampling,
-  stoppingOf,
-} from '../decoding/generation_options.js'
+import { type Beams, candidatesOf, type Generation, type Sampling, stoppingOf } from '../decoding/generation_options.js'
+import { forcedEnds, processorsOf } from '../decoding/logit_changes.js'
 import { type Assembly, assemble } from '../parts/assembly.js'
 import type { LlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
@@ -62,17 +56,11 @@ function drawOf(choice: Sampling): LlamaStepProgram['choice'] {
   return choice.topK === 0 && choice.topP === 1 && choice.minP === 0 ? 'sample' : 'sample_narrowed'
 }
 
-/** How a step chooses words, where it follows one text. */
-function choiceOf(
-  choice: Exclude<Choice, Beams>,
-  { repetitionPenalty, minNewTokens }: Generation,
-): Pick<LlamaStepProgram, 'choice' | 'penalised' | 'minimum'> {
-  return {
-    choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice),
-    penalised: repetitionPenalty !== 1,
-    minimum: minNewTokens > 0,
-  }
-}
+/** What changes logits. */
+const changing = (config: LlamaConfig, generation: Generation): LlamaStepProgram['processors'] => ({
+  ...processorsOf(generation),
+  banned: config.banned.length > 0,
+})
 
 export const promptProgram = (config: LlamaConfig, gives: Given): Program => llamaPrompt.of({ ...common(config), gives })
 
@@ -84,9 +72,10 @@ const ruleOf = ({ rule, lengthPenalty, earlyStopping, diversityRate }: Beams): L
 
 export function stepProgram(config: LlamaConfig, generation: Generation, steps: number): Program {
   const { choice, maxNewTokens } = generation
+  const processors = changing(config, generation)
   return choice.kind === 'beams'
-    ? llamaBeams.of({ ...common(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice) })
-    : llamaStep.of({ ...common(config), ...choiceOf(choice, generation), banned: config.banned.length > 0, steps })
+    ? llamaBeams.of({ ...common(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice), processors })
+    : llamaStep.of({ ...common(config), steps, choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice), processors })
 }
 
 /** The program over prompts under a plan. @throws usage `plan.model` for a plan without the model's layers */
@@ -117,7 +106,7 @@ export const modelDims = (config: LlamaConfig) => ({
 /** What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with. */
 export function formOf(generation: Generation): string {
   const { choice, maxNewTokens } = generation
-  return choice.kind === 'beams'
-    ? JSON.stringify([ruleOf(choice), choice.width, maxNewTokens])
-    : JSON.stringify([choiceOf(choice, generation), choice.kind === 'sampling' ? candidatesOf(choice) : undefined])
+  const changed = [processorsOf(generation), forcedEnds(generation)]
+  if (choice.kind === 'beams') return JSON.stringify([ruleOf(choice), choice.width, maxNewTokens, changed])
+  return JSON.stringify(choice.kind === 'greedy' ? ['greedy', changed] : [drawOf(choice), candidatesOf(choice), changed])
 }

@@ -15,6 +15,7 @@ import { type SharedArena, sharedArena } from '../../runtime/shared_arena.js'
 import { openStates } from '../../runtime/states.js'
 import { candidateDims, type StateValues } from '../decoding/decoding_states.js'
 import { type Generation, mostCandidates } from '../decoding/generation_options.js'
+import { forcedEnds } from '../decoding/logit_changes.js'
 import { type Assembly, statesOf } from '../parts/assembly.js'
 import { releasingCache } from '../parts/lru_cache.js'
 import type { Advanced, Stepped } from './ahead.js'
@@ -184,14 +185,16 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
 const partLength = 1024
 
 /** Extents of the dimensions of steps. Parts of a row of logits follow from the vocabulary alone, or sums would depend on the batch. */
-function stepDims({ config, generation: { choice }, shape }: RowsConfig) {
+function stepDims({ config, generation, shape }: RowsConfig) {
+  const { choice } = generation
   const { p: q = Math.ceil(config.vocab / partLength), k = mostCandidates } = candidateDims(choice, config.vocab, shape.ends)
   return {
     ...modelDims(config),
     ...(choice.kind === 'beams' ? { b: shape.rows / shape.width, w: shape.width } : { r: shape.rows }),
     ...{ u: shape.capacity, s: shape.steps, f: shape.ends, q },
     ...(choice.kind !== 'greedy' && { k }),
-    ...(choice.kind !== 'beams' && config.banned.length > 0 && { x: config.banned.length }),
+    ...(config.banned.length > 0 && { x: config.banned.length }),
+    ...(forcedEnds(generation) > 0 && { y: forcedEnds(generation) }),
   }
 }
 

@@ -1,7 +1,8 @@
 /** What states hold before the first step behind prompts that were read, by how words are chosen. */
 import { type BeamRule, emptyPool, initialScores } from '../decoding/beam_search.js'
-import { choiceStates, endIds, type StateValues } from '../decoding/decoding_states.js'
+import { drawStates, endIds, type StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
+import { changeStates } from '../decoding/logit_changes.js'
 import type { LlamaConfig } from './config.js'
 import type { CarriedBeams } from './legs.js'
 import type { RowsShape } from './shapes.js'
@@ -26,32 +27,40 @@ export function startStates(
   { prompts, cases, chosen = 0, limits = [], carried }: Start,
 ): StateValues {
   const { choice, maxNewTokens } = generation
-  const ids = endIds(eos)
-  if (carried !== undefined) return { ends: ids, ...carriedStates(shape, carried) }
-  if (choice.kind === 'beams') return { ends: ids, ...beamStates(choice.rule, shape, prompts) }
-  const { rows } = shape
+  const { rows, width } = shape
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
+  // The text of each row, where another leg goes on with beams.
+  const texts = carried?.texts ?? ofTexts(prompts, width)
+  const common = {
+    ends: endIds(eos),
+    ...(banned.length > 0 && { banned: Int32Array.from(banned), always: ofRows(() => 2 ** 31 - 1) }),
+    ...changeStates(generation, { rows, seen: () => seenIn(texts, rows, vocab), begins: (row) => texts[row]?.length === 1 }),
+  }
+  if (carried !== undefined) return { ...common, ...carriedStates(shape, carried) }
+  if (choice.kind === 'beams') return { ...common, ...beamStates(choice.rule, shape, prompts) }
   return {
+    ...common,
     step: Int32Array.of(chosen),
     words: ofRows((row) => prompts[row]?.at(-1) ?? 0),
     places: ofRows((row) => (prompts[row]?.length ?? 1) - 1),
     // Rows without a prompt have ended before they begin.
     finished: ofRows((row) => (row < prompts.length ? 0 : 1)),
-    ends: ids,
     limit: ofRows((row) => limits[row] ?? maxNewTokens),
-    ...(banned.length > 0 && { banned: Int32Array.from(banned), always: ofRows(() => 2 ** 31 - 1) }),
-    ...choiceStates(
-      generation,
+    ...drawStates(
+      choice,
       Array.from({ length: rows }, (_, row) => cases[row] ?? 0),
-      () => seenIn(prompts, rows, vocab),
     ),
   }
 }
 
+/** The prompt of each row, of which `width` belong to one. */
+const ofTexts = (prompts: Start['prompts'], width: number): Start['prompts'] =>
+  width === 1 ? prompts : prompts.flatMap((prompt) => Array.from({ length: width }, () => prompt))
+
 /** Words of the prompts count as seen. */
-function seenIn(prompts: readonly (readonly number[])[], rows: number, vocab: number): Int32Array {
+function seenIn(texts: readonly (readonly number[])[], rows: number, vocab: number): Int32Array {
   const seen = new Int32Array(rows * vocab)
-  for (const [row, ids] of prompts.entries()) for (const id of ids) seen[row * vocab + id] = 1
+  for (const [row, ids] of texts.entries()) for (const id of ids) seen[row * vocab + id] = 1
   return seen
 }
 

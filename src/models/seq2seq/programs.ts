@@ -7,6 +7,7 @@ import { seq2seqEncoder } from '../../../specs/programs/seq2seq_encoder.js'
 import type { Program } from '../../ir/program.js'
 import type { ModelPlan } from '../../program/index.js'
 import { candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
+import { forcedEnds, processorsOf } from '../decoding/logit_changes.js'
 import { type Assembly, assemble } from '../parts/assembly.js'
 import { type BatchShape, batchDims } from '../parts/token_rows.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
@@ -51,9 +52,9 @@ export function encoderProgram(config: Seq2seqConfig): Program {
 /** @param headBias whether logits have a bias */
 export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generation: Generation, steps: number): Program {
   const { decoder } = config
-  const choice = choiceOf(generation)
   const { layers, embedScale: factor } = decoder
-  return seq2seqDecoder.of({ ...common(config), layers, scale: scaleOf(decoder), factor, headBias, steps, choice })
+  const choosing = { choice: choiceOf(generation), processors: processorsOf(generation) }
+  return seq2seqDecoder.of({ ...common(config), layers, scale: scaleOf(decoder), factor, headBias, steps, ...choosing })
 }
 
 /** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
@@ -69,14 +70,13 @@ export const assembleDecoder = (
   steps: number,
 ): Assembly => assemble(decoderProgram(config, headBias, generation, steps), plan, decoderTensors(config))
 
-function choiceOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation): Seq2seqDecoderProgram['choice'] {
+function choiceOf({ choice, maxNewTokens }: Generation): Seq2seqDecoderProgram['choice'] {
   if (choice.kind === 'beams') {
     const { rule, lengthPenalty, earlyStopping, diversityRate } = choice
     if (rule === 'plain') return { kind: 'beams', maxSteps: maxNewTokens, diversityRate }
     return { kind: 'beams_hf', maxSteps: maxNewTokens, lengthPenalty, earlyStopping: stoppingOf[`${earlyStopping}`] }
   }
-  const kind = choice.kind === 'greedy' ? 'greedy' : candidatesOf(choice) === undefined ? 'sample' : 'sample_top'
-  return { kind, penalised: repetitionPenalty !== 1, minimum: minNewTokens > 0 }
+  return { kind: choice.kind === 'greedy' ? 'greedy' : candidatesOf(choice) === undefined ? 'sample' : 'sample_top' }
 }
 
 /**
@@ -86,5 +86,5 @@ function choiceOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Gen
 export function formOf(generation: Generation): string {
   const { choice } = generation
   const candidates = choice.kind === 'sampling' ? candidatesOf(choice) : choice.kind === 'beams' ? choice.width : undefined
-  return JSON.stringify([choiceOf(generation), candidates])
+  return JSON.stringify([choiceOf(generation), candidates, processorsOf(generation), forcedEnds(generation)])
 }
