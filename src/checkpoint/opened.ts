@@ -12,7 +12,7 @@ import { type Tensor, tensor, tensorOf, toNumbers } from '../runtime/api/tensor.
 import { wholeOf } from '../runtime/weight.js'
 import { openCheckpoint as openFolder } from './checkpoint.js'
 import { type FloatType, floatTypes } from './float_types.js'
-import { openGguf } from './gguf.js'
+import { ggufPath, openGgufModel } from './gguf_parts.js'
 import { type FileTensor, openSafetensors } from './safetensors.js'
 import { type ElementType, shown } from './safetensors_header.js'
 
@@ -68,7 +68,7 @@ const storageTypes: Readonly<Record<ElementType, DType>> = {
 
 /**
  * Opens the weights of a model: a folder with `model.safetensors`, or with the files that `model.safetensors.index.json` names; one
- * `.safetensors` file; one `.gguf` file. Headers alone are read, and checked.
+ * `.safetensors` file; a `.gguf` file, with the other parts of its model, or a folder of one. Headers alone are read, and checked.
  * @throws usage `checkpoint.format` for another file, `checkpoint.index`, `checkpoint.shard`, `safetensors.*`, `gguf.*`; the signal's reason
  * when it aborts
  */
@@ -76,8 +76,9 @@ export async function openCheckpoint(
   path: string,
   { signal }: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<Checkpoint> {
+  const gguf = await ggufPath(path)
+  if (gguf !== undefined) return checkpointOf(gguf, 'gguf', await openGgufModel(gguf, signal))
   const extension = extname(path).toLowerCase()
-  if (extension === '.gguf') return checkpointOf(path, 'gguf', await openGguf(path, signal))
   const isFile = await stat(path).then(
     (found) => !found.isDirectory(),
     () => extension === '.safetensors',

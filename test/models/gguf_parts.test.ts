@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openCheckpoint } from '../../src/checkpoint/checkpoint.js'
 import { ggufPath, openGgufModel } from '../../src/checkpoint/gguf_parts.js'
+import { openCheckpoint as openWeights } from '../../src/checkpoint/index.js'
 import { continuesText } from '../../src/cli/continues_text.js'
 import { openLlamaFiles, openLlamaText } from '../../src/models/llama/open_files.js'
 import { checkLlamaTensors, llamaTensors, takeLlamaTensor } from '../../src/models/llama/tensor_names.js'
@@ -58,6 +59,12 @@ describe('GGUF models in parts', () => {
       ]
       expect([tensor.name, Buffer.compare(data, original)]).toEqual([tensor.name, 0])
     }
+  })
+
+  it.each(['a part', 'their folder'])('are the tensors of heddle/checkpoint, by %s', async (by) => {
+    await writeParts(3)
+    const { format, tensors } = await openWeights(by === 'a part' ? join(dir, nameOf(2, 3)) : dir)
+    expect([format, tensors.size]).toEqual(['gguf', Object.keys(written).length])
   })
 
   it('that are missing are named', async () => {
