@@ -59,6 +59,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
   const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
   const elementwise =
     loops.length === 1 && normal.every((s) => s.kind === 'let' || (s.kind === 'loopStore' && !readsScan(s.value, context.rows)))
+  const replaced = replacedOf(kernel)
   return {
     elementwise,
     axes,
@@ -67,8 +68,8 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
     shared: context.shared,
     loops,
     statements: normal,
-    replaced: replacedOf(kernel),
-    waits: waitsOf(kernel),
+    replaced,
+    waits: waitsOf(kernel, replaced),
     inBounds: (load) => isInBounds(load, context),
     pieces,
     taken: context.taken,
@@ -85,10 +86,9 @@ function replacedOf(kernel: Kernel): Set<string> {
 }
 
 /** Numbers of a row beside its elements are read by all its threads, rows that are kept whole by the passes that make them. */
-function waitsOf({ tensors, body }: Kernel): NormalKernel['waits'] {
+function waitsOf({ body }: Kernel, replaced: ReadonlySet<string>): NormalKernel['waits'] {
   if (body.some((s) => s.kind === 'row' && s.kept !== undefined)) return 'passes'
-  const updating = new Set(tensors.flatMap(({ name, updates }) => (updates === undefined ? [] : [name])))
-  const isNumber = body.some((s) => s.kind === 'store' && updating.has(s.tensor))
+  const isNumber = body.some((s) => s.kind === 'store' && replaced.has(s.tensor))
   return isNumber && body.some(({ kind }) => kind === 'storeRow') ? 'reads' : 'no'
 }
 
