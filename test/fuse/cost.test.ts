@@ -4,6 +4,8 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
 import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
+import { llamaLayer } from '../../specs/graphs/llama_layer.js'
+import { plans } from '../../specs/index.js'
 import { bestDecoder } from '../../specs/plans/best_decoder.js'
 import { bestEncoder } from '../../specs/plans/best_encoder.js'
 import { ftV1Gelu } from '../../specs/plans/ft_v1.js'
@@ -11,16 +13,21 @@ import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
 import { Candidates } from '../../src/fuse/search/candidates.js'
-import { fewRows } from '../../src/fuse/search/computed.js'
+import { computedWork, fewRows } from '../../src/fuse/search/computed.js'
 import { costDevice, type Pricing } from '../../src/fuse/search/cost.js'
 import { explainPlan, type PlanStep } from '../../src/fuse/search/explain.js'
 import { walkOf } from '../../src/fuse/search/registers.js'
+import { dim, i32, index } from '../../src/ir/build.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import { rowMajor } from '../../src/ir/layout.js'
+import type { MatmulKernel } from '../../src/ir/product.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { axis, kernel, tensor as parameter } from '../schedule/fixtures.js'
+import { Draft } from './random/draft.js'
 
 const dims = { b: 2, s: 3, t: 6, h: 2, d: 4, i: 5, v: 100, u: 2, p: 7 }
-const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2 }, launch: 3, product: 5 }
+const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2, i8: 4 }, launch: 3, product: 5 }
 const pricing: Pricing = { device, dims, dtype: 'f16' }
 let ops: ReadonlyMap<string, Kernel>
 let layouts: LayoutsByName
@@ -30,6 +37,27 @@ beforeAll(() => {
   ops = new Map(specs.kernels.map((kernel) => [kernel.name, kernel]))
   layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
 })
+
+/** A matmul of floats and int8 weights, as far as its price asks. */
+const wide: MatmulKernel = {
+  kind: 'matmul',
+  name: 'wide',
+  source: { file: 'specs/ops.ts', line: 1, column: 1 },
+  dims: ['m', 'n', 'k'],
+  types: {},
+  attrs: [],
+  tensors: [
+    { name: 'a', access: 'in', dtype: { param: 'T' }, dims: ['m', 'k'], layout: rowMajor(['m', 'k']) },
+    { name: 'b', access: 'in', dtype: 'i8', dims: ['n', 'k'], layout: rowMajor(['n', 'k']) },
+  ],
+  batch: [],
+  m: 'm',
+  n: 'n',
+  k: 'k',
+  a: { tensor: 'a' },
+  products: [{ b: { tensor: 'b' }, accumulator: 'x' }],
+  epilogue: kernel('wide', 'm n', [axis('r', 'm')], [parameter('x', 'in', 'm n', 'f32')], []),
+}
 
 /** Elements of f16 read and written, further bytes read, and arithmetic of each step of a layer. */
 type ByHand = readonly (readonly [kernel: string, read: number, written: number, further: number, flops: number])[]
@@ -119,12 +147,84 @@ it('decode attention multiplies the query of a row by every place of its past, a
   expect(flopsOf('cross_attention')).toBe(4 * (2 * 3) * 2 * 7 * 4)
 })
 
+describe('caches that are updated in place', () => {
+  const unfused = (graph: string): PlanDecl => ({ name: 'unfused', graph, groups: [] })
+  const stepAt = (steps: readonly PlanStep[], node: string) => steps.find(({ nodes }) => nodes.includes(node))
+
+  it('are written where a token joins them, and read where they are attended', () => {
+    const layer = decoderLayers.pre.relu
+    const plan = bestDecoder.find(({ graph }) => graph === layer.name)
+    if (plan === undefined) throw new Error('no plan')
+    const decoding = { ...pricing, dims: { b: 2, w: 3, s: 5, t: 7, h: 2, d: 4, i: 5 } }
+    const joined = 2 * 3 * 2 * 4
+    const { steps } = explainPlan(layer.graph, unfused(layer.name), ops, decoding, layouts)
+    expect(stepAt(steps, 'keyCache')).toMatchObject({ bytesRead: 2 * joined + 4, bytesWritten: 2 * joined })
+    const fused = explainPlan(layer.graph, plan, ops, decoding, layouts).steps
+    // The token's keys and values join, and its result is stored; the memory of the encoder is read alone.
+    expect(stepAt(fused, 'keyCache')?.bytesWritten).toBe(2 * 3 * joined)
+    expect(stepAt(fused, 'crossScores')?.bytesWritten).toBe(2 * joined)
+  })
+
+  it('are written where the tokens of a prompt join them', () => {
+    const layer = llamaLayer('prompt', { bias: 'none', norm: false, window: false, int8Caches: false })
+    const prompt = { ...pricing, dims: { r: 3, u: 50, n: 16, h: 4, g: 2, d: 4, i: 8, p: 64, e: 2, t: 7, b: 3, s: 4 } }
+    const { steps } = explainPlan(layer.graph, unfused(layer.name), ops, prompt, layouts)
+    const joined = 7 * 2 * 4
+    expect(stepAt(steps, 'valueCache')?.bytesWritten).toBe(2 * joined)
+    expect(stepAt(steps, 'valueCache')?.bytesRead).toBeLessThan(2 * joined + 4 * 4 * 3 + 1)
+  })
+})
+
+describe('int8', () => {
+  const plan = plans.find(({ name, graph }) => name === 'best-encoder-int8' && graph === encoderLayerGelu.name)
+  const priced = (flops: Pricing['device']['peak']) => {
+    if (plan === undefined) throw new Error('no plan')
+    const bound = { bandwidth: Number.POSITIVE_INFINITY, peak: flops, launch: 0, product: 0 }
+    return explainPlan(encoderLayerGelu.graph, plan, ops, { ...pricing, device: bound }, layouts).steps
+  }
+
+  it('is multiplied at its own rate, and floats at theirs', () => {
+    for (const { kind, flops, microseconds } of priced({ f32: 1, f16: 2, bf16: 2, i8: 4 }))
+      expect(microseconds / 1e6).toBeCloseTo(flops / (kind === 'attention' ? 2 : 4))
+  })
+
+  it('weights of floats are converted first where there are many rows', () => {
+    const kernels = [1, 8, 9].map((m) => {
+      const sizes = { dims: { m, n: 64, k: 32 }, attrs: {} }
+      return computedWork({ ...wide, products: [{ b: { tensor: 'b' }, accumulator: 'x' }] }, sizes).stored
+    })
+    expect(kernels).toEqual([[], [], [64 * 32]])
+    const floats = { ...wide, tensors: wide.tensors.map((tensor) => ({ ...tensor, dtype: { param: 'T' } })) }
+    expect(computedWork(floats, { dims: { m: 9, n: 64, k: 32 }, attrs: {} }).stored).toEqual([])
+  })
+})
+
 it('a computed factor is one of few rows where the main loop takes them for few', async () => {
   const header = await readFile('native/device/matmul_few_tile.cuh', 'utf8')
   expect(/most_rows = (\d+);/.exec(header)?.[1]).toBe(String(fewRows))
 })
 
 describe('gathers', () => {
+  it('of a sum for each element count what they fetch, too', () => {
+    const draft = new Draft()
+    const [ids, table] = [draft.input('b u', 'id'), draft.input('v c')]
+    const reads = { ids: { value: ids, dims: ['b', 'u'] }, table: { value: table, dims: ['v', 'c'] } }
+    draft.output(
+      draft.each(
+        ['b', 'c'],
+        { b: 'b', c: 'c', u: 'u', v: 'v' },
+        reads,
+        ({ ids: of, table: from }, { b = i32(0), c = i32(0) }) => {
+          const value = from?.(of?.(b, index('j')) ?? i32(0), c) ?? i32(0)
+          return { kind: 'fold', type: 'f32', monoid: 'sum', length: dim('u'), index: 'j', value }
+        },
+      ),
+    )
+    const sizes = { ...pricing, dims: { b: 2, u: 3, v: 1000, c: 8 } }
+    const { steps } = explainPlan(draft.graph(), { name: 'unfused', graph: 'drawn', groups: [] }, draft.kernels, sizes)
+    expect(steps[0]).toMatchObject({ bytesRead: 2 * 2 * 3 * 8 + 4 * 2 * 3, bytesWritten: 2 * 2 * 8 })
+  })
+
   it('count the rows they fetch, not the table', () => {
     const plan: PlanDecl = { name: 'unfused', graph: embeddings.name, groups: [] }
     const { steps } = explainPlan(embeddings.graph, plan, ops, pricing)

@@ -12,6 +12,6 @@ export function costOf(
   const known = ceilings?.peak[dtype]
   if (ceilings === undefined || known === undefined) return undefined
   const { launch, product } = costDevice(kind === 'cuda' ? 'h200' : 'simt')
-  const peak = Object.fromEntries(priceTypes.map((type) => [type, ceilings.peak[type] ?? known])) as Record<PriceType, number>
-  return { bandwidth: ceilings.bandwidth, peak, launch, product }
+  const floats = Object.fromEntries(priceTypes.map((type) => [type, ceilings.peak[type] ?? known])) as Record<PriceType, number>
+  return { bandwidth: ceilings.bandwidth, peak: { ...floats, i8: ceilings.peak.i8 ?? known }, launch, product }
 }

@@ -5,7 +5,7 @@
  */
 import type { IntrinsicName } from '../../ir/intrinsics.js'
 import type { Kernel } from '../../ir/kernel.js'
-import { factorsOf, type MatmulFactor, type MatmulKernel } from '../../ir/product.js'
+import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
 import { stmtExprs, visit } from '../../ir/walk.js'
 import type { Sizes } from './reads.js'
 
@@ -51,24 +51,25 @@ export function computedWork(kernel: MatmulKernel, { dims }: Sizes): ComputedWor
 const nothing: ComputedWork = { operations: 0, stored: [] }
 
 function workOf(
-  { products }: MatmulKernel,
-  { prologue }: MatmulFactor,
+  kernel: MatmulKernel,
+  factor: MatmulFactor,
   side: 'left' | 'right',
   { matrices, m, n, k }: Extents,
 ): ComputedWork {
-  if (prologue === undefined) return nothing
+  const { prologue } = factor
+  // Integers of a byte, such as int8 weights, that are multiplied as floats.
+  const read = prologue === undefined ? [factorParam(kernel, factor)] : prologue.tensors.filter(({ access }) => access === 'in')
+  const isConverted = side === 'right' && !sumsIntegers(kernel) && read.some(({ dtype }) => dtype === 'i8')
+  if (prologue === undefined && !isConverted) return nothing
   const isFew = m <= fewRows
   const elements = matrices * k * (side === 'left' ? m : n)
-  const once = elements * operationsOf(prologue)
-  const isStored = !isFew && matrices === 1 && (side === 'left' || readsBytes(prologue))
+  const once = elements * (prologue === undefined ? 1 : operationsOf(prologue))
+  const isStored = !isFew && matrices === 1 && (side === 'left' || isConverted)
   if (isStored) return { operations: once, stored: [elements] }
-  const columns = isFew ? fewColumns : tileColumns / products.length
+  const columns = isFew ? fewColumns : tileColumns / kernel.products.length
   const times = side === 'left' ? Math.ceil(n / columns) : Math.ceil(m / tileRows)
   return { operations: once * times, stored: [] }
 }
-
-/** Whether a factor is made of integers of a byte, such as int8 weights. */
-const readsBytes = ({ tensors }: Kernel): boolean => tensors.some(({ access, dtype }) => access === 'in' && dtype === 'i8')
 
 /** Operations for each element of what a row program makes: one a function, those of folds included. */
 function operationsOf(prologue: Kernel): number {

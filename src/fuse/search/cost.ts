@@ -3,9 +3,9 @@
  * arithmetic; steps run one after the other. Automatic plans are made by it and `heddle plan` prints it, so that a prediction
  * can be held against a measurement.
  *
- * - Bytes: each tensor of a step once, as if no cache held it; a gather counts what it fetches. A row program whose kept rows
- *   exceed the registers reads its tensors once in each pass that uses them.
- * - Arithmetic: that of products and of attention, and of factors that a product computes, as often as it does. Row programs are taken
+ * - Bytes: each tensor of a step once, as if no cache held it; a gather counts what it fetches, an update in place what it replaces. A row
+ *   program whose kept rows exceed the registers reads its tensors once in each pass that uses them.
+ * - Arithmetic: that of products and of attention, in the rate of what is multiplied, and of factors that a product computes, as often as it does. Row programs are taken
  *   to be bound by bytes.
  * - Only relations between plans are meant: overlap of steps, caches and tails are left out for all plans alike.
  */
@@ -14,7 +14,7 @@ import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Instance } from '../../ir/instance.js'
 import type { DTypeRef, Kernel } from '../../ir/kernel.js'
-import { factorsOf } from '../../ir/product.js'
+import { factorsOf, sumsIntegers } from '../../ir/product.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
@@ -22,6 +22,7 @@ import { valueAt } from '../graph/edit.js'
 import { type ComputedWork, computedWork } from './computed.js'
 import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf, type Sizes } from './reads.js'
 import { walkOf } from './registers.js'
+import { placed, storedOf } from './writes.js'
 
 /** Storage types of activations and weights a plan can be priced in. */
 export const priceTypes = ['f32', 'f16', 'bf16'] as const
@@ -31,8 +32,8 @@ export type PriceType = (typeof priceTypes)[number]
 export interface CostDevice {
   /** Bytes a second. */
   readonly bandwidth: number
-  /** FLOP a second. */
-  readonly peak: Readonly<Record<PriceType, number>>
+  /** Operations a second: in a storage type of floats, and on int8. */
+  readonly peak: Readonly<Record<PriceType | 'i8', number>>
   /** Seconds a step takes before it moves a byte, and those of a step with a product, whose pipeline has to fill and drain. */
   readonly launch: number
   readonly product: number
@@ -45,12 +46,12 @@ export interface CostDevice {
 const graphs = { launch: 1.2e-6, product: 4.0e-6 } as const
 
 const devices = {
-  /** Measured: a large copy, an 8192^3 matmul; f32 is CUDA-core arithmetic. */
-  h200: { bandwidth: 4.26e12, peak: { f32: 60e12, f16: 751e12, bf16: 751e12 }, ...graphs },
+  /** Measured: a large copy, an 8192^3 matmul; f32 is CUDA-core arithmetic. Tensor cores multiply int8 twice as fast as halves. */
+  h200: { bandwidth: 4.26e12, peak: { f32: 60e12, f16: 751e12, bf16: 751e12, i8: 1502e12 }, ...graphs },
   /** NVIDIA's data sheet of the A100 80 GB SXM: peaks, not measurements, so times are optimistic. Launches are the H200's. */
-  a100: { bandwidth: 2.039e12, peak: { f32: 19.5e12, f16: 312e12, bf16: 312e12 }, ...graphs },
+  a100: { bandwidth: 2.039e12, peak: { f32: 19.5e12, f16: 312e12, bf16: 312e12, i8: 624e12 }, ...graphs },
   /** Not measured: orders of magnitude of one CPU core that runs threads as fibers. Arithmetic is everything. */
-  simt: { bandwidth: 1e9, peak: { f32: 1e8, f16: 5e7, bf16: 5e7 }, launch: 1e-5, product: 1e-5 },
+  simt: { bandwidth: 1e9, peak: { f32: 1e8, f16: 5e7, bf16: 5e7, i8: 1e8 }, launch: 1e-5, product: 1e-5 },
 } as const satisfies Readonly<Record<string, CostDevice>>
 
 /** Prices are sums of floats: a difference of fewer seconds is rounding, not a gain. */
@@ -132,33 +133,42 @@ function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): St
   const whole = (id: ValueId) => bytesOf(graph, id, sizeOf(graph, id, pricing), pricing)
   const flops = 2 * Object.values(extents).reduce((product, extent) => product * extent, 1)
   const read = inputsOf(node).reduce((bytes, id) => bytes + whole(id), 0)
-  return price({ bytesRead: read, bytesWritten: whole(out), flops, rereads: false }, pricing)
+  const isInteger = [a, b].every((id) => valueAt(graph.values, id).dtype === 'i8')
+  return price({ bytesRead: read, bytesWritten: whole(out), flops, rereads: false }, pricing, { isInteger })
 }
 
-function kernelCost(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKernel, pricing: Pricing): StepCost {
+function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | TemplateKernel, pricing: Pricing): StepCost {
+  const kernel = isTemplate(derived) ? derived : placed(derived)
   const sizes = sizesOf(graph, node, kernel, pricing)
   const types = Object.fromEntries(Object.keys(kernel.types).map((param) => [param, storageType(node.types[param], pricing)]))
-  const { reads, flops, again, rereads, computed } = work(kernel, types, sizes)
+  const { reads, flops, again, rereads, ...arithmetic } = work(kernel, types, sizes)
+  const stored = storedOf(kernel, sizes)
   let [bytesRead, bytesWritten] = [0, 0]
   for (const { name, access } of kernel.tensors) {
     const id = node.inputs[name] ?? node.outputs[name]
     if (id === undefined) throw new Error(`internal: ${node.name} binds no value to ${name}`)
     const size = sizeOf(graph, id, pricing)
-    if (access === 'out') bytesWritten += bytesOf(graph, id, size, pricing)
+    if (access === 'out') bytesWritten += bytesOf(graph, id, Math.min(size, stored.get(name) ?? size), pricing)
     else bytesRead += bytesOf(graph, id, Math.min(size, reads.get(name) ?? 0) * (again.get(name) ?? 1), pricing)
   }
-  return price({ bytesRead, bytesWritten, flops, rereads }, pricing, computed)
+  return price({ bytesRead, bytesWritten, flops, rereads }, pricing, arithmetic)
 }
 
-interface Work {
+/** What a matmul does besides multiplying floats. */
+interface Arithmetic {
+  /** Of factors that a matmul computes. */
+  readonly computed?: ComputedWork
+  /** Whether it multiplies int8. */
+  readonly isInteger?: boolean
+}
+
+interface Work extends Arithmetic {
   /** Elements read of each tensor, before its size limits them. */
   readonly reads: ReadonlyMap<string, number>
   readonly flops: number
   /** How many times each tensor is read; once where it is missing. */
   readonly again: ReadonlyMap<string, number>
   readonly rereads: boolean
-  /** Of factors that a matmul computes. */
-  readonly computed?: ComputedWork
 }
 
 function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: Sizes): Work {
@@ -183,7 +193,8 @@ function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: 
         prologue === undefined ? [[tensor, Number.POSITIVE_INFINITY]] : [...readsOf(prologue, sizes)],
       )
       const reads = new Map([...readsOf(kernel.epilogue, sizes), ...operands])
-      return { ...once, reads, flops: 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0), computed: computedWork(kernel, sizes) }
+      const flops = 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0)
+      return { ...once, reads, flops, computed: computedWork(kernel, sizes), isInteger: sumsIntegers(kernel) }
     }
   }
 }
@@ -216,11 +227,11 @@ function sizesOf(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKern
 function price(
   step: Omit<StepCost, 'seconds'>,
   { device, dtype }: Pricing,
-  { operations, stored }: ComputedWork = { operations: 0, stored: [] },
+  { computed: { operations, stored } = { operations: 0, stored: [] }, isInteger = false }: Arithmetic,
 ): StepCost {
   const { bytesRead, bytesWritten, flops } = step
   const moving = (bytesRead + bytesWritten) / device.bandwidth
-  const computing = flops / device.peak[dtype] + operations / device.peak.f32
+  const computing = flops / device.peak[isInteger ? 'i8' : dtype] + operations / device.peak.f32
   const storing = stored.map((elements) => device.launch + (2 * elements * dtypeInfo[dtype].bytes) / device.bandwidth)
   const fixed = flops > 0 ? device.product : device.launch
   return { ...step, seconds: storing.reduce((sum, seconds) => sum + seconds, fixed + Math.max(moving, computing)) }

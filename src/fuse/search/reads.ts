@@ -31,10 +31,10 @@ class Reads {
   readonly #loads = new Map<string, { readonly tensor: string; readonly elements: number }>()
 
   /** Adds the loads of an expression. `extents` are those of the indices it uses; a value of the row depends on all of `rows`. */
-  add(expr: Expr, extents: ReadonlyMap<string, number>, rows: readonly string[]): void {
+  add(expr: Expr, extents: ReadonlyMap<string, number>, rows: readonly string[], sizes: Sizes): void {
     const inner = new Map(extents)
     visit(expr, (node) => {
-      if (node.kind === 'fold' && node.length.kind === 'const') inner.set(node.index, Number(node.length.value))
+      if (node.kind === 'fold') inner.set(node.index, lengthOf(node.length, sizes))
     })
     visit(expr, (node) => {
       if (node.kind === 'load') this.#add(node, inner, rows)
@@ -76,7 +76,7 @@ export function readsOf(kernel: Kernel, sizes: Sizes): ReadonlyMap<string, numbe
   for (const stmt of kernel.body) {
     const extents = 'length' in stmt ? new Map([...outer, [stmt.index, lengthOf(stmt.length, sizes)]]) : new Map(outer)
     if ('column' in stmt) extents.set(stmt.column, lengthOf(stmt.width, sizes))
-    for (const expr of stmtExprs(stmt)) reads.add(expr, extents, rows)
+    for (const expr of stmtExprs(stmt)) reads.add(expr, extents, rows, sizes)
   }
   return reads.total()
 }
@@ -118,7 +118,7 @@ export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyM
   const reads = new Reads()
   const { query, key, value, score, range, queryCount, ownedCount, out } = kernel
   const slots = [row(query), row(key), row(value), score, range.lower, range.upper, queryCount, ownedCount, ...out.indices]
-  for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
+  for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'], sizes)
   return reads.total()
 }
 
@@ -144,6 +144,6 @@ export function decodeReads(kernel: DecodeAttentionKernel, sizes: Sizes): Readon
   const computed = fresh === undefined ? [] : [fresh.place, fresh.key, fresh.value]
   const scales = [key, value].flatMap(({ scale }) => scale ?? [])
   const slots = [query, owner, row(key), row(value), score, range.lower, range.upper, ...scales, ...computed, ...out.indices]
-  for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
+  for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'], sizes)
   return reads.total()
 }
