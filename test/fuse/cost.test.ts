@@ -27,7 +27,7 @@ import { axis, kernel, tensor as parameter } from '../schedule/fixtures.js'
 import { Draft } from './random/draft.js'
 
 const dims = { b: 2, s: 3, t: 6, h: 2, d: 4, i: 5, v: 100, u: 2, p: 7 }
-const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2, i8: 4 }, launch: 3, product: 5 }
+const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2, i8: 4 }, warps: 0.5, launch: 3, product: 5 }
 const pricing: Pricing = { device, dims, dtype: 'f16' }
 let ops: ReadonlyMap<string, Kernel>
 let layouts: LayoutsByName
@@ -179,7 +179,7 @@ describe('int8', () => {
   const plan = plans.find(({ name, graph }) => name === 'best-encoder-int8' && graph === encoderLayerGelu.name)
   const priced = (flops: Pricing['device']['peak']) => {
     if (plan === undefined) throw new Error('no plan')
-    const bound = { bandwidth: Number.POSITIVE_INFINITY, peak: flops, launch: 0, product: 0 }
+    const bound = { bandwidth: Number.POSITIVE_INFINITY, peak: flops, warps: 1, launch: 0, product: 0 }
     return explainPlan(encoderLayerGelu.graph, plan, ops, { ...pricing, device: bound }, layouts).steps
   }
 

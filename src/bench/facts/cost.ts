@@ -11,7 +11,7 @@ export function costOf(
 ): CostDevice | undefined {
   const known = ceilings?.peak[dtype]
   if (ceilings === undefined || known === undefined) return undefined
-  const { launch, product } = costDevice(kind === 'cuda' ? 'h200' : 'simt')
+  const { launch, product, warps } = costDevice(kind === 'cuda' ? 'h200' : 'simt')
   const floats = Object.fromEntries(priceTypes.map((type) => [type, ceilings.peak[type] ?? known])) as Record<PriceType, number>
-  return { bandwidth: ceilings.bandwidth, peak: { ...floats, i8: ceilings.peak.i8 ?? known }, launch, product }
+  return { bandwidth: ceilings.bandwidth, peak: { ...floats, i8: ceilings.peak.i8 ?? known }, launch, product, warps }
 }

@@ -1,6 +1,7 @@
 /**
- * Stacks that a search tries: matmuls of one factor whose results differ in width, as queries and the keys that several of them share do. A
- * kernel of several products has one width, so that only a stack makes one kernel of them. Ops that do the same behind each are stacked too.
+ * Stacks that a search tries: matmuls of one factor that a stack multiplies faster than a kernel of several products does. Such a kernel has
+ * one width, which queries and the keys that several of them share do not have, and the fastest main loop only for two products. Ops that do
+ * the same after each are stacked too.
  */
 import type { Graph, NodeOf } from '../../ir/graph.js'
 import { inputsOf, outputsOf } from '../../ir/graph.js'
@@ -11,20 +12,22 @@ import type { PlanDecl } from '../../lang/plan.js'
 type Stacks = NonNullable<PlanDecl['stacked']>
 type Stackable = NodeOf<'matmul'> | NodeOf<'op'>
 
-/** Stacks to try, the most of them first: with the ops behind, and of matmuls alone. None where widths do not differ. */
+/** Stacks to try, the most of them first: with the ops after them, and of matmuls alone. None of two matmuls of one width. */
 export function stacksOf(graph: Graph): readonly Stacks[] {
   const matmuls = graph.nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   const factors = [...new Set(matmuls.map(({ a }) => a))]
-  const uneven = factors
+  const tried = factors
     .map((factor) => matmuls.filter(({ a }) => a === factor))
-    .filter((readers) => new Set(readers.map(({ out }) => printShape(graph.values[out]?.shape ?? []))).size > 1)
-  if (uneven.length === 0) return []
-  const whole = uneven.flatMap((readers) => {
+    .filter(
+      (readers) => readers.length > 2 || new Set(readers.map(({ out }) => printShape(graph.values[out]?.shape ?? []))).size > 1,
+    )
+  if (tried.length === 0) return []
+  const whole = tried.flatMap((readers) => {
     const stacked: (readonly Stackable[])[] = [readers]
     for (let at = alikeBehind(graph, readers); at !== undefined; at = alikeBehind(graph, at)) stacked.push(at)
     return stacked
   })
-  return whole.length === uneven.length ? [named(graph, whole)] : [named(graph, whole), named(graph, uneven)]
+  return whole.length === tried.length ? [named(graph, whole)] : [named(graph, whole), named(graph, tried)]
 }
 
 function named({ nodes }: Graph, stacks: readonly (readonly Stackable[])[]): Stacks {
