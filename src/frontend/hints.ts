@@ -1,5 +1,5 @@
 /** Hints of refusals that look at the names of their place: what an unknown name may have meant, and how an access is written there. */
-import { Node, ts } from 'ts-morph'
+import { Node, type Type, ts } from 'ts-morph'
 import * as language from '../lang/index.js'
 import { nearest } from '../nearest.js'
 import type { Scope } from './values.js'
@@ -51,6 +51,29 @@ export function unknownNameHint(node: Node): string {
   return offered === undefined
     ? 'declare it, or import it from its module'
     : `did you mean ${offered}? import { ${offered} } from 'heddle'`
+}
+
+/** The texts that a type allows: its own, or those of its union. */
+const textsOf = (type: Type | undefined): readonly string[] =>
+  type === undefined
+    ? []
+    : (type.isUnion() ? type.getUnionTypes() : [type]).flatMap((each) =>
+        each.isStringLiteral() ? [String(each.getLiteralValue())] : [],
+      )
+
+/**
+ * What to write for a text that its place does not take, such as a misspelt node of a plan's graph: TypeScript lists what there is, and shortens
+ * the list. Of a graph's inputs, which groups often name, that they are inputs.
+ */
+export function unlistedHint(node: Node | undefined): string | undefined {
+  if (!Node.isStringLiteral(node)) return undefined
+  const name = node.getLiteralValue()
+  const [, graph] = node.getFirstAncestor(Node.isCallExpression)?.getArguments() ?? []
+  const inputs = graph?.getType().getProperty('inputs')?.getTypeAtLocation(node)
+  if (textsOf(inputs?.getTypeArguments()[0]).includes(name))
+    return `${name} is an input of the graph: name the nodes that read it; every group reads the inputs it needs`
+  const [like] = nearest(name, textsOf(node.getContextualType()))
+  return like === undefined ? undefined : `did you mean ${like}?`
 }
 
 /** Indices that code can use, by the names that the author gave them, the outermost first. */

@@ -7,7 +7,7 @@ import type { SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
 import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
-import { otherFunctions } from './hints.js'
+import { otherFunctions, unlistedHint } from './hints.js'
 import type { FileRead, StandardRead } from './kept/declared.js'
 import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
@@ -17,6 +17,9 @@ import { Refused } from './refusals.js'
 
 /** TypeScript's codes of a module that it cannot find. */
 const noModule: ReadonlySet<number> = new Set([2307, 2792])
+
+/** TypeScript's codes of a value of another type, such as a text that is none of those that a place takes. */
+const noSuchText: ReadonlySet<number> = new Set([2322, 2820])
 
 /** For heddle itself, and for a name that is asked of it and that it does not have. */
 function missingHint(message: string): string | undefined {
@@ -58,7 +61,7 @@ function typeErrors(file: SourceFile, opened: SpecProject, refused: readonly Rej
         (diagnostic.file === fileName(file) && diagnostic.line === place.line),
     )
     const message = ts.flattenDiagnosticMessageText(messageText, '\n')
-    const hint = missingHint(message)
+    const hint = missingHint(message) ?? (noSuchText.has(code) ? unlistedHint(file.getDescendantAtPos(start)) : undefined)
     return isCovered
       ? []
       : [{ code: `TS${code}`, message, file: fileName(file), ...place, ...(hint === undefined ? {} : { hint }) }]

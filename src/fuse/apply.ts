@@ -191,7 +191,15 @@ function checkConvex(graph: Graph, group: string, members: readonly GroupNode[])
     const gone = first(node, left)
     const own = first(node, made)
     if (inside.has(node) && gone !== undefined) {
-      throw illegal(group, gone, node.name, 'another node between them would have to run inside the kernel')
+      const between = nodesBetween(graph, inside, gone, node)
+      const [is, them] = between.length === 1 ? ['is', 'it'] : ['are', 'them']
+      throw illegal(
+        group,
+        gone,
+        node.name,
+        `${listed(between)} ${is} between them, and would have to run inside the kernel`,
+        `add ${them} to the group: ${between.map((name) => `'${name}'`).join(', ')}; or leave one of the two nodes out`,
+      )
     }
     for (const id of outputsOf(node)) {
       if (inside.has(node)) made.set(id, node.name)
@@ -202,6 +210,27 @@ function checkConvex(graph: Graph, group: string, members: readonly GroupNode[])
     }
   }
 }
+
+/** Nodes outside of a group on the ways from one of its members to another. */
+function nodesBetween({ nodes }: Graph, inside: ReadonlySet<GraphNode>, from: string, to: GraphNode): readonly string[] {
+  const behind = new Set(nodes.flatMap((node) => (node.name === from && inside.has(node) ? outputsOf(node) : [])))
+  const after = nodes.filter((node) => {
+    if (!inputsOf(node).some((id) => behind.has(id))) return false
+    for (const id of outputsOf(node)) behind.add(id)
+    return true
+  })
+  const wanted = new Set(inputsOf(to))
+  const found = [...after].reverse().filter((node) => {
+    if (!outputsOf(node).some((id) => wanted.has(id))) return false
+    for (const id of inputsOf(node)) wanted.add(id)
+    return true
+  })
+  return found.reverse().flatMap((node) => (node.kind === 'view' || inside.has(node) ? [] : [node.name]))
+}
+
+/** Names in a sentence. */
+const listed = (names: readonly string[]): string =>
+  names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 
 /** @throws usage `plan.unread` for a group of which nothing is needed */
 function checkRead({ nodes, outputs }: Graph, group: string, members: readonly GroupNode[]): void {

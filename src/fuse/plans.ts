@@ -4,7 +4,7 @@ import { contentKey, rememberKeys } from '../ir/content.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
-import { isKernelName, own } from '../ir/own.js'
+import { own } from '../ir/own.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
@@ -12,6 +12,7 @@ import { applyPlan } from './apply.js'
 import { checkMeaning, contentOf, type DerivedGroup, type Verified } from './check/meaning.js'
 import { withoutDefect } from './defects.js'
 import { commonConstants } from './graph/constants.js'
+import { checkGroups } from './groups.js'
 import { type PlannedKernel, sameKernel } from './planned_kernel.js'
 import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
 
@@ -110,37 +111,6 @@ function holdGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Ke
       withoutDefect(`group ${group.name}`, () => checkMeaning(group, ops)),
     )
     verified.add(content)
-  }
-}
-
-/**
- * Groups name kernels, whose names stand in generated text, and hold nodes.
- * @throws usage `plan.name`; `plan.differ` for the name of an op; `plan.empty`; `plan.overlap` for a node that a group names twice
- */
-function checkGroups({ name, groups, library = [] }: PlanDecl, ops: ReadonlyMap<string, Kernel>): void {
-  for (const { kernel, occurrences } of groups) {
-    const about = { path: ['groups', kernel] }
-    if (!isKernelName(kernel))
-      throw usageError('plan.name', `plan ${name}: group name ${JSON.stringify(kernel)} is not allowed`, {
-        hint: 'write it like bias_residual',
-        about,
-      })
-    if (ops.has(kernel) && !library.includes(kernel))
-      throw usageError('plan.differ', `plan ${name}: a group is called ${kernel}, and so is an op`, {
-        hint: 'rename the group',
-        about,
-      })
-    if (occurrences.some((nodes) => nodes.length === 0))
-      throw usageError('plan.empty', `plan ${name}: group ${kernel} holds no node`, {
-        hint: 'name the nodes that become one kernel, or leave the group out',
-        about,
-      })
-    const twice = occurrences.flatMap((nodes) => nodes.filter((node, at) => nodes.indexOf(node) !== at))[0]
-    if (twice !== undefined)
-      throw usageError('plan.overlap', `plan ${name}: group ${kernel} names node ${twice} twice`, {
-        hint: 'a node is computed once',
-        about: { path: ['groups', kernel, twice] },
-      })
   }
 }
 

@@ -5,7 +5,7 @@
 import { concerning, type HeddleError, inTurn, usageError, type Written } from '../errors.js'
 import type { AttrValue, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
+import { multiplyExtents, parseExtent, parseShape, printExtent, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import { expectArguments, expectParts } from './arguments.js'
 import { bindInput, dtypeRef, productOf } from './graph_nodes.js'
 import { type GraphTensor, Unknowns } from './graph_unknown.js'
@@ -35,6 +35,18 @@ function others(op: string, what: 'input' | 'attribute', given: object, known: o
           throw usageError(`graph.${what}`, `${op} has no ${what} ${other}`, { hint, about: { path: [other] } })
         },
   )
+}
+
+/** The dimension of an op that an extent is, as its inputs have fixed it. */
+const boundBy = ({ factor, dims }: Shape[number], bound: Readonly<Record<string, Shape[number]>>): Shape[number] | undefined =>
+  dims.length === 1 && factor === 1 ? bound[dims[0] ?? ''] : undefined
+
+/** @param free extents that nothing fixes @param of the output they are of */
+function unfixed(op: string, free: readonly string[], of: string): HeddleError {
+  const what = free.length === 1 ? 'dimension' : 'dimensions'
+  return usageError('graph.output', `${op}: no input fixes ${what} ${free.join(', ')}, of ${of}`, {
+    hint: `give extents as the fourth argument of apply: g.apply(op, inputs, {}, { ${free.map((name) => `${name}: '...'`).join(', ')} })`,
+  })
 }
 
 /** What a build function calls: one method per kind of node. */
@@ -131,12 +143,10 @@ export class GraphBuilder {
     if (Object.values(given).some(this.#unknowns.has)) return undefined
     const outputs: Record<string, GraphTensor> = {}
     for (const [name, decl] of Object.entries<TensorDecl>(op.outputs)) {
-      const shape = parseShape(decl.dims).map((extent) => {
-        const bound = extent.dims.length === 1 && extent.factor === 1 ? dims[extent.dims[0] ?? ''] : undefined
-        if (bound === undefined)
-          throw usageError('graph.output', `${op.name}: no input fixes dimension "${decl.dims}" of output ${name}`)
-        return bound
-      })
+      const extents = parseShape(decl.dims).map((extent) => ({ extent, bound: boundBy(extent, dims) }))
+      const free = extents.flatMap(({ extent, bound }) => (bound === undefined ? [printExtent(extent)] : []))
+      if (free.length > 0) throw unfixed(op.name, free, `"${decl.dims}" of output ${name}`)
+      const shape = extents.flatMap(({ bound }) => bound ?? [])
       const ref = dtypeRef(decl.type)
       const dtype = typeof ref === 'string' ? ref : types[ref.param]
       if (dtype === undefined)

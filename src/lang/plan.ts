@@ -8,7 +8,7 @@ import { expectArguments } from './arguments.js'
 import { declaring } from './collected.js'
 import type { GraphDecl } from './graph.js'
 import { type NamedLayouts, UsedLayouts } from './layout.js'
-import { expectAutoParts, expectPlanParts } from './plan_parts.js'
+import { expectAutoParts, expectPlanNames, expectPlanParts } from './plan_parts.js'
 import type { AutoPlanConfig, EdgeConfig, EdgeType, PlanConfig, PlanDecl } from './plan_types.js'
 import { writtenAt } from './written.js'
 
@@ -34,6 +34,7 @@ function declared<N extends string, S extends string, I extends string>(
   expectGraph(name, graph, plan)
   const at = `plan ${name}`
   expectArguments('plan.declared', at, plan, { config: [config, 'record'] })
+  expectPlanNames(at, plan, config)
   const { quantised } = config
   expectArguments('plan.declared', at, plan, {
     groups: [config.groups, 'groups'],

@@ -10,13 +10,17 @@ const quantisedParts = ['values', 'dynamic', 'weightOnly', 'only', 'across', 'we
 const scheduleParts = ['kind', 'team', 'chunks', 'vec', 'threads']
 const teamParts = ['kind', 'lanes', 'rowsPerBlock']
 
-/** @throws usage `plan.declared` for a part that a plan does not have, or a part of one */
+/** Held before the parts themselves: one that is misspelt is missing under its name. @throws usage `plan.declared` for a part that a plan does not have */
+export function expectPlanNames(at: string, callee: Callee, config: object): void {
+  expectParts('plan.declared', at, callee, planParts, config)
+}
+
+/** @throws usage `plan.declared` for a part of a part that a plan does not have */
 export function expectPlanParts(at: string, callee: Callee, config: PlanConfig<string, string, string>): void {
   const expect = (part: string, names: readonly string[], given: unknown): void => {
     if (typeof given === 'object' && given !== null) expectParts('plan.declared', `${at}${part}`, callee, names, given)
   }
   const { packed, quantised, edges = {}, schedules = {} } = config
-  expect('', planParts, config)
   expect(': packed', packedParts, packed)
   expect(': quantised', quantisedParts, quantised)
   for (const [node, edge] of Object.entries(edges)) expect(`: edge ${node}`, ['dtype', 'layout'], edge)

@@ -280,6 +280,25 @@ describe('modules', () => {
       message: "Type 'number' is not assignable to type 'string'.",
     })
   })
+  it('says of a node that a plan misspells which is meant, and of an input that it is one', () => {
+    const text = (node: string) => `import { graph, plan, tensor } from 'heddle'
+export const product = graph('product', {
+  inputs: { rows: tensor('T', 'm k') },
+  weights: { w: tensor('T', 'n k') },
+  build: (g, { rows }, { w }) => {
+    const projection = g.matmul('m k, n k -> m n', rows, w)
+    return { nodes: { projection }, outputs: { projection } }
+  },
+})
+export const plans = [plan('p', product, { groups: { k: ['${node}'] } })]
+`
+    const hints = (node: string) => read(text(node)).diagnostics.map(({ code, hint }) => [code, hint])
+    expect(hints('projecton')).toEqual([['TS2820', 'did you mean projection?']])
+    expect(hints('rows')).toEqual([
+      ['TS2322', 'rows is an input of the graph: name the nodes that read it; every group reads the inputs it needs'],
+    ])
+    expect(hints('projection')).toEqual([])
+  })
   it('says of a module that is not there that it is not, and nothing of what would come of it', () => {
     const text =
       "import { op, row, tensor } from 'heddle/absent'\nexport const t = op('t', { body: ({ x }) => (m) => ({ y: x(m) }) })\n"

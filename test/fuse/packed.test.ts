@@ -3,6 +3,7 @@
  * groupings over packed rows, ragged lengths, and rows beyond the last token, which are defined.
  */
 import fc from 'fast-check'
+import { graph, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
@@ -115,6 +116,46 @@ describe('packing', () => {
     expect(row(0)).toEqual(Array.from(x.slice(0, width)))
     expect(row(3)).toEqual(new Array(width).fill(0))
     expect(row(dims.s)).toEqual(Array.from(x.slice(3 * width, 4 * width)))
+  })
+})
+
+describe('a matmul whose operands are views of rows', () => {
+  /** Sums of products of positions, which read both operands through views, and each position weighed by them. */
+  const mixed = graph('mixed', {
+    inputs: { x: tensor('T', 'b*s h*d') },
+    weights: { keyWeight: tensor('T', 'h*d h*d') },
+    build: (g, { x }, { keyWeight }) => {
+      const key = g.matmul('m k, n k -> m n', x, keyWeight)
+      const split = (value: typeof x) => g.view(value, 'b s h d')
+      const scores = g.matmul('b i h d, b j h d -> b h i j', split(x), split(key))
+      const values = g.matmul('b h i j, b j h d -> b i h d', scores, split(key))
+      const joined = g.view(values, 'b*s h*d')
+      return { nodes: { key, scores, values }, outputs: { joined } }
+    },
+  })
+  const plan: PlanDecl = {
+    name: 'p',
+    graph: 'mixed',
+    packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' },
+    groups: [],
+  }
+
+  it('has a step for each, with a name of its own', () => {
+    const { graph: made, all } = planned(plan, mixed)
+    const steps = made.nodes.flatMap(({ kind, name }) => (kind === 'op' ? [name] : []))
+    expect(steps).toEqual(['scores.unpack', 'key.unpack', 'values.unpack', 'values.pack'])
+    // Rows that are restored as zeros add nothing.
+    const full = run(mixed, made, all).joined ?? []
+    expect(
+      Array.from(full)
+        .slice(0, tokens * dims.h * dims.d)
+        .some((value) => value !== 0),
+    ).toBe(true)
+  })
+
+  it('takes a group that holds both', () => {
+    const groups = [{ kernel: 'scored', occurrences: [['scores.unpack', 'key.unpack', 'scores']] }]
+    expect(() => applyPlan(mixed.graph, { ...plan, groups }, ops)).not.toThrow(/defect/)
   })
 })
 

@@ -131,7 +131,10 @@ describe('layers of models', () => {
     const [plan] = resolvePlans([autoPlan('auto', layer, { device: 'h200' })], { [layer.name]: layer }, ops, layouts)
     if (plan === undefined) throw new Error('no plan')
     const pricing = { device: costDevice('h200'), dims: layer.graph.typical ?? {}, dtype: 'f16' } as const
-    return explainPlan(layer.graph, plan, ops, pricing, layouts)
+    const report = explainPlan(layer.graph, plan, ops, pricing, layouts)
+    // What is legal and left, the search has tried.
+    expect(report.edges.filter(({ reason }) => reason === 'legal, the plan leaves it')).toEqual([])
+    return report
   }
 
   it('of a decoder need no stack and no plan to begin with: its memory lies in a layout of heads', () => {

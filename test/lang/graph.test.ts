@@ -1,6 +1,6 @@
 /** What a graph refuses that untyped JavaScript declares without a part that types demand. */
 import { expect, it } from 'vitest'
-import { graph, tensor } from '../../src/index.js'
+import { graph, op, tensor } from '../../src/index.js'
 import { refusal } from '../refusal.js'
 
 const x = tensor('T', 'm n')
@@ -30,3 +30,29 @@ it.each<[string, unknown]>([
     message: `graph layer has no ${part}`,
   }),
 )
+
+it('names the dimensions of an output that no input fixes, and where they are given', () => {
+  const spread = op('spread', {
+    dims: ['m', 'u', 'v'],
+    types: { T: ['f32'] },
+    inputs: { x: tensor('T', 'm') },
+    outputs: { y: tensor('T', 'm u v') },
+    body:
+      ({ x: given }) =>
+      (m, _u, _v) => ({ y: given(m) }),
+  })
+  const layer = (extents?: Readonly<Record<string, string>>) =>
+    graph('layer', {
+      inputs: { given: tensor('T', 'm') },
+      weights: {},
+      build: (g, { given }) => {
+        const { y } = g.apply(spread, { x: given }, {}, extents)
+        return { nodes: { y }, outputs: { y } }
+      },
+    })
+  const { code, message, hint } = refusal(() => layer())
+  expect([code, message]).toEqual(['graph.output', 'spread: no input fixes dimensions u, v, of "m u v" of output y'])
+  expect(hint).toContain("as the fourth argument of apply: g.apply(op, inputs, {}, { u: '...', v: '...' })")
+  expect(refusal(() => layer({ u: 'u' })).message).toContain('no input fixes dimension v, of')
+  expect(layer({ u: 'u', v: '3*v' }).nodes).toEqual(['y'])
+})

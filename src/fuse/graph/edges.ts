@@ -16,12 +16,26 @@ import { aliasesOf, findNode, type LayoutsByName, runsBetween, valueAt } from '.
  */
 export function placeEdges(graph: Graph, plan: PlanDecl, layouts: LayoutsByName): Graph {
   return (plan.edges ?? []).reduce((current, { node, dtype, layout }) => {
+    if (!(node in current.inputs)) checkStored(current, plan, node, dtype === undefined ? 'a layout' : 'a type')
     const typed = dtype === undefined ? current : typeEdge(current, plan, node, dtype)
     return layout === undefined ? typed : layOut(typed, plan, node, layout, layouts)
   }, graph)
 }
 
 const groupedIn = (plan: PlanDecl): ReadonlySet<string> => new Set(plan.groups.flatMap(({ occurrences }) => occurrences.flat()))
+
+/** Refuses an edge all of whose readers are in the group of what makes it: its values are never stored. */
+function checkStored(graph: Graph, plan: PlanDecl, name: string, what: string): void {
+  const { nodes, outputs } = graph
+  const group = plan.groups.find(({ occurrences }) => occurrences.some((occurrence) => occurrence.includes(name)))
+  const members = group?.occurrences.find((occurrence) => occurrence.includes(name))
+  if (group === undefined || members === undefined) return
+  const made = outputsOf(findNode(graph, plan.name, 'edges', name)).flatMap((id) => [...aliasesOf(nodes, id)])
+  const isRead = (node: Graph['nodes'][number]): boolean => node.kind !== 'view' && inputsOf(node).some((id) => made.includes(id))
+  const outside = nodes.some((node) => isRead(node) && !members.includes(node.name))
+  if (outside || Object.values(outputs).some((id) => made.includes(id))) return
+  throw refuse(plan, name, what, `it lies inside of group ${group.kernel}, where nothing is stored`)
+}
 
 function typeEdge(graph: Graph, plan: PlanDecl, name: string, dtype: EdgeType): Graph {
   const values = [...graph.values]

@@ -11,7 +11,9 @@ import {
   type ValueId,
 } from '../../ir/graph.js'
 import type { Layout } from '../../ir/layout.js'
+import { own } from '../../ir/own.js'
 import { multiplyExtents, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import { knownHint } from '../../nearest.js'
 
 /** Declared layouts by name: those that edges and int8 weights may have. */
 export type LayoutsByName = ReadonlyMap<string, Layout>
@@ -58,13 +60,17 @@ function mapEpilogue(epilogue: MatmulEpilogue | undefined, map: (id: ValueId) =>
 /** The named node. @throws usage `plan.node` naming the plan and what asked for it */
 export function findNode(graph: Graph, plan: string, asker: string, name: string): NodeOf<'op'> | NodeOf<'matmul'> {
   const node = graph.nodes.find((candidate) => candidate.name === name)
-  if (node === undefined || node.kind === 'view') {
-    throw usageError('plan.node', `plan ${plan}: ${asker} names ${name}, which ${graph.name} does not have`, {
-      hint: `nodes: ${graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name])).join(', ')}`,
-      about: { path: [name] },
-    })
-  }
-  return node
+  if (node !== undefined && node.kind !== 'view') return node
+  const given = own(graph.inputs, name) === undefined ? own(graph.weights, name) && 'a weight' : 'an input'
+  const what = given === undefined ? `which ${graph.name} does not have` : `which is ${given} of ${graph.name} and no node`
+  const nodes = graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name]))
+  throw usageError('plan.node', `plan ${plan}: ${asker} names ${name}, ${what}`, {
+    hint:
+      given === undefined
+        ? knownHint(name, nodes)
+        : 'name what reads it; inputs and weights are read by every group that needs them',
+    about: { path: [name] },
+  })
 }
 
 /** Topological order that keeps the given order where it can. @throws usage `plan.cycle` naming the nodes that wait for each other */

@@ -14,6 +14,7 @@ import {
   type PackedRows,
   type ValueId,
 } from '../../ir/graph.js'
+import { freshName } from '../../ir/names.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
 import { inputNames, isNodeOf, opNode } from '../../lang/op_node.js'
 import type { Packing } from '../../lang/plan.js'
@@ -84,6 +85,7 @@ class Packer {
   readonly #nodes: GraphNode[] = []
   readonly #inputs: Record<string, ValueId>
   readonly #packing: Packing
+  readonly #names: Set<string>
   readonly #placing: { -readonly [K in Placing]?: ValueId } = {}
   /** Results of views that became padding steps, and the values that replace them. */
   readonly #replaced = new Map<ValueId, ValueId>()
@@ -97,6 +99,7 @@ class Packer {
     this.#values = graph.values.map((value) => ({ ...value, shape: value.shape.map((extent) => this.#packed(extent)) }))
     this.#inputs = { ...graph.inputs }
     this.#packing = packing
+    this.#names = new Set(graph.nodes.map(({ name }) => name))
   }
 
   run(): Graph {
@@ -127,8 +130,7 @@ class Packer {
   }
 
   #unpack(node: NodeOf<'view'>, to: Shape): void {
-    const reader = this.#graph.nodes.find((other) => inputsOf(other).includes(node.out))
-    const name = unpackName(reader?.name ?? node.name)
+    const name = this.#named(unpackName, [this.#reader(node.out), this.#maker(node.input)], node)
     const width = multiplyExtents(to.slice(2))
     const x = this.#reshape(this.#current(node.input), [this.#tokens, width], `${name}.x`)
     const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#batch, this.#seq, width] })
@@ -138,8 +140,7 @@ class Packer {
   }
 
   #pack(node: NodeOf<'view'>, to: Shape): void {
-    const maker = this.#graph.nodes.find((other) => outputsOf(other).includes(node.input))
-    const name = packName(maker?.name ?? node.name)
+    const name = this.#named(packName, [this.#maker(node.input), this.#reader(node.out)], node)
     const width = multiplyExtents(to.slice(1))
     const x = this.#reshape(this.#current(node.input), [this.#batch, this.#seq, width], `${name}.x`)
     const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#tokens, width] })
@@ -147,6 +148,26 @@ class Packer {
     const inputs = { x, sequences, positions }
     this.#nodes.push(opNode(packRows, name, { types: this.#types(y), inputs, outputs: { y }, attrs: {} }))
     this.#replaced.set(node.out, this.#reshape(y, [this.#tokens, ...to.slice(1)], `${name}.y`))
+  }
+
+  /** The name of a step: after the first of some nodes whose step has no other, as one of two operands that a matmul reads through views. */
+  #named(step: (node: string) => string, after: readonly (string | undefined)[], { name: view }: NodeOf<'view'>): string {
+    const wanted = [...after.flatMap((name) => name ?? []), view].map(step)
+    const name = wanted.find((each) => !this.#names.has(each)) ?? freshName(step(view), new Set(this.#names))
+    this.#names.add(name)
+    return name
+  }
+
+  /** The node that reads a value, directly or through views. */
+  #reader(id: ValueId): string | undefined {
+    const reader = this.#graph.nodes.find((other) => inputsOf(other).includes(id))
+    return reader?.kind === 'view' ? this.#reader(reader.out) : reader?.name
+  }
+
+  /** The node that makes a value, directly or through views. */
+  #maker(id: ValueId): string | undefined {
+    const maker = this.#graph.nodes.find((other) => outputsOf(other).includes(id))
+    return maker?.kind === 'view' ? this.#maker(maker.input) : maker?.name
   }
 
   #types = (y: ValueId) => ({ T: valueAt(this.#values, y).dtype })

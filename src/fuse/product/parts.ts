@@ -39,6 +39,16 @@ export function makersOf(graph: Graph, members: readonly Member[], id: ValueId):
   return found
 }
 
+/** Nodes that read values, directly or through views. */
+function readersOf({ nodes }: Graph, values: readonly ValueId[]): readonly Graph['nodes'][number][] {
+  const seen = new Set(values)
+  return nodes.filter((node) => {
+    if (!inputsOf(node).some((id) => seen.has(id))) return false
+    if (node.kind === 'view') seen.add(node.out)
+    return node.kind !== 'view'
+  })
+}
+
 export interface Parts {
   /** Members behind the products, and those beside them that they read. */
   readonly behind: readonly Member[]
@@ -56,13 +66,19 @@ export function partsOf(graph: Graph, group: string, matmuls: readonly Matmul[],
   const inside = new Set<Graph['nodes'][number]>([...members.map(({ node }) => node), ...matmuls])
   const [first] = matmuls
   for (const { node } of before) {
-    if (outputsOf(node).some((id) => isUsed(graph, id, inside)))
-      throw illegal(
-        group,
-        node.name,
-        first?.name ?? '',
-        `${node.name} is needed outside of the group, and rows that are computed while a product loads them are never stored`,
-      )
+    if (!outputsOf(node).some((id) => isUsed(graph, id, inside))) continue
+    const readers = readersOf(graph, outputsOf(node)).filter((reader) => !inside.has(reader))
+    const names = readers.map(({ name }) => name)
+    const isResult = names.length === 0
+    throw illegal(
+      group,
+      node.name,
+      first?.name ?? '',
+      `${node.name} is needed outside of the group, ${isResult ? 'as a result of the graph' : `by ${names.join(', ')}`}, and rows that are computed while a product loads them are never stored`,
+      isResult
+        ? `leave ${node.name} out of the group`
+        : `take ${names.join(', ')} into the group too, or leave ${node.name} out of it`,
+    )
   }
   const wanted = new Set(members.filter((member) => !before.has(member)))
   // What makes a factor may be read behind the products as well: it is computed there once more.

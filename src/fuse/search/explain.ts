@@ -7,7 +7,9 @@ import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { isTemplate } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
+import { applyPlan } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
+import { checkGroups } from '../groups.js'
 import { planGroups } from './auto.js'
 import { Candidates } from './candidates.js'
 import { leastGain, type Pricing } from './cost.js'
@@ -61,7 +63,7 @@ export interface PlanReport {
 
 const micro = 1e6
 
-/** @throws usage `plan.*` for a plan that cannot be applied, `graph.dim` for dimensions `pricing` lacks */
+/** @throws usage `plan.*` for a plan that `gen` refuses, `graph.dim` for dimensions `pricing` lacks */
 export function explainPlan(
   graph: Graph,
   plan: PlanDecl,
@@ -69,7 +71,12 @@ export function explainPlan(
   pricing: Pricing,
   layouts: LayoutsByName = new Map(),
 ): PlanReport {
-  return concerning(subjectOf(plan), () => report(new Candidates(graph, plan, ops, pricing, layouts), plan))
+  return concerning(subjectOf(plan), () => {
+    checkGroups(plan, ops)
+    // Groups are priced one by one: whether they are a plan together is found by making it.
+    applyPlan(graph, plan, ops, layouts)
+    return report(new Candidates(graph, plan, ops, pricing, layouts), plan)
+  })
 }
 
 function report(candidates: Candidates, plan: PlanDecl): PlanReport {

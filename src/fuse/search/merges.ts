@@ -80,22 +80,21 @@ class Search {
 
   /**
    * Whether a merge could be a kernel that gains: the two touch a common value, or do the same side by side. Matmuls of one kernel share a
-   * factor.
+   * factor, or one feeds the other. No step that feeds another is left untried: `plan show` calls what is legal between them left.
    */
   #related(first: Group, second: Group): boolean {
     const [ones, others] = [this.#candidates.find(first.names), this.#candidates.find(second.names)]
     const [factors, more] = [this.#factors(ones), this.#factors(others)]
+    const feeds = (from: readonly ActiveNode[], to: readonly ActiveNode[]): boolean =>
+      from.some((one) => to.some((other) => this.#candidates.feeds(one, other)))
+    if (feeds(ones, others) || feeds(others, ones)) return true
     if (factors.length > 0 && more.length > 0) return factors.some((id) => more.includes(id))
     const ops = [ones, others].map((nodes) => nodes.map((node) => (node.kind === 'op' ? node.op : node.kind)).join())
     if (ops[0] === ops[1]) return true
     return ones.some((one) =>
       others.some((other) => {
         const reads = this.#candidates.reads(other)
-        return (
-          this.#candidates.feeds(one, other) ||
-          this.#candidates.feeds(other, one) ||
-          this.#candidates.reads(one).some((id) => reads.includes(id))
-        )
+        return this.#candidates.reads(one).some((id) => reads.includes(id))
       }),
     )
   }

@@ -37,8 +37,7 @@ export class Axes {
       throw new AxisConflict(`axes ${printExtent(x.extent)} and ${printExtent(y.extent)} have different extents`)
     }
     if (x.parts !== undefined && y.parts !== undefined) {
-      if (x.parts.length !== y.parts.length)
-        throw new AxisConflict(`axis ${printExtent(x.extent)} is split in two different ways`)
+      if (x.parts.length !== y.parts.length) throw this.#twoWays(x.extent, x.parts, y.parts)
       this.#unifyAll(x.parts, y.parts)
     }
     y.parent = left
@@ -57,8 +56,7 @@ export class Axes {
       root.parts = parts
       return
     }
-    if (root.parts.length !== parts.length)
-      throw new AxisConflict(`axis ${printExtent(root.extent)} is split in two different ways`)
+    if (root.parts.length !== parts.length) throw this.#twoWays(root.extent, root.parts, parts)
     this.#unifyAll(root.parts, parts)
   }
 
@@ -149,6 +147,11 @@ export class Axes {
       }
     }
     throw new AxisConflict(`"${this.#print(from)}" and "${this.#print(to)}" do not align`)
+  }
+
+  #twoWays(extent: Extent, one: readonly number[], other: readonly number[]): AxisConflict {
+    const ways = `"${this.#print(one)}" and "${this.#print(other)}"`
+    return new AxisConflict(`axis ${printExtent(extent)} is split in two different ways, ${ways}`)
   }
 
   #unifyAll(left: readonly number[], right: readonly number[]): void {

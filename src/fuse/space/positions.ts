@@ -46,7 +46,9 @@ export class Positions {
       const other = group.members.find((candidate) => candidate !== member)?.node.name
       if (other === undefined)
         throw illegal(group.name, own, own, `${own} folds something for each element: no row has that in common`)
-      throw illegal(group.name, own, other, 'their iteration spaces differ')
+      const named = (atoms: readonly number[]): string => `"${atoms.map(names.atom).join(' ')}"`
+      const along = `${own} runs along ${names.atom(atom)}, and the kernel over rows ${named(space.rows)} along ${named([space.inner])}`
+      throw illegal(group.name, own, other, `their iteration spaces differ: ${along}`)
     }
     for (const axis of member.kernel.rows) {
       const atoms = space.atomsOf(member, axis.dim)

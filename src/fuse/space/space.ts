@@ -6,7 +6,7 @@ import { usageError } from '../../errors.js'
 import { constructOf } from '../../ir/constructs/index.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
-import { sameExtent } from '../../ir/shape.js'
+import { printExtent, printShape, sameExtent } from '../../ir/shape.js'
 import { type Axes, AxisConflict } from './axes.js'
 import type { Member } from './member.js'
 import { Relations, readsApart } from './relations.js'
@@ -33,11 +33,15 @@ export const isElementwise = (kernel: Kernel): boolean =>
 const together = (first: string, second: string): string =>
   first === second ? `node ${first} cannot be in the kernel` : `nodes ${first} and ${second} cannot be one kernel`
 
-export const illegal = (group: string, first: string, second: string, reason: string) =>
-  usageError('plan.illegal', `group ${group}: ${together(first, second)}: ${reason}`, {
-    hint: 'leave one of the two nodes out of the group',
-    about: { nodes: [first, second] },
-  })
+/** @param hint a repair that is nearer than to leave a node out */
+export const illegal = (
+  group: string,
+  first: string,
+  second: string,
+  reason: string,
+  hint = 'leave one of the two nodes out of the group',
+) =>
+  usageError('plan.illegal', `group ${group}: ${together(first, second)}: ${reason}`, { hint, about: { nodes: [first, second] } })
 
 /** The value a member's tensor is bound to. */
 export function boundValue(member: Member, tensor: string): ValueId {
@@ -82,7 +86,7 @@ export function spaceOf(graph: Graph, group: string, members: readonly Member[],
   }
   for (const member of members) checkRows(group, member, atomsOf)
   joinParallel(axes, members, atomsOf)
-  return { axes, atomsOf, ...rootOf(group, members, atomsOf) }
+  return { axes, atomsOf, ...rootOf(axes, group, members, atomsOf) }
 }
 
 /** Refuses a member two of whose axes of rows are one: each row of the group has an index of its own. */
@@ -143,7 +147,7 @@ function joinParallel(axes: Axes, members: readonly Member[], atomsOf: AtomsOf):
 const same = (a: readonly number[], b: readonly number[]): boolean => a.length === b.length && a.every((atom, i) => atom === b[i])
 
 /** Rows and inner axis: those of the members that reduce, which must agree; otherwise those of the last member. */
-function rootOf(group: string, members: readonly Member[], atomsOf: AtomsOf): Pick<Space, 'rows' | 'inner'> {
+function rootOf(axes: Axes, group: string, members: readonly Member[], atomsOf: AtomsOf): Pick<Space, 'rows' | 'inner'> {
   let root: { member: Member; rows: readonly number[]; inner: number } | undefined
   for (const member of members) {
     if (isElementwise(member.kernel)) continue
@@ -165,7 +169,12 @@ function rootOf(group: string, members: readonly Member[], atomsOf: AtomsOf): Pi
     if (inner === undefined) continue
     if (root === undefined) root = { member, rows, inner }
     else if (!same(root.rows, rows) || root.inner !== inner) {
-      throw illegal(group, root.member.node.name, member.node.name, 'their rows run over different axes')
+      const [one, other] = [root, { member, rows, inner }].map(
+        (each) =>
+          `${each.member.node.name} has rows "${printShape(each.rows.map((atom) => axes.extent(atom)))}" along ${printExtent(axes.extent(each.inner))}`,
+      )
+      const reason = `their rows run over different axes: ${one}, and ${other}`
+      throw illegal(group, root.member.node.name, member.node.name, reason)
     }
   }
   if (root !== undefined) return root

@@ -1,0 +1,36 @@
+/** Rules for the groups of a plan that need no graph: before they are derived, by whoever applies or explains a plan. */
+import { usageError } from '../errors.js'
+import type { Kernel } from '../ir/kernel.js'
+import { isKernelName } from '../ir/own.js'
+import type { PlanDecl } from '../lang/plan.js'
+
+/**
+ * Groups name kernels, whose names stand in generated text, and hold nodes.
+ * @throws usage `plan.name`; `plan.differ` for the name of an op; `plan.empty`; `plan.overlap` for a node that a group names twice
+ */
+export function checkGroups({ name, groups, library = [] }: PlanDecl, ops: ReadonlyMap<string, Kernel>): void {
+  for (const { kernel, occurrences } of groups) {
+    const about = { path: ['groups', kernel] }
+    if (!isKernelName(kernel))
+      throw usageError('plan.name', `plan ${name}: group name ${JSON.stringify(kernel)} is not allowed`, {
+        hint: 'write it like bias_residual',
+        about,
+      })
+    if (ops.has(kernel) && !library.includes(kernel))
+      throw usageError('plan.differ', `plan ${name}: a group is called ${kernel}, and so is an op`, {
+        hint: 'rename the group',
+        about,
+      })
+    if (occurrences.some((nodes) => nodes.length === 0))
+      throw usageError('plan.empty', `plan ${name}: group ${kernel} holds no node`, {
+        hint: 'name the nodes that become one kernel, or leave the group out',
+        about,
+      })
+    const twice = occurrences.flatMap((nodes) => nodes.filter((node, at) => nodes.indexOf(node) !== at))[0]
+    if (twice !== undefined)
+      throw usageError('plan.overlap', `plan ${name}: group ${kernel} names node ${twice} twice`, {
+        hint: 'a node is computed once',
+        about: { path: ['groups', kernel, twice] },
+      })
+  }
+}
