@@ -1,5 +1,5 @@
 /** The texts of a reproduction: the case as C++ tables, the commands that build and run it, and what the folder's README says. */
-import { dtypes } from '../ir/dtype.js'
+import { abiType } from '../ir/dtype.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import type { Target } from '../toolchain/index.js'
 import { guardByte, poisonByte } from '../verify/block.js'
@@ -31,7 +31,7 @@ export function caseText({ test, placed, before, wanted }: PreparedCase): string
     const isOutput = buffer.access === 'out'
     return braced([
       quoted(buffer.name),
-      String(dtypes.indexOf(buffer.dtype)),
+      String(abiType(buffer.dtype)),
       String(isOutput),
       buffer.updates === undefined ? 'nullptr' : quoted(buffer.updates),
       String(offset),

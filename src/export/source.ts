@@ -1,5 +1,5 @@
 /** The C++ of an exported program: its tables, its sizes, and the C interface over native/export. */
-import { dtypes } from '../ir/dtype.js'
+import { abiType } from '../ir/dtype.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredStep } from './lowered.js'
 import { braced, quoted, sizeText, wrapped } from './text.js'
@@ -64,9 +64,8 @@ const doubleText = (value: number): string => (Number.isInteger(value) ? `${valu
 
 function modelText(lowered: Lowered): string {
   const { name, dims, weights, inputs, outputs, states, storages, steps, moved, fenced } = lowered
-  const dtype = (type: (typeof dtypes)[number]): number => dtypes.indexOf(type)
   const tensor = (each: (typeof weights)[number]['parts'][number]): string =>
-    braced([quoted(each.name), String(dtype(each.dtype)), braced(each.shape.map(String))])
+    braced([quoted(each.name), String(abiType(each.dtype)), braced(each.shape.map(String))])
   const rows = (items: readonly string[]): string =>
     items.length === 0 ? '{}' : `{\n${items.map((item) => `          ${item},\n`).join('')}      }`
   let at = 0
@@ -82,7 +81,7 @@ function modelText(lowered: Lowered): string {
       braced(attrs.map((attr) => (typeof attr === 'number' ? doubleText(attr) : '0.0'))),
       String(first),
       String(step.numbers.length),
-      braced(types.map((type) => String(dtype(type)))),
+      braced(types.map((type) => String(abiType(type)))),
       String(bias),
       String(residual),
       relu ? '1' : '0',

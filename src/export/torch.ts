@@ -2,7 +2,7 @@
  * The Python file of an export: an op of `torch.library` over the exported library, with a fake implementation that knows its shapes, so that
  * `torch.compile` sees no break, and launches on the current stream, so that a CUDA graph can hold it.
  */
-import { type DType, dtypes } from '../ir/dtype.js'
+import { abiType, type DType, dtypes } from '../ir/dtype.js'
 import type { Extent } from '../ir/shape.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredValue } from './lowered.js'
@@ -20,6 +20,7 @@ const torchTypes: Readonly<Record<DType, string>> = {
   i16: 'torch.int16',
   u32: 'torch.uint32',
   i64: 'torch.int64',
+  bool: 'torch.bool',
 }
 
 /** Where an open dimension is read: an axis of an input. */
@@ -150,7 +151,7 @@ _library.${program}_target.restype = ctypes.c_char_p
 # "cuda", or "cpu" where the library was built for simt.
 DEVICE = "cuda" if _library.${program}_target() == b"cuda" else "cpu"
 
-_dtypes = [${dtypes.map((type) => torchTypes[type]).join(', ')}]
+_dtypes = {${dtypes.map((type) => `${torchTypes[type]}: ${abiType(type)}`).join(', ')}}
 # Names of the states, by number.
 STATES = [${lowered.states.map(({ name }) => quoted(name)).join(', ')}]
 
@@ -209,7 +210,7 @@ class Program:
         shapes = [_numbers(list(tensor.shape)) for tensor in self._weights.values()]
         given = (_Weight * max(1, len(shapes)))(
             *[
-                _Weight(name.encode(), tensor.data_ptr(), _dtypes.index(tensor.dtype), tensor.dim(), shape)
+                _Weight(name.encode(), tensor.data_ptr(), _dtypes[tensor.dtype], tensor.dim(), shape)
                 for (name, tensor), shape in zip(self._weights.items(), shapes)
             ]
         )

@@ -16,6 +16,8 @@ const elementTypes: Readonly<Record<DType, string>> = {
   i16: 'I16',
   u32: 'U32',
   i64: 'I64',
+  // As bytes: readers in C++ and C know no type of conditions.
+  bool: 'U8',
 }
 
 /** A tensor of a safetensors file, without its bytes. F64 is what expected values are: no kernel stores it. */

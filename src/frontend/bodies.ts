@@ -4,11 +4,12 @@
  */
 import { Node } from 'ts-morph'
 import { coerce, dim, index } from '../ir/build.js'
-import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { type DType, dtypeInfo, type ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Kernel, RowAxis, Stmt, TensorParam } from '../ir/kernel.js'
 import { storedExpr } from '../ir/store.js'
 import { freeNames, substitute } from '../ir/walk.js'
+import { storedCondition } from './conditions.js'
 import { quote, reject } from './diagnostics.js'
 import { lowering } from './lowering.js'
 import { type Refusals, Reported } from './refusals.js'
@@ -17,10 +18,18 @@ import type { Signature, SpanOf } from './signature.js'
 import { countWhereStored } from './stored_counts.js'
 import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value, type ValueOf } from './values.js'
 
-const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): 'f32' | 'i32' => {
+/** What a body reads of a tensor and stores into it. */
+const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): ScalarType => {
   const choice = typeof dtype === 'string' ? dtype : types[dtype.param]?.[0]
+  if (choice === 'bool') return 'bool'
   return choice === undefined ? 'f32' : dtypeInfo[choice].scalar
 }
+
+const held: Readonly<Record<ScalarType, string>> = { f32: 'floats', i32: 'integers', bool: 'conditions' }
+
+/** What to write for a value that an output does not hold. */
+const storedHint = (output: ScalarType, value: Expr): string =>
+  output === 'bool' ? 'compare it, as in a !== 0' : value.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toInt'
 
 /** The storage type of a tensor, where it has one in every instance. */
 function storageOf({ dtype }: TensorParam, types: Signature['types']): DType | undefined {
@@ -114,14 +123,15 @@ function storeOf(
     tensor.updates !== undefined && expr.kind === 'local'
       ? expr
       : storedExpr(storageOf(tensor, signature.types), expr, tensor.updates)
-  const convert = (expr: Expr): Expr => stored(scalarFor(expr))
+  const convert = (expr: Expr): Expr =>
+    type === 'bool' ? storedCondition(scalarFor(expr), tensor.updates) : stored(scalarFor(expr))
   const scalarFor = (expr: Expr): Expr =>
     coerce(expr, type) ??
     reject(
       'dtype',
       node,
-      `output ${name} holds ${type === 'i32' ? 'integers' : 'floats'}, ${quote(node)} is ${describe(scalar(expr))}`,
-      expr.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toInt',
+      `output ${name} holds ${held[type]}, ${quote(node)} is ${describe(scalar(expr))}`,
+      storedHint(type, expr),
     )
   const shape = `output ${name} has the dimensions (${dims.join(' ')}), the body's indices run over (${dims.slice(0, rows.length).join(' ')})`
   if (value.kind === 'scalar') {

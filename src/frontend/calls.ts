@@ -1,8 +1,11 @@
 /** Calls: one dispatch over what can be called, and the accesses of tensors and rows. */
 import { Node } from 'ts-morph'
+import type { ScalarType } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
 import { isIntrinsicName } from '../ir/intrinsics.js'
 import { isMonoidName } from '../ir/monoids.js'
 import { argsort } from './argsort.js'
+import { asCondition } from './conditions.js'
 import { quote, reject } from './diagnostics.js'
 import { foldCall, integer } from './fold.js'
 import { callFunction } from './functions.js'
@@ -30,8 +33,12 @@ function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, { s
     checkSpan(index, dims[axis] ?? '', at, `dimension ${axis} of ${name}`, lowering)
     return index
   })
-  return scalar({ kind: 'load', type, tensor: name, indices })
+  return kept(type, (stored) => ({ kind: 'load', type: stored, tensor: name, indices }))
 }
+
+/** What is read of where conditions are kept as integers. */
+const kept = (type: ScalarType, read: (stored: 'f32' | 'i32') => Expr): Value =>
+  scalar(type === 'bool' ? asCondition(read('i32')) : read(type))
 
 function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, lowering: Lowering): Value {
   const [arg] = args
@@ -48,7 +55,7 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
     )
   checkInOrder(row, index, node, lowering)
   if (row.length.kind === 'dim' && row.prefix !== true) checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
-  return scalar({ kind: 'element', type: row.type, row: row.name, index })
+  return kept(row.type, (type) => ({ kind: 'element', type, row: row.name, index }))
 }
 
 /** What to write where an object is called: one of its fields, if it has any that can be. */

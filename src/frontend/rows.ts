@@ -10,6 +10,7 @@ import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type MonoidName, monoid } from '../ir/monoids.js'
 import { substitute } from '../ir/walk.js'
+import { asInteger } from './conditions.js'
 import { quote, reject } from './diagnostics.js'
 import { followOrder, refuseInOrder } from './in_order.js'
 import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from './scalars.js'
@@ -177,7 +178,8 @@ export function placeRow(row: ValueOf<'pendingRow'>, wanted: string, place: Plac
   expectRowLevel('a row', row.node, place)
   const name = lowering.unique(wanted)
   const { index, value } = loop(row.length, row.element, row.node, place, lowering)
-  lowering.emit({ kind: 'row', name, type: value.type, length: row.length, index, value })
+  const kept = value.type === 'bool' ? asInteger(value) : value
+  lowering.emit({ kind: 'row', name, type: kept.type, length: row.length, index, value: kept })
   // What is kept may be read anywhere.
   if (!isShort(row.length)) followOrder(name, value, lowering)
   return { kind: 'row', name, type: value.type, length: row.length }

@@ -25,11 +25,8 @@ export function readTypes(field: Field | undefined, refusals: Refusals): Types {
 function readChoices(param: string, { value, key }: Field, choices: DType[], refusals: Refusals): void {
   const before = refusals.count
   for (const { text, node } of staticStrings(value)) {
-    if (isDType(text)) choices.push(text)
-    else
-      refusals.attempt(() =>
-        reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`),
-      )
+    if (isDType(text) && text !== 'bool') choices.push(text)
+    else refusals.attempt(() => refuseChoice(param, text, node))
   }
   if (refusals.count > before) return
   const scalars = new Set(choices.map((choice) => dtypeInfo[choice].scalar))
@@ -40,6 +37,17 @@ function readChoices(param: string, { value, key }: Field, choices: DType[], ref
       `type parameter ${param} holds ${choices.length === 0 ? 'nothing' : 'floats and integers'}: ${choices.join(', ')}`,
       'a body has one scalar type: declare a parameter for each',
     )
+}
+
+function refuseChoice(param: string, text: string, node: Node): never {
+  if (text === 'bool')
+    reject(
+      'storageType',
+      node,
+      `type parameter ${param} holds bool, of which a body reads conditions`,
+      "declare the tensor by itself: tensor('bool', 'n')",
+    )
+  return reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`)
 }
 
 /** What other tools call storage types. */
@@ -54,6 +62,8 @@ const aliases: Readonly<Record<string, DType>> = {
   int: 'i32',
   int8: 'i8',
   uint8: 'u8',
+  boolean: 'bool',
+  mask: 'bool',
 }
 
 /** A storage type or a type parameter, as it is written. */

@@ -20,7 +20,7 @@ export interface Brand {
 export type Value =
   | { readonly kind: 'scalar'; readonly expr: Expr }
   /** An input, indexed by its logical indices. */
-  | { readonly kind: 'access'; readonly tensor: string; readonly dims: readonly string[]; readonly type: 'f32' | 'i32' }
+  | { readonly kind: 'access'; readonly tensor: string; readonly dims: readonly string[]; readonly type: ScalarType }
   /** A row value the kernel computes. `prefix`: a loop over another dimension may read its first elements. */
   | {
       readonly kind: 'row'

@@ -95,8 +95,8 @@ export const intrinsics = {
   le: infix('<=', [compareI, compareF], (a: number, b: number) => a <= b),
   gt: infix('>', [compareI, compareF], (a: number, b: number) => a > b),
   ge: infix('>=', [compareI, compareF], (a: number, b: number) => a >= b),
-  eq: infix('===', [compareI, compareF], (a: number, b: number) => a === b, '=='),
-  ne: infix('!==', [compareI, compareF], (a: number, b: number) => a !== b, '!='),
+  eq: infix('===', [compareI, compareF, b2], (a: Value, b: Value) => a === b, '=='),
+  ne: infix('!==', [compareI, compareF, b2], (a: Value, b: Value) => a !== b, '!='),
   and: infix('&&', [b2], (a: boolean, b: boolean) => a && b),
   or: infix('||', [b2], (a: boolean, b: boolean) => a || b),
   not: {

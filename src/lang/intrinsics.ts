@@ -8,7 +8,7 @@ import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
 import { countValues, type MonoidName, monoids } from '../ir/monoids.js'
 import { thresholdOf } from '../ir/threshold.js'
 import { rankValues } from '../ir/top_k.js'
-import type { Row } from './types.js'
+import type { Mask, Row } from './types.js'
 
 /** The brand the front end reads from a callee's type. */
 export interface Branded<Kind extends string, Name extends string> {
@@ -26,7 +26,7 @@ const noArgument = (call: string, wanted: string, given: unknown): HeddleError =
   })
 
 /** @throws usage `run.argument` where a length is no number or elements are no function */
-function expectRow(name: string, length: number, value: Row): void {
+function expectRow(name: string, length: number, value: Row | Mask): void {
   if (typeof length !== 'number') throw noArgument(`${name}(...)`, 'its length', length)
   if (typeof value !== 'function') throw noArgument(`${name}(${length}, ...)`, 'what gives its elements', value)
 }
@@ -113,6 +113,12 @@ export const min = reduction('min')
 export const argmax = reduction('argmax')
 export const argmin = reduction('argmin')
 
+/** A row of numbers, or of conditions. */
+interface MakeRow {
+  (length: number, value: Row): Row
+  (length: number, value: Mask): Mask
+}
+
 const rowOf =
   (elements: ArrayLike<number>): Row =>
   (index) => {
@@ -121,14 +127,22 @@ const rowOf =
     return element
   }
 
+function makeRow(length: number, value: Row): Row
+function makeRow(length: number, value: Mask): Mask
+function makeRow(length: number, value: Row | Mask): Row | Mask {
+  expectRow('row', length, value)
+  let isMask = false
+  const elements = Float64Array.from({ length }, (_, index) => {
+    const element = value(index)
+    isMask ||= typeof element === 'boolean'
+    return Number(element)
+  })
+  const numbers = rowOf(elements)
+  return isMask ? (index) => numbers(index) !== 0 : numbers
+}
+
 /** A row value of `length` elements: `row(n, (c) => ...)`. Elements are computed once, in order. */
-export const row: ((length: number, value: Row) => Row) & Branded<'row', 'row'> = Object.assign(
-  (length: number, value: Row): Row => {
-    expectRow('row', length, value)
-    return rowOf(Float64Array.from({ length }, (_, index) => value(index)))
-  },
-  { heddle: { kind: 'row', name: 'row' } as const },
-)
+export const row: MakeRow & Branded<'row', 'row'> = Object.assign(makeRow, { heddle: { kind: 'row', name: 'row' } as const })
 
 /**
  * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. The sum of

@@ -7,7 +7,7 @@ import { usageError } from '../errors.js'
 import { type DType, isDType } from '../ir/dtype.js'
 import { asRead, forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
 import { storedNumber } from '../ir/store.js'
-import type { Op, TensorDecl } from './types.js'
+import type { Inputs, Op, TensorDecl, Tensors as TensorDecls } from './types.js'
 
 export interface RunOptions {
   /** Values of attributes; the op's defaults serve for the others. */
@@ -34,10 +34,11 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
   const dims = extentsOf(op, inputs, options.dims ?? {})
   const accessors = Object.fromEntries(
     Object.entries(op.inputs).map(([name, { type }]) => {
-      return [name, accessor(name, asRead(storageOf(type), inputs[name] ?? { data: [], shape: [] }))]
+      const read = accessor(name, asRead(storageOf(type), inputs[name] ?? { data: [], shape: [] }))
+      return [name, type === 'bool' ? (...indices: number[]) => read(...indices) !== 0 : read]
     }),
   )
-  const program = op.body(accessors, { ...op.attrs, ...options.attrs, ...dims })
+  const program = op.body(accessors as Inputs<TensorDecls>, { ...op.attrs, ...options.attrs, ...dims })
   const outputs = Object.entries(op.outputs).map(([name, decl]) => {
     const shape = axesOf(decl).map((axis) => extent(op, axis, dims))
     return {
@@ -53,11 +54,11 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
     for (const { name, shape, data, dtype } of outputs) {
       const result = results[name]
       if (result === undefined) throw usageError('run.output', `${op.name}: the body returns no ${name}`)
-      if (typeof result === 'number') data[position(name, point, shape)] = storedNumber(dtype, result)
+      if (typeof result !== 'function') data[position(name, point, shape)] = storedNumber(dtype, Number(result))
       else {
         const length = shape.at(-1) ?? 0
         const first = length === 0 ? 0 : position(name, [...point, 0], shape)
-        for (let c = 0; c < length; c++) data[first + c] = storedNumber(dtype, result(c))
+        for (let c = 0; c < length; c++) data[first + c] = storedNumber(dtype, Number(result(c)))
       }
     }
   })

@@ -25,11 +25,16 @@ export type DimsOf<T extends Tensors> = { readonly [K in keyof T]: Factors<Split
 
 type Numbers<D extends readonly string[]> = { [K in keyof D]: number }
 
-/** Reads one element by its logical indices. */
-export type Access<Dims extends string> = (...indices: Numbers<SplitDims<Dims>>) => number
+/** Reads one element by its logical indices: of a `bool` tensor a condition. */
+export type Access<Dims extends string, Type extends string = string> = (
+  ...indices: Numbers<SplitDims<Dims>>
+) => Type extends 'bool' ? boolean : number
 
 /** A row value: element `c` of the row. */
 export type Row = (index: number) => number
+
+/** A row of conditions, which a `bool` output holds. */
+export type Mask = (index: number) => boolean
 
 export interface TensorDecl<Type extends string = string, Dims extends string = string> {
   readonly type: Type
@@ -48,10 +53,12 @@ export type States = Readonly<Record<string, StateDecl>>
 export type Tensors = Readonly<Record<string, TensorDecl>>
 
 /** What a body receives: an accessor for each input. */
-export type Inputs<I extends Tensors> = { readonly [K in keyof I]: Access<I[K]['dims']> }
+export type Inputs<I extends Tensors> = { readonly [K in keyof I]: Access<I[K]['dims'], I[K]['type']> }
 
-/** What a body returns: for each output a row, or a scalar when the row indices already name every dimension. */
-export type Outputs<O extends Tensors> = { readonly [K in keyof O]: Row | number }
+/** What a body returns: for each output a row (of a `bool` output a mask), or a scalar when the row indices already name every dimension. */
+export type Outputs<O extends Tensors> = {
+  readonly [K in keyof O]: O[K]['type'] extends 'bool' ? Mask | boolean : Row | number
+}
 
 /** Extents of the dimensions and values of the attributes, by name. */
 export type Environment<D extends string, A> = { readonly [K in D | (keyof A & string)]: number }

@@ -21,6 +21,7 @@ export interface HostArrays {
   readonly u32: Uint32Array
   /** Exact up to 2^53, and the nearest double beyond. */
   readonly i64: Float64Array
+  readonly bool: Uint8Array
 }
 
 interface Codec<D extends DType> {
@@ -141,6 +142,7 @@ const codecs: { readonly [D in DType]: Codec<D> } = {
   },
   i8: { array: Int8Array, encode: bytesOf, decode: (bytes) => new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) },
   u8: { array: Uint8Array, encode: bytesOf, decode: (bytes) => bytes },
+  bool: { array: Uint8Array, encode: bytesOf, decode: (bytes) => bytes },
   f8e4m3: codec8(f8e4m3Codes),
   f8e5m2: codec8(f8e5m2Codes),
   i16: {

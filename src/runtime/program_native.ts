@@ -1,5 +1,5 @@
 /** Flattened steps for the device that runs them and for whoever measures them. */
-import { type DType, dtypeInfo, dtypes } from '../ir/dtype.js'
+import { abiType, type DType, dtypeInfo } from '../ir/dtype.js'
 import type { NativeEpilogue, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'
 import type { FlatEpilogue, FlatStep } from './program_steps.js'
@@ -38,7 +38,7 @@ export function nativeStep(session: Session, step: FlatStep, slice: (id: Storage
     a: from(slice(step.a), a, fromA),
     b: from(slice(step.b), b, fromB),
     out: from(slice(step.out), out, fromOut),
-    dtypes: [dtypes.indexOf(a), dtypes.indexOf(b), dtypes.indexOf(out)],
+    dtypes: [abiType(a), abiType(b), abiType(out)],
     allowTf32: session.allowTf32,
     ...step.matmul,
     ...(step.epilogue === undefined ? {} : { epilogue: nativeEpilogue(step.epilogue, slice, out, fromOut) }),

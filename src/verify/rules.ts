@@ -21,7 +21,7 @@ const steadyRow = 31
 const unknown: Facts = { inputs: {}, dims: {}, attrs: {}, results: {}, loops: [] }
 
 /** Integers of so few bits that any of them may be drawn. */
-const isSmall: ReadonlySet<DType> = new Set(['u8', 'i16'])
+const isSmall: ReadonlySet<DType> = new Set(['u8', 'i16', 'bool'])
 
 /** Instances of an op that ranks are as many as there are counts and types; so many of them try a case. */
 export const triedBy = 3

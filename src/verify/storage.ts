@@ -16,6 +16,7 @@ export function encodeNumbers(dtype: DType, values: ArrayLike<number>): Uint8Arr
     case 'i8':
       return encode(dtype, new Int8Array(values))
     case 'u8':
+    case 'bool':
       return encode(dtype, new Uint8Array(values))
     case 'i16':
       return encode(dtype, new Int16Array(values))

@@ -38,6 +38,7 @@ export const unitRoundoff: Readonly<Record<DType, number>> = {
   i16: 0,
   u32: 0,
   i64: 0,
+  bool: 0,
 }
 
 /** Half the smallest subnormal: what a store near zero may lose. */
@@ -53,6 +54,7 @@ const underflow: Readonly<Record<DType, number>> = {
   i16: 0,
   u32: 0,
   i64: 0,
+  bool: 0,
 }
 
 /** Error of a naive float32 computation in units of 2^-24, relative to the largest term. */

@@ -29,13 +29,19 @@ describe('signatures', () => {
     refuses(copy({ inputs: "{ x: tensor(«'U'», 'm n') }" }), {
       code: 'storageType',
       message: 'U is neither a storage type nor a declared type parameter',
-      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64; the op declares T',
+      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64, bool; the op declares T',
     }))
   it('refuses an unknown storage type', () =>
     refuses(copy({ types: "{ T: ['f32', «'f64'»] }" }), {
       code: 'storageType',
       message: 'unknown storage type f64',
-      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64',
+      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64, bool',
+    }))
+  it('refuses a type parameter of conditions', () =>
+    refuses(copy({ types: "{ T: ['u8', «'bool'»] }" }), {
+      code: 'storageType',
+      message: 'type parameter T holds bool, of which a body reads conditions',
+      hint: "declare the tensor by itself: tensor('bool', 'n')",
     }))
   it('refuses a type parameter of floats and integers', () =>
     refuses(copy({ types: "{ «T»: ['f32', 'i32'] }" }), {
@@ -69,7 +75,7 @@ describe('signatures', () => {
     refuses(copy({ inputs: "{ x: tensor(«'float32'», 'm n') }" }), {
       code: 'storageType',
       message: 'float32 is neither a storage type nor a declared type parameter',
-      hint: 'write f32; storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64; the op declares T',
+      hint: 'write f32; storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64, bool; the op declares T',
     }))
   it('refuses sloppy blanks between dimensions', () =>
     refuses(copy({ inputs: "{ x: tensor('T', «'m  n'») }" }), {

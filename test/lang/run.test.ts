@@ -25,6 +25,22 @@ describe('runOp', () => {
   it('takes attributes', () =>
     expect(runOp(t, { x }, { dims, attrs: { eps: 0, shift: 0 } }).y?.data).toEqual(Float64Array.of(10, 20, 30, 40)))
 
+  it('reads and stores conditions', () => {
+    const kept = op('kept', {
+      dims: ['n'],
+      inputs: { on: tensor('bool', 'n'), x: tensor('f32', 'n') },
+      outputs: { y: tensor('f32', 'n'), off: tensor('bool', 'n') },
+      body:
+        ({ on, x }, { n }) =>
+        () => {
+          const off = row(n, (c) => !on(c))
+          return { y: row(n, (c) => (on(c) ? x(c) : 0)), off: row(n, (c) => off(c) || x(c) > 2) }
+        },
+    })
+    const { y, off } = runOp(kept, { on: { data: [1, 0, 1], shape: [3] }, x: { data: [1, 2, 3], shape: [3] } })
+    expect([y?.data, off?.data]).toEqual([Float64Array.of(1, 0, 3), Float64Array.of(0, 1, 1)])
+  })
+
   const refusals: readonly (readonly [what: string, run: () => unknown, code: string, message: string])[] = [
     ['a missing input', () => runOp(t, {}, { dims }), 'run.input', 't: input x is missing'],
     ['an unknown input', () => runOp(t, { x, z: x }, { dims }), 'run.input', 't: z is neither an input nor an attribute'],

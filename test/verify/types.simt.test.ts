@@ -159,6 +159,23 @@ describe('what authors do with them', () => {
     expect(numbers(y)).toEqual(numbers(pcm).map((value) => value / 32_768))
     expect(clipped.data).toEqual(Uint32Array.of(7, 7))
   })
+  it('masks, made of conditions, read as conditions, and replaced in place', async () => {
+    const keep = tensor('bool', [2, 3], [true, true, false, false, false, false])
+    const x = tensor('f32', [2, 3], [1, 3, 5, 7, 8, 9])
+    const found = await device.call(own.aboveMean, { x, keep })
+    expect([found.above.data, found.any.data]).toEqual([Uint8Array.of(0, 1, 0, 0, 0, 0), Uint8Array.of(1, 0)])
+    const body = runOp(own.aboveMean, { x, keep })
+    expect([body.above?.data, body.any?.data].map((each) => Uint8Array.from(each ?? []))).toEqual([
+      found.above.data,
+      found.any.data,
+    ])
+    const seen = tensor('bool', [2, 4], Uint8Array.of(1, 0, 0, 0, 0, 0, 0, 1))
+    const { next } = await device.call(own.markSeen, { seen, token: tensor('i32', [2], [2, 0]) })
+    expect(next.data).toEqual(Uint8Array.of(1, 0, 1, 0, 1, 0, 0, 1))
+    const [a, b] = [tensor('bool', [2], [true, false]), tensor('bool', [1], [true])]
+    const { y, code } = await device.call(own.differing, { a, b })
+    expect([y.data, code.data]).toEqual([Uint8Array.of(0, 1), Uint8Array.of(3, 1)])
+  })
   it('every case of every kernel', async () => {
     const { code, out, log } = await heddleIn(root, 'check', '--device', 'simt', '--dtype', 'f16', '--json')
     expect([code, log]).toEqual([0, expect.not.stringContaining('FAIL')])

@@ -15,6 +15,7 @@ const counts: Domain = { from: [0], to: [200] }
 const small: Readonly<Partial<Record<DType, Domain>>> = {
   i8: { from: [-127], to: [127] },
   u8: { from: [0], to: [255] },
+  bool: { from: [0], to: [1] },
   i16: { from: [-32_768], to: [32_767] },
 }
 /** What bodies read of 32 bits and more. */

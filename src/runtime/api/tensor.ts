@@ -20,6 +20,8 @@ export interface TensorArrays {
   readonly i16: Int16Array
   readonly u32: Uint32Array
   readonly i64: BigInt64Array
+  /** Bytes of 0 and 1. */
+  readonly bool: Uint8Array
 }
 
 /**
@@ -42,6 +44,7 @@ const arrays: { readonly [D in DType]: new (length: number) => TensorArrays[D] }
   i16: Int16Array,
   u32: Uint32Array,
   i64: BigInt64Array,
+  bool: Uint8Array,
 }
 
 /** Smallest and largest integer of each integer type; of i64, those that a number can say. */
@@ -49,6 +52,7 @@ const ranges: { readonly [D in DType]?: readonly [number, number] } = {
   i32: [-(2 ** 31), 2 ** 31 - 1],
   i8: [-128, 127],
   u8: [0, 255],
+  bool: [0, 1],
   i16: [-32_768, 32_767],
   u32: [0, 2 ** 32 - 1],
   i64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
@@ -57,14 +61,14 @@ const ranges: { readonly [D in DType]?: readonly [number, number] } = {
 /**
  * A tensor of the given values in row-major order: `tensor('f16', [2, 3], [1, 2, 3, 4, 5, 6])`. An array of the type's own kind is used as it is,
  * without a copy (for f16 and bf16 a Uint16Array of bits, for f8e4m3 and f8e5m2 a Uint8Array of codes, for i64 a BigInt64Array); any other
- * numbers are converted, floats rounded to nearest. 8-bit floats saturate: what is too large becomes their largest number.
+ * numbers are converted, floats rounded to nearest; those of bool may be booleans. 8-bit floats saturate: what is too large becomes their largest number.
  * @throws usage `tensor.dtype`, `tensor.shape`, `tensor.data` for a number of elements that is not the shape's, `tensor.value` for what an
  * integer type does not hold
  */
 export function tensor<const D extends DType>(
   dtype: D,
   shape: readonly number[],
-  data: TensorArrays[D] | ArrayLike<number>,
+  data: TensorArrays[D] | ArrayLike<number> | (D extends 'bool' ? ArrayLike<boolean> : never),
 ): Tensor<D> {
   const count = elementsOf('a tensor', 'tensor', dtype, shape)
   if (typeof data !== 'object' || data === null || !Number.isInteger(data.length)) {
@@ -74,7 +78,7 @@ export function tensor<const D extends DType>(
   if (data instanceof arrays[dtype]) return made(dtype, shape, data)
   // Of no other array than the type's own are the elements bigints.
   if (data instanceof BigInt64Array) throw usageError('tensor.data', `${dtype} cannot be made of a BigInt64Array`)
-  return made(dtype, shape, converted(dtype, data as ArrayLike<number>))
+  return made(dtype, shape, converted(dtype, data as ArrayLike<number | boolean>))
 }
 
 /** A tensor of zeros. @throws usage `tensor.dtype`, `tensor.shape` */
@@ -100,7 +104,8 @@ export function toNumbers<D extends DType>(of: Tensor<D>): HostArrays[D] {
 const made = <D extends DType>(dtype: D, shape: readonly number[], data: unknown): Tensor<D> =>
   ({ dtype, shape: [...shape], data }) as unknown as Tensor<D>
 
-function converted(dtype: DType, values: ArrayLike<number>): TensorArrays[DType] {
+function converted(dtype: DType, given: ArrayLike<number | boolean>): TensorArrays[DType] {
+  const values = (dtype === 'bool' ? Array.from(given, Number) : given) as ArrayLike<number>
   if (dtype === 'f16' || dtype === 'bf16') return (dtype === 'f16' ? f16 : bf16).from(values)
   if (isFloat8(dtype)) return (dtype === 'f8e4m3' ? f8e4m3 : f8e5m2).from(values)
   if (dtype === 'f32') return Float32Array.from(values)

@@ -20,6 +20,14 @@ test('an array of the type’s own kind is taken as it is, of bits for 16-bit fl
   expect([...bf16.from([1, -2])]).toEqual([0x3f80, 0xc000])
 })
 
+test('conditions are bytes of 0 and 1', () => {
+  const on = tensor('bool', [3], [true, false, true])
+  expect(on.data).toEqual(Uint8Array.of(1, 0, 1))
+  expect(tensor('bool', [3], [1, 0, 1])).toEqual(on)
+  expect([...toNumbers(on)]).toEqual([1, 0, 1])
+  expect(() => tensor('bool', [1], [2])).toThrow('element 0 is 2: bool holds whole numbers from 0 to 1')
+})
+
 /** The nearest of all numbers of the type, ties to the even one, found by looking at all. */
 function nearest(type: typeof f16, x: number, infinite: number): number {
   const all = [...type.toNumbers(Uint16Array.from({ length: infinite + 1 }, (_, bits) => bits))]

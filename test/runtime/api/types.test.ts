@@ -22,6 +22,29 @@ const mixed = op('mixed', {
     (m, c) => ({ y: codes(m), z: x(m, c) }),
 })
 
+const masked = op('masked', {
+  dims: ['n'],
+  inputs: { on: declare('bool', 'n'), x: declare('f32', 'n') },
+  outputs: { y: declare('f32', 'n'), off: declare('bool', 'n') },
+  body:
+    ({ on, x }) =>
+    (n) => {
+      expectTypeOf(on(n)).toEqualTypeOf<boolean>()
+      expectTypeOf(x(n)).toEqualTypeOf<number>()
+      return { y: on(n) ? x(n) : 0, off: !on(n) }
+    },
+})
+
+op('numbers_for_conditions', {
+  dims: ['n'],
+  inputs: { x: declare('f32', 'n') },
+  outputs: { on: declare('bool', 'n') },
+  body:
+    ({ x }) =>
+    // @ts-expect-error: a bool output holds conditions
+    (n) => ({ on: x(n) }),
+})
+
 /** An op made by a function is a value like any other. */
 const scaled = (factor: number) =>
   op('scaled', {
@@ -55,6 +78,11 @@ async function calls(device: Device, widened: Tensor): Promise<void> {
   expectTypeOf(await uploaded.read()).toEqualTypeOf<Tensor<'f16'>>()
 
   // What only results have comes from the option, where it is said, and may be anything that is allowed elsewhere.
+  const { off } = await device.call(masked, { on: tensor('bool', [3], [true, false, true]), x: row })
+  expectTypeOf(off).toEqualTypeOf<Tensor<'bool'>>()
+  expectTypeOf(off.data).toEqualTypeOf<Uint8Array>()
+  // @ts-expect-error: a mask is no tensor of bytes
+  await device.call(masked, { on: tensor('u8', [3], [1, 0, 1]), x: row })
   const both = await device.call(mixed, { x: f32, codes: ids }, { dtype: { Q: 'u8' }, dims: { k: 4 } })
   expectTypeOf(both.y).toEqualTypeOf<Tensor<'u8'>>()
   expectTypeOf(both.z).toEqualTypeOf<Tensor<'f32'>>()

@@ -109,6 +109,46 @@ export const fromPcm = op('from_pcm', {
     }),
 })
 
+// #region masks
+/** Which elements are no smaller than the mean of those that are kept, and whether any is. */
+export const aboveMean = op('above_mean', {
+  dims: ['m', 'n'],
+  types,
+  inputs: { x: tensor('T', 'm n'), keep: tensor('bool', 'm n') },
+  outputs: { above: tensor('bool', 'm n'), any: tensor('bool', 'm') },
+  body:
+    ({ x, keep }, { n }) =>
+    (m) => {
+      const count = sum(n, (c) => (keep(m, c) ? 1 : 0))
+      const total = sum(n, (c) => (keep(m, c) ? x(m, c) : 0))
+      const above = row(n, (c) => keep(m, c) && x(m, c) * count >= total)
+      return { above: row(n, (c) => above(c)), any: sum(n, (c) => (above(c) ? 1 : 0)) > 0 }
+    },
+})
+// #endregion
+
+/** The words that were seen, with one more of each row. */
+export const markSeen = op('mark_seen', {
+  dims: ['b', 'v'],
+  inputs: { seen: tensor('bool', 'b v'), token: tensor('i32', 'b') },
+  facts: { token: { index: 'v' } },
+  outputs: { next: tensor('bool', 'b v') },
+  updates: { next: 'seen' },
+  body:
+    ({ seen, token }) =>
+    (b, c) => ({ next: c === token(b) ? true : seen(b, c) }),
+})
+
+/** Where two masks differ. */
+export const differing = op('differing', {
+  dims: ['p', 'q'],
+  inputs: { a: tensor('bool', 'p'), b: tensor('bool', 'q') },
+  outputs: { y: tensor('bool', 'p q'), code: tensor('u8', 'p q') },
+  body:
+    ({ a, b }) =>
+    (p, q) => ({ y: a(p) !== b(q), code: (a(p) ? 2 : 0) + (b(q) ? 1 : 0) }),
+})
+
 /** A linear layer whose weights are 8-bit floats with a scale for each of its columns: scaled while they are loaded, and behind the sums. */
 export const linear8 = graph('linear8', {
   inputs: { x: tensor('T', 'm k') },
