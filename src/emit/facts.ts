@@ -24,6 +24,7 @@ const extent = z.strictObject({
   equal: count.optional(),
   atLeast: count.optional(),
   atMost: count.optional(),
+  multipleOf: z.number().int().positive().optional(),
   upTo: z.number().optional(),
   swept: z.literal(true).optional(),
 })

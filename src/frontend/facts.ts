@@ -3,7 +3,8 @@
  * be declared. Runs behind the body, which tells facts of its own.
  */
 import { Node } from 'ts-morph'
-import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, packedRoles } from '../ir/facts/facts.js'
+import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, namesOf, packedRoles } from '../ir/facts/facts.js'
+import { parseSize } from '../ir/facts/size_text.js'
 import type { AttrParam, TensorParam } from '../ir/kernel.js'
 import { reject } from './diagnostics.js'
 import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from './static.js'
@@ -114,19 +115,29 @@ function text<T extends string>(fields: Fields, name: string, choices: readonly 
 function readExtent(value: Node, declared: Declared): ExtentFact {
   if (!isObject(value)) return { equal: readSize(value, declared) }
   const fields = staticFields(value)
-  const unknown = [...fields].find(([name]) => !['atLeast', 'atMost', 'upTo', 'swept'].includes(name))
+  const unknown = [...fields].find(([name]) => !['atLeast', 'atMost', 'multipleOf', 'upTo', 'swept'].includes(name))
   if (unknown !== undefined) reject('fact', unknown[1].key, `${unknown[0]} says nothing of a dimension`, form)
   const count = (name: string) => {
     const field = fields.get(name)
     return field === undefined ? undefined : readSize(field.value, declared)
   }
   const [atLeast, atMost, upTo] = [count('atLeast'), count('atMost'), fields.get('upTo')]
+  const multipleOf = readDivisor(fields.get('multipleOf'))
   return {
     ...(atLeast === undefined ? {} : { atLeast }),
     ...(atMost === undefined ? {} : { atMost }),
+    ...(multipleOf === undefined ? {} : { multipleOf }),
     ...(upTo === undefined ? {} : { upTo: staticNumber(upTo.value) }),
     ...(fields.has('swept') ? { swept: true } : {}),
   }
+}
+
+function readDivisor(field: Field | undefined): number | undefined {
+  if (field === undefined) return undefined
+  const node = follow(field.value)
+  const given = Node.isNumericLiteral(node) ? staticNumber(field.value) : Number.NaN
+  if (Number.isInteger(given) && given > 0) return given
+  return reject('fact', field.value, 'a dimension is a multiple of a whole number from 1', 'write { multipleOf: 4 }')
 }
 
 const isObject = (value: Node): boolean => Node.isObjectLiteralExpression(follow(value))
@@ -157,19 +168,21 @@ function readClass(value: Node): Facts['results'][string] {
 function readSize(value: Node, declared: Declared): Count {
   const node = follow(value)
   if (Node.isNumericLiteral(node) || Node.isPrefixUnaryExpression(node)) return staticNumber(value)
-  const [first = 0, ...more] = staticString(value)
-    .split('+')
-    .map((term) => readProduct(value, term, declared))
-  return more.reduce<Count>((left, right) => ['add', left, right], first)
+  const count = parseSize(staticString(value))
+  const known = [...declared.dims, ...declared.attrs.flatMap(({ name, type }) => (type === 'i32' ? [name] : []))]
+  const unknown = namesOf(count).find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    reject('fact', value, `"${unknown}" is no dimension and no integer attribute`, unknownHint(count, unknown, known))
+  return count
 }
 
-function readProduct(value: Node, text: string, { dims, attrs }: Declared): Count {
-  const parts = text.split('*')
-  const known = [...dims, ...attrs.flatMap(({ name, type }) => (type === 'i32' ? [name] : []))]
-  const counts = parts.map((part): Count => {
-    if (/^[0-9]+$/.test(part)) return Number(part)
-    if (known.includes(part)) return part
-    return reject('fact', value, `"${part}" is no dimension and no integer attribute`, `there are ${known.join(', ')}`)
-  })
-  return counts.slice(1).reduce<Count>((left, right) => ['mul', left, right], counts[0] ?? 1)
+/** A name that stands for any number says that what it multiplies divides the dimension. */
+function unknownHint(count: Count, name: string, known: readonly string[]): string {
+  const there = `there are ${known.join(', ')}`
+  if (typeof count === 'string' || !/^[A-Za-z]\w*$/.test(name)) return there
+  const [operation, a, b] = typeof count === 'object' ? count : []
+  const factor = a === name ? b : a
+  return operation === 'mul' && typeof factor === 'number'
+    ? `${there}; of a dimension that ${factor} divides, write { multipleOf: ${factor} }`
+    : there
 }

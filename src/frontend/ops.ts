@@ -2,6 +2,7 @@
 
 import type { CallExpression, Node } from 'ts-morph'
 import { impliedDomains } from '../ir/facts/domains.js'
+import { namesOf } from '../ir/facts/facts.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { simplifyKernel } from '../ir/simplify.js'
 import { oversize } from '../ir/size.js'
@@ -38,11 +39,23 @@ function checkUnused(signature: Signature, kernel: Kernel, refusals: Refusals): 
           'unused',
           signature.written.get(name) ?? signature.nameNode,
           `${what} ${name} of ${signature.name} is never used`,
-          'use it or remove it',
+          what === 'dimension' ? unusedHint(name, signature) : 'use it or remove it',
         ),
       )
     }
   }
+}
+
+/** A dimension that nothing but a fact names says that another is a multiple of something. */
+function unusedHint(name: string, { facts }: Signature): string {
+  const told = Object.entries(facts.dims).find(([, { equal = 0 }]) => namesOf(equal).includes(name))
+  if (told === undefined) return 'use it or remove it'
+  const [dim, { equal }] = told
+  const [operation, ...operands] = typeof equal === 'object' ? equal : []
+  const factor = operands.find((operand) => typeof operand === 'number')
+  return operation === 'mul' && operands.length === 2 && factor !== undefined
+    ? `remove it, and write facts: { ${dim}: { multipleOf: ${String(factor)} } }`
+    : `facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of ${dim}`
 }
 
 /** Refuses an attribute that divides integers and is 0 unless something else is given. */

@@ -4,7 +4,8 @@
  * derived. What a fact is of may be inside of the kernel: then nobody has to hold to it.
  */
 import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'
-import { bothDomains, noFacts } from '../ir/facts/facts.js'
+import { bothDomains, namesOf, noFacts } from '../ir/facts/facts.js'
+import { commonDivisor, factorOf, leastCommonMultiple } from '../ir/facts/multiples.js'
 import { type AttrValue, type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { emptyKernel, type Kernel } from '../ir/kernel.js'
 import { rowMajor } from '../ir/layout.js'
@@ -89,6 +90,8 @@ class Composition {
       for (const [name, fact] of Object.entries(member.facts.dims)) this.#addDim(member, name, fact)
       for (const [name, { fills }] of Object.entries(member.facts.attrs)) this.#addAttr(member, name, fills)
     }
+    for (const { equal, multipleOf } of Object.values(this.#dims))
+      if (equal !== undefined && multipleOf !== undefined) this.#addMultiple(equal, multipleOf)
     this.#addFactors()
     this.#addParts()
     this.#addHeads()
@@ -156,8 +159,9 @@ class Composition {
 
   #addDim(member: Member, name: string, fact: ExtentFact): void {
     const dim = this.#counts.of(member, name)
+    const { equal, atLeast, atMost, multipleOf, ...rest } = fact
+    if (dim !== undefined && multipleOf !== undefined) this.#addMultiple(dim, multipleOf)
     if (typeof dim !== 'string' || this.#dims[dim]?.equal !== undefined) return
-    const { equal, atLeast, atMost, ...rest } = fact
     const moved = Object.fromEntries(
       Object.entries({ equal, atLeast, atMost }).flatMap(([key, count]) => {
         const here = count === undefined ? undefined : this.#counts.of(member, count)
@@ -168,6 +172,15 @@ class Composition {
     const known = this.#dims[dim]
     const least = known?.atLeast !== undefined && made.atLeast !== undefined ? { atLeast: most(known.atLeast, made.atLeast) } : {}
     if (Object.keys(made).length > 0) this.#dims[dim] = { ...known, ...made, ...least }
+  }
+
+  /** Of `2*k`, which 4 divides, k is a multiple of 2. Of a product of several dimensions nothing is known of each. */
+  #addMultiple(count: Count, of: number): void {
+    const [first, ...others] = namesOf(count)
+    const factor = first === undefined ? undefined : factorOf(count)
+    if (first === undefined || factor === undefined || others.length > 0) return
+    const multipleOf = leastCommonMultiple(of / commonDivisor(of, factor), this.#dims[first]?.multipleOf ?? 1)
+    if (multipleOf > 1) this.#dims[first] = { ...this.#dims[first], multipleOf }
   }
 
   #addAttr({ node, kernel }: Member, name: string, fills: string): void {

@@ -11,6 +11,7 @@
  *       penalty: { values: [1, 2, 0.5] },
  *       starts: { packed: 'starts', batch: 'b', rows: 't' },
  *       p: { atLeast: 's' }, n: 'w*p*k',             // of dimensions
+ *       d: { multipleOf: 4 },
  *       inverse: { fills: 'y' },                     // an attribute that scales what y stores as int8
  *       scores: 'exact',                             // how an output errs, where the body does not tell
  *     }
@@ -47,10 +48,16 @@ export type InputFact<N extends string, I extends string> =
   /** Floats that bring the named input to about 1 where the two are multiplied: the steps of what is quantised. */
   | { readonly scales: I }
 
-/** What a dimension is: a number or product, or bounds. `upTo` is the longest that is worth checking; `swept` takes every length. */
+/** What a dimension is: a number or product, or bounds, or a multiple of a number, which calls are held to. `upTo` is the longest that is worth checking; `swept` takes every length. */
 export type DimFact<N extends string> =
   | Size<N>
-  | { readonly atLeast?: Size<N>; readonly atMost?: Size<N>; readonly upTo?: number; readonly swept?: true }
+  | {
+      readonly atLeast?: Size<N>
+      readonly atMost?: Size<N>
+      readonly multipleOf?: number
+      readonly upTo?: number
+      readonly swept?: true
+    }
 
 /** Facts by the names of what they are of: inputs, dimensions, attributes, outputs. */
 export type Facts<D extends string, I, O, A> = {

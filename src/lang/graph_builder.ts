@@ -5,8 +5,10 @@
 import { concerning, type HeddleError, inTurn, usageError, type Written } from '../errors.js'
 import type { AttrValue, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
 import { multiplyExtents, parseExtent, parseShape, printExtent, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import { expectArguments, expectParts } from './arguments.js'
+import { fixedExtent } from './graph_extents.js'
 import { bindInput, dtypeRef, productOf } from './graph_nodes.js'
 import { type GraphTensor, Unknowns } from './graph_unknown.js'
 import { type LayoutDecl, UsedLayouts } from './layout.js'
@@ -38,8 +40,14 @@ function others(op: string, what: 'input' | 'attribute', given: object, known: o
 }
 
 /** The dimension of an op that an extent is, as its inputs have fixed it. */
-const boundBy = ({ factor, dims }: Shape[number], bound: Readonly<Record<string, Shape[number]>>): Shape[number] | undefined =>
-  dims.length === 1 && factor === 1 ? bound[dims[0] ?? ''] : undefined
+function boundBy(
+  { factor, dims }: Shape[number],
+  op: Op,
+  bound: Readonly<Record<string, Shape[number]>>,
+): Shape[number] | undefined {
+  const [dim = ''] = dims
+  return dims.length === 1 && factor === 1 ? (own(bound, dim) ?? fixedExtent(op, dim, bound)) : undefined
+}
 
 /** @param free extents that nothing fixes @param of the output they are of */
 function unfixed(op: string, free: readonly string[], of: string): HeddleError {
@@ -143,7 +151,7 @@ export class GraphBuilder {
     if (Object.values(given).some(this.#unknowns.has)) return undefined
     const outputs: Record<string, GraphTensor> = {}
     for (const [name, decl] of Object.entries<TensorDecl>(op.outputs)) {
-      const extents = parseShape(decl.dims).map((extent) => ({ extent, bound: boundBy(extent, dims) }))
+      const extents = parseShape(decl.dims).map((extent) => ({ extent, bound: boundBy(extent, op, dims) }))
       const free = extents.flatMap(({ extent, bound }) => (bound === undefined ? [printExtent(extent)] : []))
       if (free.length > 0) throw unfixed(op.name, free, `"${decl.dims}" of output ${name}`)
       const shape = extents.flatMap(({ bound }) => bound ?? [])

@@ -1,6 +1,7 @@
 /** Declaring an op: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
 import type { DType } from '../ir/dtype.js'
 import { expectArguments, expectParts } from './arguments.js'
+import { keepFacts } from './stated.js'
 import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
 
 /** With the name of an op whose parts are taken over: `op('other', { ...op, attrs })`. */
@@ -31,6 +32,7 @@ export function op<
     attrs: [config.attrs, 'record?'],
     body: [config.body, 'function'],
   })
+  keepFacts(config.body, config.facts)
   return {
     name,
     dims: config.dims,

@@ -6,7 +6,9 @@
 import { usageError } from '../errors.js'
 import { type DType, isDType } from '../ir/dtype.js'
 import { asRead, forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
+import { fixedByFacts } from '../ir/facts/solve.js'
 import { storedNumber } from '../ir/store.js'
+import { dimFactsOf } from './stated.js'
 import type { Inputs, Op, TensorDecl, Tensors as TensorDecls } from './types.js'
 
 export interface RunOptions {
@@ -31,7 +33,7 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
     (name) => !(Object.hasOwn(op.inputs, name) || Object.hasOwn(op.attrs, name)),
   )
   if (unknown !== undefined) throw usageError('run.input', `${op.name}: ${unknown} is neither an input nor an attribute`)
-  const dims = extentsOf(op, inputs, options.dims ?? {})
+  const dims = extentsOf(op, inputs, options)
   const accessors = Object.fromEntries(
     Object.entries(op.inputs).map(([name, { type }]) => {
       const read = accessor(name, asRead(storageOf(type), inputs[name] ?? { data: [], shape: [] }))
@@ -95,9 +97,9 @@ function extent(op: Op, axis: string, dims: Readonly<Record<string, number>>): n
   return size
 }
 
-/** Extents of all dimensions, from the shapes of the inputs and what is given besides. */
-function extentsOf(op: Op, inputs: Tensors, given: Readonly<Record<string, number>>): Record<string, number> {
-  const dims: Record<string, number> = { ...given }
+/** Extents of all dimensions, from the shapes of the inputs, what is given besides, and the facts of the op. */
+function extentsOf(op: Op, inputs: Tensors, options: RunOptions): Record<string, number> {
+  const dims: Record<string, number> = { ...options.dims }
   for (const [name, decl] of Object.entries(op.inputs)) {
     const input = inputs[name]
     if (input === undefined) throw usageError('run.input', `${op.name}: input ${name} is missing`)
@@ -121,6 +123,8 @@ function extentsOf(op: Op, inputs: Tensors, given: Readonly<Record<string, numbe
       dims[axis] = size
     }
   }
+  const open = op.dims.filter((axis) => dims[axis] === undefined)
+  Object.assign(dims, fixedByFacts(dimFactsOf(op), { ...op.attrs, ...options.attrs, ...dims }, open))
   for (const axis of op.dims) extent(op, axis, dims)
   return dims
 }

@@ -5,6 +5,7 @@
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { environmentError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
+import { fixedByFacts } from '../ir/facts/solve.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { instanceKey, resolveDType } from '../ir/instance.js'
 import { kernelName } from '../ir/op_name.js'
@@ -68,7 +69,10 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
     .sort((a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length)
   const unfit = new Map<string, { readonly extent: number | undefined; readonly allowed: readonly number[] }>()
   for (const entry of candidates) {
-    const dims = bindDims(where, entry, (name) => valueInfo(graph, bufferValue(where, entry, values, name), binding))
+    const fixed = bindDims(where, entry, (name) => valueInfo(graph, bufferValue(where, entry, values, name), binding))
+    const attrs = entry.attrs.map(({ name, default: fallback }) => bindAttr(where, name, node.attrs[name] ?? fallback, binding))
+    const dims = { ...fixed, ...alone(entry, fixed, attrs) }
+    expectMultiples(where, entry, dims)
     // The instance with the most fixed dimensions that fit comes first.
     const missed = Object.entries(entry.fixedDims).find(([name, extent]) => dims[name] !== extent)
     if (missed !== undefined) {
@@ -79,7 +83,7 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
       entry,
       values: entry.buffers.map(({ name }) => bufferValue(where, entry, values, name)),
       dims: entry.dims.map((name) => dims[name] ?? missingDim(where, entry, name)),
-      attrs: entry.attrs.map(({ name, default: fallback }) => bindAttr(where, name, node.attrs[name] ?? fallback, binding)),
+      attrs,
     }
   }
   for (const [name, { extent, allowed }] of unfit) {
@@ -129,6 +133,33 @@ function bindDims(where: string, entry: KernelEntry, info: (name: string) => Val
     }
   }
   return dims
+}
+
+/** Dimensions that no buffer has, by the facts of the kernel. */
+function alone(
+  { dims, facts, attrs }: KernelEntry,
+  known: Readonly<Record<string, number>>,
+  values: readonly number[],
+): Record<string, number> {
+  const open = dims.filter((dim) => known[dim] === undefined)
+  if (open.length === 0) return {}
+  const numbers = Object.fromEntries(attrs.map(({ name }, i) => [name, values[i] ?? 0]))
+  return fixedByFacts(facts?.dims ?? {}, { ...numbers, ...known }, open)
+}
+
+/** @throws usage `bind.extent` for a dimension that is no multiple of what facts say */
+function expectMultiples(where: string, { op, facts }: KernelEntry, dims: Readonly<Record<string, number>>): void {
+  for (const [dim, { multipleOf = 1 }] of Object.entries(facts?.dims ?? {})) {
+    const extent = dims[dim] ?? 0
+    if (extent % multipleOf === 0) continue
+    throw usageError(
+      'bind.extent',
+      `${where}: dimension ${dim} of ${op} is ${extent}, and its facts say a multiple of ${multipleOf}`,
+      {
+        hint: `the next is ${Math.ceil(extent / multipleOf) * multipleOf}`,
+      },
+    )
+  }
 }
 
 function bindAttr(where: string, name: string, value: AttrValue, binding: Binding): number {

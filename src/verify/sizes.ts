@@ -52,7 +52,7 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
   }
   // Attributes that extents depend on are as they are by default.
   const usual = Object.fromEntries(entry.attrs.map((attr) => [attr.name, attr.default]))
-  for (const [name, { equal, atLeast, atMost }] of Object.entries(facts.dims)) {
+  for (const [name, { equal, atLeast, atMost, multipleOf }] of Object.entries(facts.dims)) {
     if (atMost !== undefined) set(name, (known) => Math.min(mostBounded, evaluateCount(atMost, { ...usual, ...known }) ?? 1))
     if (atLeast !== undefined) {
       const sized = { ...usual, '(seq)': longestOf(sequences) }
@@ -60,6 +60,7 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
       else for (const other of dimsIn(entry, atLeast)) set(other, () => largestWithin(atLeast, other, at(entry.fixedDims, name)))
     }
     if (equal !== undefined) set(name, (known) => evaluateCount(equal, { ...usual, ...known }))
+    if (multipleOf !== undefined) rules.push((known) => roundUp(known, name, multipleOf))
   }
   return {
     derived: [...derived],
@@ -70,6 +71,11 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
       return { ...known, ...entry.fixedDims }
     },
   }
+}
+
+function roundUp(known: Record<string, number>, name: string, multipleOf: number): void {
+  const extent = known[name]
+  if (extent !== undefined) known[name] = Math.ceil(extent / multipleOf) * multipleOf
 }
 
 const rowsOfTable = ({ buffers }: KernelEntry, name: string): number =>

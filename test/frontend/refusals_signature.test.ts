@@ -195,6 +195,12 @@ describe('outputs and unused names', () => {
   it.each(unused)('refuses an unused %s', (what, fields) =>
     refuses(copy(fields), { code: 'unused', message: `${what} of t is never used`, hint: 'use it or remove it' }),
   )
+  it.each([
+    ["{ n: '4*u' }", 'remove it, and write facts: { n: { multipleOf: 4 } }'],
+    ["{ n: 'm*u' }", 'facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
+  ])('refuses a dimension that nothing but %s names, and says what to write', (facts, hint) =>
+    refuses(copy({ dims: "['m', 'n', «'u'»]", facts }), { code: 'unused', message: 'dimension u of t is never used', hint }),
+  )
   it('counts an input as unused that only an unused constant reads', () =>
     refuses(
       copy({
@@ -432,6 +438,19 @@ describe('facts', () => {
       message: '"v" is no dimension and no integer attribute',
       hint: 'there are m, n',
     }))
+  it('says how a dimension is a multiple, where a name stands for any number', () =>
+    refuses(fact("{ n: «'4*u'» }"), {
+      code: 'fact',
+      message: '"u" is no dimension and no integer attribute',
+      hint: 'there are m, n; of a dimension that 4 divides, write { multipleOf: 4 }',
+    }))
+  it.each(['0', '-4', '1.5', "'m'"])('refuses a multiple of %s', (given) =>
+    refuses(fact(`{ n: { multipleOf: «${given}» } }`), {
+      code: 'fact',
+      message: 'a dimension is a multiple of a whole number from 1',
+      hint: 'write { multipleOf: 4 }',
+    }),
+  )
   it('refuses what says nothing of an input', () =>
     refuses(fact("{ ids: { «below»: 'n' } }"), {
       code: 'fact',

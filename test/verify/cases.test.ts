@@ -165,6 +165,13 @@ describe('a kernel whose least sizes are large', () => {
     expect(new Set(casesOf(blocks(), checkedElements.usual).map(({ draw }) => draw))).toEqual(new Set(['integer', 'normal']))
   })
 
+  it('is tried at multiples of what facts say, and at nothing else', () => {
+    const sizes = casesOf(blocks({ n: { multipleOf: 4 }, k: {} })).map(({ dims }) => dims)
+    expect(sizes.length).toBeGreaterThan(20)
+    expect(sizes.filter(({ n = 1 }) => n % 4 !== 0)).toEqual([])
+    expect(sizes.filter(({ k = 1 }) => k % 4 !== 0)).not.toEqual([])
+  })
+
   it('has its usual cases where they are small enough', () => {
     expect(casesOf(blocks()).length).toBeGreaterThan(20)
   })

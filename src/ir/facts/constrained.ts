@@ -21,7 +21,8 @@ export function constrained(given: Extents, { dims: facts }: Pick<Facts, 'dims'>
   return dims
 }
 
-function held(extent: number, { equal, atLeast, atMost }: Facts['dims'][string], known: Extents): number {
+function held(extent: number, { equal, atLeast, atMost, multipleOf = 1 }: Facts['dims'][string], known: Extents): number {
   const of = (count: typeof equal): number | undefined => (count === undefined ? undefined : evaluateCount(count, known))
-  return of(equal) ?? Math.max(Math.min(extent, of(atMost) ?? extent), of(atLeast) ?? 1)
+  const bounded = Math.max(Math.min(extent, of(atMost) ?? extent), of(atLeast) ?? 1)
+  return of(equal) ?? Math.ceil(bounded / multipleOf) * multipleOf
 }

@@ -55,6 +55,8 @@ export interface ExtentFact {
   readonly equal?: Count | undefined
   readonly atLeast?: Count | undefined
   readonly atMost?: Count | undefined
+  /** A number that divides it. */
+  readonly multipleOf?: number | undefined
   /** The longest that a check tries, because its body takes long. */
   readonly upTo?: number | undefined
   /** A check tries every length of this dimension, where the signature alone would tell another. */

@@ -4,7 +4,11 @@
  */
 import { usageError } from '../../errors.js'
 import { type DType, isDType } from '../../ir/dtype.js'
+import { type ExtentFact, namesOf } from '../../ir/facts/facts.js'
+import { sizeText } from '../../ir/facts/size_text.js'
+import { contradiction, fixedByFacts } from '../../ir/facts/solve.js'
 import { own } from '../../ir/own.js'
+import { dimFactsOf } from '../../lang/stated.js'
 import type { TensorDecl } from '../../lang/types.js'
 import type { AnyOp, AnyTensor } from './call_types.js'
 import { DeviceTensor, type Form } from './device_tensor.js'
@@ -44,7 +48,8 @@ export function checkCall(given: unknown, inputs: unknown, options: GivenOptions
     types.bind(name, decl, tensor.dtype)
     if (tensor instanceof DeviceTensor) checkLayout(op, name, decl, tensor)
   }
-  const extents = dims.all()
+  const attrs = checkAttrs(op, options.attrs)
+  const extents = dims.all(attrs)
   const chosen = types.all()
   const outputs = Object.entries(op.outputs).map(([name, decl]) => {
     const shape = axesOf(decl).map((axis) => extents[axis] ?? 0)
@@ -55,7 +60,7 @@ export function checkCall(given: unknown, inputs: unknown, options: GivenOptions
     inputs: tensors,
     types: chosen,
     dims: extents,
-    attrs: checkAttrs(op, options.attrs),
+    attrs,
     outputs: Object.fromEntries(outputs),
   }
 }
@@ -132,15 +137,56 @@ class Extents {
     }
   }
 
-  all(): Record<string, number> {
-    return Object.fromEntries(
-      this.#op.dims.map((dim) => {
-        const found = this.#found.get(dim)
-        if (found !== undefined) return [dim, found.extent]
-        throw usageError('call.dims', `${this.#op.name}: no input has dimension ${dim}, so that its extent must be given`, {
-          hint: `call(${this.#op.name}, { ... }, { dims: { ${dim}: ... } })`,
-        })
-      }),
+  /** Those of all dimensions: what no input has and nobody gave follows from the facts of the op. */
+  all(attrs: Readonly<Record<string, number>>): Record<string, number> {
+    const { name, dims } = this.#op
+    const facts = dimFactsOf(this.#op)
+    const given = Object.fromEntries([...this.#found].map(([dim, { extent }]) => [dim, extent]))
+    const open = dims.filter((dim) => given[dim] === undefined)
+    const extents: Record<string, number> = { ...given, ...fixedByFacts(facts, { ...attrs, ...given }, open) }
+    this.#expectFulfilled(facts, { ...attrs, ...extents })
+    const missing = dims.find((dim) => extents[dim] === undefined)
+    if (missing !== undefined) {
+      throw usageError('call.dims', `${name}: no input has dimension ${missing}, so that its extent must be given`, {
+        hint: `call(${name}, { ... }, { dims: { ${missing}: ... } })`,
+      })
+    }
+    for (const [dim, { multipleOf = 1 }] of Object.entries(facts)) this.#expectMultiple(dim, extents[dim] ?? 0, multipleOf)
+    return Object.fromEntries(dims.map((dim) => [dim, extents[dim] ?? 0]))
+  }
+
+  #by(dim: string): string {
+    const found = this.#found.get(dim)
+    return found === undefined ? '' : ` by ${found.by}`
+  }
+
+  /** Facts about dimensions that no input has: of those that inputs have, facts say what is usual. */
+  #expectFulfilled(facts: Readonly<Record<string, ExtentFact>>, sizes: Readonly<Record<string, number>>): void {
+    const { name, dims, inputs } = this.#op
+    const given = new Set(Object.values(inputs).flatMap(axesOf))
+    const wrong = contradiction(
+      facts,
+      sizes,
+      dims.filter((dim) => !given.has(dim)),
+    )
+    if (wrong === undefined) return
+    const { dim, equal } = wrong
+    const others = [...new Set(namesOf(equal))].flatMap((each) =>
+      sizes[each] === undefined ? [] : [`${each} is ${sizes[each]}${this.#by(each)}`],
+    )
+    throw usageError(
+      'call.extent',
+      `${name}: dimension ${dim} is ${sizes[dim]}${this.#by(dim)}, and the facts of the op say that it is ${sizeText(equal)}`,
+      { hint: others.length === 0 ? `no extent of ${namesOf(equal).join(', ')} makes it that` : others.join(', ') },
+    )
+  }
+
+  #expectMultiple(dim: string, extent: number, of: number): void {
+    if (extent % of === 0) return
+    throw usageError(
+      'call.extent',
+      `${this.#op.name}: dimension ${dim} is ${extent}${this.#by(dim)}, and the facts of the op say that it is a multiple of ${of}`,
+      { hint: `the next is ${Math.ceil(extent / of) * of}` },
     )
   }
 }

@@ -1,0 +1,45 @@
+/** Extents of an op's outputs in a graph that no input fixes, by the facts of the op: products of the graph's dimensions, as all extents are. */
+import { type Count, namesOf } from '../ir/facts/facts.js'
+import { own } from '../ir/own.js'
+import { type Extent, multiplyExtents } from '../ir/shape.js'
+import { dimFactsOf } from './stated.js'
+import type { Op } from './types.js'
+
+type Bound = Readonly<Record<string, Extent>>
+
+/** What facts tell of a dimension; undefined where they tell nothing, or no product. */
+export function fixedExtent(op: Pick<Op, 'body' | 'dims'>, dim: string, bound: Bound): Extent | undefined {
+  const facts = dimFactsOf(op)
+  const stated = own(facts, dim)?.equal
+  const told = stated === undefined ? undefined : productOf(stated, bound)
+  if (told !== undefined) return told
+  for (const [other, { equal }] of Object.entries(facts)) {
+    const whole = own(bound, other)
+    if (equal === undefined || whole === undefined) continue
+    const names = namesOf(equal)
+    if (names.filter((name) => name === dim).length !== 1) continue
+    // Of a product, all but the dimension itself.
+    const rest = productOf(equal, { ...bound, [dim]: { factor: 1, dims: [] } })
+    const found = rest && dividedBy(whole, rest)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function productOf(count: Count, bound: Bound): Extent | undefined {
+  if (typeof count === 'number') return { factor: count, dims: [] }
+  if (typeof count === 'string') return own(bound, count)
+  const [operation, ...operands] = count
+  const factors = operands.flatMap((operand) => productOf(operand, bound) ?? [])
+  return operation === 'mul' && factors.length === operands.length ? multiplyExtents(factors) : undefined
+}
+
+function dividedBy(whole: Extent, by: Extent): Extent | undefined {
+  const dims = [...whole.dims]
+  for (const dim of by.dims) {
+    const at = dims.indexOf(dim)
+    if (at < 0) return undefined
+    dims.splice(at, 1)
+  }
+  return by.factor > 0 && whole.factor % by.factor === 0 ? { factor: whole.factor / by.factor, dims } : undefined
+}
