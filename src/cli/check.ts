@@ -39,7 +39,8 @@ function reproOf(
 
 /** One line a kernel, graph or program, one more for each failure, and what writes the first as a folder. */
 export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {}): string {
-  const { name, against, passed, failures, notes: [note] = [], unrun, seconds } = group
+  const { name, against, passed, failures, notes: [note] = [], unrun, untried, seconds } = group
+  if (untried !== undefined) return `none ${name}: not tried (${seconds.toFixed(1)} s)\n  ${untried}\n`
   const differing = unrun === true ? 'not run' : `${failures.length} of ${passed + failures.length} differ`
   const count = failures.length === 0 ? `${passed} equal to ${words[against]}` : differing
   const lines = [`${failures.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${count} (${seconds.toFixed(1)} s)`]
@@ -97,10 +98,13 @@ export const checkCommand = (context: () => CliContext) =>
     .option('--json', 'print the report as JSON')
     .action(async (names, options) => {
       const report = await check(names, options, context())
-      const closing = `${report.passed} passed, ${report.failed} failed\n`
+      const rest = report.untried > 0 ? `, ${report.untried} not tried` : ''
+      const closing = `${report.passed} passed, ${report.failed} failed${rest}\n`
       if (options.json) {
         context().out(json(report))
         context().log(closing)
       } else context().out(closing)
+      // What lacks a fact is for its author to mend, like a spec that is refused.
       if (report.failed > 0) process.exitCode = 1
+      else if (report.untried > 0) process.exitCode = 2
     })

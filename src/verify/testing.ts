@@ -10,7 +10,7 @@
  * @module heddle/testing
  */
 import { resolve } from 'node:path'
-import { usageError } from '../errors.js'
+import { findingError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { kernelName } from '../ir/op_name.js'
 import type { GraphDecl } from '../lang/graph.js'
@@ -48,15 +48,22 @@ type AnyOp = Pick<Op<Tensors, Tensors, Readonly<Record<string, number>>>, 'name'
  * Holds an op against its own body, or a graph or a program under its plans against its nodes, on a device.
  * @returns what passed and what did not, with the first element that differs and both numbers; it does not throw for that
  * @throws usage `check.selection` for what no spec module of the project declares, and for a plan the graph has not; errors of the front
- * end; environment for a missing device, addon or compiler; the signal's reason
+ * end; finding `check.untried` where nothing of it can be tried for want of a fact; environment for a missing device, addon or compiler; the signal's reason
  */
 export async function check(subject: AnyOp | GraphDecl | ProgramDecl, options: CheckOptions = {}): Promise<CheckReport> {
   const { root = process.cwd(), plan, device, dtypes, thorough, signal } = options
   const common = { root: resolve(root), device, dtypes, thorough, signal }
-  if (!isOp(subject)) return checkProject({ ...common, names: [subject.name], plan })
+  if (!isOp(subject)) return tried(await checkProject({ ...common, names: [subject.name], plan }))
   if (plan !== undefined) throw usageError('check.selection', `${subject.name} is an op, which no plan is for`)
   const name = kernelName(subject.name)
-  return checkProject({ ...common, names: [name], bodies: { [name]: subject as Op } })
+  return tried(await checkProject({ ...common, names: [name], bodies: { [name]: subject as Op } }))
+}
+
+/** A test that nothing was tried of must not pass. */
+function tried(report: CheckReport): CheckReport {
+  const reason = report.groups.find((group) => group.untried !== undefined)?.untried
+  if (report.passed > 0 || report.failed > 0 || reason === undefined) return report
+  throw findingError('check.untried', reason)
 }
 
 const isOp = (subject: AnyOp | GraphDecl | ProgramDecl): subject is AnyOp => 'body' in subject

@@ -89,17 +89,53 @@ describe('a check', () => {
     await writeFile(join(root, 'specs/blocks.ts'), text)
     const { code, out, log } = await heddleIn(root, 'check', 'scaled', 'beyond', '--device', 'simt', '--json')
     await rm(join(root, 'specs/blocks.ts'))
-    expect(code).toBe(1)
-    const { groups } = JSON.parse(out) as CheckReport
-    expect(groups.map(({ name, tried, passed, unrun }) => [name, passed, tried > 0, unrun])).toEqual([
-      ['beyond', 0, false, true],
+    expect(code).toBe(2)
+    const { groups, failed, untried } = JSON.parse(out) as CheckReport
+    expect([failed, untried]).toEqual([0, 1])
+    expect(groups.map(({ name, tried, passed, untried: why }) => [name, passed, tried > 0, why])).toEqual([
+      ['beyond', 0, false, expect.stringContaining('specs/blocks.ts:')],
       ['scaled', expect.any(Number), true, undefined],
     ])
     expect(groups.find(({ name }) => name === 'scaled')?.tried).toBeGreaterThanOrEqual(10)
     expect(log).toMatch(/ok {3}scaled: [1-9]\d* equal to its body/)
-    expect(log).toContain('FAIL beyond: not run')
+    expect(log).toContain('none beyond: not tried')
     expect(log).toContain('of its least sizes, n=2048 k=2048 a=1 b=1, a buffer has 4194304 elements')
     expect(log).not.toMatch(/ok .*: 0 equal/)
+  })
+
+  it('says which relation of extents a body takes for granted, and calls wrong what reads outside of its own', async () => {
+    const halves = (facts: string) => `export const halves = op('halves', {
+  dims: ['m', 'n', 'n2'],
+  inputs: { x: tensor('f32', 'm n2') },
+  outputs: { y: tensor('f32', 'm n') },${facts}
+  body: ({ x }, { n }) => (m, c) => ({ y: x(m, c + 0) * x(m, c + n) }),
+})
+`
+    const beyond = `export const beyond = op('beyond', {
+  dims: ['m'],
+  inputs: { x: tensor('f32', 'm') },
+  outputs: { y: tensor('f32', 'm') },
+  body: ({ x }) => (m) => ({ y: x(m + 1) }),
+})
+`
+    const checked = async (text: string) => {
+      await writeFile(join(root, 'specs/halves.ts'), `import { op, tensor } from 'heddle'\n${text}`)
+      const names = ['halves', 'beyond'].filter((name) => text.includes(`op('${name}'`))
+      const result = await heddleIn(root, 'check', ...names, '--device', 'simt', '--no-nvcc')
+      await rm(join(root, 'specs/halves.ts'))
+      return result
+    }
+    const unstated = await checked(halves(''))
+    expect(unstated.code).toBe(2)
+    expect(unstated.out).toContain('0 passed, 0 failed, 1 not tried')
+    expect(unstated.log).toContain('none halves: not tried')
+    expect(unstated.log).toContain(
+      "specs/halves.ts:2: x[0, 1] is outside its shape (1, 1): halves reads x as if n2 were 2*n, which no fact says; state it on the op: facts: { n2: '2*n' }",
+    )
+    const stated = await checked(halves("\n  facts: { n2: '2*n' },"))
+    expect([stated.code, stated.out]).toEqual([0, expect.stringMatching(/^[1-9]\d* passed, 0 failed\n$/)])
+    const wrong = await checked(beyond)
+    expect([wrong.code, wrong.log]).toEqual([1, expect.stringContaining('FAIL beyond: not run')])
   })
 
   it('says of what it could not run why, and how that is mended', async () => {
@@ -116,8 +152,8 @@ export const same = op('same', {
     )
     const { code, log } = await heddleIn(root, 'check', 'same', '--device', 'simt')
     await rm(join(root, 'specs/same.ts'))
-    expect(code).toBe(1)
-    expect(log).toContain('FAIL same: not run')
+    expect(code).toBe(2)
+    expect(log).toContain('none same: not tried')
     expect(log).toContain(
       "reads integers of which no fact says what they may be: a; state it on the op: facts: { a: { index: 'n' } }",
     )

@@ -16,6 +16,7 @@ import { checkProgram } from './programs.js'
 import { type CheckSetup, type SetupOptions, withSetup } from './setup.js'
 import type { SpecKernels } from './specs.js'
 import { matching, subjectsOf } from './subjects.js'
+import { opsOf, whyUntried } from './untried.js'
 
 export interface CheckOptions extends SetupOptions {
   readonly onGroup?: ((group: CheckGroup) => void) | undefined
@@ -40,6 +41,8 @@ export interface CheckGroup {
   readonly notes?: readonly Pick<CheckResult, 'name' | 'note'>[]
   /** Nothing was run: the one failure says why, and how that is mended. */
   readonly unrun?: true
+  /** Nothing could be tried for want of a fact: why, and which fact to state. Nothing is known to be wrong, and nothing to be right. */
+  readonly untried?: string
   readonly seconds: number
 }
 
@@ -47,6 +50,8 @@ export interface CheckReport {
   readonly device: { readonly kind: DeviceKind; readonly name: string }
   readonly passed: number
   readonly failed: number
+  /** Groups that could not be tried: they are neither passed nor failed. */
+  readonly untried: number
   readonly groups: readonly CheckGroup[]
   /** What nvcc said of the sources; absent where it was not asked, or is not there. Each finding counts as failed. */
   readonly gpu?: GpuSources
@@ -80,6 +85,8 @@ async function runAll(
   const { device, library, layouts } = subject
   const entries = setup.entries.filter(({ key }) => matching(options.filter, key))
   const groups: CheckGroup[] = []
+  const ops = [...specs.ops.values()]
+  const explained = (error: unknown): string | undefined => whyUntried(error, undefined, ops)
   const add = (group: CheckGroup): void => {
     groups.push(group)
     options.onGroup?.(group)
@@ -98,7 +105,11 @@ async function runAll(
       if (cases.length === 0) throw findingError('check.untried', whyNone(entry), { hint: untriedHint })
       return runCases(subject, cases, signal)
     }
-    add({ ...(await timed(kind, entry.key, against, run, signal)), op: entry.op })
+    const own = specs.ops.get(entry.op)
+    const parts = chosen.graphs.filter(({ planned }) => planned.nodes.some((node) => node.kind === 'op' && node.op === entry.op))
+    const members = own === undefined ? parts.flatMap(({ prepared }) => opsOf(prepared, specs.ops)) : [own]
+    const explain = (error: unknown): string | undefined => whyUntried(error, own, members.length === 0 ? ops : members)
+    add({ ...(await timed(kind, entry.key, against, run, signal, explain)), op: entry.op })
   }
   // Reports of one project are alike.
   const places = new Map(entries.map(({ key }, at) => [key, at]))
@@ -107,10 +118,12 @@ async function runAll(
   const partly: { readonly name: string; readonly reason: string }[] = []
   for (const graph of chosen.graphs) {
     const { whole: types, left } = wholeTypes(graph, specs.ops, options.dtypes)
+    const explain = (error: unknown): string | undefined => whyUntried(error, undefined, opsOf(graph.prepared, specs.ops))
     partly.push(...left.map(({ type, reason }) => ({ name: `${graph.name} ${graph.plan} ${type}`, reason })))
     for (const dtype of types) {
       const name = `${graph.name} ${graph.plan} ${dtype}`
-      if (matching(options.filter, name)) add(await timed('graph', name, 'nodes', () => checkGraph(whole, graph, dtype), signal))
+      if (matching(options.filter, name))
+        add(await timed('graph', name, 'nodes', () => checkGraph(whole, graph, dtype), signal, explain))
     }
   }
   for (const program of chosen.programs) {
@@ -120,16 +133,17 @@ async function runAll(
       const isRun = Object.values(compiled.graphs).every((graph) => unmultiplied(graph, dtype) === undefined)
       const isMade = isRun && (dtypes?.includes(dtype) ?? true)
       if (isMade && matching(options.filter, name)) {
-        add(await timed('program', name, 'nodes', () => checkProgram(whole, program, dtype), signal))
+        add(await timed('program', name, 'nodes', () => checkProgram(whole, program, dtype), signal, explained))
       }
     }
   }
   const failed = groups.reduce((sum, { failures }) => sum + failures.length, 0)
   const passed = groups.reduce((sum, group) => sum + group.passed, 0)
+  const untried = groups.filter((group) => group.untried !== undefined).length
   if (groups.length === 0) throw nothingSelected(specs, options)
   const apart = [...chosen.apart.map(({ name, plan, reason }) => ({ name: `${name} ${plan}`, reason })), ...partly]
   const left = apart.filter(({ name }) => matching(options.filter, name))
-  return { device: { kind: device.kind, name: device.info().name }, passed, failed, groups, apart: left }
+  return { device: { kind: device.kind, name: device.info().name }, passed, failed, untried, groups, apart: left }
 }
 
 /** Whether what went wrong is no fault of a kernel: there is no compiler, or no room for what it makes. */
@@ -164,13 +178,14 @@ const detailOf = (error: unknown): string => {
 
 const untriedHint = 'give the op facts that allow smaller extents, or check it at its sizes with device.call'
 
-/** Runs a group; one that cannot be run at all, or compares nothing, has failed, and the others still tell what works. */
+/** Runs a group. One that cannot be run at all has failed, unless it lacks a fact to be tried by; the others still tell what works. */
 async function timed(
   kind: CheckGroup['kind'],
   name: string,
   against: CheckGroup['against'],
   check: () => Promise<CheckResult[]>,
   signal: AbortSignal | undefined,
+  explain: (error: unknown) => string | undefined,
 ): Promise<CheckGroup> {
   const start = performance.now()
   let reason: unknown = findingError('check.untried', 'nothing was compared', { hint: untriedHint })
@@ -181,6 +196,8 @@ async function timed(
   })
   const group = { kind, name, against, seconds: (performance.now() - start) / 1000 }
   const tried = results.length
+  const untried = tried === 0 ? explain(reason) : undefined
+  if (untried !== undefined) return { ...group, tried, passed: 0, failures: [], untried }
   if (tried === 0)
     return { ...group, tried, passed: 0, failures: [{ name, passed: false, detail: detailOf(reason) }], unrun: true }
   const failures = results.filter(({ passed }) => !passed)

@@ -1,0 +1,34 @@
+/** Relations of extents that reads of a body want, and which facts to state for them. */
+import { describe, expect, it } from 'vitest'
+import { unstatedRelations } from '../../src/ir/facts/relations.js'
+import { read } from '../frontend/refuse.js'
+
+/** What a body over `x: m p` wants of p. */
+function wanted(body: string, { inputs = '', dims = '', facts = '' } = {}) {
+  const { kernels } = read(`import { idiv, op, sum, tensor } from 'heddle'
+export const t = op('t', {
+  dims: ['m', 'n', 'w', 'p'${dims}],
+  inputs: { x: tensor('f32', 'm p'), z: tensor('f32', 'n w')${inputs} },
+  outputs: { y: tensor('f32', 'm n') },
+  facts: { ${facts} },
+  body: ({ x, z }, { n, w }) => (m, c) => ({ y: z(c, 0) + ${body} }),
+})`)
+  const [kernel] = kernels
+  if (kernel === undefined) throw new Error('no kernel')
+  return unstatedRelations(kernel).flatMap(({ tensor, dim, size, fact }) => (tensor === 'x' ? [`${dim}: ${size}, ${fact}`] : []))
+}
+
+describe('what reads want', () => {
+  it.each([
+    ['x(m, c + n) + x(m, c + 0)', ["p: 2*n, '2*n'"]],
+    ['sum(w, (i) => x(m, c * w + i))', ["p: n*w, 'n*w'"]],
+    ['x(m, c + 2)', ["p: n+2, 'n+2'"]],
+    ['sum(w, (i) => x(m, c + i))', ["p: n+w-1, { atLeast: 'n+w' }"]],
+    ['x(m, 2 * c + 1)', ["p: 2*n, '2*n'"]],
+  ])('%s', (body, found) => expect(wanted(body)).toEqual(found))
+  it('is nothing where a fact states it, or where a place is of no such form', () => {
+    expect(wanted('x(m, c + n)', { facts: "p: '2*n'" })).toEqual([])
+    expect(wanted('x(m, c + n)', { facts: "p: { atLeast: '2*n' }" })).toEqual([])
+    expect(wanted('x(m, idiv(c, 2))')).toEqual([])
+  })
+})
