@@ -86,11 +86,20 @@ export class Sizes {
     return Object.fromEntries(
       dims.map((dim) => {
         const known = this.#known.get(dim)
-        if (known === undefined)
-          throw this.#refuse('dims', `nothing says how large dimension ${dim} is`, `give it: dims: { ${dim}: ... }`)
+        if (known === undefined) throw this.#unsaid(dim)
         return [dim, known.size]
       }),
     )
+  }
+
+  /** What is said of a dimension at most is a product that it is a factor of. A run has no option for it: sizes are given when a model is loaded. */
+  #unsaid(dim: string) {
+    const product = this.#open.find(({ extent }) => extent.dims.includes(dim))
+    const alone = product === undefined ? '' : `: only ${printExtent(product.extent)} is ${product.size} by ${product.by}`
+    const dims = `{ dims: { ${dim}: ... } }`
+    const hint =
+      this.#area === 'run' ? `give it where ${this.#model} is loaded: load(${this.#model}, ${dims})` : `give it: ${dims}`
+    return this.#refuse('dims', `nothing says how large dimension ${dim} is${alone}`, hint)
   }
 
   /** Solves what has one unknown left, until there is nothing more to learn. */
