@@ -15,7 +15,7 @@ export const callCodes = texts({
   'bind.dim':
     'A dimension of a kernel has no size or two sizes. | The tensors given disagree, or no tensor has the dimension. | Give tensors whose shapes agree.',
   'bind.extent':
-    'A dimension has a size that the kernel was not compiled for. | A fixed size, such as that of a head, is another one here. | Take a size that the message lists, or pad to it.',
+    'A dimension has a size that the kernel was not compiled for, or that facts of its op exclude. | A fixed size, such as that of a head, is another one here, or it is no multiple of what the op states. | Take a size that the message lists, or pad to it.',
   'bind.kernel':
     'A step of a graph has no kernel. | It was not generated for this storage type. | Run heddle gen, or use a type that the ops declare.',
   'buffer.bytes':
@@ -29,11 +29,11 @@ export const callCodes = texts({
   'call.data':
     'The data of a tensor given to a call do not go with its type or shape. | Another kind of array, or another number of elements. | Make it with tensor(dtype, shape, values), which converts numbers.',
   'call.dims':
-    'A dimension of a call is unknown, missing or no size. | No input has it, so that its size cannot be known. | Pass it: call(op, inputs, { dims: { k: 4 } }).',
+    'A dimension of a call is unknown, missing or no size. | No input has it and no fact of the op tells it, so that its size cannot be known. | Pass it: call(op, inputs, { dims: { k: 4 } }).',
   'call.dtype':
     'A tensor has another storage type than the op can take. | Two inputs of one type parameter differ, or nothing says the type of an output. | Convert with tensor(dtype, shape, toNumbers(t)), or pass { dtype }.',
   'call.extent':
-    'A dimension has two sizes, or one that no kernel is compiled for. | The shapes of two inputs disagree. | Correct the shapes, or pad to a size that the hint names.',
+    'A dimension has two sizes, or one that no kernel is compiled for. | The shapes of two inputs disagree, or a size is not what facts of the op say. | Correct the shapes, or pad to a size that the hint names.',
   'call.input':
     'An input of a call is missing, unknown, or not given in an object. | A misspelt key, or positional arguments. | Write call(op, { x, gamma }) with every input by its name.',
   'call.kernel':
@@ -136,7 +136,7 @@ export const callCodes = texts({
     'The data of a tensor given to a run do not go with its type or shape. | Another kind of array, or another number of elements. | Make it with tensor(dtype, shape, values), which converts numbers.',
   'run.dim': 'A dimension of a run has no size. | No tensor of the inputs has it. | Pass it in dims.',
   'run.dims':
-    'Dimensions given to a run are not its own. | A misspelt name, or a size that a tensor already says otherwise. | Give dimensions that no input tells, once.',
+    'A dimension of a run has no size, or two. | Inputs tell a product of it alone, or a tensor says otherwise. | Give dimensions that no input tells where the model is loaded.',
   'run.dtype':
     'A tensor of a run has another storage type than the graph declares. | Data of another type was loaded. | Convert with tensor(dtype, shape, toNumbers(t)).',
   'run.extent':

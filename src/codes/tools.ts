@@ -77,7 +77,7 @@ export const toolCodes = texts({
   'check.selection':
     'A check selects nothing. | A name is misspelt, a plan is of another graph, or the filter matches nothing. | Write a name that the hint lists.',
   'check.untried':
-    'A check has nothing to compare. | No size that keeps to the facts is small enough to be tried, or no output is sure. | State facts that allow smaller extents, or call the kernel at its own sizes.',
+    'A check has nothing to compare. | No size that keeps to the facts is small enough to be tried, no output is sure, or a body reads by a relation of extents that no fact states. | State the fact that the message names, or facts that allow smaller extents; or call the kernel at its own sizes.',
   'cli.unfinished':
     'A verb has no result, and its process ends. | It waits for something that can no longer come: a spec module that awaits what never settles, or a defect of heddle. | Look at what spec modules await; else run it again, and report it with what it printed.',
   'cli.usage':

@@ -4,12 +4,10 @@
  */
 import { usageError } from '../../errors.js'
 import { type DType, isDType } from '../../ir/dtype.js'
-import { type ExtentFact, namesOf } from '../../ir/facts/facts.js'
-import { sizeText } from '../../ir/facts/size_text.js'
-import { contradiction, fixedByFacts } from '../../ir/facts/solve.js'
 import { own } from '../../ir/own.js'
-import { dimFactsOf } from '../../lang/stated.js'
 import type { TensorDecl } from '../../lang/types.js'
+import { axesOf, Extents } from './call_extents.js'
+import { checkRecord } from './call_record.js'
 import type { AnyOp, AnyTensor } from './call_types.js'
 import { DeviceTensor, type Form } from './device_tensor.js'
 import { checkGiven } from './given.js'
@@ -31,9 +29,6 @@ export interface CheckedCall {
   readonly attrs: Readonly<Record<string, number>>
   readonly outputs: Readonly<Record<string, Form>>
 }
-
-const axesOf = ({ dims }: TensorDecl): readonly string[] => (dims === '' ? [] : dims.split(' '))
-const shapeText = (shape: readonly number[]): string => `[${shape.join(', ')}]`
 
 /** @throws usage `call.op`, `call.input`, `call.tensor`, `call.dtype`, `call.rank`, `call.extent`, `call.dims`, `call.attrs`, `call.layout` */
 export function checkCall(given: unknown, inputs: unknown, options: GivenOptions): CheckedCall {
@@ -95,100 +90,6 @@ function checkNames(op: AnyOp, inputs: unknown): Readonly<Record<string, AnyTens
       return [name, given instanceof DeviceTensor ? given : checkGiven(`${op.name}: ${name}`, 'call', given)]
     }),
   )
-}
-
-/** Extents of the op's dimensions, by what fixed them. */
-class Extents {
-  readonly #op: AnyOp
-  readonly #found = new Map<string, { readonly extent: number; readonly by: string }>()
-
-  constructor(op: AnyOp, given: unknown) {
-    this.#op = op
-    for (const [dim, extent] of Object.entries(checkRecord(op, 'dims', given))) {
-      if (!op.dims.includes(dim)) {
-        throw usageError('call.dims', `${op.name} has no dimension ${dim}`, { hint: nameHint('dimensions', op.dims, dim) })
-      }
-      if (!Number.isSafeInteger(extent) || extent < 0) {
-        throw usageError('call.dims', `${op.name}: dimension ${dim} is ${extent}, extents are whole numbers from 0`)
-      }
-      this.#found.set(dim, { extent, by: 'dims' })
-    }
-  }
-
-  bind(name: string, decl: TensorDecl, shape: readonly number[]): void {
-    const axes = axesOf(decl)
-    if (axes.length !== shape.length) {
-      const wanted = axes.length === 0 ? 'a scalar' : `"${decl.dims}", of rank ${axes.length}`
-      throw usageError('call.rank', `${this.#op.name}: ${name} is ${wanted}: the tensor given has shape ${shapeText(shape)}`, {
-        hint: 'give the same data with another shape',
-      })
-    }
-    for (const [i, axis] of axes.entries()) {
-      const extent = shape[i] ?? 0
-      const known = this.#found.get(axis)
-      if (known !== undefined && known.extent !== extent) {
-        throw usageError(
-          'call.extent',
-          `${this.#op.name}: dimension ${axis} is ${extent} by ${name} ${shapeText(shape)}, and ${known.extent} by ${known.by}`,
-          { hint: `${name} is "${decl.dims}"` },
-        )
-      }
-      if (known === undefined) this.#found.set(axis, { extent, by: `${name} ${shapeText(shape)}` })
-    }
-  }
-
-  /** Those of all dimensions: what no input has and nobody gave follows from the facts of the op. */
-  all(attrs: Readonly<Record<string, number>>): Record<string, number> {
-    const { name, dims } = this.#op
-    const facts = dimFactsOf(this.#op)
-    const given = Object.fromEntries([...this.#found].map(([dim, { extent }]) => [dim, extent]))
-    const open = dims.filter((dim) => given[dim] === undefined)
-    const extents: Record<string, number> = { ...given, ...fixedByFacts(facts, { ...attrs, ...given }, open) }
-    this.#expectFulfilled(facts, { ...attrs, ...extents })
-    const missing = dims.find((dim) => extents[dim] === undefined)
-    if (missing !== undefined) {
-      throw usageError('call.dims', `${name}: no input has dimension ${missing}, so that its extent must be given`, {
-        hint: `call(${name}, { ... }, { dims: { ${missing}: ... } })`,
-      })
-    }
-    for (const [dim, { multipleOf = 1 }] of Object.entries(facts)) this.#expectMultiple(dim, extents[dim] ?? 0, multipleOf)
-    return Object.fromEntries(dims.map((dim) => [dim, extents[dim] ?? 0]))
-  }
-
-  #by(dim: string): string {
-    const found = this.#found.get(dim)
-    return found === undefined ? '' : ` by ${found.by}`
-  }
-
-  /** Facts about dimensions that no input has: of those that inputs have, facts say what is usual. */
-  #expectFulfilled(facts: Readonly<Record<string, ExtentFact>>, sizes: Readonly<Record<string, number>>): void {
-    const { name, dims, inputs } = this.#op
-    const given = new Set(Object.values(inputs).flatMap(axesOf))
-    const wrong = contradiction(
-      facts,
-      sizes,
-      dims.filter((dim) => !given.has(dim)),
-    )
-    if (wrong === undefined) return
-    const { dim, equal } = wrong
-    const others = [...new Set(namesOf(equal))].flatMap((each) =>
-      sizes[each] === undefined ? [] : [`${each} is ${sizes[each]}${this.#by(each)}`],
-    )
-    throw usageError(
-      'call.extent',
-      `${name}: dimension ${dim} is ${sizes[dim]}${this.#by(dim)}, and the facts of the op say that it is ${sizeText(equal)}`,
-      { hint: others.length === 0 ? `no extent of ${namesOf(equal).join(', ')} makes it that` : others.join(', ') },
-    )
-  }
-
-  #expectMultiple(dim: string, extent: number, of: number): void {
-    if (extent % of === 0) return
-    throw usageError(
-      'call.extent',
-      `${this.#op.name}: dimension ${dim} is ${extent}${this.#by(dim)}, and the facts of the op say that it is a multiple of ${of}`,
-      { hint: `the next is ${Math.ceil(extent / of) * of}` },
-    )
-  }
 }
 
 /** Storage types of the op's type parameters, by what fixed them. */
@@ -279,18 +180,4 @@ function checkAttrs(op: AnyOp, given: unknown): Record<string, number> {
     }
   }
   return { ...op.attrs, ...attrs }
-}
-
-/** A record of options without those that are undefined. */
-function checkRecord(
-  op: AnyOp,
-  option: 'dims' | 'attrs' | 'dtype',
-  given: unknown,
-  form = '{ name: value }',
-): Record<string, number> {
-  if (given === undefined) return {}
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw usageError(`call.${option}`, `${op.name}: the option ${option} is ${form}, got ${typeName(given)}`)
-  }
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
