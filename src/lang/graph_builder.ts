@@ -39,7 +39,7 @@ function others(op: string, what: 'input' | 'attribute', given: object, known: o
   )
 }
 
-/** The dimension of an op that an extent is, as its inputs have fixed it. */
+/** The dimension of an op that an extent is, as its inputs or its facts fix it. */
 function boundBy(
   { factor, dims }: Shape[number],
   op: Op,
