@@ -15,6 +15,7 @@ import { ownMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan, nameHistogram } from './scalars.js'
 import { topK } from './top_k.js'
+import { itemOf } from './top_k_element.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
 function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, { scope }: Place, lowering: Lowering): Value {
@@ -58,6 +59,14 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
   return kept(row.type, (type) => ({ kind: 'element', type, row: row.name, index }))
 }
 
+function item({ items }: ValueOf<'list'>, args: readonly Value[], node: Node): Value {
+  const [arg] = args
+  if (arg === undefined || args.length !== 1)
+    return reject('arity', node, `a ranking takes 1 index, ${args.length} given`, 'write best.values(0)')
+  const at = argumentAt(node, 0)
+  return scalar(itemOf(items, asIndex(arg, at, 'index of a ranking:'), at))
+}
+
 /** What to write where an object is called: one of its fields, if it has any that can be. */
 function fieldsHint({ fields }: ValueOf<'record'>, node: Node): string {
   const object = quote(Node.isCallExpression(node) ? node.getExpression() : node)
@@ -81,6 +90,8 @@ export function callValue(
       return load(callee, args, node, place, lowering)
     case 'row':
       return element(callee, args, node, lowering)
+    case 'list':
+      return item(callee, args, node)
     case 'monoid':
       return ownMonoid(callee, args, node, place, lowering, wanted)
     case 'pendingRow':

@@ -112,7 +112,7 @@ function all<T>(nodes: readonly Node[], lowering: Lowering, make: (node: Node, a
   })
 }
 
-const branch = (place: Place): Place => (place.level === 'row' ? { ...place, level: 'branch' } : place)
+const branch = ({ scope, level }: Place): Place => ({ scope, level: level === 'row' ? 'branch' : level })
 
 function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value {
   const token = node.getOperatorToken()

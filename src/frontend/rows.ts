@@ -30,7 +30,8 @@ export function loop(
   lowering.loops.set(index, length)
   if (place.level === 'element') lowering.inner.add(index)
   const args: Value[] = parameters?.length === 0 ? [] : [scalar({ kind: 'index', type: 'i32', name: index })]
-  return { index, value: asScalar(lowering.call(of, args, node, { ...place, level: 'element' }), node) }
+  const own = place.level === 'row' ? { loop: { index, length } } : {}
+  return { index, value: asScalar(lowering.call(of, args, node, { scope: place.scope, level: 'element', ...own }), node) }
 }
 
 /** Refuses an argument of a row construct that has no elements. */

@@ -30,7 +30,7 @@ export const nameHistogram = 'name it, and read its counts: const count = histog
 export function asScalar(given: Value, node: Node): Expr {
   const value = usable(given)
   if (value.kind === 'scalar') return value.expr
-  if (value.kind === 'row' || value.kind === 'pendingRow') {
+  if (value.kind === 'row' || value.kind === 'pendingRow' || value.kind === 'list') {
     return reject(
       'row',
       node,

@@ -29,6 +29,8 @@ export type Value =
       readonly length: Expr
       readonly prefix?: boolean
     }
+  /** A few numbers of an element, read at an index. */
+  | { readonly kind: 'list'; readonly items: readonly Expr[] }
   /** A method of a monoid that an author declared. */
   | { readonly kind: 'monoid'; readonly definition: Node; readonly does: 'reduce' | 'scan' }
   /** `row(length, element)` before a place has been chosen for it: a named row, or an output. */
@@ -65,6 +67,8 @@ export type Level = 'row' | 'branch' | 'element'
 export interface Place {
   readonly scope: Scope
   readonly level: Level
+  /** Of an element: the loop over the row that it is of, where it is computed for every element of that. */
+  readonly loop?: { readonly index: string; readonly length: Expr }
 }
 
 /** A name no other value of the kernel has: the wanted one, or with the lowest free number. A `derived` name always has a number. */
@@ -127,6 +131,7 @@ export function describe(value: Value): string {
       return 'a tensor'
     case 'row':
     case 'pendingRow':
+    case 'list':
       return 'a row'
     case 'histogram':
       return 'a histogram'

@@ -188,7 +188,8 @@ export interface Largest {
 /**
  * The `k` largest elements of a row, largest first, with their indices in the row; among equals the lowest index comes first. NaN is
  * never among them. Where the row has fewer elements than `k`, -Infinity at index -1 stands for those it lacks. `k` is a number of 1 to
- * 64, or a dimension of the op: kernels are then compiled for 1, 2, 4, 8, 16, 32 and 64, and calls and programs with another extent are refused.
+ * 4096, where more than 64 sort the row, which then has at most 4096 elements; or a dimension of the op: kernels are then compiled for 1, 2,
+ * 4, 8, 16, 32 and 64, and calls and programs with another extent are refused. Inside an element, as for each group of a row, it ranks 1 to 8.
  */
 export const topK: ((k: number, length: number, value: Row) => Largest) & Branded<'topK', 'topK'> = Object.assign(
   (k: number, length: number, value: Row): Largest => {

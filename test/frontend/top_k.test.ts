@@ -69,10 +69,10 @@ describe('topK', () => {
       message: 'k of topK is a dimension or a number, n - 1 is neither',
       hint: 'make it a dimension of the op, which an output spans: kernels are compiled for the counts it may have',
     })
-    refuses(body(`const best = topK(«65», n, (c) => x(m, c))\n    return { y: ${rest} }`), {
+    refuses(body(`const best = topK(«4097», n, (c) => x(m, c))\n    return { y: ${rest} }`), {
       code: 'range',
-      message: 'topK(65, ...) ranks 65 elements',
-      hint: 'ranked are 1 to 64',
+      message: 'topK(4097, ...) ranks 4097 elements',
+      hint: 'ranked are 1 to 4096',
     })
   })
 
@@ -90,10 +90,17 @@ describe('topK', () => {
       hint: 'write topK(k, n, (c) => x(m, c))',
     }))
 
-  it('stands at row level', () =>
-    refuses(body('return { y: row(k, (i) => «topK(k, n, (c) => x(m, c))».values(i) + z(m, 0) + ids(m, 0)) }'), {
-      code: 'row',
-      message: 'a topK cannot be made inside an element or a branch',
-      hint: 'make it a const at row level, before the row that uses it',
-    }))
+  it('stands at row level, or in an element that it does not depend on', () => {
+    expect(lowered(body('return { y: row(k, (i) => topK(k, n, (c) => x(m, c)).values(i) + z(m, 0) + ids(m, 0)) }'))).toContain(
+      'rows topValues, topIndices = top k(c < n: x[m1, c])',
+    )
+    refuses(
+      body('const t = n > 0 ? «topK(k, n, (c) => x(m, c))».values(0) : 0\n return { y: row(k, (i) => z(m, 0) + ids(m, 0) + t) }'),
+      {
+        code: 'row',
+        message: 'a topK cannot be made inside an element or a branch',
+        hint: 'make it a const at row level, before the row that uses it',
+      },
+    )
+  })
 })
