@@ -71,8 +71,7 @@ function graphName(
 ): string {
   const usual = plans.find(({ name }) => names.includes(name)) ?? plans[0]
   const chosen = graph ?? usual?.graph ?? (known.length === 1 ? known[0] : undefined)
-  const hint =
-    known.length === 0 ? 'there are none: index.ts of the specs exports them as graphs' : knownHint(chosen ?? '', known, own)
+  const hint = known.length === 0 ? 'there are none: the specs export them as graphs' : knownHint(chosen ?? '', known, own)
   if (chosen === undefined) throw usageError('plan.graph', 'no plan says which graph is meant: give --graph', { hint })
   if (!known.includes(chosen)) throw usageError('plan.graph', `there is no graph ${chosen}`, { hint })
   return chosen

@@ -135,7 +135,7 @@ export const specCodes = texts({
   'plan.tuned':
     'A plan asks to tune what has no choice. | It is no group with a generated kernel, or holds more than a product where a product alone is meant. | Take it out of tuned, or give the product a group of its own.',
   'plan.unknown':
-    'No plan has this name. | It is misspelt, or not exported from specs/index.ts. | Choose one that the hint lists.',
+    'No plan has this name. | It is misspelt, or not in the list plans that the specs export. | Choose one that the hint lists.',
   'plan.unread':
     'A group computes values that nothing reads. | Its results are no outputs and no node uses them. | Return them among the outputs of the graph, or leave the nodes out.',
   'program.attr':
@@ -185,7 +185,7 @@ export const specCodes = texts({
   'specs.programs':
     'Two programs of a project share a name. | A function made several of one name. | Give each one a name of its own.',
   'specs.run':
-    'specs/index.ts cannot be run, or exports something of another form. | It throws, imports what is not there, or its graphs, plans or programs are none. | Correct the line named; graphs is an object, plans and programs are lists.',
+    'specs/index.ts, or a module that exports graphs or plans where there is none, cannot be run, or exports something of another form. | It throws, imports what is not there, or its graphs, plans or programs are none. | Correct the line named; graphs is an object, plans and programs are lists.',
   'specs.shadow':
     'A graph uses a shipped op while the project has an op of that name. | Generated kernels are known by names, so that one would hide the other. | Rename the op of the project, or use it in the graph.',
   'std.name':

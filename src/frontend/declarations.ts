@@ -1,7 +1,8 @@
 /**
  * A project's graphs, plans and programs. Op bodies are compiled without being run; the others are built by running the module that declares
- * them: `index.ts` of the spec folder, whose exports `graphs`, `plans`, `programs` and `conversions` count. The modules are translated into a folder
- * of their own below `.heddle`, so that `heddle` means the project's own copy, and imported from there.
+ * them: `index.ts` of the spec folder, whose exports `graphs`, `plans`, `programs` and `conversions` count, or, where there is none, every module
+ * that exports one of these (src/frontend/listing_modules.ts). The modules are translated into a folder of their own below `.heddle`, so that
+ * `heddle` means the project's own copy, and imported from there.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -17,6 +18,7 @@ import type { PlanDecl } from '../lang/plan.js'
 import type { ProgramDecl } from '../lang/program.js'
 import { makeScratch } from '../scratch.js'
 import { writing } from '../writing.js'
+import { listingModules } from './listing_modules.js'
 import { Places } from './places.js'
 import { SourceMaps } from './source_maps.js'
 import { tsMorph } from './typescript.js'
@@ -37,23 +39,24 @@ export interface Declarations {
 const nothing = { graphs: {}, plans: [], programs: [], applied: [], conversions: [] }
 
 /**
- * What the spec folder's `index.ts` exports; nothing where there is none.
+ * What the spec folder's `index.ts` exports; without one, what its modules do.
  * @throws usage `specs.run` for a module that cannot be imported or exports something else under these names; what declaring throws
  */
 export async function readDeclarations(root: string, specs = 'specs'): Promise<Declarations> {
   const source = resolve(root, specs)
-  if (!existsSync(join(source, 'index.ts'))) return { ...nothing, locating: (action) => action() }
+  const entries = existsSync(join(source, 'index.ts')) ? ['index.ts'] : await listingModules(source)
+  if (entries.length === 0) return { ...nothing, locating: (action) => action() }
   const folder = await makeScratch(root, 'specs')
   const maps = new SourceMaps(root)
   const places = new Places(root, maps)
   try {
     await translate(root, source, folder, maps)
-    const { value, refused } = await collecting(() => run(join(folder, 'index.js'), specs, places))
+    const { value, refused } = await collecting(() => runAll(entries, folder, specs, places))
     if (value === undefined || refused.length > 0) {
       const located = refused.map((error) => places.located(error))
       throw located.every((error) => error instanceof HeddleError) ? together(located) : located[0]
     }
-    const declared = checked(value, specs)
+    const declared = merged(value, specs)
     const locating = <T>(action: () => T): T => {
       try {
         return action()
@@ -98,9 +101,21 @@ const translated = (path: string, text: string, kept: Kept): { readonly text: st
     return { text: outputText.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'), map: sourceMapText }
   })
 
-async function run(entry: string, specs: string, places: Places): Promise<Readonly<Record<string, unknown>>> {
+type Module = Readonly<Record<string, unknown>>
+
+/** Modules of the specs that are run, with what they export. */
+type Modules = readonly { readonly entry: string; readonly module: Module }[]
+
+async function runAll(entries: readonly string[], folder: string, specs: string, places: Places): Promise<Modules> {
+  const made: { readonly entry: string; readonly module: Module }[] = []
+  for (const entry of entries) made.push({ entry, module: await run(entry, folder, specs, places) })
+  return made
+}
+
+/** @param entry the module's path below the specs */
+async function run(entry: string, folder: string, specs: string, places: Places): Promise<Module> {
   try {
-    return (await import(pathToFileURL(entry).href)) as Readonly<Record<string, unknown>>
+    return (await import(pathToFileURL(join(folder, entry.replace(/\.ts$/, '.js'))).href)) as Module
   } catch (error) {
     const located = places.located(error)
     if (located instanceof Error && located.name === 'HeddleError') throw located
@@ -108,7 +123,7 @@ async function run(entry: string, specs: string, places: Places): Promise<Readon
     const thrown = places.thrownAt(error instanceof Error ? error.stack : undefined)
     const at = thrown === undefined ? '' : `${thrown.place.file}:${thrown.place.line}:${thrown.place.column}: `
     const frame = thrown === undefined ? '' : `\n${thrown.frame}`
-    throw usageError('specs.run', `${at}${specs}/index.ts cannot be imported: ${reason.split('\n')[0]}${frame}`, {
+    throw usageError('specs.run', `${at}${specs}/${entry} cannot be imported: ${reason.split('\n')[0]}${frame}`, {
       hint: 'it is run for its graphs, plans and programs: it may import heddle and the modules below its folder',
       cause: error,
       ...(thrown === undefined ? {} : { places: [thrown.place] }),
@@ -118,13 +133,26 @@ async function run(entry: string, specs: string, places: Places): Promise<Readon
 
 type Exported = Omit<Declarations, 'locating' | 'applied'>
 
-function checked(module: Readonly<Record<string, unknown>>, specs: string): Exported {
+/** What modules export together; what one takes over from another counts once. */
+function merged(modules: Modules, specs: string): Exported {
+  const all = modules.map(({ entry, module }) => checked(module, `${specs}/${entry}`))
+  const graphs = all.flatMap((each) => Object.values(each.graphs))
+  return {
+    graphs: byName(graphs, modules.length === 1 ? `${specs}/${modules[0]?.entry}` : specs),
+    plans: [...new Set(all.flatMap(({ plans }) => plans))],
+    programs: [...new Set(all.flatMap(({ programs }) => programs))],
+    conversions: [...new Set(all.flatMap(({ conversions }) => conversions))],
+  }
+}
+
+/** @param name of the module, for messages */
+function checked(module: Module, name: string): Exported {
   const { graphs = {}, plans = [], programs = [], conversions = [] } = module
   const list = isObject(programs) ? Object.values(programs) : programs
   if (isGraphs(graphs) && isPlans(plans) && isPrograms(list) && isConversions(conversions)) {
-    return { graphs: byName(graphs, specs), plans, programs: list, conversions }
+    return { graphs, plans, programs: list, conversions }
   }
-  throw usageError('specs.run', `${specs}/index.ts exports graphs, plans, programs or conversions that are none`, {
+  throw usageError('specs.run', `${name} exports graphs, plans, programs or conversions that are none`, {
     hint: 'export const graphs = { [layer.name]: layer }; export const plans = [myPlan]; export const programs = [model]',
   })
 }
@@ -160,12 +188,12 @@ function appliedBy({ graphs, programs }: Exported): readonly GraphDecl[] {
 }
 
 /** @throws usage `specs.graphs` for two graphs of one name */
-function byName(graphs: Declarations['graphs'], specs: string): Declarations['graphs'] {
+function byName(graphs: readonly GraphDecl[], where: string): Declarations['graphs'] {
   const found = new Map<string, GraphDecl>()
-  for (const decl of Object.values(graphs)) {
+  for (const decl of graphs) {
     const other = found.get(decl.name)
     if (other !== undefined && other !== decl) {
-      throw usageError('specs.graphs', `${specs}/index.ts exports two graphs called ${decl.name}`, {
+      throw usageError('specs.graphs', `${where} exports two graphs called ${decl.name}`, {
         hint: 'names are unique in the project: give each graph a name of its own',
       })
     }

@@ -40,6 +40,28 @@ describe('readDeclarations', () => {
 
   const nothing = { graphs: {}, plans: [], programs: [], applied: [], conversions: [], locating: expect.any(Function) }
 
+  it('reads every module that exports a list where there is no index, and what two share once', async () => {
+    await write({
+      'deep/loss.ts': "export const mine = { name: 'mine', graph: 'g', groups: [] }\nexport const plans = [mine]\n",
+      'all.ts':
+        "import { mine } from './deep/loss.js'\nconst other = { name: 'other', graph: 'g', groups: [] }\nconst list = [mine, other]\nexport { list as plans }\n",
+      // Ops are compiled and not run, whatever they call their values.
+      'ops.ts': "const plans = 1\nexport type graphs = number\nexport { plans as count }\nthrow new Error('run')\n",
+    })
+    const found = await readDeclarations(root)
+    expect(found.plans.map(({ name }) => name)).toEqual(['mine', 'other'])
+    await write({ 'index.ts': "export { mine } from './deep/loss.js'\nexport const plans = []\n" })
+    expect((await readDeclarations(root)).plans).toEqual([])
+  })
+
+  it('names the module that it cannot read where there is no index', async () => {
+    await write({ 'deep/loss.ts': 'export const plans = [1]\n' })
+    await expect(readDeclarations(root)).rejects.toMatchObject({
+      code: 'specs.run',
+      message: 'specs/deep/loss.ts exports graphs, plans, programs or conversions that are none',
+    })
+  })
+
   it('is empty without an index, and with one that declares neither', async () => {
     expect(await readDeclarations(root)).toEqual(nothing)
     await write({ 'index.ts': 'export const other = 1\n' })

@@ -130,7 +130,7 @@ function asked({ kind, name, covered }: Declared, plan: string | PlanDecl, { pla
     { name },
     'plan',
     `there is no plan ${planName} for ${kind} ${name}`,
-    `${nameHint('its plans', known, planName)}; a plan is exported from specs/index.ts, and heddle gen applies it`,
+    `${nameHint('its plans', known, planName)}; a plan is in the list plans that the specs export, and heddle gen applies it`,
   )
 }
 

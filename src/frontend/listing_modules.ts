@@ -1,0 +1,40 @@
+/**
+ * Modules of a spec folder that export a list of graphs, plans, programs or conversions: what is run where no `index.ts` says what counts.
+ * They are found without running anything, so that modules of ops are still only compiled.
+ */
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import type { ts as TypeScript } from 'ts-morph'
+import { tsMorph } from './typescript.js'
+
+const lists: ReadonlySet<string> = new Set(['graphs', 'plans', 'programs', 'conversions'])
+
+/** Paths of such modules below the folder, in order; none where there is no folder. */
+export async function listingModules(source: string): Promise<readonly string[]> {
+  const files = await readdir(source, { recursive: true, withFileTypes: true }).catch(() => [])
+  const modules = files
+    .filter((file) => file.isFile() && file.name.endsWith('.ts') && !file.name.endsWith('.d.ts'))
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .sort()
+  const texts = await Promise.all(modules.map((path) => readFile(path, 'utf8')))
+  return modules.filter((path, i) => exportsList(path, texts[i] ?? '')).map((path) => relative(source, path))
+}
+
+/** Whether a module exports one of the lists by its name. */
+function exportsList(path: string, text: string): boolean {
+  if (![...lists].some((name) => text.includes(name))) return false
+  const { ScriptTarget, ts } = tsMorph()
+  const { statements } = ts.createSourceFile(path, text, ScriptTarget.ES2023)
+  return statements.some((statement) => namesOf(statement, ts).some((name) => lists.has(name)))
+}
+
+/** The names that a statement exports, as far as they are written out. */
+function namesOf(statement: TypeScript.Statement, ts: typeof TypeScript): readonly string[] {
+  if (ts.isExportDeclaration(statement) && !statement.isTypeOnly) {
+    const { exportClause } = statement
+    return exportClause !== undefined && ts.isNamedExports(exportClause) ? exportClause.elements.map(({ name }) => name.text) : []
+  }
+  if (!ts.isVariableStatement(statement)) return []
+  if (!statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword)) return []
+  return statement.declarationList.declarations.flatMap(({ name }) => (ts.isIdentifier(name) ? [name.text] : []))
+}
