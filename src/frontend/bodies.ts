@@ -13,10 +13,11 @@ import { storedCondition } from './conditions.js'
 import { quote, reject } from './diagnostics.js'
 import { lowering } from './lowering.js'
 import { type Refusals, Reported } from './refusals.js'
+import { rowAxes } from './row_axes.js'
 import { loop } from './rows.js'
 import type { Signature, SpanOf } from './signature.js'
 import { countWhereStored } from './stored_counts.js'
-import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value, type ValueOf } from './values.js'
+import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value } from './values.js'
 
 /** What a body reads of a tensor and stores into it. */
 const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): ScalarType => {
@@ -58,34 +59,6 @@ function parameters({ tensors, types, dims, attrs, body, refused: names }: Signa
     { kind: 'record', fields: new Map([...inputs, ...missing]), node: body },
     { kind: 'record', fields: new Map([...environment, ...missing]), node: body },
   ]
-}
-
-/** The dimensions the row indices span: what all outputs have in common in front. */
-function rowAxes(signature: Signature, rows: ValueOf<'function'>, unique: Lowering['unique']): RowAxis[] {
-  const names = rows.node.getParameters().map((parameter) => parameter.getName())
-  const outputs = outputsOf(signature)
-  const [first] = outputs
-  for (const { name, dims } of outputs) {
-    const shape = `output ${name} has the dimensions (${dims.join(' ')})`
-    if (dims.length !== names.length && dims.length !== names.length + 1) {
-      reject(
-        'shape',
-        rows.node,
-        `${shape}, but the body takes ${names.length} row indices`,
-        'take an index for every dimension, or for all but the last',
-      )
-    }
-    const common = first?.dims.slice(0, names.length)
-    if (common?.some((extent, axis) => extent !== dims[axis])) {
-      reject(
-        'shape',
-        signature.written.get(name) ?? rows.node,
-        `${shape}, but the rows run over (${common.join(' ')})`,
-        `outputs of one op share their leading dimensions: make ${name} an op of its own`,
-      )
-    }
-  }
-  return names.map((name, axis) => ({ index: unique(name), dim: first?.dims[axis] ?? '' }))
 }
 
 /** Where the value of an output is written in the returned object. */

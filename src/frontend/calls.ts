@@ -18,21 +18,20 @@ import { topK } from './top_k.js'
 import { itemOf } from './top_k_element.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
-function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, { scope }: Place, lowering: Lowering): Value {
+function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, place: Place, lowering: Lowering): Value {
   const { tensor: name, dims, type } = tensor
   if (args.length !== dims.length) {
     reject(
       'arity',
       node,
       `${name} has ${dims.length} dimensions (${dims.join(' ')}), ${args.length} indices given`,
-      accessHint(name, dims, node, scope),
+      accessHint(name, dims, node, place.scope),
     )
   }
   const indices = args.map((arg, axis) => {
     const at = argumentAt(node, axis)
     const index = asIndex(arg, at, `index ${axis} of ${name}:`)
-    checkSpan(index, dims[axis] ?? '', at, `dimension ${axis} of ${name}`, lowering)
-    return index
+    return checkSpan(index, { dim: dims[axis] ?? '', what: `dimension ${axis} of ${name}` }, at, place, lowering)
   })
   return kept(type, (stored) => ({ kind: 'load', type: stored, tensor: name, indices }))
 }
@@ -41,7 +40,7 @@ function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, { s
 const kept = (type: ScalarType, read: (stored: 'f32' | 'i32') => Expr): Value =>
   scalar(type === 'bool' ? asCondition(read('i32')) : read(type))
 
-function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, lowering: Lowering): Value {
+function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, place: Place, lowering: Lowering): Value {
   const [arg] = args
   if (arg === undefined || args.length !== 1)
     return reject('arity', node, `row ${row.name} takes 1 index, ${args.length} given`, `write ${row.name}(c)`)
@@ -55,8 +54,9 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
       'indices count from 0',
     )
   checkInOrder(row, index, node, lowering)
-  if (row.length.kind === 'dim' && row.prefix !== true) checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
-  return kept(row.type, (type) => ({ kind: 'element', type, row: row.name, index }))
+  const isChecked = row.length.kind === 'dim' && row.prefix !== true
+  const read = isChecked ? checkSpan(index, { dim: row.length.name, what: `row ${row.name}` }, at, place, lowering) : index
+  return kept(row.type, (type) => ({ kind: 'element', type, row: row.name, index: read }))
 }
 
 function item({ items }: ValueOf<'list'>, args: readonly Value[], node: Node): Value {
@@ -89,7 +89,7 @@ export function callValue(
     case 'access':
       return load(callee, args, node, place, lowering)
     case 'row':
-      return element(callee, args, node, lowering)
+      return element(callee, args, node, place, lowering)
     case 'list':
       return item(callee, args, node)
     case 'monoid':
@@ -112,7 +112,7 @@ export function callValue(
       if (kind === 'reduction' && isMonoidName(name)) return reduction(name, args, node, place, lowering, wanted)
       if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
       if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
-      if (kind === 'histogram') return histogram(args, node, place, lowering, wanted)
+      if (kind === 'histogram') return histogram(args, node, place)
       if (kind === 'argsort') return argsort(args, node, place, lowering, wanted)
       if (kind === 'topK') return topK(args, node, place, lowering, wanted)
       if (kind === 'fold' && (name === 'last' || name === 'each')) return foldCall(name, args, node, place, lowering, wanted)

@@ -16,6 +16,7 @@ import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import { callValue } from './calls.js'
 import { refuseObjects } from './chosen.js'
 import { quote, reject } from './diagnostics.js'
+import { type Guard, guarded } from './guards.js'
 import { Reported } from './refusals.js'
 import { resolveIdentifier, resolveProperty } from './resolve.js'
 import { applyIntrinsic, asScalar } from './scalars.js'
@@ -112,8 +113,6 @@ function all<T>(nodes: readonly Node[], lowering: Lowering, make: (node: Node, a
   })
 }
 
-const branch = ({ scope, level }: Place): Place => ({ scope, level: level === 'row' ? 'branch' : level })
-
 function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value {
   const token = node.getOperatorToken()
   const kind = token.getKind()
@@ -131,7 +130,8 @@ function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value
   }
   const nodes = [node.getLeft(), node.getRight()] as const
   const left = lowering.attempt(() => asScalar(lowering.evaluate(nodes[0], place), nodes[0]))
-  const inner = fn === 'and' || fn === 'or' ? branch(place) : place
+  const isLogical = fn === 'and' || fn === 'or'
+  const inner = isLogical ? guarded(place, ...(left === undefined ? [] : [{ condition: left, holds: fn === 'and' }])) : place
   const right = lowering.attempt(() => asScalar(lowering.evaluate(nodes[1], inner), nodes[1]))
   if (left === undefined || right === undefined) throw new Reported()
   return scalar(
@@ -139,14 +139,23 @@ function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value
   )
 }
 
+/** What holds in a branch of a condition. */
+const guardsOf = (condition: Value | undefined, holds: boolean): readonly Guard[] =>
+  condition?.kind === 'scalar' ? [{ condition: condition.expr, holds }] : []
+
 function conditional(node: ConditionalExpression, place: Place, lowering: Lowering): Value {
   const nodes = [node.getCondition(), node.getWhenTrue(), node.getWhenFalse()]
-  const values = all(nodes, lowering, (part, at) => lowering.evaluate(part, at === 0 ? place : branch(place)))
+  let condition: Value | undefined
+  const values = all(nodes, lowering, (part, at) => {
+    if (at > 0) return lowering.evaluate(part, guarded(place, ...guardsOf(condition, at === 1)))
+    condition = lowering.evaluate(part, place)
+    return condition
+  })
   refuseObjects(values.slice(1), node)
   const args = all(nodes, lowering, (part, at) => asScalar(values[at] ?? refused, part))
-  const [condition] = nodes
-  if (args[0]?.type !== 'bool' && condition !== undefined) {
-    return reject('dtype', condition, `the condition ${quote(condition)} is a number`, 'compare it, as in a !== 0')
+  const [asked] = nodes
+  if (args[0]?.type !== 'bool' && asked !== undefined) {
+    return reject('dtype', asked, `the condition ${quote(asked)} is a number`, 'compare it, as in a !== 0')
   }
   return scalar(applyIntrinsic('select', args, nodes, node))
 }

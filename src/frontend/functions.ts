@@ -16,7 +16,7 @@ import {
 import type { Expr } from '../ir/expr.js'
 import { quote, reject } from './diagnostics.js'
 import { Reported } from './refusals.js'
-import { placeRow } from './rows.js'
+import { placeHistogram, placeRow } from './rows.js'
 import { followsFromVariable, refuseStatement, refuseVariable, returnsSomewhere } from './statements.js'
 import {
   describe,
@@ -52,10 +52,12 @@ const trivial: Readonly<Record<Expr['kind'], boolean>> = {
 /** Gives a value a name: a `let` or a row statement at row level where that saves work. */
 function settle(value: Value, name: string, place: Place, lowering: Lowering): Value {
   if (value.kind === 'pendingRow') return placeRow(value, name, place, lowering)
+  if (value.kind === 'histogram') return placeHistogram(value, name, place, lowering)
   if (value.kind !== 'scalar' || place.level !== 'row' || trivial[value.expr.kind]) return value
   const { type } = value.expr
   const local = lowering.unique(name)
   lowering.emit({ kind: 'let', name: local, type, value: value.expr })
+  lowering.named.set(local, value.expr)
   return { kind: 'scalar', expr: { kind: 'local', type, name: local } }
 }
 

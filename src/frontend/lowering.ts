@@ -59,6 +59,7 @@ export function lowering(
     },
     unique: uniqueNames(taken),
     spans: new Map(),
+    named: new Map(),
     loops: new Map(),
     inner: new Set(),
     inOrder: new Map(),

@@ -30,8 +30,9 @@ export function loop(
   lowering.loops.set(index, length)
   if (place.level === 'element') lowering.inner.add(index)
   const args: Value[] = parameters?.length === 0 ? [] : [scalar({ kind: 'index', type: 'i32', name: index })]
-  const own = place.level === 'row' ? { loop: { index, length } } : {}
-  return { index, value: asScalar(lowering.call(of, args, node, { scope: place.scope, level: 'element', ...own }), node) }
+  const { scope, level, guards = [] } = place
+  const own: Place = { scope, level: 'element', guards, ...(level === 'row' ? { loop: { index, length } } : {}) }
+  return { index, value: asScalar(lowering.call(of, args, node, own), node) }
 }
 
 /** Refuses an argument of a row construct that has no elements. */
@@ -146,8 +147,8 @@ export function threshold(args: readonly Value[], node: Node, place: Place, lowe
   return scalar({ kind: 'local', type: 'f32', name })
 }
 
-/** A histogram: a row of counts, named `wanted`, if the author names it; otherwise it waits for the output that holds it. */
-export function histogram(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted?: string): Value {
+/** A histogram, which waits for a name or for the output that holds it. */
+export function histogram(args: readonly Value[], node: Node, place: Place): Value {
   const [bins, length, of] = args
   const example = 'write histogram(bins, n, (c) => toInt(x(m, c)))'
   if (bins === undefined || length === undefined || of === undefined || args.length !== 3)
@@ -155,23 +156,32 @@ export function histogram(args: readonly Value[], node: Node, place: Place, lowe
   expectRowLevel('a histogram', node, place)
   const at = argumentAt(node, 2)
   expectRow('histogram', of, at, example)
-  const counted = asIndex(bins, argumentAt(node, 0), 'bins of histogram:')
-  const extent = asIndex(length, argumentAt(node, 1), 'length of histogram:')
-  if (wanted === undefined || !/^\w+$/.test(wanted))
-    return { kind: 'histogram', bins: counted, length: extent, element: of, node: at }
-  if (counted.kind !== 'dim' && counted.kind !== 'const')
+  return {
+    kind: 'histogram',
+    bins: asIndex(bins, argumentAt(node, 0), 'bins of histogram:'),
+    length: asIndex(length, argumentAt(node, 1), 'length of histogram:'),
+    element: of,
+    node: at,
+  }
+}
+
+/** Gives a histogram its place: a row of counts. */
+export function placeHistogram(counted: ValueOf<'histogram'>, wanted: string, place: Place, lowering: Lowering): Value {
+  const { bins, length, element, node } = counted
+  expectRowLevel('a histogram', node, place)
+  if (bins.kind !== 'dim' && bins.kind !== 'const')
     return reject(
       'shape',
-      argumentAt(node, 0),
-      `the bins of a histogram are a dimension or a number, ${quote(argumentAt(node, 0))} is neither`,
+      node,
+      `the bins of histogram ${wanted} are neither a dimension nor a number`,
       'count in as many bins as there may be',
     )
   const name = lowering.unique(wanted)
-  const { index, value } = loop(extent, of, at, place, lowering)
+  const { index, value } = loop(length, element, node, place, lowering)
   if (value.type !== 'i32')
-    return reject('dtype', at, `a histogram counts integers, its element is ${describe(scalar(value))}`, 'use toInt')
-  lowering.emit({ kind: 'counts', name, bins: counted, most: mostBins, length: extent, index, value })
-  return { kind: 'row', name, type: 'i32', length: counted }
+    return reject('dtype', node, `a histogram counts integers, its element is ${describe(scalar(value))}`, 'use toInt')
+  lowering.emit({ kind: 'counts', name, bins, most: mostBins, length, index, value })
+  return { kind: 'row', name, type: 'i32', length: bins }
 }
 
 /** Gives a pending row its place: a named row of the kernel. */

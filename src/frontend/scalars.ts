@@ -3,13 +3,14 @@
  * booleans are told apart, and an index is held to the dimension it runs over.
  */
 import { Node } from 'ts-morph'
-import { constant, tryCall } from '../ir/build.js'
+import { call, constant, tryCall } from '../ir/build.js'
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, reject } from './diagnostics.js'
-import { describe, type Lowering, scalar, usable, type Value } from './values.js'
+import { isGuarded } from './guards.js'
+import { describe, type Lowering, type Place, scalar, usable, type Value } from './values.js'
 
 /** The node an argument was written at; the call itself where it is not written as a call. */
 export const argumentAt = (node: Node, at: number): Node =>
@@ -139,22 +140,28 @@ export function asIndex(value: Value, node: Node, what: string): Expr {
   )
 }
 
-/** Refuses an index that provably runs over another dimension than the one it is used for. */
-export function checkSpan(index: Expr, wanted: string, node: Node, what: string, lowering: Lowering): void {
+/** What an index is for: the dimension it is read in, and what a message calls that. */
+interface Wanted {
+  readonly dim: string
+  readonly what: string
+}
+
+/**
+ * An index as it is read. Refuses one that provably runs over another dimension than the one it is used for, unless a condition keeps it
+ * inside: that one is an offset, which nothing reads where the condition does not hold.
+ */
+export function checkSpan(index: Expr, { dim: wanted, what }: Wanted, node: Node, place: Place, lowering: Lowering): Expr {
   if (index.kind === 'const' && Number(index.value) < 0)
     reject('shape', node, `index ${index.value} of ${what} is negative`, 'indices count from 0')
-  const spans = index.kind === 'index' ? lowering.spans.get(index.name) : undefined
-  if (spans !== undefined && spans !== wanted) {
-    // An index that no loop has is one of the body's own.
-    const ofBody =
-      index.kind === 'index' && !lowering.loops.has(index.name)
-        ? '; the indices of a body run over the leading dimensions of its outputs, in their order'
-        : ''
-    reject(
-      'shape',
-      node,
-      `index ${quote(node)} runs over ${spans}, but ${what} is ${wanted} long`,
-      `loop over ${wanted}, give both the same dimension name, or index an offset explicitly: first + ${quote(node)}${ofBody}`,
-    )
-  }
+  if (index.kind !== 'index') return index
+  const spans = lowering.spans.get(index.name)
+  if (spans === undefined || spans === wanted) return index
+  if (isGuarded(index.name, wanted, place, lowering)) return call('add', index, constant('i32', 0))
+  // An index that no loop has is one of the body's own.
+  const ofBody = lowering.loops.has(index.name)
+    ? ''
+    : '; the indices of a body run over the leading dimensions of its outputs, in their order'
+  const own = quote(node)
+  const instead = `loop over ${wanted}, give both the same dimension name, or read it where it is inside, ${own} < ${wanted} ? ... : 0, or as an offset, first + ${own}`
+  return reject('shape', node, `index ${own} runs over ${spans}, but ${what} is ${wanted} long`, instead + ofBody)
 }

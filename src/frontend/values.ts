@@ -69,6 +69,8 @@ export interface Place {
   readonly level: Level
   /** Of an element: the loop over the row that it is of, where it is computed for every element of that. */
   readonly loop?: { readonly index: string; readonly length: Expr }
+  /** What holds where it is computed (guards.ts). */
+  readonly guards?: readonly { readonly condition: Expr; readonly holds: boolean }[]
 }
 
 /** A name no other value of the kernel has: the wanted one, or with the lowest free number. A `derived` name always has a number. */
@@ -92,6 +94,8 @@ export interface Lowering {
   readonly unique: Unique
   /** Dimension each loop and row index runs over, where that is known. */
   readonly spans: Map<string, string>
+  /** What scalars that the author names at row level are. */
+  readonly named: Map<string, Expr>
   /** Length of each loop over a row, by its index. */
   readonly loops: Map<string, Expr>
   /** Indices of loops inside an element, which run anew for each. */

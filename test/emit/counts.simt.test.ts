@@ -112,9 +112,9 @@ export const t = op('t', {
     })
   })
   it('count in bins that only the data knows', () =>
-    refuses(op('{ const c = histogram(«x(0)», n, (i) => x(i))\n return { y: row(m, (j) => c(j)) } }'), {
+    refuses(op('{ const c = histogram(x(0), n, «(i) => x(i)»)\n return { y: row(m, (j) => c(j)) } }'), {
       code: 'shape',
-      message: 'the bins of a histogram are a dimension or a number, x(0) is neither',
+      message: 'the bins of histogram c are neither a dimension nor a number',
       hint: 'count in as many bins as there may be',
     }))
 })

@@ -1,6 +1,6 @@
 /** Every refusal about what values are: integers, floats, booleans, rows, and the dimensions indices run over. */
-import { describe, it } from 'vitest'
-import { element, refuses, rowBody, signature } from './refuse.js'
+import { describe, expect, it } from 'vitest'
+import { element, read, refuses, rowBody, signature } from './refuse.js'
 
 const integerHint = 'indices and lengths are integers: use idiv, toInt or an integer tensor'
 
@@ -34,19 +34,68 @@ describe('shapes', () => {
     refuses(element('x(m, «m»)'), {
       code: 'shape',
       message: 'index m runs over m, but dimension 1 of x is n long',
-      hint: 'loop over n, give both the same dimension name, or index an offset explicitly: first + m; the indices of a body run over the leading dimensions of its outputs, in their order',
+      hint: 'loop over n, give both the same dimension name, or read it where it is inside, m < n ? ... : 0, or as an offset, first + m; the indices of a body run over the leading dimensions of its outputs, in their order',
     }))
   it('refuses a loop over another dimension', () =>
     refuses(element('sum(rows, (k) => x(m, «k»))'), {
       code: 'shape',
       message: 'index k runs over m, but dimension 1 of x is n long',
-      hint: 'loop over n, give both the same dimension name, or index an offset explicitly: first + k',
+      hint: 'loop over n, give both the same dimension name, or read it where it is inside, k < n ? ... : 0, or as an offset, first + k',
     }))
+  it('takes an index of another dimension where a condition keeps it inside, and no other', () => {
+    const inside = [
+      '(k < n ? x(m, k) : 0)',
+      '(k >= n ? 0 : x(m, k))',
+      '(n > k && ids(m) > 0 ? x(m, k) : 0)',
+      '(k + 2 <= n - 1 ? x(m, k) : 0)',
+      '(!(2 * k >= n || ids(m) > 0) ? x(m, k) : 0)',
+      '(k < n && x(m, k) > 0 ? 1 : 0)',
+      '(k >= n || x(m, k) > 0 ? 1 : 0)',
+      '(m < n ? x(m, m) : 0)',
+    ]
+    // Named at row level, and read in an inner loop.
+    const named = `const isInside = m < n
+    const v = row(n, (c) => x(m, c) + (isInside ? sum(n, () => x(m, m)) : 0))
+    return { y: row(n, (c) => v(c) + ids(m) + eps * rows + sum(rows, (k) => ${inside.join(' + ')})) }`
+    expect(read(rowBody(named)).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
+    for (const value of [
+      'k < rows ? x(m, «k») : 0',
+      'k <= n ? x(m, «k») : 0',
+      'k < n ? 0 : x(m, «k»)',
+      'k < n || ids(m) > 0 ? x(m, «k») : 0',
+      'k - 1 < n ? x(m, «k») : 0',
+      'k < n + 1 ? x(m, «k») : 0',
+      'k < n && 0 < x(m, k) ? 0 : x(m, «k»)',
+    ])
+      refuses(element(`sum(rows, (k) => ${value})`), {
+        code: 'shape',
+        message: 'index k runs over m, but dimension 1 of x is n long',
+        hint: 'loop over n, give both the same dimension name, or read it where it is inside, k < n ? ... : 0, or as an offset, first + k',
+      })
+  })
+  it('says of a row of each step that a fold leaves the last', () =>
+    refuses(
+      `import { foldRow, op, row, sum, tensor } from 'heddle'
+export const t = op('t', {
+  dims: ['b', 't', 'k'], inputs: { x: tensor('f32', 'b t k') }, outputs: { y: tensor('f32', 'b t k') },
+  body: ({ x }, { t, k }) => «(b) => {
+    const all = foldRow(t, { s: row(k, () => 0) }, ({ s }, i) => ({ s: row(k, (c) => x(b, i, c) + s(c)) }))
+    return { y: row(k, (c) => all.s(c)) }
+  }»,
+})
+`,
+      {
+        code: 'shape',
+        message:
+          'output y has the dimensions (b t k), but the body takes 1 row indices, and stores a number or a row with them: of a row that a fold carries only the last is left',
+        hint: 'return what is left of it, and numbers of each step; for a row of each step make the step an op of its own, launched for each, whose row is an output',
+      },
+    ))
   it('refuses a row of another length', () =>
     refuses(rowBody('const v = row(rows, (r) => x(r, 0))\n    return { y: row(n, (c) => v(«c»)) }'), {
       code: 'shape',
       message: 'index c runs over n, but row v is m long',
-      hint: 'loop over m, give both the same dimension name, or index an offset explicitly: first + c',
+      hint: 'loop over m, give both the same dimension name, or read it where it is inside, c < m ? ... : 0, or as an offset, first + c',
     }))
   it('refuses an output row of another length', () =>
     refuses(rowBody('return { y: «row(rows, (r) => x(r, 0))» }'), {
@@ -237,18 +286,19 @@ describe('rows', () => {
       message: 'a histogram cannot be made inside an element or a branch',
       hint: 'make it a const at row level, before the row that uses it',
     }))
-  it('refuses to read a histogram', () =>
-    refuses(rowBody('const h = histogram(n, n, ids)\n    return { y: row(n, (c) => «h(c)» + x(m, c)) }'), {
-      code: 'callee',
-      message: 'h is a histogram, not a function',
-      hint: 'only functions, tensors and rows can be called',
-    }))
-  it('refuses a histogram as a number', () =>
-    refuses(rowBody('const h = histogram(n, n, ids)\n    return { y: row(n, (c) => x(m, c) + «h») }'), {
+  it('refuses a histogram as a number', () => {
+    const named = 'name it, and read its counts: const count = histogram(...), then count(j)'
+    refuses(rowBody('const h = «histogram(n, n, (i) => i)» + 1\n    return { y: row(n, (c) => x(m, c) + h) }'), {
       code: 'row',
-      message: 'h is a histogram where a number is expected',
-      hint: 'return it as an output; another op reads its counts',
-    }))
+      message: 'histogram(n, n, (i) => i) is a histogram where a number is expected',
+      hint: named,
+    })
+    refuses(rowBody('const h = histogram(n, n, (i) => i)\n    return { y: row(n, (c) => x(m, c) + «h») }'), {
+      code: 'row',
+      message: 'h is a row where a number is expected',
+      hint: 'read an element of it, as in v(c), or reduce it',
+    })
+  })
   it('refuses a histogram without bins', () =>
     refuses(rowBody('const h = «histogram(n, ids)»\n    return { y: h }'), {
       code: 'arity',

@@ -1,0 +1,76 @@
+/**
+ * Conditions that hold where an expression stands: in the branches of `?:` and to the right of `&&` and `||`. An index of another dimension
+ * may be read where a condition keeps it below the one that it is read in, `c < e ? angle(t, c) : 0`. Asked when an index is looked at.
+ */
+import type { Expr } from '../ir/expr.js'
+import type { Lowering, Place } from './values.js'
+
+/** A condition, or that it does not hold. */
+export interface Guard {
+  readonly condition: Expr
+  readonly holds: boolean
+}
+
+/** The place of an expression that is computed where a condition holds, or does not; a statement at row level would run anyway. */
+export const guarded = ({ scope, level, guards = [] }: Place, ...more: readonly Guard[]): Place => ({
+  scope,
+  level: level === 'row' ? 'branch' : level,
+  guards: [...guards, ...more],
+})
+
+/** Whether an index is below the extent of a dimension, and not negative, where an expression stands. */
+export const isGuarded = (name: string, extent: string, { guards = [] }: Place, lowering: Lowering): boolean =>
+  guards.some(({ condition, holds }) => implies(condition, holds, name, extent, lowering))
+
+/** The comparison that holds where another does not. Of floats with NaN neither does, but indices are integers. */
+const opposite: Readonly<Record<string, string>> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt' }
+
+function implies(given: Expr, holds: boolean, name: string, extent: string, lowering: Lowering): boolean {
+  const condition = given.kind === 'local' ? (lowering.named.get(given.name) ?? given) : given
+  if (condition.kind !== 'call') return false
+  const { fn, args } = condition
+  const [a, b] = args
+  if (a === undefined) return false
+  const each = (part: Expr): boolean => implies(part, holds, name, extent, lowering)
+  if (fn === 'not') return implies(a, !holds, name, extent, lowering)
+  if (b === undefined) return false
+  // All of these hold, or one of them that is not known.
+  if (fn === 'and') return holds ? each(a) || each(b) : each(a) && each(b)
+  if (fn === 'or') return holds ? each(a) && each(b) : each(a) || each(b)
+  const known = holds ? fn : opposite[fn]
+  if (known === 'lt' || known === 'le') return atLeast(a, name) && atMost(b, extent, known === 'le', lowering)
+  if (known === 'gt' || known === 'ge') return atLeast(b, name) && atMost(a, extent, known === 'ge', lowering)
+  return fn === 'eq' && holds && (equals(a, b, name, extent, lowering) || equals(b, a, name, extent, lowering))
+}
+
+const isCount = (e: Expr | undefined, least: number): boolean => e?.kind === 'const' && Number(e.value) >= least
+
+/** Whether an expression is an index or more: indices are not negative. */
+function atLeast(e: Expr, name: string): boolean {
+  if (e.kind === 'index') return e.name === name
+  if (e.kind !== 'call') return false
+  const [a, b] = e.args
+  if (a === undefined || b === undefined) return false
+  if (e.fn === 'add')
+    return (
+      (atLeast(a, name) && (isCount(b, 0) || b.kind === 'index')) || (atLeast(b, name) && (isCount(a, 0) || a.kind === 'index'))
+    )
+  if (e.fn === 'mul') return (atLeast(a, name) && isCount(b, 1)) || (atLeast(b, name) && isCount(a, 1))
+  return e.fn === 'maximum' && (atLeast(a, name) || atLeast(b, name))
+}
+
+/** Whether an expression is the extent of a dimension or less; `below`: less. */
+function atMost(given: Expr, extent: string, below: boolean, lowering: Lowering): boolean {
+  const e = given.kind === 'local' ? (lowering.named.get(given.name) ?? given) : given
+  if (e.kind === 'dim') return !below && e.name === extent
+  if (e.kind !== 'call') return false
+  const [a, b] = e.args
+  if (a === undefined || b === undefined) return false
+  if (e.fn === 'sub') return atMost(a, extent, below && !isCount(b, 1), lowering) && (isCount(b, 0) || b.kind === 'index')
+  if (e.fn === 'minimum') return atMost(a, extent, below, lowering) || atMost(b, extent, below, lowering)
+  return e.fn === 'idiv' && atMost(a, extent, below, lowering) && isCount(b, 1)
+}
+
+/** Whether an index is one that runs over the dimension. */
+const equals = (e: Expr, other: Expr, name: string, extent: string, lowering: Lowering): boolean =>
+  e.kind === 'index' && e.name === name && other.kind === 'index' && lowering.spans.get(other.name) === extent
