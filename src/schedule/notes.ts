@@ -1,35 +1,27 @@
 /**
  * What a schedule cannot compute well, in words with what it costs: reads that neighbouring threads do not share, one block for
  * everything, a block for rows that may be short, a row value that is computed again wherever it is read, a reduction that every row
- * repeats. Notes change nothing; `heddle gen` and `heddle inspect` print them at the line of the op.
+ * repeats, a sum that is a matmul. Notes change nothing; `heddle gen` and `heddle inspect` print them at the line of the op.
  */
-
-import { index as indexVar } from '../ir/build.js'
-import { dtypeInfo } from '../ir/dtype.js'
-import type { Expr, ExprOf } from '../ir/expr.js'
-import { type Instance, resolveDType } from '../ir/instance.js'
+import type { Expr } from '../ir/expr.js'
+import type { Instance } from '../ir/instance.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { printExpr } from '../ir/print.js'
-import { freeNames, introducedNames, operands, stmtExprs, substitute } from '../ir/walk.js'
-import { offsetOf } from './access.js'
-import { passStatementOf } from './constructs/index.js'
+import { freeNames, introducedNames, stmtExprs } from '../ir/walk.js'
 import { isHostExpr } from './host_expr.js'
-import { type MappedKernel, stepsOf } from './mapped.js'
-import { rowExprs } from './normal.js'
-import { statementsOf } from './passes.js'
-import { contains, keyOf, usesIndex } from './rewrite.js'
+import type { MappedKernel } from './mapped.js'
+import { matmulMessages } from './matmul_notes.js'
+import { contains } from './rewrite.js'
 import { isShared, readsElsewhere } from './shared_rows.js'
-import { strideAlong } from './stride.js'
+import { stridedMessages } from './strided_notes.js'
 
 export interface Note {
-  readonly kind: 'strided' | 'one block' | 'block a row' | 'recomputed'
+  readonly kind: 'strided' | 'one block' | 'block a row' | 'recomputed' | 'matmul'
   /** What is so, why it costs, and what to write instead. */
   readonly message: string
 }
 
-/** Bytes that memory gives at least, and elements apart from which on neighbours share none of them. */
-const sectorBytes = 32
 /** Multiprocessors of an H200, which one block has one of. */
 const multiprocessors = 132
 /** Elements that one block computes in about the time of a launch. */
@@ -38,84 +30,13 @@ const fewElements = 8192
 /** The notes of one instance, each once. */
 export function notesOf(mapped: MappedKernel): readonly Note[] {
   return [
-    ...stridedNotes(mapped),
+    ...stridedMessages(mapped).map((message): Note => ({ kind: 'strided', message })),
     ...oneBlockNotes(mapped),
     ...blockNotes(mapped),
     ...recomputedNotes(mapped.instance),
     ...repeatedNotes(mapped),
+    ...matmulMessages(mapped.instance.kernel).map((message): Note => ({ kind: 'matmul', message })),
   ]
-}
-
-/** A load, and the indices of the loops inside of which a thread makes it again and again, outermost first. */
-interface RepeatedLoad {
-  readonly load: ExprOf<'load'>
-  readonly serial: readonly string[]
-}
-
-/** The loads of a value that a thread computes, of which each is in a loop of its own where the value is. @param around loops around the value */
-function loadsOf(value: Expr, around: readonly string[]): readonly RepeatedLoad[] {
-  const found: RepeatedLoad[] = []
-  const seen = new Set<Expr>()
-  const walk = (expr: Expr, serial: readonly string[]): void => {
-    if (seen.has(expr)) return
-    seen.add(expr)
-    if (expr.kind === 'load') found.push({ load: expr, serial: serial.filter((index) => usesIndex(expr, index)) })
-    const inside = expr.kind === 'fold' ? [...serial, expr.index] : serial
-    for (const operand of operands(expr)) walk(operand, inside)
-  }
-  walk(value, around)
-  return found
-}
-
-/** What neighbouring threads touch far from each other, and no thread touches element by element. */
-function stridedNotes({ instance, program, axes, across, vec }: MappedKernel): Note[] {
-  const { kernel, dims, types } = instance
-  const found = new Map<string, Note>()
-  const see = (
-    does: 'read' | 'written',
-    tensor: string,
-    indices: readonly Expr[],
-    index: string,
-    serial: readonly string[] = [],
-  ): void => {
-    const param = kernel.tensors.find(({ name }) => name === tensor)
-    if (param === undefined) return
-    const { bytes } = dtypeInfo[resolveDType(param.dtype, types)]
-    // Neighbouring threads have chunks, whose elements one thread touches itself.
-    const offset = offsetOf(param, indices, dims)
-    if (strideAlong(offset, index, sectorBytes / bytes / vec) !== 'far') return
-    // What memory gives for one element has those that the thread reads next.
-    const innermost = serial.at(-1)
-    if (innermost !== undefined && strideAlong(offset, innermost, sectorBytes / bytes) === 'near') return
-    const place = `${tensor}[${indices.map(printExpr).join(', ')}]`
-    const message =
-      `${place} is ${does} with neighbours of ${index} far apart: memory moves ${sectorBytes} bytes for each ${bytes} that are used, ` +
-      `up to ${sectorBytes / bytes} times the traffic; let ${index} run along the last axis of ${tensor}, or give ${tensor} a layout in which it does`
-    // Loops that a body writes out twice differ in the name of their index.
-    const unnamed = new Map(serial.map((each, at) => [each, indexVar(`(${at})`)]))
-    const key = [does, tensor, ...indices.map((each) => keyOf(substitute(each, unnamed)))].join(' ')
-    if (!found.has(key)) found.set(key, { kind: 'strided', message })
-  }
-  const reads = (value: Expr, index: string, around: readonly string[] = []): void => {
-    for (const { load, serial } of loadsOf(value, around))
-      if (usesIndex(load, index)) see('read', load.tensor, load.indices, index, serial)
-  }
-  if (program.kind === 'totals') {
-    const { index = '' } = program.loops.at(-1) ?? {}
-    for (const value of program.totals.flatMap(({ values }) => values)) reads(value, index)
-  }
-  const isThreads = program.kind === 'rows' && program.variants.every(({ team }) => team.kind === 'thread')
-  for (const step of stepsOf({ program })) {
-    if (step.kind !== 'pass') continue
-    const { loop, rows, statements } = step.pass
-    const along = across?.index ?? (isThreads ? axes.at(-1)?.index : undefined) ?? loop.index
-    const around = isThreads ? [loop.index] : []
-    for (const row of rows) if (row.kind !== 'loaded') for (const value of rowExprs(row)) reads(value, along, around)
-    for (const s of statements) for (const value of passStatementOf(s).values(s)) reads(value, along, around)
-    for (const { tensor, indices, run } of statementsOf(step.pass, 'loopStore'))
-      if (run === undefined) see('written', tensor, indices, along)
-  }
-  return [...found.values()]
 }
 
 /** Everything by the threads of one block. */

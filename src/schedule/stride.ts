@@ -1,5 +1,7 @@
 /** How far apart neighbours of an index lie in memory, as far as an offset tells: what the notes of a schedule judge reads by. */
+import { i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
+import { rewrite, visit } from '../ir/walk.js'
 
 /** `still`: at one place. `near`: within the given number of elements. `far`: further. `unknown`: data decide. */
 export type Stride = 'still' | 'near' | 'far' | 'unknown'
@@ -9,6 +11,34 @@ export type Stride = 'still' | 'near' | 'far' | 'unknown'
  * @param near elements up to which neighbours share what memory gives at once
  */
 export function strideAlong(offset: Expr, index: string, near: number): Stride {
+  const stride = strideBy(offset, index, near)
+  if (stride !== 'far') return stride
+  // A few streams side by side: what neighbours in one of them take is read by the others' neighbours from sectors of their own.
+  return turnsIn(offset, index).some((turn) => strideBy(inTurns(offset, index, turn), index, near) === 'near') ? 'near' : 'far'
+}
+
+/** Streams that caches hold at once, each with a sector. */
+const mostStreams = 16
+
+/** Numbers that the index is divided by, as places of planes are: `x[c % 2, c / 2]`. */
+function turnsIn(offset: Expr, index: string): readonly number[] {
+  const found = new Set<number>()
+  visit(offset, (e) => {
+    const [a, b] = e.kind === 'call' && (e.fn === 'mod' || e.fn === 'idiv') ? e.args : []
+    if (a?.kind === 'index' && a.name === index && b?.kind === 'const') found.add(Number(b.value))
+  })
+  return [...found].filter((turn) => turn > 1 && turn <= mostStreams)
+}
+
+/** The offset of one stream: of every `turn`-th index, whose remainder is the same. */
+const inTurns = (offset: Expr, index: string, turn: number): Expr =>
+  rewrite(offset, (e) => {
+    const [a, b] = e.kind === 'call' ? e.args : []
+    if (e.kind !== 'call' || a?.kind !== 'index' || a.name !== index || b?.kind !== 'const' || Number(b.value) !== turn) return e
+    return e.fn === 'mod' ? i32(0) : e.fn === 'idiv' ? a : e
+  })
+
+function strideBy(offset: Expr, index: string, near: number): Stride {
   const of = (e: Expr): { readonly stride: Stride; readonly step: number } => {
     if (e.kind === 'index') return e.name === index ? { stride: 'near', step: 1 } : still
     if (e.kind === 'const' || e.kind === 'dim' || e.kind === 'attr' || e.kind === 'local') return still

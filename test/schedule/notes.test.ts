@@ -168,3 +168,87 @@ it('kernels of layers have none, a transpose that is written along its stores ha
   for (const name of ['softmax', 'layer_norm']) expect(kinds(of(name)), name).toEqual([])
   expect(kinds(of('transpose'))).toEqual(['strided'])
 })
+
+describe('a note on strided reads that share sectors', () => {
+  /** Each element of `y` made of reads of pairs that lie side by side. */
+  const pairs = (...places: readonly Expr[]): Kernel =>
+    kernel(
+      'pairs',
+      'm n k',
+      [axis('a', 'm')],
+      [tensor('x', 'in', 'm n k'), tensor('y', 'out', 'm n')],
+      [
+        {
+          kind: 'storeRow',
+          tensor: 'y',
+          rows: [a],
+          length: dim('n'),
+          index: 'c',
+          value: places.map((at) => load('x', a, c, at)).reduce((left, right) => call('add', left, right)),
+        },
+      ],
+    )
+  const traffic = (subject: Kernel) => notes(subject).map(({ message }) => /up to [\d.]+ times/.exec(message)?.[0])
+  it('counts what other reads use of them', () => {
+    expect(traffic(pairs(i32(0)))).toEqual(['up to 16 times'])
+    expect(traffic(pairs(i32(0), i32(1)))).toEqual(['up to 8 times'])
+    expect(traffic(pairs(i32(0), i32(1), i32(0)))).toEqual(['up to 8 times'])
+    // Another sector, and one that other data say.
+    expect(traffic(pairs(i32(0), i32(16)))).toEqual(['up to 16 times', 'up to 16 times'])
+  })
+  it('is not made where a fact says how near neighbours are', () => {
+    const stated = (equal: number): Kernel => ({
+      ...pairs(i32(0)),
+      facts: { inputs: {}, dims: { k: { equal } }, exact: false },
+    })
+    expect(traffic(stated(2))).toEqual([])
+    expect(traffic(stated(64))).toEqual(['up to 16 times'])
+  })
+  it('is not made of planes that neighbours take turns at', () => {
+    const planes = (value: Expr) => strideAlong(call('add', call('mul', call('mod', c, i32(2)), dim('n')), value), 'c', 8)
+    expect(planes(call('idiv', c, i32(2)))).toBe('near')
+    expect(planes(call('mul', call('idiv', c, i32(2)), dim('k')))).toBe('far')
+  })
+})
+
+describe('a note on a matmul', () => {
+  const product = (value: Expr, length: Expr = dim('k')): Kernel =>
+    kernel(
+      'product',
+      'm n k',
+      [axis('a', 'm'), axis('b', 'n')],
+      [
+        tensor('x', 'in', 'm k'),
+        tensor('w', 'in', 'n k'),
+        tensor('each', 'in', 'm n k'),
+        tensor('p', 'in', 'm k', 'i32'),
+        tensor('y', 'out', 'm n'),
+      ],
+      [
+        { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length, index: 'c', value },
+        { kind: 'store', tensor: 'y', indices: [a, b], value: local('total') },
+      ],
+    )
+  const matmuls = (subject: Kernel) => notes(subject).filter(({ kind }) => kind === 'matmul')
+  const [left, right] = [load('x', a, c), load('w', b, c)]
+  it.each<[string, Expr]>([
+    ['two factors', call('mul', left, right)],
+    ['scaled factors', call('mul', call('mul', f32(2), left), call('add', right, f32(1)))],
+    ['weights that an index chooses', call('mul', left, load('each', loadInt('p', a, i32(0)), b, c))],
+  ])('is made of %s', (_, value) => {
+    const [note, ...others] = matmuls(product(value))
+    expect(others).toEqual([])
+    expect(note?.message).toMatch(
+      /multiplies x, the same all along n, by (w|each), the same all along m; each of m x n elements loads 2 x k/,
+    )
+  })
+  it('is made of squared differences', () =>
+    expect(matmuls(product(call('square', call('sub', left, right))))[0]?.message).toContain('less twice the matmul'))
+  it.each<[string, Expr, Expr?]>([
+    ['one factor that knows both', call('mul', load('each', a, b, c), right)],
+    ['what is not multiplied', call('add', left, right)],
+    ['short sums', call('mul', left, right), i32(3)],
+    ['windows', call('mul', load('x', a, call('add', c, a)), right)],
+    ['a choice', call('select', call('eq', loadInt('p', a, c), b), right, f32(0))],
+  ])('is not made of %s', (_, value, length) => expect(matmuls(product(value, length))).toEqual([]))
+})
