@@ -6,15 +6,27 @@ import { isMissing } from '../files.js'
 import type { DeferredTensor } from '../runtime/weight.js'
 import { type Allowed, type CheckpointTensor, convertTensor, type FloatType } from './convert.js'
 import { isGgufName } from './gguf_parts.js'
+import { expectNoAdapter } from './other_folders.js'
 import { openSafetensors, type SafetensorsFile } from './safetensors.js'
 import { shown } from './safetensors_header.js'
 import { indexFile, openShards } from './sharded.js'
+import { withoutSharedPrefix } from './shared_prefix.js'
 
 const singleFile = 'model.safetensors'
 
 /** The tensors of a model's files. */
 export interface Checkpoint {
   readonly tensors: ReadonlyMap<string, CheckpointTensor>
+}
+
+/**
+ * Opens the weights of a folder that is run, whose names may all have one prefix.
+ * @param anchors names of a tensor that every such model has, the longer ones first
+ * @throws usage `weights.adapter`, `weights.prefix`, and what `openCheckpoint` throws
+ */
+export async function openModelCheckpoint(dir: string, anchors: readonly string[], signal?: AbortSignal): Promise<Checkpoint> {
+  expectNoAdapter(dir)
+  return withoutSharedPrefix(await openCheckpoint(dir, signal), anchors)
 }
 
 /**
@@ -76,7 +88,18 @@ interface Taken {
   readonly allowed?: Allowed | undefined
   /** Rows, from and to. */
   readonly rows?: readonly [number, number] | undefined
+  readonly hints?: TensorHints | undefined
 }
+
+/** Hints of a tensor that the configuration has something to say about. */
+export interface TensorHints {
+  readonly missing?: string
+  /** Where it has another number of rows. */
+  readonly rows?: string
+}
+
+/** The hint of a table with a row for each token. */
+export const tokenRows: TensorHints = { rows: 'its rows are tokens: vocab_size of the configuration must be their number' }
 
 /**
  * A tensor in storage type `dtype`, read when it is uploaded; then a value that is no number throws finding `weights.value`.
@@ -89,9 +112,9 @@ export function takeTensor(
   name: string,
   shape: readonly number[],
   dtype: FloatType,
-  { allowed, rows }: Taken = {},
+  { allowed, rows, hints }: Taken = {},
 ): DeferredTensor {
-  const [stored, tensor] = expectTensor(found, name, shape)
+  const [stored, tensor] = expectTensor(found, name, shape, hints)
   if (rows === undefined) return convertTensor(stored, tensor, dtype, allowed)
   return convertTensor(nameOfRows(stored, rows), rowsOf(tensor, ...rows), dtype, allowed)
 }
@@ -157,10 +180,11 @@ function expectTensor(
   found: readonly [string, CheckpointTensor] | undefined,
   name: string,
   shape: readonly number[],
+  hints: TensorHints = {},
 ): readonly [string, CheckpointTensor] {
   if (found === undefined) {
     throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
-      hint: 'the weights may belong to another architecture than config.json states',
+      hint: hints.missing ?? 'the weights may belong to another architecture than config.json states',
     })
   }
   const [stored, tensor] = found
@@ -168,6 +192,7 @@ function expectTensor(
     throw usageError(
       'weights.shape',
       `tensor ${shown(stored)} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
+      tensor.shape.slice(1).join() === shape.slice(1).join() ? { hint: hints.rows } : {},
     )
   }
   return found

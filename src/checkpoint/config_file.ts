@@ -1,8 +1,10 @@
 /** HF's JSON configuration files: read, and held against a schema. What the fields mean is each model's own. */
+import { dirname } from 'node:path'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { isMissing, readText } from '../files.js'
 import { duplicateKey } from './duplicate_key.js'
+import { expectNoAdapter, hintWithoutConfig } from './other_folders.js'
 import { shown } from './safetensors_header.js'
 
 /** An extent or a count. */
@@ -23,16 +25,23 @@ export const keysOf = <K extends string>(record: Readonly<Record<K, unknown>>): 
 /** Configurations have a few kilobytes; of a long list of wrong fields, each would be described. */
 const mostBytes = 4 * 2 ** 20
 
-/** The value of a JSON file. @throws usage `config.read`, `config.json` */
+/** The value of a JSON file. @throws usage `config.read`, `config.json`; `weights.adapter` where the folder of a missing one is an adapter's */
 export async function readConfigFile(path: string): Promise<unknown> {
-  const hint = 'a model folder holds config.json, model.safetensors and tokenizer.json'
-  return parseJson(await readText(path, { code: 'config.read', hint }, { most: mostBytes }), path)
+  try {
+    return await readJsonFile(path)
+  } catch (error) {
+    if (isMissing(error)) expectNoAdapter(dirname(path))
+    throw error
+  }
 }
+
+const readJsonFile = async (path: string): Promise<unknown> =>
+  parseJson(await readText(path, { code: 'config.read', hint: hintWithoutConfig(dirname(path)) }, { most: mostBytes }), path)
 
 /** The same of a file that need not exist; undefined if it does not. @throws usage `config.read`, `config.json` */
 export async function readOptionalConfigFile(path: string): Promise<unknown> {
   try {
-    return await readConfigFile(path)
+    return await readJsonFile(path)
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error

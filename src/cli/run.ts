@@ -119,6 +119,8 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     context.log(
       `${pipeline.device.info().name} (${pipeline.device.kind}), ${encoder.dtype}, ${planText(encoder.plan, pipeline.planReason)}\n`,
     )
+    const { headless } = encoder.config
+    if (headless !== undefined) context.log(`the head of ${headless} is not run: results are the states of tokens\n`)
     const runOptions = { signal: context.signal, ...(options.batch === undefined ? {} : { batch: options.batch }) }
     if (text !== undefined && options.pair === undefined && !options.json && marksText(encoder)) {
       return `${await restorePunctuation(encoder, await loadTokenizer(folder), text, runOptions)}\n`

@@ -232,6 +232,10 @@ export const modelCodes = texts({
   'tokenizer.read': 'The tokenizer cannot be read. | The model folder has no tokenizer.json. | Add the file, or give token ids.',
   'tokenizer.time':
     'The tokenizer takes too long for a text. | One of its regular expressions needs time that grows exponentially. | Give token ids, or split the text.',
+  'weights.adapter':
+    'A folder holds an adapter (LoRA and others), and adapters are not read. | It was saved by PEFT, beside or instead of a model. | Merge the adapter into its model, and save that.',
+  'weights.prefix':
+    "Some names of a checkpoint's tensors have a prefix that others have not. | The model is a part of a larger one, such as one of texts and pictures. | Save the part by itself, without the prefix.",
   'weights.dtype':
     'A weight has another storage type than expected. | The checkpoint is quantised in part, or of another configuration. | Take weights and configuration from one model.',
   'weights.missing':

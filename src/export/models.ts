@@ -3,12 +3,19 @@
  * pipeline computes on the host, such as the tables of a rotation and int8 weights, is among the weights.
  */
 import { join } from 'node:path'
-import { openCheckpoint } from '../checkpoint/checkpoint.js'
+import { openModelCheckpoint } from '../checkpoint/checkpoint.js'
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import type { Program } from '../ir/program.js'
 import { anyGeneration } from '../models/decoding/generation_options.js'
-import { bertDims, programOf as bertProgram, bertWeights, hasPooler, tensorNames } from '../models/encoder/bert.js'
+import {
+  bertDims,
+  programOf as bertProgram,
+  bertWeights,
+  embeddingNames,
+  hasPooler,
+  tensorNames,
+} from '../models/encoder/bert.js'
 import { bertIdentity } from '../models/encoder/calibration.js'
 import { readBertConfig } from '../models/encoder/config.js'
 import { openLlamaFiles } from '../models/llama/open_files.js'
@@ -99,7 +106,7 @@ async function bertModel(
   signal: AbortSignal | undefined,
 ): Promise<ModelFiles> {
   const config = await readBertConfig(join(folder, 'config.json'))
-  const file = await openCheckpoint(folder, signal)
+  const file = await openModelCheckpoint(folder, embeddingNames(config), signal)
   const weights = bertWeights(config, file, dtype)
   const exact = dtype === 'f32' ? weights : bertWeights(config, file, 'f32')
   const found = scales === undefined ? undefined : await readScales(scales, await bertIdentity(config, exact, signal))

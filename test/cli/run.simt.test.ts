@@ -151,7 +151,18 @@ describe('config', () => {
     const path = join(model, 'config.json')
     const config: object = JSON.parse(await readFile(path, 'utf8'))
     await writeFile(path, JSON.stringify({ ...config, model_type: 't5' }))
-    await expectRefusal(['--text', 'x'], 2, /model_type/)
+    await expectRefusal(['--text', 'x'], 2, /model_type is "t5", expected one of bert, .*marian, llama, /)
+  })
+
+  test('a class whose head is not run', async () => {
+    const path = join(model, 'config.json')
+    const config: object = JSON.parse(await readFile(path, 'utf8'))
+    const run = () => heddle(['run', model, '--text', 'x', '--device', 'simt', '--json'])
+    expect((await run()).log).not.toContain('is not run')
+    await writeFile(path, JSON.stringify({ ...config, architectures: ['BertForMaskedLM'] }))
+    const { exitCode, log, out } = await run()
+    expect([exitCode, Object.keys(JSON.parse(out))]).toEqual([0, ['states', 'pooled']])
+    expect(log).toContain('the head of BertForMaskedLM is not run: results are the states of tokens\n')
   })
 
   test('not JSON', async () => {

@@ -107,7 +107,7 @@ describe('BERT configurations', () => {
     ['a size of zero', { num_hidden_layers: 0 }, 'config.field', 'num_hidden_layers'],
     ['a fractional size', { vocab_size: 1.5 }, 'config.field', 'vocab_size'],
     ['an unknown activation', { hidden_act: 'mish' }, 'config.field', 'hidden_act'],
-    ['another model', { model_type: 'llama' }, 'config.field', 'model_type'],
+    ['another model', { model_type: 'llama' }, 'config.model_type', 'model_type'],
     ['relative positions', { position_embedding_type: 'relative_key' }, 'config.field', 'position_embedding_type'],
     ['a negative epsilon', { layer_norm_eps: -1 }, 'config.field', 'layer_norm_eps'],
     [

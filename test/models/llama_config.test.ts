@@ -87,7 +87,7 @@ describe('configurations of LLaMA-like models', () => {
 
   it('refuses what would make another model of it, naming the field, the value and what is allowed', () => {
     for (const [changes, texts] of [
-      [{ model_type: 'gemma3' }, ['model_type', '"gemma3"', '"llama"', '"qwen3"']],
+      [{ model_type: 'gemma3' }, ['model_type', '"gemma3"', 'llama', 'qwen3']],
       [{ hidden_act: 'gelu' }, ['hidden_act', '"gelu"', '"silu"']],
       [{ mlp_bias: true }, ['mlp_bias', 'true', 'false']],
       [{ dtype: 'float64' }, ['dtype', '"float64"', '"bfloat16"']],

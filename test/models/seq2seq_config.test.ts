@@ -77,7 +77,7 @@ describe('configurations of encoder-decoder models', () => {
     ['a missing size', { d_model: undefined }, 'config.field', 'config.json: d_model'],
     ['no layers', { decoder_layers: 0 }, 'config.field', 'decoder_layers'],
     ['an unknown activation', { activation_function: 'mish' }, 'config.field', 'activation_function'],
-    ['another model', { model_type: 't5' }, 'config.field', 'model_type'],
+    ['another model', { model_type: 't5' }, 'config.model_type', 'model_type'],
     [
       'a memory of another width with shared embeddings',
       { cross_attention_hidden_size: 64 },

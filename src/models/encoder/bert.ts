@@ -4,7 +4,7 @@
  */
 import { conversions } from '../../../specs/conversions.js'
 import { bert } from '../../../specs/programs/bert.js'
-import { type Checkpoint, expectCount, findTensor, takeTensor } from '../../checkpoint/checkpoint.js'
+import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
@@ -62,6 +62,12 @@ function namesOf(name: string, { prefix }: EncoderFamily): string[] {
   return [name, `${prefix}${name}`, old, `${prefix}${old}`]
 }
 
+/** Names that the embeddings of tokens may have: every checkpoint has them. */
+export const embeddingNames = (config: BertConfig): readonly string[] => {
+  const family = familyOf(config)
+  return namesOf(family.embeddings.words ?? '', family).toSorted((a, b) => b.length - a.length)
+}
+
 /**
  * The model's weights by checkpoint name without prefix, in `dtype` when they are read. The pooler is taken if the checkpoint has one.
  * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
@@ -75,7 +81,8 @@ export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatTy
   const { firstPosition } = config
   return Object.fromEntries(
     Object.entries(shapes).map(([name, shape]) => {
-      if (name !== family.embeddings.positions) return [name, takeTensor(find(name), name, shape, dtype)]
+      const hints = name === family.embeddings.words ? tokenRows : undefined
+      if (name !== family.embeddings.positions) return [name, takeTensor(find(name), name, shape, dtype, { hints })]
       const [rows = 0, ...rest] = shape
       return [name, behindRows(takeTensor(find(name), name, [firstPosition + rows, ...rest], dtype), firstPosition)]
     }),

@@ -1,7 +1,7 @@
 /** BERT as calibration runs it: unfused, in a float type, one sequence at a time. And what its scales are known by. */
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
-import { openCheckpoint } from '../../checkpoint/checkpoint.js'
+import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { findPlan } from '../../program/plans.js'
 import type { CalibrationModel } from '../../quant/collect.js'
@@ -11,7 +11,7 @@ import { channelMaxima } from '../../runtime/quantise_weights.js'
 import { openSession, type Session } from '../../runtime/session.js'
 import { inMemory, type Weight } from '../../runtime/weight.js'
 import type { ModelOptions } from '../parts/options.js'
-import { assembleBert, bertDims, bertInputs, bertWeights, encoderTensors, layerMatrices } from './bert.js'
+import { assembleBert, bertDims, bertInputs, bertWeights, embeddingNames, encoderTensors, layerMatrices } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { families } from './families/index.js'
 
@@ -40,7 +40,7 @@ export function bertIdentity(config: BertConfig, weights: Weights, signal?: Abor
 /** Opens `config.json` and the weights of a folder. @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*` */
 export async function readCheckpoint(dir: string, signal?: AbortSignal): Promise<BertCheckpoint> {
   const config = await readBertConfig(join(dir, 'config.json'))
-  const file = await openCheckpoint(dir, signal)
+  const file = await openModelCheckpoint(dir, embeddingNames(config), signal)
   const floats = bertWeights(config, file, 'f32')
   return {
     config,

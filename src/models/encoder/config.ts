@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { checkFields, keysOf, readConfigFile, size } from '../../checkpoint/config_file.js'
 import { usageError } from '../../errors.js'
 import { own } from '../../ir/own.js'
+import { expectModelType } from '../parts/model_types.js'
 import type { FamilyFields } from './families/family.js'
 import { type FamilyName, families } from './families/index.js'
 
@@ -23,6 +24,9 @@ const schema = z.looseObject({
 /** What the checkpoint is used as. */
 export type BertKind = 'encoder' | 'token-classifier' | 'sequence-classifier' | 'question-answering'
 
+/** Ends of classes whose heads guess words that were masked: what runs is the encoder below. */
+const leftOut = ['ForMaskedLM', 'ForPreTraining']
+
 /** By the ends of the names of HF's classes. */
 const kinds: Readonly<Record<string, BertKind>> = {
   Model: 'encoder',
@@ -36,6 +40,8 @@ const kinds: Readonly<Record<string, BertKind>> = {
 export interface BertConfig extends FamilyFields {
   readonly family: FamilyName
   readonly kind: BertKind
+  /** The class whose head is not run, where the checkpoint has one: the result is states. */
+  readonly headless?: string
   readonly headDim: number
   /** Classes of a classifier, of an answer begin and end; 0 for an encoder. */
   readonly classes: number
@@ -50,6 +56,7 @@ export async function readBertConfig(path: string): Promise<BertConfig> {
 
 /** Checks a parsed configuration; `name` is used in messages. @throws usage `config.field`, `config.heads`, `config.architecture`, `config.labels` */
 export function parseBertConfig(value: unknown, name: string): BertConfig {
+  expectModelType(value, 'encoder', name)
   const config = checkFields(schema, value, name)
   const type = modelTypes[config.model_type]
   if (type === undefined) throw new Error(`internal: there is no family of ${config.model_type}`)
@@ -69,7 +76,8 @@ export function parseBertConfig(value: unknown, name: string): BertConfig {
   if (hidden % heads !== 0) {
     throw usageError('config.heads', `${name}: hidden size ${hidden} is not a multiple of ${heads} attention heads`)
   }
-  return { ...fields, family, kind, headDim: hidden / heads, ...classesOf(kind, config, name) }
+  const headless = leftOut.includes(use) ? { headless: architecture } : {}
+  return { ...fields, family, kind, ...headless, headDim: hidden / heads, ...classesOf(kind, config, name) }
 }
 
 /** HF writes no names when there are the default two. Names are not made up here: a count may be wrong, and the checkpoint is not yet known. */

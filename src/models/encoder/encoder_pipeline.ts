@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
-import { openCheckpoint } from '../../checkpoint/checkpoint.js'
+import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
@@ -22,7 +22,7 @@ import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } fr
 import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
 import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
 import { turns } from '../parts/turns.js'
-import { assembleBert, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
+import { assembleBert, bertDims, bertInputs, bertWeights, embeddingNames, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 
@@ -73,7 +73,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
   expectFloatType(dtype)
   const config = await readBertConfig(join(dir, 'config.json'))
-  const file = await openCheckpoint(dir, signal)
+  const file = await openModelCheckpoint(dir, embeddingNames(config), signal)
   const weights = bertWeights(config, file, dtype)
   const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
   if (scales !== undefined) expectModel(scales, await bertIdentity(config, exact, signal), 'scales')

@@ -9,6 +9,7 @@ import { checkFields } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import { bannedTokens, checkToken, expectArchitecture, readModelConfig } from '../parts/config_checks.js'
+import { expectModelType } from '../parts/model_types.js'
 import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
 import { type Family, families, type LlamaType } from './families.js'
 import { type LlamaQuantization, parseQuantization } from './quantization.js'
@@ -76,6 +77,7 @@ export function parseLlamaConfig(
   generation: unknown = {},
   generationName = `the generation settings of ${name}`,
 ): LlamaConfig {
+  expectModelType(value, 'llama', name)
   const parsed = checkFields(schema, value, name)
   const family: Family = families[parsed.model_type]
   const config = withDefaults(parsed, family)

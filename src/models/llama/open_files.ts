@@ -1,5 +1,5 @@
 /** A LLaMA-like model on the disk: a folder as HF writes it, or a GGUF file, named or alone in its folder. */
-import { openCheckpoint } from '../../checkpoint/checkpoint.js'
+import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { ggufPath } from '../../checkpoint/gguf_parts.js'
 import { ggufTemplate, ggufTokenizer } from '../../text/gguf_tokenizer.js'
 import { loadChatTemplate } from '../../text/load_template.js'
@@ -9,6 +9,7 @@ import { type GenerationSettings, parseGenerationSettings, readGenerationSetting
 import { type LlamaConfig, readLlamaConfig } from './config.js'
 import { type LlamaFiles, openLlamaGguf } from './gguf_model.js'
 import { withOwnHead } from './own_head.js'
+import { embeddingNames } from './tensor_names.js'
 
 /**
  * The configuration and the tensors of a model; headers alone are read, but where a tied model may have a head of its own.
@@ -17,7 +18,7 @@ import { withOwnHead } from './own_head.js'
 export async function openLlamaFiles(path: string, signal?: AbortSignal): Promise<LlamaFiles> {
   const file = await ggufPath(path)
   if (file !== undefined) return openLlamaGguf(file, signal)
-  const [config, checkpoint] = [await readLlamaConfig(path), await openCheckpoint(path, signal)]
+  const [config, checkpoint] = [await readLlamaConfig(path), await openModelCheckpoint(path, embeddingNames, signal)]
   return { config: await withOwnHead(config, checkpoint, signal), checkpoint }
 }
 

@@ -3,7 +3,16 @@
  * and values in one, and gate and up in another) are read by their rows, so that every model has the same weights.
  */
 
-import { type Checkpoint, expectCount, findTensor, takeInt8, takePackedInt8, takeTensor } from '../../checkpoint/checkpoint.js'
+import {
+  type Checkpoint,
+  expectCount,
+  findTensor,
+  type TensorHints,
+  takeInt8,
+  takePackedInt8,
+  takeTensor,
+  tokenRows,
+} from '../../checkpoint/checkpoint.js'
 import { convertTensor, type FloatType } from '../../checkpoint/convert.js'
 import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
@@ -23,6 +32,7 @@ export interface LlamaTensor {
   readonly shape: readonly number[]
   /** What the checkpoint may have in its place. */
   readonly otherwise?: string
+  readonly hints?: TensorHints
   /** The rows of it that are the weight, from and to; all where undefined. */
   readonly rows?: readonly [number, number]
   /** Where it is int8: the tensor `[rows, 1]` of its steps, by which each row is multiplied. */
@@ -38,13 +48,19 @@ const embeddings = 'embed_tokens.weight'
 export function llamaTensors(config: LlamaConfig): Readonly<Record<string, LlamaTensor>> {
   const { vocab, hidden, layers, tied } = config
   // Of two names of one tensor, a file may have kept either.
-  const words = { name: embeddings, shape: [vocab, hidden], ...(tied && { otherwise: headName }) }
+  const words = { name: embeddings, shape: [vocab, hidden], hints: tokenRows, ...(tied && { otherwise: headName }) }
   return {
     'embeddings.words': words,
     'head.gamma': { name: 'norm.weight', shape: [hidden] },
-    'head.weight': tied ? words : { name: headName, shape: [vocab, hidden] },
+    'head.weight': tied ? words : { name: headName, shape: [vocab, hidden], hints: headHints },
     ...Object.fromEntries(belowEach('layer', layers, (layer) => layerTensors(config, layer))),
   }
+}
+
+const headHints: TensorHints = {
+  ...tokenRows,
+  missing:
+    'tie_word_embeddings of the configuration is false, or left out, which means the same: true says that the embeddings are the head',
 }
 
 type Weights = Readonly<Record<string, LlamaTensor>>
@@ -128,12 +144,12 @@ const find = (file: Checkpoint, name: string, otherwise?: string) =>
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, the shape expected and what was found
  */
 export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: FloatType): DeferredTensor {
-  const { name, otherwise, shape, rows } = tensor
+  const { name, otherwise, shape, rows, hints } = tensor
   if (tensor.steps !== undefined) {
     const { values, steps } = takeLlamaInt8(file, { ...tensor, steps: tensor.steps })
     return convertTensor(usualName(name), multiplied(values, steps), dtype)
   }
-  return takeTensor(find(file, name, otherwise), usualName(name), shape, dtype, { rows })
+  return takeTensor(find(file, name, otherwise), usualName(name), shape, dtype, { rows, hints })
 }
 
 /**
@@ -205,7 +221,7 @@ export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
     'weights.unknown',
     `tensor ${shown(first)} is no weight of the model that the configuration describes${more}`,
     {
-      hint: `a model of type ${config.modelType} with ${config.layers} layers, ${config.qkvBias ? 'with' : 'without'} biases of queries, keys and values`,
+      hint: `a model of type ${config.modelType} with ${config.layers} layers${first.endsWith('.bias') ? `, ${config.qkvBias ? 'with' : 'without'} biases of queries, keys and values` : ''}`,
     },
   )
 }

@@ -7,6 +7,7 @@ import { checkFields, keysOf, size } from '../../checkpoint/config_file.js'
 import { usageError } from '../../errors.js'
 import { type Activation, activations } from '../parts/activations.js'
 import { bannedFields, bannedTokens, checkToken, expectArchitecture, readModelConfig, token } from '../parts/config_checks.js'
+import { expectModelType } from '../parts/model_types.js'
 
 /** What sets the model types apart, and the token ids of one that states none. */
 const kinds = {
@@ -102,6 +103,7 @@ export const readSeq2seqConfig = (dir: string): Promise<Seq2seqConfig> => readMo
  * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.vocab`, `config.token`, `config.bad_words`
  */
 export function parseSeq2seqConfig(value: unknown, name: string, generation: unknown = {}): Seq2seqConfig {
+  expectModelType(value, 'seq2seq', name)
   const config = checkFields(schema, value, name)
   const settings = checkFields(generationSchema, generation, `the generation settings of ${name}`)
   const kind = kinds[config.model_type]

@@ -4,7 +4,7 @@
  * texts have ended once every few steps; in between, the device decides alone.
  */
 import { layouts } from '../../../specs/index.js'
-import { openCheckpoint } from '../../checkpoint/checkpoint.js'
+import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
@@ -22,7 +22,7 @@ import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import { turns } from '../parts/turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
-import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
+import { embeddingNames, hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
 
 export type GenerateOptions = GenerationOptions & BatchOptions
 
@@ -57,7 +57,7 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
   expectFloatType(dtype)
   const config = await readSeq2seqConfig(dir)
-  const weights = seq2seqWeights(config, await openCheckpoint(dir, signal), dtype)
+  const weights = seq2seqWeights(config, await openModelCheckpoint(dir, embeddingNames(config), signal), dtype)
   const headBias = hasLogitsBias(weights)
   const encoder = assembleSeq2seqEncoder(config, plan)
   const decoder = assembleDecoder(config, headBias, plan, anyGeneration, 1)

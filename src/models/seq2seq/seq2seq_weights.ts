@@ -3,7 +3,7 @@
  * checkpoint's `model.` prefix.
  */
 
-import { type Checkpoint, expectCount, findTensor, takeTensor } from '../../checkpoint/checkpoint.js'
+import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
@@ -35,6 +35,9 @@ function namesOf(name: string, config: Seq2seqConfig): string[] {
   return [...new Set([name, ...copies, ...head])].flatMap((copy) => [`model.${copy}`, copy])
 }
 
+/** Names that the encoder's embeddings may have: every checkpoint has one of them. */
+export const embeddingNames = (config: Seq2seqConfig): readonly string[] => namesOf(wordsOf('encoder', config), config)
+
 /**
  * The model's weights by name, in `dtype` when they are read. Position tables that the checkpoint leaves out are computed; the bias of the
  * logits is taken if there is one, and rules out the tokens that the configuration does.
@@ -46,12 +49,13 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
   const find = (name: string) => findTensor(file, namesOf(name, config))
   const weights: Record<string, DeferredTensor> = {}
   const sides = ['encoder', 'decoder'] as const
+  const tables = [...sides.map((side) => wordsOf(side, config)), ownHead]
   for (const [name, shape] of Object.entries(seq2seqShapes(config))) {
     const found = find(name)
     const side = found === undefined ? sides.find((each) => positionsOf(each) === name) : undefined
     weights[name] =
       side === undefined
-        ? takeTensor(found, name, shape, dtype)
+        ? takeTensor(found, name, shape, dtype, { hints: tables.includes(name) ? tokenRows : undefined })
         : sinusoids({ positions: config.positions, hidden: config[side].hidden }, dtype)
   }
   const bias = find(logitsBias)

@@ -1,0 +1,32 @@
+/**
+ * Checkpoints whose tensors all have the name of a module in front, since the model was saved as a part of another: `0.auto_model.`,
+ * `language_model.`. Where every name begins with it, the part is the whole file, and the names behind it are the model's.
+ */
+import { usageError } from '../errors.js'
+import { shown } from './safetensors_header.js'
+
+interface Named<T> {
+  readonly tensors: ReadonlyMap<string, T>
+}
+
+/**
+ * The checkpoint by the names that a model gives its tensors.
+ * @param anchors names of a tensor that every model has, the longer ones first
+ * @throws usage `weights.prefix` where the model's tensors are below a name, and others are not
+ */
+export function withoutSharedPrefix<T>(file: Named<T>, anchors: readonly string[]): Named<T> {
+  const names = [...file.tensors.keys()]
+  if (anchors.some((anchor) => file.tensors.has(anchor))) return file
+  const [found, anchor] =
+    anchors.flatMap((each) => names.filter((name) => name.endsWith(`.${each}`)).map((name) => [name, each]))[0] ?? []
+  if (found === undefined || anchor === undefined) return file
+  const prefix = found.slice(0, -anchor.length)
+  const other = names.find((name) => !name.startsWith(prefix))
+  if (other === undefined) {
+    return { tensors: new Map([...file.tensors].map(([name, tensor]) => [name.slice(prefix.length), tensor])) }
+  }
+  const what = `tensor ${shown(found)} has ${shown(prefix)} in front of its name, and tensor ${shown(other)} has not`
+  throw usageError('weights.prefix', what, {
+    hint: 'the model is a part of a larger one: save this part by itself, or leave the prefix and the other tensors out',
+  })
+}
