@@ -2,13 +2,14 @@
  * Texts to token ids and back, by a model's `tokenizer.json`. The file is as little trusted as any other: whatever it makes the library
  * do, a caller gets ids or an error that names the file.
  */
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
 import { HeddleError, usageError } from '../errors.js'
 import { isMissing, readText } from '../files.js'
 import { withStatedEnds } from './stated_ends.js'
 import { withinTime } from './time_limit.js'
-import { type Encoded, type Truncation, truncated } from './truncation.js'
+import { type Encoded, type Side, sideOf, type Truncation, truncated } from './truncation.js'
 
 export interface EncodeOptions {
   /** Whether special tokens are added; true by default. */
@@ -53,10 +54,27 @@ export interface Tokenizer {
 export async function loadTokenizer(dir: string): Promise<Tokenizer> {
   const path = join(dir, 'tokenizer.json')
   const definition = await readJson(path)
-  if (definition === undefined) {
-    throw usageError('tokenizer.read', `there is no ${path}`, { hint: 'without a tokenizer, give token ids instead of text' })
-  }
+  if (definition === undefined) throw usageError('tokenizer.read', `there is no ${path}`, { hint: hintWithoutTokenizer(dir) })
   return tokenizerOf(definition, (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}, path)
+}
+
+/** Files that tokenizers had before `tokenizer.json`, and what writes it for them. No tool of HF does for Marian's two SentencePiece models. */
+const saving = 'AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers writes tokenizer.json beside it'
+const older: readonly (readonly [string, string])[] = [
+  [
+    'source.spm',
+    'the copy of the model that was converted for transformers.js (Xenova/opus-mt-...) has a tokenizer.json, which belongs beside it',
+  ],
+  ...['tokenizer.model', 'spiece.model', 'sentencepiece.bpe.model', 'vocab.txt', 'merges.txt'].map(
+    (file) => [file, saving] as const,
+  ),
+]
+
+/** The hint for a folder without `tokenizer.json`. */
+function hintWithoutTokenizer(dir: string): string {
+  const withIds = 'without a tokenizer, give token ids instead of text'
+  const [file, how] = older.find(([name]) => existsSync(join(dir, name))) ?? []
+  return file === undefined ? withIds : `${file} is not read: ${how}; ${withIds}`
 }
 
 /**
@@ -69,10 +87,11 @@ export function tokenizerOf(definition: object, config: object, path: string): T
   // Streams decode every token: only what a file's regular expressions can hold up is watched.
   const { decoder = null } = definition as { readonly decoder?: unknown }
   const watched = JSON.stringify(decoder).includes('"Regex"')
-  return guarded(wrap(guard('load', JSON.stringify(definition).length, () => new HfTokenizer(ended, config))), {
-    guard,
-    decoding: watched ? guard : plainly(path),
-  })
+  const { hf, side } = guard('load', JSON.stringify(definition).length, () => ({
+    hf: new HfTokenizer(ended, config),
+    side: sideOf(definition, config),
+  }))
+  return guarded(wrap(hf, side), { guard, decoding: watched ? guard : plainly(path) })
 }
 
 /** A call of the library: what it does, how much text it does it with, and the call. */
@@ -131,14 +150,15 @@ interface Encoding {
   readonly token_type_ids?: readonly number[]
 }
 
-function wrap(hf: HfTokenizer): Tokenizer {
+/** @param side that texts are cut from */
+function wrap(hf: HfTokenizer, side: Side): Tokenizer {
   const encode: Tokenizer['encode'] = (text, { special = true, pair, truncate: how } = {}) => {
     const ofPair = pair === undefined ? {} : { text_pair: pair, return_token_type_ids: true }
     const { ids, tokens, token_type_ids: types } = hf.encode(text, { add_special_tokens: special, ...ofPair }) as Encoding
     const whole = { ids, tokens, types }
     if (how === undefined || ids.length <= how.most) return whole
     const bare = (part: string): readonly number[] => encode(part, { special: false }).ids
-    return truncated(whole, pair === undefined ? [bare(text)] : [bare(text), bare(pair)], how)
+    return truncated(whole, pair === undefined ? [bare(text)] : [bare(text), bare(pair)], how, side)
   }
   /** The special tokens put before and after a text. */
   const surroundings = (text: string): readonly [number[], number[]] => {

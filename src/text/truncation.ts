@@ -1,6 +1,6 @@
 /**
- * Sequences of tokens cut to a length, as HF's tokenizers cut them: tokens of the texts go from their ends, special tokens stay. A text
- * that is too long is refused unless its caller says how to cut it.
+ * Sequences of tokens cut to a length, as HF's tokenizers cut them: tokens of the texts go from their ends, or from their beginnings where the
+ * tokenizer says so, special tokens stay. A text that is too long is refused unless its caller says how to cut it.
  */
 import { usageError } from '../errors.js'
 
@@ -10,6 +10,22 @@ export interface Encoded {
   readonly tokens: readonly string[]
   /** Of two texts, which one each token is of: 0 or 1, special tokens as the tokenizer counts them. */
   readonly types?: readonly number[] | undefined
+}
+
+/** The side that tokens of a text are taken away from. */
+export type Side = 'left' | 'right'
+
+/**
+ * The side that a tokenizer's files name: `truncation_side` of `tokenizer_config.json`, or else the direction of the truncation that
+ * `tokenizer.json` was saved with (tokenization_utils_fast.py of transformers).
+ * @throws an error for another one
+ */
+export function sideOf(definition: object, config: object): Side {
+  const { truncation } = definition as { readonly truncation?: { readonly direction?: unknown } | null }
+  const { truncation_side: stated = truncation?.direction ?? 'right' } = config as { readonly truncation_side?: unknown }
+  const side = typeof stated === 'string' ? stated.toLowerCase() : stated
+  if (side === 'left' || side === 'right') return side
+  throw new Error(`truncation_side is ${JSON.stringify(stated)}, expected "left" or "right"`)
 }
 
 /** What is cut: the longer one of two texts until both are equally long, or one of them alone. */
@@ -26,7 +42,12 @@ export interface Truncation {
  * @param parts ids of the one or two texts in it, without special tokens
  * @throws usage `run.truncate` where nothing would be left of what is to be cut, or there is no second text
  */
-export function truncated(whole: Encoded, parts: readonly (readonly number[])[], { how, most }: Truncation): Encoded {
+export function truncated(
+  whole: Encoded,
+  parts: readonly (readonly number[])[],
+  { how, most }: Truncation,
+  side: Side = 'right',
+): Encoded {
   const lengths = parts.map(({ length }) => length)
   const special = whole.ids.length - lengths.reduce((sum, length) => sum + length, 0)
   const kept = keptTokens(lengths, most - special, { how, most })
@@ -34,12 +55,14 @@ export function truncated(whole: Encoded, parts: readonly (readonly number[])[],
   let from = 0
   for (const [i, part] of parts.entries()) {
     const first = placeOf(part, whole.ids, from)
-    for (let at = kept[i] ?? 0; at < part.length; at++) dropped.add(first + at)
+    const left = kept[i] ?? 0
+    const [begin, end] = side === 'right' ? [left, part.length] : [0, part.length - left]
+    for (let at = begin; at < end; at++) dropped.add(first + at)
     from = first + part.length
   }
-  const left = <T>(values: readonly T[]): T[] => values.filter((_, at) => !dropped.has(at))
+  const rest = <T>(values: readonly T[]): T[] => values.filter((_, at) => !dropped.has(at))
   const { ids, tokens, types } = whole
-  return { ids: left(ids), tokens: left(tokens), types: types === undefined ? undefined : left(types) }
+  return { ids: rest(ids), tokens: rest(tokens), types: types === undefined ? undefined : rest(types) }
 }
 
 /** Where a text begins in a sequence, at `from` or behind. */

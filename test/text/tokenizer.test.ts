@@ -39,6 +39,25 @@ describe('the tokenizer', () => {
     expect([tokenizer.decode([]), tokenizer.decode([1])]).toEqual(['', ''])
   })
 
+  it('says what writes tokenizer.json where another tokenizer is there', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'heddle-tokenizer-'))
+    const hint = (...texts: string[]) =>
+      Promise.all(
+        texts.map((text) =>
+          expect(loadTokenizer(dir)).rejects.toMatchObject({ code: 'tokenizer.read', hint: expect.stringContaining(text) }),
+        ),
+      )
+    try {
+      await expect(loadTokenizer(dir)).rejects.toMatchObject({ hint: 'without a tokenizer, give token ids instead of text' })
+      await writeFile(join(dir, 'vocab.txt'), '')
+      await hint('vocab.txt is not read: AutoTokenizer.from_pretrained(FOLDER)', 'give token ids')
+      await writeFile(join(dir, 'source.spm'), '')
+      await hint('source.spm is not read: the copy of the model that was converted for transformers.js')
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+
   it('refuses folders without a tokenizer and files that are none', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'heddle-tokenizer-'))
     try {
