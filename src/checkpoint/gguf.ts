@@ -1,12 +1,19 @@
 /**
  * GGUF files: one file with metadata and tensors. A file is opened by its header alone; bytes of tensors are read by their position when
- * they are asked for. Blocks of Q8_0, 32 integers with one step, are float32 here: the product of both is exact in it.
+ * they are asked for. Quantised blocks are the float32 numbers that they stand for.
  */
 import { usageError } from '../errors.js'
 import { type Refusal, readAt, withFile } from '../files.js'
-import { decode } from '../runtime/buffer.js'
 import { type PieceSource, readPieces, versionOf } from './file_pieces.js'
-import { type GgufHeader, type GgufTensor, type GgufValue, HeaderTooShort, parseGgufHeader } from './gguf_header.js'
+import { blockTypes, fromBlocks } from './gguf_blocks.js'
+import {
+  type GgufHeader,
+  type GgufTensor,
+  type GgufType,
+  type GgufValue,
+  HeaderTooShort,
+  parseGgufHeader,
+} from './gguf_header.js'
 import type { FileTensor } from './safetensors.js'
 
 export interface Gguf {
@@ -59,35 +66,20 @@ function fileTensor(source: PieceSource, tensor: GgufTensor): FileTensor {
   const values = shape.reduce((product, extent) => product * extent, 1)
   const rows = (begin: number, end: number): FileTensor =>
     fileTensor(source, { type, shape: [end - begin, ...rest], from: from + begin * row, to: from + end * row })
-  if (type !== 'Q8_0')
+  if (!isBlocks(type)) {
     return { dtype: type, shape, bytes: to - from, pieces: (signal) => readPieces(source, from, to, signal), rows }
+  }
+  const blocks = blockTypes[type]
   return {
     ...{ dtype: 'F32', stored: type, shape, bytes: values * Float32Array.BYTES_PER_ELEMENT, rows },
     async *pieces(signal) {
-      for await (const piece of readPieces(source, from, to, signal, pieceBlocks * blockBytes)) yield fromBlocks(piece)
+      const pieceBytes = Math.floor(pieceValues / blocks.values) * blocks.bytes
+      for await (const piece of readPieces(source, from, to, signal, pieceBytes)) yield fromBlocks(blocks, piece)
     },
   }
 }
 
-const blockValues = 32
-/** A step in float16, and the integers. */
-const blockBytes = 2 + blockValues
-/** Blocks that are read at once: four times their bytes are made of them. */
-const pieceBlocks = 2 ** 16
+const isBlocks = (type: GgufType): type is keyof typeof blockTypes => Object.hasOwn(blockTypes, type)
 
-function fromBlocks(bytes: Uint8Array): Uint8Array {
-  const blocks = bytes.byteLength / blockBytes
-  const halves = new Uint8Array(2 * blocks)
-  for (let block = 0; block < blocks; block++) {
-    halves[2 * block] = bytes[block * blockBytes] ?? 0
-    halves[2 * block + 1] = bytes[block * blockBytes + 1] ?? 0
-  }
-  const steps = decode('f16', halves)
-  const integers = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const values = new Float32Array(blocks * blockValues)
-  for (let block = 0, at = 0; block < blocks; block++) {
-    const step = steps[block] ?? 0
-    for (let i = 2; i < blockBytes; i++) values[at++] = step * (integers[block * blockBytes + i] ?? 0)
-  }
-  return new Uint8Array(values.buffer)
-}
+/** Values that are made of blocks at once. */
+const pieceValues = 2 ** 21

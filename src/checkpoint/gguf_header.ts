@@ -3,38 +3,36 @@
  * there before anything is made for it.
  */
 import { type CodeOf, usageError } from '../errors.js'
+import { blockTypes } from './gguf_blocks.js'
 import { shown } from './safetensors_header.js'
 
 export type GgufValue = string | number | boolean | readonly string[] | readonly number[] | readonly boolean[]
 
-/** Types of tensors read here: the values of a block and its bytes. */
+/** Types of tensors that are read, by their numbers: the values of a block and its bytes. */
 const tensorTypes = {
   0: { type: 'F32', values: 1, bytes: 4 },
   1: { type: 'F16', values: 1, bytes: 2 },
-  8: { type: 'Q8_0', values: 32, bytes: 34 },
   30: { type: 'BF16', values: 1, bytes: 2 },
+  2: { type: 'Q4_0', ...blockTypes.Q4_0 },
+  3: { type: 'Q4_1', ...blockTypes.Q4_1 },
+  6: { type: 'Q5_0', ...blockTypes.Q5_0 },
+  7: { type: 'Q5_1', ...blockTypes.Q5_1 },
+  8: { type: 'Q8_0', ...blockTypes.Q8_0 },
+  12: { type: 'Q4_K', ...blockTypes.Q4_K },
+  13: { type: 'Q5_K', ...blockTypes.Q5_K },
+  14: { type: 'Q6_K', ...blockTypes.Q6_K },
 } as const
 
 export type GgufType = (typeof tensorTypes)[keyof typeof tensorTypes]['type']
 
 /** Types that are known and not read, for messages. */
 const otherTypes: Readonly<Record<number, string>> = {
-  ...{
-    2: 'Q4_0',
-    3: 'Q4_1',
-    6: 'Q5_0',
-    7: 'Q5_1',
-    9: 'Q8_1',
-    10: 'Q2_K',
-    11: 'Q3_K',
-    12: 'Q4_K',
-    13: 'Q5_K',
-    14: 'Q6_K',
-    15: 'Q8_K',
-  },
+  ...{ 9: 'Q8_1', 10: 'Q2_K', 11: 'Q3_K', 15: 'Q8_K' },
   ...{ 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S', 22: 'IQ2_S', 23: 'IQ4_XS' },
   ...{ 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4' },
 }
+
+const readTypes = ['F32', 'F16', 'BF16', ...Object.keys(blockTypes)].join(', ')
 
 export interface GgufTensor {
   readonly type: GgufType
@@ -220,8 +218,8 @@ function readTensors(reader: Reader, count: number): Map<string, GgufTensor> {
     if (!Object.hasOwn(tensorTypes, code)) {
       throw reader.refuse(
         'gguf.dtype',
-        `has tensor ${shown(name)} of type ${otherTypes[code] ?? code}, expected F32, F16, BF16 or Q8_0`,
-        'convert the model to F16 or Q8_0',
+        `has tensor ${shown(name)} of type ${otherTypes[code] ?? code}, expected one of ${readTypes}`,
+        'convert the model to one of these, such as F16 or Q8_0',
       )
     }
     const { type, values, bytes } = tensorTypes[code as keyof typeof tensorTypes]

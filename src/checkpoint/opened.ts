@@ -33,7 +33,7 @@ export interface CheckpointTensor {
   readonly name: string
   /** The type of what `read` gives. */
   readonly dtype: DType
-  /** The file's own name of the type: `BF16`, or `Q8_0`, whose blocks are read as f32. */
+  /** The file's own name of the type: `BF16`, or `Q8_0` and `Q4_K`, whose blocks are read as f32. */
   readonly stored: string
   /** Row-major: the extent that changes fastest comes last, in GGUF files too. */
   readonly shape: readonly number[]

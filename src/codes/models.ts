@@ -124,7 +124,7 @@ export const modelCodes = texts({
   'gguf.changed':
     'A GGUF file changed while it was read. | It is being written or replaced. | Wait until it is complete, and load again.',
   'gguf.dtype':
-    'A tensor of a GGUF file is of a type that is not read. | It is quantised in blocks that heddle does not know. | Convert the model to a type that the message lists.',
+    'A tensor of a GGUF file is of a type that is not read. | It is quantised in blocks that are not read, such as those of 2 or 3 bits. | Convert the model to a type that the message lists.',
   'gguf.duplicate':
     'A GGUF file names a tensor or a key twice. | The file was joined or made by a faulty writer. | Convert the model again.',
   'gguf.header': 'The header of a GGUF file is too long. | The file is damaged, or no GGUF file. | Download it again.',
@@ -135,7 +135,7 @@ export const modelCodes = texts({
     'Parts of a GGUF model are missing or do not belong together. | One was not downloaded, was renamed, or is of another download. | Put all parts into one folder, under the names they were published by.',
   'gguf.read': 'A GGUF file cannot be read. | A wrong path, no permission, or a folder with several. | Name an existing file.',
   'gguf.tensor':
-    'A tensor of a GGUF file is of a type or shape that is not read here. | K-quants are not read, or rotation factors are not positive. | Use F32, F16, BF16 or Q8_0 as the support matrix says.',
+    'A tensor of a GGUF file is of a type or shape that is not read here. | Its rows are no whole blocks, or rotation factors are not positive. | Convert the model again.',
   'gguf.truncated': 'A GGUF file is shorter than its tensors. | The download may be incomplete. | Download it again.',
   'gguf.version':
     'A GGUF file is of a version that is not read. | It is older or newer than the versions that the message names. | Convert the model again.',

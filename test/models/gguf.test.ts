@@ -320,7 +320,7 @@ describe('hostile GGUF files', () => {
       [changed(33, 77), 'gguf.header', 'metadata a of type 77'],
       [good.subarray(0, 40), 'gguf.truncated', 'ends in its header'],
       [good.subarray(0, good.length - 30), 'gguf.truncated', 'the tensors take 24 bytes'],
-      [tensor(12, [1, 32]), 'gguf.dtype', 'of type Q4_K'],
+      [tensor(10, [1, 256]), 'gguf.dtype', 'of type Q2_K'],
       [tensor(999, [1, 32]), 'gguf.dtype', 'of type 999'],
       [tensor('Q8_0', [32, 1]), 'gguf.tensor', 'whole blocks of 32'],
       [tensor(0, [0, 3]), 'gguf.tensor', '[0, 3]'],
