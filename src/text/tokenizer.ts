@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
 import { HeddleError, usageError } from '../errors.js'
 import { isMissing, readText } from '../files.js'
+import { insideWords, singleWords, withoutTokens } from './single_words.js'
 import { withStatedEnds } from './stated_ends.js'
 import { withinTime } from './time_limit.js'
 import { type Encoded, type Side, sideOf, type Truncation, truncated } from './truncation.js'
@@ -91,7 +92,7 @@ export function tokenizerOf(definition: object, config: object, path: string): T
     hf: new HfTokenizer(ended, config),
     side: sideOf(definition, config),
   }))
-  return guarded(wrap(hf, side), { guard, decoding: watched ? guard : plainly(path) })
+  return guarded(wrap(hf, encodersOf(hf, ended, config), side), { guard, decoding: watched ? guard : plainly(path) })
 }
 
 /** A call of the library: what it does, how much text it does it with, and the call. */
@@ -150,11 +151,30 @@ interface Encoding {
   readonly token_type_ids?: readonly number[]
 }
 
-/** @param side that texts are cut from */
-function wrap(hf: HfTokenizer, side: Side): Tokenizer {
+/** The tokenizer that encodes texts: the one without the tokens that they have inside of words, where these must be words of their own. */
+function encodersOf(hf: HfTokenizer, definition: object, config: object): (texts: readonly string[]) => HfTokenizer {
+  const words = singleWords(definition)
+  const normal = (text: string): string => hf.normalizer?.normalize(text) ?? text
+  const made = new Map<string, HfTokenizer>()
+  return (texts) => {
+    const inside = insideWords(texts, words, normal)
+    if (inside.length === 0) return hf
+    const key = JSON.stringify(inside)
+    const encoder = made.get(key) ?? new HfTokenizer(withoutTokens(definition, inside), config)
+    made.set(key, encoder)
+    return encoder
+  }
+}
+
+/**
+ * @param encoderOf texts that are encoded together
+ * @param side that texts are cut from
+ */
+function wrap(hf: HfTokenizer, encoderOf: (texts: readonly string[]) => HfTokenizer, side: Side): Tokenizer {
   const encode: Tokenizer['encode'] = (text, { special = true, pair, truncate: how } = {}) => {
     const ofPair = pair === undefined ? {} : { text_pair: pair, return_token_type_ids: true }
-    const { ids, tokens, token_type_ids: types } = hf.encode(text, { add_special_tokens: special, ...ofPair }) as Encoding
+    const encoder = encoderOf(pair === undefined ? [text] : [text, pair])
+    const { ids, tokens, token_type_ids: types } = encoder.encode(text, { add_special_tokens: special, ...ofPair }) as Encoding
     const whole = { ids, tokens, types }
     if (how === undefined || ids.length <= how.most) return whole
     const bare = (part: string): readonly number[] => encode(part, { special: false }).ids
