@@ -57,6 +57,9 @@ int32_t heddle_launch_attention_quantize__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_ban_words__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_ban_words__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_ban_words__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention__f32(const heddle_launch* launch, heddle_error* error);
@@ -250,6 +253,8 @@ int32_t heddle_launch_first_token__bf16(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_first_token__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_first_token__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_follow_parents(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_follow_seen(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_follow_text(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_force_words__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_force_words__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_force_words__f32(const heddle_launch* launch, heddle_error* error);
@@ -573,6 +578,7 @@ int32_t heddle_launch_quantize_rows__f16(const heddle_launch* launch, heddle_err
 int32_t heddle_launch_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record_beams(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_record_text(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
@@ -582,6 +588,8 @@ int32_t heddle_launch_repeat_heads__f32(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_repeat_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_repeat_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_repeat_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeated_words(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_residues(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f32(const heddle_launch* launch, heddle_error* error);
@@ -777,6 +785,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"auto_matmul_add_bias_tanh_cast_f32__bf16", "7d7bc2d94e5bae338037a2a203f4287f67b2512e33bc3637a13b54ff3d03a988", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16, "rrrw"},
       {"auto_matmul_add_bias_tanh_cast_f32__f16", "5035d1b2c7ad0f084d9a8f874ab013134f726e29f0839994dfa5811e60be2426", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16, "rrrw"},
       {"auto_matmul_add_bias_tanh_cast_f32__f32", "95de6ebf468d5851a1c9f4de50362912a877253fe4341e52a97cfab258faf3b3", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32, "rrrw"},
+      {"ban_words__bf16", "c81a7194a17dd5340efc7a13c67bf9082d0c89e4960606805d0b29d2a8aea6c8", 5, 3, 0, heddle_launch_ban_words__bf16, "rrrrw"},
+      {"ban_words__f16", "bb9b19cd6635f64db76bd5919345bc3e9bfe7698ba93768517b9c01e6326a058", 5, 3, 0, heddle_launch_ban_words__f16, "rrrrw"},
+      {"ban_words__f32", "bee7c14b309c6a0e4fcd7e7c7bde5e228cc3155e7f114862ad6b8124d0f3c7a0", 5, 3, 0, heddle_launch_ban_words__f32, "rrrrw"},
       {"beam_attention__bf16", "8b022fe604346dcd1bffae0f77e8d41ffc8f4dad61f950f4b6baadfcc0bbbb4c", 13, 9, 3, heddle_launch_beam_attention__bf16, "rrrrrrrrrrwww"},
       {"beam_attention__f16", "77600c36e1f320771272a023a409794171f42b1803450bd58e8107cdfd45892f", 13, 9, 3, heddle_launch_beam_attention__f16, "rrrrrrrrrrwww"},
       {"beam_attention__f32", "1682051b4aaf8996ab37c2fa09134894ee4e056448edbf44c78430ee7353af58", 13, 9, 3, heddle_launch_beam_attention__f32, "rrrrrrrrrrwww"},
@@ -970,6 +981,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"first_token__f16", "388e955088fa2023899bf26baa07719bb132f3e7f59d141fc2630a7d1290dc48", 2, 3, 0, heddle_launch_first_token__f16, "rw"},
       {"first_token__f32", "a5d9bd55f5a6dd4f3a7568ae1df7d903354d66cd4033d634b1f0957c4944d4c7", 2, 3, 0, heddle_launch_first_token__f32, "rw"},
       {"follow_parents", "f94c2717c0b5d0c0d1ba3ba6ade3f5ce0584bedbcbc9b5a7127651b5af7f428f", 4, 3, 0, heddle_launch_follow_parents, "rrrw"},
+      {"follow_seen", "f0a5ffebf66015cf3bfce89e4951ae63a87e94eb581b4d95f6258b5e488b9c37", 4, 2, 0, heddle_launch_follow_seen, "rrrw"},
+      {"follow_text", "d6a66f9f3ad141f28589274128d5a61a7cb8e3fd6f335daa68a3ad872b78b889", 5, 2, 0, heddle_launch_follow_text, "rrrrw"},
       {"force_words__bf16", "f21b3509ff5e16ee7faa286b1881d6ddc16ea7e6880c0f5b81504264509b77e0", 6, 4, 0, heddle_launch_force_words__bf16, "rrrrrw"},
       {"force_words__f16", "7ef35a6b8efdae36c7f599f650dce170cbc89aa88edba5c7a6818cec92f4c480", 6, 4, 0, heddle_launch_force_words__f16, "rrrrrw"},
       {"force_words__f32", "3595e932094888ae244092093baf1978f09db872afb7d381932a3bab85320acb", 6, 4, 0, heddle_launch_force_words__f32, "rrrrrw"},
@@ -1293,6 +1306,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize_rows__f32", "d2cf5eeb08321fac20a78ea5e23e3ddca144508cd9a3c5259439409f5b219b7c", 3, 2, 0, heddle_launch_quantize_rows__f32, "rww"},
       {"record", "f4831ef025a2274e0c99fc89fdb750d32f2f701390eed16a7c5e2d7d83542f6b", 4, 3, 0, heddle_launch_record, "rrrw"},
       {"record_beams", "53646b7584b3b58a31fc014b23cdcc3a5a80ee9b32379e6f0a0e8dbf3ed33f60", 7, 3, 0, heddle_launch_record_beams, "rrrrrww"},
+      {"record_text", "9ee28bc2d6b8d6e959cc5e297c8c2a41bd27e5c8958c48f9c528830fdc59b041", 4, 2, 0, heddle_launch_record_text, "rrrw"},
       {"relu__bf16", "e713e567a4f5c1f6bf4335b7e6b48a2b2873b57b7b8a675264d648e6795fdbb6", 2, 2, 0, heddle_launch_relu__bf16, "rw"},
       {"relu__f16", "89aec3c6e66e0727e64516b767fbd773ef7db2ceed7cdd9c11fbd88aa3ae9121", 2, 2, 0, heddle_launch_relu__f16, "rw"},
       {"relu__f32", "19e5539dd43cd988b7f0c7886293c16a57656ca380a9a8389c415b94f81c861e", 2, 2, 0, heddle_launch_relu__f32, "rw"},
@@ -1302,6 +1316,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"repeat_heads_int8__bf16", "f89b9d94a87af941b1f2cbc96c4c8646c402e50c446b190cc946ec2f71094778", 3, 5, 0, heddle_launch_repeat_heads_int8__bf16, "rrw"},
       {"repeat_heads_int8__f16", "71224df1f8f703bda2e35ac4bb7aebea98cb8611d0cd39f98b0982466c0c454d", 3, 5, 0, heddle_launch_repeat_heads_int8__f16, "rrw"},
       {"repeat_heads_int8__f32", "c853c72a9d07ca29653618d21bbc3cdfdcb2f8530eb4a2c2b055985408be88f6", 3, 5, 0, heddle_launch_repeat_heads_int8__f32, "rrw"},
+      {"repeated_words", "4736640fada4d7719545563b7f88b6ab0d6476104be41a57a1776cffcc842b44", 3, 2, 1, heddle_launch_repeated_words, "rrw"},
+      {"residues", "3ecfa2e3bfac0e17ada1ca93702df38327d5bc00f40d47a7d1eb4b28d475a65b", 3, 2, 0, heddle_launch_residues, "rrw"},
       {"rms_norm__bf16", "3796c88087e3d1d65a5d81f04e555c808491c1d4f6b73d55a6a6ef495bcb11b5", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
       {"rms_norm__f16", "432c2fcec8eb4854a12875ff052af74753dcc5f39300a7ebe9ee90d5c29c1047", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
       {"rms_norm__f32", "11589943356b0eee0288b00d34626aa141c4dd14143512fc33077fe528cd3ac7", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},

@@ -1,7 +1,7 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import { type GraphDecl, kernelName, type Op, type PlanDecl } from 'heddle'
 import { conversions } from './conversions.js'
-import { beamScores, beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
+import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
@@ -17,15 +17,17 @@ import { keepBeamTokens, keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits
 import { llamaLayers } from './graphs/llama_layer.js'
 import {
   forcedStep,
-  greedyPartsStep,
-  greedyStep,
+  keepBeamSeen,
+  keepBeamText,
+  keepSeen,
+  keepText,
+  keepTextPlaces,
   minimumStep,
+  ngramStep,
   penaltyStep,
-  sampleNarrowedStep,
-  samplePartsStep,
-  sampleStep,
-  sampleTopStep,
-} from './graphs/sampling.js'
+  scoresStep,
+} from './graphs/processors.js'
+import { greedyPartsStep, greedyStep, sampleNarrowedStep, samplePartsStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import { layouts } from './layouts.js'
 import { gelu, geluTanh, relu, silu, tanh } from './ops/activations.js'
@@ -53,6 +55,7 @@ import { logSoftmax } from './ops/log_softmax.js'
 import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
+import { banWords, followText, recordText, repeatedWords, residues } from './ops/ngrams.js'
 import { appendPlaces, appendTokens, beamHeads, pastHeads, repeatHeads } from './ops/past.js'
 import {
   appendPlacesInt8,
@@ -62,7 +65,7 @@ import {
   pastHeadsInt8,
   repeatHeadsInt8,
 } from './ops/past_int8.js'
-import { markSeen, penalise } from './ops/penalise.js'
+import { followSeen, markSeen, penalise } from './ops/penalise.js'
 import { record, recordBeams } from './ops/record.js'
 import { rmsNorm } from './ops/rms_norm.js'
 import { rotateHalves } from './ops/rotate_halves.js'
@@ -113,6 +116,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   appendTokens,
   appendTokensInt8,
   argmaxRow,
+  banWords,
   beamCandidates,
   beamHeads,
   beamHeadsInt8,
@@ -127,6 +131,8 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   embeddingLookup,
   firstToken,
   followParents,
+  followSeen,
+  followText,
   forceWords,
   gatherBeams,
   gelu,
@@ -156,9 +162,12 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   penalise,
   record,
   recordBeams,
+  recordText,
   relu,
   repeatHeads,
   repeatHeadsInt8,
+  repeatedWords,
+  residues,
   rmsNorm,
   rotateHalves,
   rowsFromCol32,
@@ -187,7 +196,6 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   decoderNorm,
   embedScaled,
   embedStep,
-  beamScores,
   beamStep,
   beamStepDiverse,
   beamStepHf,
@@ -206,7 +214,12 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   greedyStep,
   hiddenStates,
   keepBeams,
+  keepBeamSeen,
+  keepBeamText,
   keepBeamTokens,
+  keepSeen,
+  keepText,
+  keepTextPlaces,
   keepTokens,
   keepWords,
   languageModelHead,
@@ -219,12 +232,14 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   llamaWords,
   memoryKeysValues,
   minimumStep,
+  ngramStep,
   penaltyStep,
   pooler,
   sampleStep,
   sampleNarrowedStep,
   samplePartsStep,
   sampleTopStep,
+  scoresStep,
   ...Object.values(sequenceClassifiers),
   spanClassifier,
   tokenClassifier,

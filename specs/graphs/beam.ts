@@ -9,7 +9,6 @@ import { beamRank } from '../ops/beam_rank.js'
 import { beamSelect } from '../ops/beam_select.js'
 import { beamSelectDiverse } from '../ops/beam_select_diverse.js'
 import { beamSelectHf } from '../ops/beam_select_hf.js'
-import { logSoftmax } from '../ops/log_softmax.js'
 
 /** Candidates of all beams, as both rules take them. */
 function candidatesOf(g: GraphBuilder, logits: GraphTensor) {
@@ -73,16 +72,6 @@ export const beamStepDiverse = graph('beam_step_diverse', {
     const before = { cumulative: g.view(cumulative, 'b w'), finished: g.view(finished, 'b w') }
     const selected = g.apply(beamSelectDiverse, { ...ranked, ...before, step, ends }, attrs)
     return { nodes: { candidates, ranked: best, selected: selected.words }, outputs: plainOutputs(g, selected) }
-  },
-})
-
-/** Log-probabilities, which the rule of `generate` changes instead of logits. */
-export const beamScores = graph('beam_scores', {
-  inputs: { logits: tensor('f32', 'm v') },
-  weights: {},
-  build: (g, { logits }) => {
-    const scores = g.apply(logSoftmax, { x: logits }).y
-    return { nodes: { scores }, outputs: { scores } }
   },
 })
 

@@ -1,12 +1,9 @@
 /**
- * Steps of decoding that choose the next word of each row from its logits, and what may change the logits before. Logits are
- * float32 whatever a model stores, as the language model heads give them.
+ * Steps of decoding that choose the next word of each row from its logits. Logits are float32 whatever a model stores, as the language model
+ * heads give them.
  */
 import { graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
-import { suppressEnds } from '../ops/ends.js'
-import { forceWords } from '../ops/force_words.js'
-import { markSeen, penalise } from '../ops/penalise.js'
 import { peaks } from '../ops/row_parts.js'
 import { greedy, greedyOfPeaks, sample } from '../ops/sample.js'
 import { sampleCandidates } from '../ops/sample_candidates.js'
@@ -88,52 +85,5 @@ export const sampleTopStep = graph('sample_top_step', {
     const few = { values: g.view(values, 'r p*k'), ids }
     const { words, finishedAfter } = g.apply(sampleCandidates, { ...few, ...inputs, count: topK })
     return { nodes: { candidates: values, chosen: words }, outputs: { words, finished: finishedAfter } }
-  },
-})
-
-/** Logits less likely for what has been seen, and what has been seen with the words of the step before. */
-export const penaltyStep = graph('penalty_step', {
-  inputs: {
-    logits: tensor('f32', 'r v'),
-    seen: tensor('i32', 'r v'),
-    words: tensor('i32', 'r'),
-    penalty: tensor('f32', 'r'),
-  },
-  weights: {},
-  build: (g, { logits, seen, words, penalty }) => {
-    const marked = g.apply(markSeen, { seen, words }).y
-    const penalised = g.apply(penalise, { logits, seen: marked, penalty }).y
-    return { nodes: { marked, penalised }, outputs: { logits: penalised, seen: marked } }
-  },
-})
-
-/** Logits without end ids in rows that may not end yet. */
-export const minimumStep = graph('minimum_step', {
-  inputs: {
-    logits: tensor('f32', 'r v'),
-    step: tensor('i32', 'o'),
-    minimum: tensor('i32', 'r'),
-    ends: tensor('i32', 'e'),
-  },
-  weights: {},
-  build: (g, inputs) => {
-    const open = g.apply(suppressEnds, inputs).y
-    return { nodes: { open }, outputs: { logits: open } }
-  },
-})
-
-/** Logits of forced words alone, where a row has to begin or end with one. */
-export const forcedStep = graph('forced_step', {
-  inputs: {
-    logits: tensor('f32', 'r v'),
-    step: tensor('i32', 'o'),
-    first: tensor('i32', 'r'),
-    most: tensor('i32', 'r'),
-    last: tensor('i32', 'f'),
-  },
-  weights: {},
-  build: (g, inputs) => {
-    const forced = g.apply(forceWords, inputs).y
-    return { nodes: { forced }, outputs: { logits: forced } }
   },
 })

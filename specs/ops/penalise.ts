@@ -27,3 +27,14 @@ export const markSeen = op('mark_seen', {
     ({ seen, words }) =>
     (r, c) => ({ y: words(r) === c ? 1 : seen(r, c) }),
 })
+
+/** The same of beams, which go on with the words of their parents. */
+export const followSeen = op('follow_seen', {
+  dims: ['r', 'v'],
+  inputs: { seen: tensor('i32', 'r v'), words: tensor('i32', 'r'), parents: tensor('i32', 'r') },
+  outputs: { y: tensor('i32', 'r v') },
+  facts: { seen: { from: 0, to: 1 }, words: { index: 'v' }, parents: { index: 'r' } },
+  body:
+    ({ seen, words, parents }) =>
+    (r, c) => ({ y: words(r) === c ? 1 : seen(parents(r), c) }),
+})

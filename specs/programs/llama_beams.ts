@@ -10,7 +10,7 @@ import { type Programming, type ProgramResult, type ProgramTensor, program, tens
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { keepBeamTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
-import { noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
+import { keptWords, noProcessors, type Processors, processedBeams, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
 
 /** By which of two rules beams are chosen. */
@@ -58,7 +58,8 @@ function states(p: Programming, settings: LlamaBeamsProgram) {
   if (rule.kind === 'hf') for (const [name, decl] of Object.entries(pool)) carried[name] = p.state(name, decl)
   carried.history = p.state('history', tensor('i32', 's b*w'))
   carried.parents = p.state('parents', tensor('i32', 's b*w'))
-  const changing = processorStates(p, settings.processors, { rows: 'b*w', banned: 'x', forced: 'y' })
+  const dims = { rows: 'b*w', places: 'u', banned: 'x', forced: 'y', counted: true } as const
+  const changing = processorStates(p, settings.processors, dims)
   Object.assign(carried, changing.carried)
   const fixed: Record<string, ProgramTensor> = {
     ends: p.state('ends', tensor('i32', 'f')),
@@ -71,12 +72,8 @@ function states(p: Programming, settings: LlamaBeamsProgram) {
 
 /** The beams of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaBeamsProgram): Values {
-  const { rule, maxSteps } = settings
-  const values = { now, fixed }
-  const { logits, made, normalised } =
-    rule.kind === 'hf'
-      ? processedBeams(p, given, values, settings.processors)
-      : { ...processed(p, given, values, settings.processors), normalised: 0 }
+  const { rule, maxSteps, processors } = settings
+  const { logits, normalised } = processedBeams(p, given, { now, fixed }, { processors, rule: rule.kind })
   const inputs = { logits, ...pick(now, ['cumulative', 'step', 'finished']), ends: at(fixed, 'ends') }
   const options = { label: 'beams', dims: { p: 'q' } }
   const chosen =
@@ -97,7 +94,8 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
     words: after.words,
     chosenParents: parents,
   }
-  return { ...made, ...after, ...p.apply(keepBeamTokens, before, {}, { maxSteps }, { label: 'keep' }) }
+  const kept = keptWords(p, now, { words: after.words, parents }, { processors, counted: true })
+  return { ...after, ...kept, ...p.apply(keepBeamTokens, before, {}, { maxSteps }, { label: 'keep' }) }
 }
 
 export const llamaBeams = program('llama_beams', {

@@ -9,7 +9,7 @@ import { type Programming, type ProgramResult, type ProgramTensor, program, tens
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
 import { greedyPartsStep, sampleNarrowedStep, samplePartsStep, sampleTopStep } from '../graphs/sampling.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
-import { noProcessors, type Processors, processed, processorStates } from './processors.js'
+import { keptWords, noProcessors, type Processors, processed, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
 
 export interface LlamaStepProgram extends LlamaProgram {
@@ -46,7 +46,7 @@ function states(p: Programming, settings: LlamaStepProgram) {
     ends: p.state('ends', tensor('i32', 'f')),
     limit: p.state('limit', rows.i32),
   }
-  const changing = processorStates(p, processors, { rows: 'r', banned: 'x', forced: 'y' })
+  const changing = processorStates(p, processors, { rows: 'r', places: 'u', banned: 'x', forced: 'y', counted: true })
   Object.assign(carried, changing.carried)
   Object.assign(fixed, changing.fixed)
   if (choice !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
@@ -70,10 +70,12 @@ function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Lo
 /** The words of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaStepProgram): Values {
   const common = { ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
-  const { logits, made } = processed(p, given, { now, fixed }, settings.processors)
+  const { processors } = settings
+  const logits = processed(p, given, { now, fixed }, processors)
   const chosen = chosenBy(p, settings.choice, { logits, ...common }, fixed)
   const before = { ...pick(now, ['step', 'history', 'places', 'finished']), words: chosen.words }
-  return { ...made, ...chosen, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
+  const kept = keptWords(p, now, { words: chosen.words }, { processors, counted: true })
+  return { ...chosen, ...kept, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
 }
 
 export const llamaStep = program('llama_step', {

@@ -1,13 +1,25 @@
 /** What changes logits before words are chosen, in the order of Hugging Face's `generate`, and the states that this goes by. */
 import { type Programming, type ProgramResult, type ProgramTensor, tensor } from 'heddle'
-import { beamScores } from '../graphs/beam.js'
-import { forcedStep, minimumStep, penaltyStep } from '../graphs/sampling.js'
+import {
+  forcedStep,
+  keepBeamSeen,
+  keepBeamText,
+  keepSeen,
+  keepText,
+  keepTextPlaces,
+  minimumStep,
+  ngramStep,
+  penaltyStep,
+  scoresStep,
+} from '../graphs/processors.js'
 import { at, pick, type Values } from './values.js'
 
 /** Which of them a program has. */
 export interface Processors {
   /** Words that were seen are less likely. */
   readonly penalised: boolean
+  /** No so many words are repeated together; 0: any. */
+  readonly ngrams: number
   /** There are words that are never chosen. */
   readonly banned: boolean
   /** Rows have a least number of tokens. */
@@ -16,16 +28,19 @@ export interface Processors {
   readonly forced: boolean
 }
 
-export const noProcessors: Processors = { penalised: false, banned: false, minimum: false, forced: false }
+export const noProcessors: Processors = { penalised: false, ngrams: 0, banned: false, minimum: false, forced: false }
 
-/** Whether anything changes logits. */
-export const changesAny = (processors: Processors): boolean => Object.values(processors).some((has) => has)
+const changesAny = (processors: Processors): boolean => Object.values(processors).some(Boolean)
 
-/** What the dimensions of a program are called: its rows, words that are never chosen, and words that a text ends with. */
+/** What differs from program to program. */
 export interface ProcessorDims {
+  /** Names of dimensions: rows, places of a row's text, words that are never chosen, words that a text ends with. */
   readonly rows: 'r' | 'b*w'
+  readonly places: string
   readonly banned: string
   readonly forced: string
+  /** Whether steps count places of rows for themselves too. */
+  readonly counted: boolean
 }
 
 /** What steps change, and what they only read. Where nothing changes logits, none. */
@@ -47,24 +62,35 @@ export function processorStates(p: Programming, processors: Processors, dims: Pr
     carried.seen = p.state('seen', tensor('i32', `${dims.rows} v`))
     fixed.penalty = p.state('penalty', rows.f32)
   }
+  if (processors.ngrams > 0) {
+    carried.text = p.state('text', tensor('i32', `${dims.rows} ${dims.places}`))
+    if (!dims.counted) carried.places = p.state('places', rows.i32)
+  }
   return { carried, fixed }
 }
 
-/** Logits as words are chosen by, and what is kept for the next step. */
+/** What steps change and what they only read, of the step that is taken. */
+export interface StepValues {
+  readonly now: Values
+  readonly fixed: Values
+}
+
+/** Logits as words are chosen by. */
 export function processed(
   p: Programming,
   given: ProgramResult,
-  { now, fixed }: { readonly now: Values; readonly fixed: Values },
+  { now, fixed }: StepValues,
   processors: Processors,
-): { readonly logits: ProgramResult; readonly made: Values } {
+): ProgramResult {
   const step = at(now, 'step')
-  const made: Record<string, ProgramTensor> = {}
   let logits = given
   if (processors.penalised) {
-    const inputs = { logits, ...pick(now, ['seen', 'words']), penalty: at(fixed, 'penalty') }
-    const penalised = p.apply(penaltyStep, inputs, {}, {}, { label: 'penalty' })
-    logits = penalised.logits
-    made.seen = penalised.seen
+    const inputs = { logits, seen: at(now, 'seen'), penalty: at(fixed, 'penalty') }
+    logits = p.apply(penaltyStep, inputs, {}, {}, { label: 'penalty' }).logits
+  }
+  if (processors.ngrams > 0) {
+    const inputs = { logits, ...pick(now, ['text', 'places']) }
+    logits = p.apply(ngramStep, inputs, {}, { size: processors.ngrams }, { label: 'ngrams' }).logits
   }
   if (processors.banned) {
     // As end ids before the least number of tokens, which no text reaches.
@@ -79,20 +105,53 @@ export function processed(
     const inputs = { logits, step, first: at(fixed, 'forcedFirst'), last: at(fixed, 'forcedLast'), most: at(fixed, 'most') }
     logits = p.apply(forcedStep, inputs, {}, {}, { label: 'forced' }).logits
   }
-  return { logits, made }
+  return logits
 }
 
 /**
- * The same of beams by the rule of `generate`, whose log-probabilities are changed, and not normalised again: `normalised` is 1 where they
- * are given instead of logits.
+ * Logits as beams are chosen by. By the rule of `generate` log-probabilities are changed, and not normalised again: `normalised` is 1 where
+ * they are given instead of logits.
  */
 export function processedBeams(
   p: Programming,
   logits: ProgramResult,
-  values: { readonly now: Values; readonly fixed: Values },
-  processors: Processors,
-) {
-  if (!changesAny(processors)) return { logits, made: {}, normalised: 0 }
-  const { scores } = p.apply(beamScores, { logits }, {}, {}, { label: 'scores' })
-  return { ...processed(p, scores, values, processors), normalised: 1 }
+  values: StepValues,
+  { processors, rule }: { readonly processors: Processors; readonly rule: 'plain' | 'hf' },
+): { readonly logits: ProgramResult; readonly normalised: number } {
+  if (rule === 'plain' || !changesAny(processors)) return { logits: processed(p, logits, values, processors), normalised: 0 }
+  const scores = p.apply(scoresStep, { logits }, {}, {}, { label: 'scores' }).logits
+  return { logits: processed(p, scores, values, processors), normalised: 1 }
+}
+
+/**
+ * What is kept of the words that were chosen.
+ * @param parents rows that rows go on from, where beams were chosen
+ */
+export function keptWords(
+  p: Programming,
+  now: Values,
+  { words, parents }: { readonly words: ProgramResult; readonly parents?: ProgramResult },
+  { processors, counted }: { readonly processors: Processors; readonly counted: boolean },
+): Values {
+  const kept: Record<string, ProgramTensor> = {}
+  if (processors.penalised) {
+    const inputs = { seen: at(now, 'seen'), words }
+    const label = { label: 'seen' }
+    const after =
+      parents === undefined
+        ? p.apply(keepSeen, inputs, {}, {}, label)
+        : p.apply(keepBeamSeen, { ...inputs, parents }, {}, {}, label)
+    kept.seen = after.seen
+  }
+  if (processors.ngrams > 0) {
+    const inputs = { ...pick(now, ['text', 'places']), words }
+    const label = { label: 'text' }
+    const after =
+      parents === undefined
+        ? p.apply(keepText, inputs, {}, {}, label)
+        : p.apply(keepBeamText, { ...inputs, parents }, {}, {}, label)
+    kept.text = after.text
+    if (!counted) kept.places = p.apply(keepTextPlaces, { places: at(now, 'places') }, {}, {}, { label: 'places' }).places
+  }
+  return kept
 }

@@ -9,7 +9,7 @@ import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, 
 import { decoderLayers } from '../graphs/decoder_layer.js'
 import { greedyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
 import { splitHeads } from '../layouts/split_heads.js'
-import { noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
+import { keptWords, noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
 import { memoryStates } from './seq2seq_encoder.js'
 import { at, pick, type Values } from './values.js'
 
@@ -70,6 +70,10 @@ const request = {
   seedsHigh: rows.i32,
 } as const
 
+/** Steps are as many as the words behind the start token, whose place is 0. */
+const counted = false
+const dims = { rows: 'b*w', places: 's', banned: '', forced: 'f', counted } as const
+
 /** What steps change, and what they only read. Those that are set before the first step come first, side by side. */
 function states(
   p: Programming,
@@ -92,7 +96,7 @@ function states(
     fixed.limit = p.state('limit', rows.i32)
     if (choice.kind !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
   }
-  const changing = processorStates(p, { ...processors, banned: false }, { rows: 'b*w', banned: '', forced: 'f' })
+  const changing = processorStates(p, { ...processors, banned: false }, dims)
   Object.assign(carried, changing.carried)
   Object.assign(fixed, changing.fixed)
   carried.history = p.state('history', tensor('i32', 's b*w'))
@@ -115,10 +119,8 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
   const values = { now, fixed }
   if (choice.kind === 'beams' || choice.kind === 'beams_hf') {
     const label = { label: 'beams' }
-    const { logits, made, normalised } =
-      choice.kind === 'beams_hf'
-        ? processedBeams(p, given, values, processors)
-        : { ...processed(p, given, values, processors), normalised: 0 }
+    const hf = choice.kind === 'beams_hf'
+    const { logits, normalised } = processedBeams(p, given, values, { processors, rule: hf ? 'hf' : 'plain' })
     const inputs = { logits, cumulative: at(now, 'cumulative'), ...common }
     const pooled = pick(now, choice.kind === 'beams' ? [] : ['poolScores', 'poolSteps', 'poolRows', 'poolWords'])
     const { parents, ...chosen } =
@@ -128,9 +130,10 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
           : p.apply(beamStepDiverse, inputs, {}, { maxSteps: choice.maxSteps, diversityRate: choice.diversityRate }, label)
         : p.apply(beamStepHf, { ...inputs, ...pooled }, {}, { ...rule(choice), normalised }, label)
     const before = { ...pick(now, ['step', 'history', 'parents', 'beams']), words: chosen.words, chosenParents: parents }
-    return { ...made, ...chosen, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }
+    const kept = keptWords(p, now, { words: chosen.words, parents }, { processors, counted })
+    return { ...chosen, ...kept, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }
   }
-  const { logits, made } = processed(p, given, values, processors)
+  const logits = processed(p, given, values, processors)
   const inputs = { logits, ...common, limit: at(fixed, 'limit') }
   const label = { label: 'choose' }
   const names = ['temperature', 'topK', 'topP', 'minP', 'seedsLow', 'seedsHigh'] as const
@@ -139,7 +142,8 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
       ? p.apply(greedyStep, inputs, {}, {}, label)
       : p.apply(choice.kind === 'sample' ? sampleStep : sampleTopStep, { ...inputs, ...pick(fixed, names) }, {}, {}, label)
   const before = { ...pick(now, ['step', 'history']), words: chosen.words }
-  return { ...made, ...chosen, ...p.apply(keepWords, before, {}, {}, { label: 'keep' }) }
+  const kept = keptWords(p, now, { words: chosen.words }, { processors, counted })
+  return { ...chosen, ...kept, ...p.apply(keepWords, before, {}, {}, { label: 'keep' }) }
 }
 
 const rule = ({ lengthPenalty, earlyStopping, maxSteps }: Extract<Choice, { kind: 'beams_hf' }>) => ({

@@ -15,6 +15,7 @@ export interface GenerationFlags {
   readonly minP?: number | undefined
   readonly temperature?: number | undefined
   readonly repetitionPenalty?: number | undefined
+  readonly noRepeatNgramSize?: number | undefined
   readonly seed?: number | undefined
   readonly maxNewTokens?: number | undefined
   readonly minNewTokens?: number | undefined
@@ -27,6 +28,13 @@ function number(text: string): number {
   const value = Number(text)
   if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
   return value
+}
+
+/** Its name begins as those of options that turn something off, and it is none. */
+function ngramOption(): Option {
+  const option = new Option('--no-repeat-ngram-size <count>', 'so many words that follow each other are not repeated')
+  option.negate = false
+  return option.argParser(number)
 }
 
 const stopping = { false: false, true: true, never: 'never' } as const
@@ -51,6 +59,7 @@ export const generationCommand = (name: string) =>
     .option('--min-p <share>', 'draw from words at least so probable, relative to the likeliest', number)
     .option('--temperature <x>', 'divides logits before a draw', number)
     .option('--repetition-penalty <x>', 'makes words that were chosen before less likely', number)
+    .addOption(ngramOption())
     .option('--seed <integer>', 'of the draws', number)
     .option('--max-new-tokens <count>', 'tokens generated at most', number)
     .option('--min-new-tokens <count>', 'tokens generated before an end id may be', number)
@@ -68,6 +77,7 @@ export const flagNames: readonly (keyof GenerationFlags)[] = [
   'minP',
   'temperature',
   'repetitionPenalty',
+  'noRepeatNgramSize',
   'seed',
   'maxNewTokens',
   'minNewTokens',

@@ -100,11 +100,13 @@ export const modelCodes = texts({
   'generate.maxNewTokens':
     'The number of new tokens is out of range. | It is not a whole number, or more than the positions of the model. | Give a number in the range of the message.',
   'generate.minNewTokens':
-    'The least number of new tokens cannot be had. | It is more than the largest, or beams are asked for, which have none. | Give a number in the range of the message, or leave it out.',
+    'The least number of new tokens cannot be had. | It is more than the largest. | Give a number in the range of the message, or leave it out.',
   'generate.minP':
     'The least share of probability is out of range. | minP is not from 0 to 1. | Give a number such as 0.05; 0 turns it off.',
+  'generate.noRepeatNgramSize':
+    'The number of words that are not repeated together cannot be had. | It is no whole number. | Give a number such as 3; 0 changes nothing.',
   'generate.repetitionPenalty':
-    'The penalty on repeated tokens cannot be had. | It is out of range, or beams are asked for, which have none. | Give a number in the range of the message; 1 changes nothing.',
+    'The penalty on repeated tokens cannot be had. | It is out of range. | Give a number in the range of the message; 1 changes nothing.',
   'generate.returned':
     'More texts are asked for than there are beams, or none. | returned counts the best beams. | Give a number from 1 to the beams.',
   'generate.rule':

@@ -35,15 +35,16 @@ test('settings of the model are followed, told where they cannot be, and left ou
   const model = join(work, 'settings')
   await cp(numberWords, model, { recursive: true })
   const path = join(model, 'generation_config.json')
-  const own = { num_beams: 4, length_penalty: 0.5, max_length: 4, no_repeat_ngram_size: 3 }
+  const own = { num_beams: 4, length_penalty: 0.5, max_length: 4, no_repeat_ngram_size: 1, typical_p: 0.2 }
   await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, 'utf8')), ...own }))
   const file = await writeCases(twelve)
   const run = (folder: string, ...argv: readonly string[]) =>
     heddle(['run', folder, '--cases', file, '--device', 'simt', '--json', ...argv])
   const followed = await run(model)
-  const asked = await run(numberWords, '--beams', '4', '--length-penalty', '0.5', '--max-new-tokens', '3')
+  const flags = ['--beams', '4', '--length-penalty', '0.5', '--max-new-tokens', '3', '--no-repeat-ngram-size', '1']
+  const asked = await run(numberWords, ...flags)
   expect([followed.exitCode, followed.out]).toEqual([0, asked.out])
-  expect(followed.log).toContain('no_repeat_ngram_size 3 is not supported and changes nothing here')
+  expect(followed.log).toContain('typical_p 0.2 is not supported and changes nothing here')
   const greedy = await run(numberWords)
   expect((await run(model, '--no-settings')).out).toBe(greedy.out)
   expect(greedy.out).not.toBe(asked.out)

@@ -7,6 +7,11 @@ const limits = { vocab: 45, positions: 64, cases: 3, endTokens: [1] }
 const resolve = (options: GenerationOptions) => resolveGeneration(options, limits)
 
 describe('choices', () => {
+  test('beams have what changes logits too', () => {
+    const changes = { repetitionPenalty: 2, minNewTokens: 2, noRepeatNgramSize: 3 }
+    expect(resolve({ beams: 2, ...changes })).toMatchObject({ choice: { kind: 'beams' }, ...changes })
+  })
+
   test('forced tokens are an id, and one or several', () => {
     expect(resolve({ forcedBosTokenId: 44, forcedEosTokenId: 1 })).toMatchObject({ forcedFirst: 44, forcedLast: [1] })
     expect(resolve({ forcedEosTokenId: [1, 2] })).toMatchObject({ forcedFirst: undefined, forcedLast: [1, 2] })
@@ -90,13 +95,16 @@ describe('refusals', () => {
       'generate.repetitionPenalty',
       'repetitionPenalty is 0, expected a number from 0.000001 to 1000000',
     ],
-    [{ beams: 2, repetitionPenalty: 2 }, 'generate.repetitionPenalty', 'repetitionPenalty is 2, expected 1 with beams'],
     [
       { beams: 2, rule: 'plain', lengthPenalty: 2 },
       'generate.rule',
       'rule is "plain", expected hf with a length penalty or a way of stopping early',
     ],
-    [{ beams: 2, minNewTokens: 2 }, 'generate.minNewTokens', 'minNewTokens is 2, expected 0 with beams'],
+    [
+      { noRepeatNgramSize: -1 },
+      'generate.noRepeatNgramSize',
+      'noRepeatNgramSize is -1, expected an integer from 0 to 1073741824',
+    ],
     [{ beams: 2, lengthPenalty: Number.NaN }, 'generate.lengthPenalty', 'lengthPenalty is NaN, expected a number from -15 to 15'],
     [{ beams: 2, lengthPenalty: -1e308 }, 'generate.lengthPenalty', 'lengthPenalty is -1e+308, expected a number from -15 to 15'],
   ])('%o', (options, code, message) => {
@@ -118,9 +126,6 @@ describe('refusals', () => {
   })
 
   test('a model without an end id needs a limit', () => {
-    expect(() => resolveGeneration({ beams: 3 }, { ...limits, maskedLogits: true })).toThrow(
-      'beams is 3, expected 1 for a model with words that are never chosen',
-    )
     expect(() => resolveGeneration({}, { ...limits, endTokens: [] })).toThrow(expect.objectContaining({ code: 'generate.end' }))
     expect(resolveGeneration({ maxNewTokens: 3 }, { ...limits, endTokens: [] }).maxNewTokens).toBe(3)
   })

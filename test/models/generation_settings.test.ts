@@ -18,6 +18,7 @@ describe('generation settings of a model', () => {
       options: { temperature: 0.6, topK: 50, topP: 0.9 },
       ...{ stop: [], ignored: [], file: 'generation_config.json' },
     })
+    expect(parse({ no_repeat_ngram_size: 3 }).options).toEqual({ noRepeatNgramSize: 3 })
     expect(parse({ do_sample: true, top_k: 20, min_p: 0.05, repetition_penalty: 1.1 }).options).toEqual({
       ...{ temperature: 1, topK: 20, minP: 0.05, repetitionPenalty: 1.1 },
     })
@@ -47,13 +48,12 @@ describe('generation settings of a model', () => {
 
   it('that are not done are told', () => {
     const { options, ignored } = parse({
-      ...{ temperature: 0.7, top_p: 1, typical_p: 0.9, no_repeat_ngram_size: 3, max_length: 512, forced_eos_token_id: null },
+      ...{ temperature: 0.7, top_p: 1, typical_p: 0.9, no_repeat_ngram_size: 0, max_length: 512, forced_eos_token_id: null },
       ...{ sequence_bias: {}, diversity_penalty: 0, what_is_this: [1, 2] },
     })
     expect(options).toEqual({})
     expect(ignored).toEqual([
       'generation_config.json: typical_p 0.9 is not supported and changes nothing here',
-      'generation_config.json: no_repeat_ngram_size 3 is not supported and changes nothing here',
       'generation_config.json: what_is_this [1,2] is not supported and changes nothing here',
       'generation_config.json: max_length 512 is not supported and changes nothing here',
       'generation_config.json: temperature 0.7 means nothing without do_sample',
@@ -65,7 +65,7 @@ describe('generation settings of a model', () => {
     ])
   })
 
-  it('of a model with a decoder count what it generates, and are told beside beams', () => {
+  it('of a model with a decoder count what it generates, beside beams too', () => {
     const answer = (fields: Record<string, unknown>) => parseGenerationSettings(fields, 'file', { positions: 64 })
     expect(answer({ max_length: 20, min_length: 6 })).toMatchObject({
       options: { maxNewTokens: 19, minNewTokens: 5 },
@@ -76,12 +76,8 @@ describe('generation settings of a model', () => {
     expect(
       answer({ num_beams: 6, min_length: 6, repetition_penalty: 1.2, stop_strings: 'x', forced_bos_token_id: 3 }),
     ).toMatchObject({
-      options: { beams: 6, rule: 'hf', forcedBosTokenId: 3 },
-      ignored: [
-        'file: stop_strings "x" is not supported and changes nothing here',
-        'file: min_length 6 is not supported with num_beams 6 and changes nothing here',
-        'file: repetition_penalty 1.2 is not supported with num_beams 6 and changes nothing here',
-      ],
+      options: { beams: 6, rule: 'hf', minNewTokens: 5, repetitionPenalty: 1.2, forcedBosTokenId: 3 },
+      ignored: ['file: stop_strings "x" is not supported and changes nothing here'],
     })
     expect(parse({ min_length: 6 }).ignored).toHaveLength(1)
   })
@@ -114,11 +110,11 @@ describe('generation settings of a model', () => {
         ignored: [],
         file: expect.stringContaining('generation_config.json'),
       })
-      await writeFile(join(dir, 'config.json'), '{"num_beams": 4, "no_repeat_ngram_size": 3, "d_model": 8}')
+      await writeFile(join(dir, 'config.json'), '{"num_beams": 4, "typical_p": 0.3, "d_model": 8}')
       expect(await readGenerationSettings(dir)).toEqual({
         options: { beams: 4, rule: 'hf' },
         stop: [],
-        ignored: [expect.stringMatching(/config\.json: no_repeat_ngram_size 3 is not supported/)],
+        ignored: [expect.stringMatching(/config\.json: typical_p 0.3 is not supported/)],
         file: join(dir, 'config.json'),
       })
       await writeFile(join(dir, 'generation_config.json'), '{}')

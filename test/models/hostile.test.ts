@@ -228,7 +228,7 @@ describe('damage', () => {
       'minP',
       'seed',
     ] as const
-    const changes = ['repetitionPenalty', 'minNewTokens', 'forcedBosTokenId', 'forcedEosTokenId'] as const
+    const changes = ['repetitionPenalty', 'noRepeatNgramSize', 'minNewTokens', 'forcedBosTokenId', 'forcedEosTokenId'] as const
     const value = fc.oneof(
       odd,
       fc.bigInt(),

@@ -33,13 +33,16 @@ export const goldenOf = (name: FamilyName) => readGolden(folderOf(name))
 const rotationOf = (name: FamilyName) => (name === 'linear' ? 'stored' : 'float32')
 
 /** A copy of a model that says that its texts end at other ids. */
-export async function withEnds(name: FamilyName, ends: readonly number[]): Promise<string> {
+export const withEnds = (name: FamilyName, ends: readonly number[]): Promise<string> => withFields(name, { eos_token_id: ends })
+
+/** A copy of a model whose configuration and settings say other things too. */
+export async function withFields(name: FamilyName, fields: Readonly<Record<string, unknown>>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-ends-'))
   await cp(folderOf(name), folder, { recursive: true })
   for (const file of ['config.json', 'generation_config.json']) {
     const path = `${folder}/${file}`
     const said = z.looseObject({}).parse(JSON.parse(await readFile(path, 'utf8')))
-    await writeFile(path, JSON.stringify({ ...said, eos_token_id: ends }))
+    await writeFile(path, JSON.stringify({ ...said, ...fields }))
   }
   return folder
 }

@@ -4,10 +4,11 @@
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { LogitOptions } from '../../src/models/decoding/logit_changes.js'
+import type { Llama } from '../../src/models/llama/llama_types.js'
 import type { GenerateOptions, GenerationResult } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import { hypothesisTolerance } from '../../src/verify/tolerance.js'
 import { hfRule, type Model, plainRule, type Search } from './beam_search.js'
-import { withLlama } from './llama_host.js'
+import { withFields, withLlama } from './llama_host.js'
 import { found } from './llama_searches.js'
 import { changedModel, changedScores, greedyIds, type Processed } from './processors.js'
 import { referenceModel } from './seq2seq_decoder_reference.js'
@@ -18,22 +19,35 @@ let opened: Awaited<ReturnType<typeof openSimtKernels>>
 let models: readonly Model[]
 beforeAll(async () => {
   opened = await openSimtKernels()
-  const { config, file } = randomSeq2seq(tinyPegasus)
+  const { config, file } = randomSeq2seq(json)
   models = sources.map((source) => referenceModel(config, file, source))
 })
 
+const json = { ...tinyPegasus, eos_token_id: [1, 4] }
 const sources = [[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [7], [2, 7, 1, 8]]
 const cases = sources.map((inputIds) => ({ inputIds }))
 const maxNewTokens = 7
 
+/** Ids that texts end with, of which most texts come to the second early. */
+const ends = [1, 4]
+
 const ways: Readonly<Record<string, LogitOptions>> = {
+  'a repetition penalty': { repetitionPenalty: 1.7 },
+  'one below 1': { repetitionPenalty: 0.6 },
+  'no word twice': { noRepeatNgramSize: 1 },
+  'no two words twice': { noRepeatNgramSize: 2 },
+  'a least number of tokens': { minNewTokens: 6 },
   'a forced begin': { forcedBosTokenId: 11 },
   'a forced end': { forcedEosTokenId: 1 },
   'both, of which the end is one of two': { forcedBosTokenId: 12, forcedEosTokenId: [1, 30] },
+  'all of it': {
+    ...{ repetitionPenalty: 1.3, noRepeatNgramSize: 2, minNewTokens: 4 },
+    ...{ forcedBosTokenId: 20, forcedEosTokenId: 1 },
+  },
 }
-const asked = (way: LogitOptions): Processed => ({ start: [0], ends: [1], maxNewTokens, ...way })
+const asked = (way: LogitOptions): Processed => ({ start: [0], ends, maxNewTokens, ...way })
 
-const search: Search = { rule: 'hf', models: [], vocab: 50, width: 3, steps: maxNewTokens, ends: [1], p: 1, k: 8 }
+const search: Search = { rule: 'hf', models: [], vocab: 50, width: 3, steps: maxNewTokens, ends, p: 1, k: 16, lengthPenalty: 0 }
 
 /** What beams differ in from those of a rule. */
 const wrong = (results: readonly Pick<GenerationResult, 'beams'>[], wanted: readonly ReturnType<typeof hfRule>[]): string[] =>
@@ -50,7 +64,7 @@ const wrong = (results: readonly Pick<GenerationResult, 'beams'>[], wanted: read
 describe('of an encoder-decoder model', () => {
   it.each(Object.keys(ways))('%s is as written out, and changes texts', async (name) => {
     const way = ways[name] ?? {}
-    await withSeq2seq(opened, tinyPegasus, { plan: 'best-decoder' }, async (model) => {
+    await withSeq2seq(opened, json, { plan: 'best-decoder' }, async (model) => {
       const ids = async (options: GenerateOptions) =>
         (await model.generate(cases, { maxNewTokens, ...options })).map((result) => result.ids)
       const greedy = await ids(way)
@@ -62,11 +76,11 @@ describe('of an encoder-decoder model', () => {
       expect(wrong(await model.generate(cases, beams), plain)).toEqual([])
       const changed: Search = { ...search, changed: (scores, ids) => changedScores(scores, ids, asked(way)) }
       const byRule = models.map((each) => hfRule(each, changed))
-      expect(wrong(await model.generate(cases, { ...beams, rule: 'hf' }), byRule)).toEqual([])
+      expect(wrong(await model.generate(cases, { ...beams, lengthPenalty: 0 }), byRule)).toEqual([])
       // Without what is asked for, the rule finds others.
       expect(
         wrong(
-          await model.generate(cases, { ...beams, rule: 'hf' }),
+          await model.generate(cases, { ...beams, lengthPenalty: 0 }),
           models.map((each) => hfRule(each, search)),
         ),
       ).not.toEqual([])
@@ -99,6 +113,28 @@ describe('of a model that continues its prompt', () => {
       const beams = await model.generate(inputs, { ...way, maxNewTokens: 6, beams: 2, returned: 2, rule: 'hf' })
       expect(beams.map(({ finish }) => finish)).toEqual(['end', 'end'])
       expect(beams[0]?.beams?.map(({ ids }) => ids[0])).toEqual([7, 7])
+    })
+  })
+  it('words of the prompt count, and words that it never says are left out of beams too', async () => {
+    const way = { repetitionPenalty: 1.4, noRepeatNgramSize: 2, minNewTokens: 2 }
+    const start = [5, 5]
+    const inputs = [[7], start].map((inputIds) => ({ inputIds }))
+    const ids = async (model: Llama, options: LogitOptions) =>
+      (await model.generate(inputs, { maxNewTokens: 4, ...options }))[1]?.ids ?? []
+    const free = await withLlama('qwen2', {}, async (model) => [await ids(model, {}), await ids(model, way)])
+    expect(free[0]).not.toEqual(free[1])
+    // What it would say is never said.
+    const banned = free[1]?.slice(0, 2) ?? []
+    const asked = { start, ends: [2], banned, maxNewTokens: 4, ...way }
+    await withLlama('qwen2', { dir: await withFields('qwen2', { suppress_tokens: banned }) }, async (model) => {
+      const greedy = await ids(model, way)
+      expect(greedy).toEqual(await found(model, start, (logits) => greedyIds(logits, asked)))
+      expect(greedy).not.toEqual(free[1])
+      const changed = (scores: readonly number[], ids: readonly number[]) => changedScores(scores, ids, asked)
+      const of: Search = { ...search, vocab: 512, width: 2, steps: 4, ends: [2], changed }
+      const beams = await model.generate(inputs, { ...way, maxNewTokens: 4, beams: 2, returned: 2, lengthPenalty: 0 })
+      const wanted = await found(model, start, (logits) => hfRule(logits, of))
+      expect(beams[1]?.beams?.map(({ ids }) => ids)).toEqual(wanted.map(({ ids }) => ids))
     })
   })
 })

@@ -9,6 +9,8 @@ export interface Processed extends LogitOptions {
   /** Ids before the first that is generated: the start token of a decoder, or a prompt. */
   readonly start: readonly number[]
   readonly ends: readonly number[]
+  /** Words that the model never says. */
+  readonly banned?: readonly number[]
   readonly maxNewTokens: number
 }
 
@@ -18,13 +20,22 @@ const only = (scores: readonly number[], ids: readonly number[]): number[] =>
 const without = (scores: readonly number[], ids: readonly number[]): number[] =>
   scores.map((score, id) => (ids.includes(id) ? Number.NEGATIVE_INFINITY : score))
 
+/** Words that would complete `size` words of a text anew. */
+const repeating = (text: readonly number[], size: number): number[] =>
+  text.filter((_, i) => {
+    if (size === 0 || i < size - 1) return false
+    const before = text.slice(i - size + 1, i)
+    return before.every((id, j) => id === text[text.length - size + 1 + j])
+  })
+
 /** Scores behind the generated ids, after all that is asked for. */
 export function changedScores(given: readonly number[], generated: readonly number[], asked: Processed): readonly number[] {
-  const { start, ends, maxNewTokens, repetitionPenalty: penalty = 1, minNewTokens = 0 } = asked
-  const { forcedBosTokenId: first, forcedEosTokenId: last } = asked
+  const { start, ends, maxNewTokens, repetitionPenalty: penalty = 1, noRepeatNgramSize = 0, minNewTokens = 0 } = asked
+  const { banned = [], forcedBosTokenId: first, forcedEosTokenId: last } = asked
   const all = [...start, ...generated]
   const penalised = (score: number): number => (score < 0 ? score * penalty : score / penalty)
-  let scores = given.map((score, id) => (all.includes(id) ? penalised(score) : score))
+  let scores: readonly number[] = given.map((score, id) => (all.includes(id) ? penalised(score) : score))
+  scores = without(scores, [...repeating(all, noRepeatNgramSize), ...banned])
   if (generated.length < minNewTokens) scores = without(scores, ends)
   if (first !== undefined && all.length === 1) scores = only(scores, [first])
   if (last !== undefined && generated.length === maxNewTokens - 1) scores = only(scores, [last].flat())

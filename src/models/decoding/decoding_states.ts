@@ -82,7 +82,7 @@ export function initialStates(
     beams: ownRows(rows, capacity),
     lengths: Int32Array.from(start.lengths),
     ends: endIds(start.endTokens),
-    ...changeStates(generation, { rows, seen: () => new Int32Array(rows * vocab), begins: () => true }),
+    ...changeStates(generation, { rows, vocab, places: capacity, textOf: () => [start.startToken] }),
   }
   if (choice.kind === 'beams') {
     const cumulative = initialScores(batch, width, choice.rule)

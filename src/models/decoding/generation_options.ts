@@ -100,8 +100,6 @@ export interface GenerationLimits {
   readonly cases: number
   /** Ids that end a text; without any, only the limit of tokens does. */
   readonly endTokens: readonly number[]
-  /** Whether the model has words that are never chosen, and logits of steps without beams are masked by them. */
-  readonly maskedLogits?: boolean
 }
 
 /** Bits of the exponent that a length to the power of its penalty may take: a quarter of a float32's range is left for the sum. */
@@ -127,15 +125,6 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   const maxNewTokens = whole('maxNewTokens', options.maxNewTokens ?? Math.min(usualTokens, most), 1, most, hint)
   const choice = choiceOf(options, limits, maxNewTokens)
   const changes = resolveChanges(options, { vocab: limits.vocab, maxNewTokens })
-  const { repetitionPenalty, minNewTokens } = changes
-  if (choice.kind === 'beams' && repetitionPenalty !== 1) {
-    refuse('repetitionPenalty', repetitionPenalty, '1 with beams', 'choose beams or the penalty')
-  }
-  if (choice.kind === 'beams' && minNewTokens > 0)
-    refuse('minNewTokens', minNewTokens, '0 with beams', 'choose beams or a minimum')
-  if (choice.kind === 'beams' && limits.maskedLogits === true) {
-    refuse('beams', choice.width, '1 for a model with words that are never chosen', 'bad_words_ids or suppress_tokens names them')
-  }
   return { choice, maxNewTokens, ...changes }
 }
 

@@ -29,6 +29,7 @@ const schema = z.looseObject({
   top_p: number.nullish(),
   min_p: number.nullish(),
   repetition_penalty: number.nullish(),
+  no_repeat_ngram_size: count.nullish(),
   max_new_tokens: count.nullish(),
   min_new_tokens: count.nullish(),
   num_beams: count.nullish(),
@@ -60,7 +61,6 @@ const neutral: Readonly<Record<string, unknown>> = {
     epsilon_cutoff: 0,
     eta_cutoff: 0,
     encoder_repetition_penalty: 1,
-    no_repeat_ngram_size: 0,
     guidance_scale: 1,
   },
   ...{ encoder_no_repeat_ngram_size: 0, diversity_penalty: 0, num_beam_groups: 1, top_h: 0, token_healing: false },
@@ -129,6 +129,9 @@ function optionsOf(fields: Fields, decoder: DecoderLimit | undefined) {
   const least = decoder === undefined || shortest == null ? undefined : generated(shortest)
   return {
     maxNewTokens: fields.max_new_tokens ?? most,
+    minNewTokens: unless(fields.min_new_tokens ?? least, 0),
+    repetitionPenalty: unless(fields.repetition_penalty, 1),
+    noRepeatNgramSize: unless(fields.no_repeat_ngram_size, 0),
     forcedBosTokenId: fields.forced_bos_token_id,
     forcedEosTokenId: fields.forced_eos_token_id,
     ...(searches(fields)
@@ -140,8 +143,6 @@ function optionsOf(fields: Fields, decoder: DecoderLimit | undefined) {
           earlyStopping: fields.early_stopping,
         }
       : {
-          minNewTokens: unless(fields.min_new_tokens ?? least, 0),
-          repetitionPenalty: unless(fields.repetition_penalty, 1),
           ...(fields.do_sample === true && {
             temperature: fields.temperature ?? 1,
             topK: fields.top_k ?? usualTopK,
@@ -164,24 +165,13 @@ const unknown = (fields: Fields, name: string): string[] =>
 /** HF's own default of `max_length`, which asks for nothing. */
 const usualLength = 20
 
-/** Fields that this kind of model, or a search with beams, does not follow. */
+/** Fields that this kind of model does not follow. */
 function notDone(fields: Fields, name: string, decoder: DecoderLimit | undefined): string[] {
-  const { min_length: shortest, num_beams: beams } = fields
   const asked = (field: keyof Fields, neutral: unknown): (keyof Fields)[] =>
     fields[field] == null || fields[field] === neutral ? [] : [field]
   const never =
     decoder === undefined ? [...asked('max_length', usualLength), ...asked('min_length', 0)] : asked('stop_strings', '')
-  const beside = [
-    ...(decoder === undefined || (shortest ?? 0) <= 1 ? [] : asked('min_length', 0)),
-    ...asked('min_new_tokens', 0),
-    ...asked('repetition_penalty', 1),
-  ]
-  const says = (field: keyof Fields, where: string): string =>
-    `${name}: ${field} ${text(fields[field])} is not supported${where} and changes nothing here`
-  return [
-    ...never.map((field) => says(field, '')),
-    ...(searches(fields) ? beside.map((field) => says(field, ` with num_beams ${beams}`)) : []),
-  ]
+  return never.map((field) => `${name}: ${field} ${text(fields[field])} is not supported and changes nothing here`)
 }
 
 const isEmpty = (value: unknown): boolean => typeof value === 'object' && value !== null && Object.keys(value).length === 0

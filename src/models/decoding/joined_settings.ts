@@ -27,9 +27,10 @@ export function joinedSettings(
   // Beams exclude draws, and draws exclude beams; a limit excludes a larger minimum.
   const least = stated.minNewTokens ?? 0
   const short = given.minNewTokens === undefined && given.maxNewTokens !== undefined && least > given.maxNewTokens
-  const excluded: readonly (keyof GenerationOptions)[] = has(ofBeams)
-    ? [...ofDraws, 'repetitionPenalty', 'minNewTokens']
-    : [...(has(ofDraws) ? ofBeams : []), ...(short ? (['minNewTokens'] as const) : [])]
+  const excluded: readonly (keyof GenerationOptions)[] = [
+    ...(has(ofBeams) ? ofDraws : has(ofDraws) ? ofBeams : []),
+    ...(short ? (['minNewTokens'] as const) : []),
+  ]
   const own = without(excluded)
   expectOwn(Object.fromEntries(Object.entries(own).filter(([name]) => !Object.hasOwn(given, name))), settings.file)
   return { ...own, ...given }

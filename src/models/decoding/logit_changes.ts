@@ -7,9 +7,11 @@ import { factor, refuse, whole } from './option_checks.js'
 
 /** What a caller may say of logits; everything has a default. */
 export interface LogitOptions {
-  /** Divides positive and multiplies negative logits of words that were chosen before; 1 changes nothing. Not with beams. */
+  /** Divides positive and multiplies negative logits of words that a text has, its prompt included; 1 changes nothing. */
   readonly repetitionPenalty?: number
-  /** So many tokens come before an end id may. Not with beams. */
+  /** So many words that follow each other are not repeated in a text, its prompt included; 0, the default: all may be. */
+  readonly noRepeatNgramSize?: number
+  /** So many tokens come before an end id may. */
   readonly minNewTokens?: number
   /** The first token of every text, such as the language that a model is to translate to. Of a model that continues its prompt, only behind a prompt of one token. */
   readonly forcedBosTokenId?: number
@@ -20,6 +22,8 @@ export interface LogitOptions {
 export interface LogitChanges {
   /** 1: none. */
   readonly repetitionPenalty: number
+  /** 0: any words may be repeated. */
+  readonly noRepeatNgramSize: number
   readonly minNewTokens: number
   /** Undefined: any. */
   readonly forcedFirst: number | undefined
@@ -27,7 +31,13 @@ export interface LogitChanges {
   readonly forcedLast: readonly number[]
 }
 
-export const noChanges: LogitChanges = { repetitionPenalty: 1, minNewTokens: 0, forcedFirst: undefined, forcedLast: [] }
+export const noChanges: LogitChanges = {
+  ...{ repetitionPenalty: 1, noRepeatNgramSize: 0, minNewTokens: 0 },
+  ...{ forcedFirst: undefined, forcedLast: [] },
+}
+
+/** More words than a text has are never repeated. */
+const mostRepeated = 2 ** 30
 
 /** @throws usage `generate.<option>` naming the value and what is allowed */
 export function resolveChanges(
@@ -41,6 +51,7 @@ export function resolveChanges(
   return {
     minNewTokens: whole('minNewTokens', options.minNewTokens ?? 0, 0, maxNewTokens),
     repetitionPenalty: factor('repetitionPenalty', options.repetitionPenalty ?? 1),
+    noRepeatNgramSize: whole('noRepeatNgramSize', options.noRepeatNgramSize ?? 0, 0, mostRepeated),
     forcedFirst: first === undefined ? undefined : whole('forcedBosTokenId', first, 0, vocab - 1),
     forcedLast,
   }
@@ -49,6 +60,7 @@ export function resolveChanges(
 /** The parts of a program. Words that a model never says are its own matter. */
 export const processorsOf = (changes: LogitChanges): Omit<Processors, 'banned'> => ({
   penalised: changes.repetitionPenalty !== 1,
+  ngrams: changes.noRepeatNgramSize,
   minimum: changes.minNewTokens > 0,
   forced: changes.forcedFirst !== undefined || changes.forcedLast.length > 0,
 })
@@ -60,30 +72,46 @@ export const forcedEnds = (changes: LogitChanges): number =>
 /** What is known of rows before the first step. */
 export interface ChangedRows {
   readonly rows: number
-  /** Flags of the words that each row has had. */
-  readonly seen: () => Int32Array
-  /** Whether a row has one token so far: its next is the first that is forced. */
-  readonly begins: (row: number) => boolean
+  readonly vocab: number
+  /** Places that there are for a row's text. */
+  readonly places: number
+  /** What a row has so far: its prompt or start token; nothing where it is of no text. */
+  readonly textOf: (row: number) => readonly number[]
 }
 
 /** Contents of the states that logits are changed by, the same of all rows but for what they have had. */
 export function changeStates(
   changes: LogitChanges & { readonly maxNewTokens: number },
-  { rows, seen, begins }: ChangedRows,
+  { rows, vocab, places, textOf }: ChangedRows,
 ): Readonly<Record<string, Int32Array | Float32Array>> {
   const { repetitionPenalty, minNewTokens, maxNewTokens, forcedFirst, forcedLast } = changes
-  const { penalised, minimum, forced } = processorsOf(changes)
-  const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
+  const { penalised, ngrams, minimum, forced } = processorsOf(changes)
+  const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
   return {
-    ...(minimum && { minimum: integers(minNewTokens) }),
-    ...(penalised && { seen: seen(), penalty: new Float32Array(rows).fill(repetitionPenalty) }),
+    ...(minimum && { minimum: ofRows(() => minNewTokens) }),
+    ...(penalised && { seen: seenIn(textOf, rows, vocab), penalty: new Float32Array(rows).fill(repetitionPenalty) }),
+    ...(ngrams > 0 && { text: textsIn(textOf, rows, places), places: ofRows((row) => Math.max(textOf(row).length - 1, 0)) }),
     ...(forced && {
-      forcedFirst: Int32Array.from({ length: rows }, (_, row) => (begins(row) ? (forcedFirst ?? free) : free)),
+      forcedFirst: ofRows((row) => (textOf(row).length === 1 ? (forcedFirst ?? free) : free)),
       forcedLast: Int32Array.from(forcedLast.length === 0 ? [free] : forcedLast),
-      most: integers(maxNewTokens),
+      most: ofRows(() => maxNewTokens),
     }),
   }
 }
 
 /** Stands for no word. */
 const free = -1
+
+/** Flags of the words that texts have. */
+function seenIn(textOf: ChangedRows['textOf'], rows: number, vocab: number): Int32Array {
+  const seen = new Int32Array(rows * vocab)
+  for (let row = 0; row < rows; row++) for (const id of textOf(row)) seen[row * vocab + id] = 1
+  return seen
+}
+
+/** Texts side by side, each with room for what is chosen. */
+function textsIn(textOf: ChangedRows['textOf'], rows: number, places: number): Int32Array {
+  const texts = new Int32Array(rows * places)
+  for (let row = 0; row < rows; row++) texts.set(textOf(row).slice(0, places), row * places)
+  return texts
+}

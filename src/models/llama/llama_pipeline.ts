@@ -96,8 +96,8 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     try {
       checkCases({ ...config, continued: true }, cases, batch)
       expectPositive('chunk', chunk)
-      const { vocab, positions, banned } = config
-      const limits = { vocab, positions, cases: cases.length, endTokens: config.eos, maskedLogits: banned.length > 0 }
+      const { vocab, positions } = config
+      const limits = { vocab, positions, cases: cases.length, endTokens: config.eos }
       const generation = resolveGeneration(limited(config, cases, given), limits)
       checkCapacity(config, cases, generation, given.capacity)
       checkInvariant(config, cases, given, generation.maxNewTokens)

@@ -34,7 +34,7 @@ export function startStates(
   const common = {
     ends: endIds(eos),
     ...(banned.length > 0 && { banned: Int32Array.from(banned), always: ofRows(() => 2 ** 31 - 1) }),
-    ...changeStates(generation, { rows, seen: () => seenIn(texts, rows, vocab), begins: (row) => texts[row]?.length === 1 }),
+    ...changeStates(generation, { rows, vocab, places: shape.capacity, textOf: (row) => texts[row] ?? [] }),
   }
   if (carried !== undefined) return { ...common, ...carriedStates(shape, carried) }
   if (choice.kind === 'beams') return { ...common, ...beamStates(choice.rule, shape, prompts) }
@@ -56,13 +56,6 @@ export function startStates(
 /** The prompt of each row, of which `width` belong to one. */
 const ofTexts = (prompts: Start['prompts'], width: number): Start['prompts'] =>
   width === 1 ? prompts : prompts.flatMap((prompt) => Array.from({ length: width }, () => prompt))
-
-/** Words of the prompts count as seen. */
-function seenIn(texts: readonly (readonly number[])[], rows: number, vocab: number): Int32Array {
-  const seen = new Int32Array(rows * vocab)
-  for (const [row, ids] of texts.entries()) for (const id of ids) seen[row * vocab + id] = 1
-  return seen
-}
 
 /**
  * Of beams. All beams of a sequence begin with the last token of its prompt, and read what is cached of that where it was read to: in the
