@@ -578,6 +578,7 @@ int32_t heddle_launch_quantize_rows__f16(const heddle_launch* launch, heddle_err
 int32_t heddle_launch_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record_beams(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_record_numbers(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record_text(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
@@ -734,6 +735,7 @@ int32_t heddle_launch_weigh_parts__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_word_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_word_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_word_lookup__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_word_loss(const heddle_launch* launch, heddle_error* error);
 
 __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_kernel_library() {
   static const heddle_kernel kernels[] = {
@@ -1306,6 +1308,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize_rows__f32", "d2cf5eeb08321fac20a78ea5e23e3ddca144508cd9a3c5259439409f5b219b7c", 3, 2, 0, heddle_launch_quantize_rows__f32, "rww"},
       {"record", "f4831ef025a2274e0c99fc89fdb750d32f2f701390eed16a7c5e2d7d83542f6b", 4, 3, 0, heddle_launch_record, "rrrw"},
       {"record_beams", "53646b7584b3b58a31fc014b23cdcc3a5a80ee9b32379e6f0a0e8dbf3ed33f60", 7, 3, 0, heddle_launch_record_beams, "rrrrrww"},
+      {"record_numbers", "f5db2550e41ef8816c4eb194989f01f53c73db3694426702ea6cf2cb29e72968", 4, 3, 0, heddle_launch_record_numbers, "rrrw"},
       {"record_text", "9ee28bc2d6b8d6e959cc5e297c8c2a41bd27e5c8958c48f9c528830fdc59b041", 4, 2, 0, heddle_launch_record_text, "rrrw"},
       {"relu__bf16", "e713e567a4f5c1f6bf4335b7e6b48a2b2873b57b7b8a675264d648e6795fdbb6", 2, 2, 0, heddle_launch_relu__bf16, "rw"},
       {"relu__f16", "89aec3c6e66e0727e64516b767fbd773ef7db2ceed7cdd9c11fbd88aa3ae9121", 2, 2, 0, heddle_launch_relu__f16, "rw"},
@@ -1462,6 +1465,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"word_lookup__bf16", "17497fbb14a048a8adbf5d761740ff5e1a1e2d3a9b48d023e4dacb2eda7c4726", 3, 3, 0, heddle_launch_word_lookup__bf16, "rrw"},
       {"word_lookup__f16", "3800192ef28d4498c81c3db5272714c409dcef3e25991550e3b4b42dc25f86f8", 3, 3, 0, heddle_launch_word_lookup__f16, "rrw"},
       {"word_lookup__f32", "d1b2ff28b70ea4fde400f847176a6900cb2c028b38a1868a1b12e2e40f61ae90", 3, 3, 0, heddle_launch_word_lookup__f32, "rrw"},
+      {"word_loss", "60ba1845233e9f0d79f327e7efc3c03c120fc105f2c6301410ce0eb451da16e4", 3, 2, 0, heddle_launch_word_loss, "rrw"},
   };
   static const heddle_kernel_library_info info = {HEDDLE_ABI_VERSION, HEDDLE_TARGET, sizeof kernels / sizeof kernels[0], kernels};
   return &info;

@@ -27,7 +27,15 @@ import {
   penaltyStep,
   scoresStep,
 } from './graphs/processors.js'
-import { greedyPartsStep, greedyStep, sampleNarrowedStep, samplePartsStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
+import {
+  greedyPartsStep,
+  greedyStep,
+  keepLosses,
+  sampleNarrowedStep,
+  samplePartsStep,
+  sampleStep,
+  sampleTopStep,
+} from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import { layouts } from './layouts.js'
 import { gelu, geluTanh, relu, silu, tanh } from './ops/activations.js'
@@ -66,7 +74,7 @@ import {
   repeatHeadsInt8,
 } from './ops/past_int8.js'
 import { followSeen, markSeen, penalise } from './ops/penalise.js'
-import { record, recordBeams } from './ops/record.js'
+import { record, recordBeams, recordNumbers } from './ops/record.js'
 import { rmsNorm } from './ops/rms_norm.js'
 import { rotateHalves } from './ops/rotate_halves.js'
 import { peaks } from './ops/row_parts.js'
@@ -78,7 +86,7 @@ import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
 import * as standard from './ops/std.js'
 import { addStepPosition, maskSteps, nextBeamPlaces, nextPlaces, nextStep } from './ops/steps.js'
-import { tokenLoss } from './ops/token_loss.js'
+import { tokenLoss, wordLoss } from './ops/token_loss.js'
 import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
@@ -162,6 +170,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   penalise,
   record,
   recordBeams,
+  recordNumbers,
   recordText,
   relu,
   repeatHeads,
@@ -186,6 +195,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   tokenLoss,
   weighParts,
   wordLookup,
+  wordLoss,
   ...Object.values(standard),
 ])
 
@@ -217,6 +227,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   keepBeamSeen,
   keepBeamText,
   keepBeamTokens,
+  keepLosses,
   keepSeen,
   keepText,
   keepTextPlaces,

@@ -107,6 +107,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/verify/quantised.simt.test.ts',
     'test/models/llama_caches.simt.test.ts',
     'test/models/processors.simt.test.ts',
+    'test/models/logprobs.simt.test.ts',
     'test/models/llama_int8.simt.test.ts',
     'test/product/products.simt.test.ts',
     'test/models/llama_beams_golden.simt.test.ts',

@@ -4,10 +4,12 @@
  */
 import { graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
+import { recordNumbers } from '../ops/record.js'
 import { peaks } from '../ops/row_parts.js'
 import { greedy, greedyOfPeaks, sample } from '../ops/sample.js'
 import { sampleCandidates } from '../ops/sample_candidates.js'
 import { sampleNarrowed, sampleParts, weighParts } from '../ops/sample_parts.js'
+import { wordLoss } from '../ops/token_loss.js'
 
 const ending = {
   step: tensor('i32', 'o'),
@@ -85,5 +87,21 @@ export const sampleTopStep = graph('sample_top_step', {
     const few = { values: g.view(values, 'r p*k'), ids }
     const { words, finishedAfter } = g.apply(sampleCandidates, { ...few, ...inputs, count: topK })
     return { nodes: { candidates: values, chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
+/** After words were chosen: how unlikely the model found each, by its own logits, joins those of the steps before. */
+export const keepLosses = graph('keep_losses', {
+  inputs: {
+    logits: tensor('f32', 'r v'),
+    words: tensor('i32', 'r'),
+    step: tensor('i32', 'o'),
+    losses: tensor('f32', 's r'),
+  },
+  weights: {},
+  build: (g, { logits, words, step, losses }) => {
+    const lost = g.apply(wordLoss, { logits, words }).y
+    const recorded = g.apply(recordNumbers, { history: losses, x: lost, step }).y
+    return { nodes: { lost, recorded }, outputs: { losses: recorded } }
   },
 })

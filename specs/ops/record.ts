@@ -32,3 +32,15 @@ export const recordBeams = op('record_beams', {
       parentsAfter: s === step(0) ? parent(r) : parents(s, r),
     }),
 })
+
+/** The same of numbers. */
+export const recordNumbers = op('record_numbers', {
+  dims: ['s', 'r', 'o'],
+  inputs: { history: tensor('f32', 's r'), x: tensor('f32', 'r'), step: tensor('i32', 'o') },
+  outputs: { y: tensor('f32', 's r') },
+  updates: { y: 'history' },
+  facts: { step: { from: -1, to: 's' }, o: 1, r: { upTo: 257 } },
+  body:
+    ({ history, x, step }) =>
+    (s, r) => ({ y: s === step(0) ? x(r) : history(s, r) }),
+})

@@ -1,5 +1,5 @@
 /** Negative log-likelihood of one word of each row, by the softmax of its logits. */
-import { exp, log, max, op, row, sum, tensor } from 'heddle'
+import { exp, log, max, maximum, op, row, sum, tensor } from 'heddle'
 
 export const tokenLoss = op('token_loss', {
   dims: ['m', 'n'],
@@ -13,5 +13,21 @@ export const tokenLoss = op('token_loss', {
       const top = max(n, (c) => v(c))
       const total = sum(n, (c) => exp(v(c) - top))
       return { y: log(total) + top - logits(m, targets(m)) }
+    },
+})
+
+/** The same of the word that each row has chosen. A row that has none, whose word is below 0, has the loss of word 0, which says nothing. */
+export const wordLoss = op('word_loss', {
+  dims: ['r', 'v'],
+  inputs: { logits: tensor('f32', 'r v'), words: tensor('i32', 'r') },
+  outputs: { y: tensor('f32', 'r') },
+  facts: { words: { index: 'v', also: [-1] } },
+  body:
+    ({ logits, words }, { v }) =>
+    (r) => {
+      const x = row(v, (c) => logits(r, c))
+      const top = max(v, (c) => x(c))
+      const total = sum(v, (c) => exp(x(c) - top))
+      return { y: log(total) + top - logits(r, maximum(words(r), 0)) }
     },
 })

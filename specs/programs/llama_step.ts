@@ -7,7 +7,7 @@
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
-import { greedyPartsStep, sampleNarrowedStep, samplePartsStep, sampleTopStep } from '../graphs/sampling.js'
+import { greedyPartsStep, keepLosses, sampleNarrowedStep, samplePartsStep, sampleTopStep } from '../graphs/sampling.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
 import { keptWords, noProcessors, type Processors, processed, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
@@ -19,9 +19,11 @@ export interface LlamaStepProgram extends LlamaProgram {
   readonly choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top'
   /** What changes logits before. */
   readonly processors: Processors
+  /** Whether it is kept how unlikely the model found the words. */
+  readonly losses: boolean
 }
 
-const config: LlamaStepProgram = { ...llamaConfig, steps: 1, choice: 'greedy', processors: noProcessors }
+const config: LlamaStepProgram = { ...llamaConfig, steps: 1, choice: 'greedy', processors: noProcessors, losses: false }
 
 const rows = { i32: tensor('i32', 'r'), f32: tensor('f32', 'r') } as const
 const request = {
@@ -51,6 +53,7 @@ function states(p: Programming, settings: LlamaStepProgram) {
   Object.assign(fixed, changing.fixed)
   if (choice !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
   carried.history = p.state('history', tensor('i32', 's r'))
+  if (settings.losses) carried.losses = p.state('losses', tensor('f32', 's r'))
   return { carried, fixed, caches: cacheStates(p, settings) }
 }
 
@@ -75,7 +78,9 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
   const chosen = chosenBy(p, settings.choice, { logits, ...common }, fixed)
   const before = { ...pick(now, ['step', 'history', 'places', 'finished']), words: chosen.words }
   const kept = keptWords(p, now, { words: chosen.words }, { processors, counted: true })
-  return { ...chosen, ...kept, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
+  const lost = { logits: given, words: chosen.words, step: common.step }
+  const losses = settings.losses ? p.apply(keepLosses, { ...lost, losses: at(now, 'losses') }, {}, {}, { label: 'losses' }) : {}
+  return { ...chosen, ...kept, ...losses, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
 }
 
 export const llamaStep = program('llama_step', {

@@ -7,7 +7,7 @@ import { type Programming, type ProgramResult, type ProgramTensor, program, tens
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from '../graphs/decoder.js'
 import { decoderLayers } from '../graphs/decoder_layer.js'
-import { greedyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
+import { greedyStep, keepLosses, sampleStep, sampleTopStep } from '../graphs/sampling.js'
 import { splitHeads } from '../layouts/split_heads.js'
 import { keptWords, noProcessors, type Processors, processed, processedBeams, processorStates } from './processors.js'
 import { memoryStates } from './seq2seq_encoder.js'
@@ -35,6 +35,8 @@ export interface Seq2seqDecoderProgram {
   readonly choice: Choice
   /** What changes logits before. Words that are never chosen are a matter of the logits' bias. */
   readonly processors: Omit<Processors, 'banned'>
+  /** Whether it is kept how unlikely the model found the words, where no beams choose them. */
+  readonly losses: boolean
 }
 
 const config: Seq2seqDecoderProgram = {
@@ -49,6 +51,7 @@ const config: Seq2seqDecoderProgram = {
   factor: 1,
   choice: { kind: 'greedy' },
   processors: noProcessors,
+  losses: false,
 }
 
 /** The caches of a layer. */
@@ -77,7 +80,7 @@ const dims = { rows: 'b*w', places: 's', banned: '', forced: 'f', counted } as c
 /** What steps change, and what they only read. Those that are set before the first step come first, side by side. */
 function states(
   p: Programming,
-  { layers, choice, processors }: Seq2seqDecoderProgram,
+  { layers, choice, processors, losses }: Seq2seqDecoderProgram,
 ): { readonly carried: Values; readonly fixed: Values } {
   const carried: Record<string, ProgramTensor> = {}
   const fixed: Record<string, ProgramTensor> = {}
@@ -100,6 +103,7 @@ function states(
   Object.assign(carried, changing.carried)
   Object.assign(fixed, changing.fixed)
   carried.history = p.state('history', tensor('i32', 's b*w'))
+  if (losses) carried.losses = p.state('losses', tensor('f32', 's b*w'))
   if (beams) carried.parents = p.state('parents', tensor('i32', 's b*w'))
   // Attention that is not fused reads places beyond the step too, and gives them no weight: what lies there must be numbers.
   const cleared = { cleared: true }
@@ -143,7 +147,9 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
       : p.apply(choice.kind === 'sample' ? sampleStep : sampleTopStep, { ...inputs, ...pick(fixed, names) }, {}, {}, label)
   const before = { ...pick(now, ['step', 'history']), words: chosen.words }
   const kept = keptWords(p, now, { words: chosen.words }, { processors, counted })
-  return { ...chosen, ...kept, ...p.apply(keepWords, before, {}, {}, { label: 'keep' }) }
+  const lost = { logits: given, words: chosen.words, step: common.step }
+  const losses = settings.losses ? p.apply(keepLosses, { ...lost, losses: at(now, 'losses') }, {}, {}, { label: 'losses' }) : {}
+  return { ...chosen, ...kept, ...losses, ...p.apply(keepWords, before, {}, {}, { label: 'keep' }) }
 }
 
 const rule = ({ lengthPenalty, earlyStopping, maxSteps }: Extract<Choice, { kind: 'beams_hf' }>) => ({

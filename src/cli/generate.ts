@@ -42,11 +42,15 @@ export async function generatesText(folder: string): Promise<boolean> {
 export const beamsShown = (beams: readonly Hypothesis[]) =>
   beams.map(({ ids, cumLogProb }) => ({ ids, cumLogProb: Number(cumLogProb.toPrecision(7)) }))
 
+/** Log-probabilities as a JSON line has them. */
+export const logprobsShown = (logprobs: readonly number[] | undefined) =>
+  logprobs === undefined ? {} : { logprobs: logprobs.map((each) => Number(each.toPrecision(7))) }
+
 /** One result as a JSON line: ids without start and end ids. */
-export function generationLine({ ids, beams }: GenerationResult, tokenizer: Tokenizer | undefined): string {
+export function generationLine({ ids, logprobs, beams }: GenerationResult, tokenizer: Tokenizer | undefined): string {
   const text = tokenizer === undefined ? {} : { text: tokenizer.decode(ids) }
   const hypotheses = beams === undefined ? {} : { beams: beamsShown(beams) }
-  return `${JSON.stringify({ ids, ...text, ...hypotheses })}\n`
+  return `${JSON.stringify({ ids, ...text, ...logprobsShown(logprobs), ...hypotheses })}\n`
 }
 
 /** @throws usage `config.model_type` for a LLaMA-like model, which has an opening of its own; `config.read`, `config.json` */

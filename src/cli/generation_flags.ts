@@ -17,6 +17,7 @@ export interface GenerationFlags {
   readonly repetitionPenalty?: number | undefined
   readonly noRepeatNgramSize?: number | undefined
   readonly seed?: number | undefined
+  readonly logprobs?: boolean | undefined
   readonly maxNewTokens?: number | undefined
   readonly minNewTokens?: number | undefined
   readonly forcedBosTokenId?: number | undefined
@@ -61,6 +62,7 @@ export const generationCommand = (name: string) =>
     .option('--repetition-penalty <x>', 'makes words that were chosen before less likely', number)
     .addOption(ngramOption())
     .option('--seed <integer>', 'of the draws', number)
+    .option('--logprobs', 'print the log-probability of each token, by the logits of the model alone')
     .option('--max-new-tokens <count>', 'tokens generated at most', number)
     .option('--min-new-tokens <count>', 'tokens generated before an end id may be', number)
     .option('--forced-bos-token-id <id>', 'the first token of every text, such as the language to translate to', number)
@@ -79,6 +81,7 @@ export const flagNames: readonly (keyof GenerationFlags)[] = [
   'repetitionPenalty',
   'noRepeatNgramSize',
   'seed',
+  'logprobs',
   'maxNewTokens',
   'minNewTokens',
   'forcedBosTokenId',

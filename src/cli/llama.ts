@@ -23,7 +23,7 @@ import type { ChatSession } from '../text/chat_session.js'
 import { type Prompt, promptIds } from '../text/prompts.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import { beamsShown, type GenerateVerbOptions } from './generate.js'
+import { beamsShown, type GenerateVerbOptions, logprobsShown } from './generate.js'
 import type { LlamaFlagOptions } from './llama_flags.js'
 import { floatsText, llamaPlan } from './llama_plan.js'
 import { settingsOf } from './own_settings.js'
@@ -230,7 +230,8 @@ export async function continueTexts(
   })
 }
 
-const rest = ({ finish, stop, beams }: Omit<Written, 'text'>) => ({
+const rest = ({ finish, stop, logprobs, beams }: Omit<Written, 'text'>) => ({
   ...{ finish, ...(stop === undefined ? {} : { stop }) },
+  ...logprobsShown(logprobs),
   ...(beams === undefined ? {} : { beams: beamsShown(beams) }),
 })

@@ -53,7 +53,8 @@ export async function score(model: string, options: ScoreVerbOptions, context: C
 
 function scoreLine({ loss, losses, logits }: Score, places: readonly number[]): string {
   const shown = places.map((place, i) => ({ place, logits: Array.from(logits[i] ?? [], compact) }))
-  return `${JSON.stringify({ tokens: losses.length, mean_nll: loss, ...(places.length === 0 ? {} : { logits: shown }) })}\n`
+  const fields = { tokens: losses.length, mean_nll: loss, nll: losses.map(compact) }
+  return `${JSON.stringify({ ...fields, ...(places.length === 0 ? {} : { logits: shown }) })}\n`
 }
 
 /** A line for each case, and the mean of all of their tokens. */

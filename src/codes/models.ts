@@ -97,6 +97,8 @@ export const modelCodes = texts({
     'The token that texts are to end with cannot be had. | It is no id of the vocabulary, or a list is empty. | Give an id of the model, or a list of ids.',
   'generate.lengthPenalty':
     'The length penalty is out of range. | A length to this power would leave float32. | Give a number in the range of the message.',
+  'generate.logprobs':
+    'Log-probabilities of tokens cannot be had. | The option is no boolean, or beams are asked for, which have sums. | Leave out beams, or read cumLogProb of theirs.',
   'generate.maxNewTokens':
     'The number of new tokens is out of range. | It is not a whole number, or more than the positions of the model. | Give a number in the range of the message.',
   'generate.minNewTokens':

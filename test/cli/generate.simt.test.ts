@@ -50,6 +50,16 @@ test('settings of the model are followed, told where they cannot be, and left ou
   expect(greedy.out).not.toBe(asked.out)
 })
 
+test('log-probabilities of tokens are printed where they are asked for', async () => {
+  const argv = ['run', numberWords, '--cases', await writeCases(twelve), '--device', 'simt']
+  const plain = await heddle(argv)
+  const { exitCode, out } = await heddle([...argv, '--logprobs'])
+  const { logprobs, ...rest } = JSON.parse(out)
+  expect([exitCode, rest]).toEqual([0, JSON.parse(plain.out)])
+  expect(logprobs).toHaveLength(rest.ids.length)
+  expect(Math.max(...logprobs)).toBeLessThanOrEqual(0)
+})
+
 describe('options', () => {
   test.each([
     [['--beam', '23'], 'generate.beams', /beams is 23, expected at most 22, half of the model's 45 words/],

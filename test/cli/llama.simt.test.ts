@@ -99,6 +99,7 @@ describe('heddle score', () => {
     })
     expect(second.tokens).toBe(3)
     expect(second.mean_nll).toBeCloseTo(losses.reduce((sum, loss) => sum + loss, 0) / 3, 4)
+    for (const [place, loss] of losses.entries()) expect(second.nll[place]).toBeCloseTo(loss, 4)
     expect((await heddle(argv)).out).toMatch(/^case 0: \d+\.\d{5} over 19 tokens\ncase 1: .*\nmean negative log-likelihood /)
   })
 })

@@ -149,7 +149,7 @@ describe('the step of a LLaMA', () => {
         history: new Array<number>(16).fill(0),
       }
       const { config, checkpoint } = await openLlamaFiles(model)
-      const generation = { choice: { kind: 'greedy' }, maxNewTokens: 8, ...noChanges } as const
+      const generation = { choice: { kind: 'greedy' }, maxNewTokens: 8, logprobs: false, ...noChanges } as const
       const { device, library, manifest } = opened
       const { compiled, wired } = assembleSteps(config, findPlan(plan, manifest.plans), generation, 1)
       const held = llamaWeights(config, checkpoint, 'f32', 'stored')

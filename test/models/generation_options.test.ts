@@ -18,7 +18,7 @@ describe('choices', () => {
   })
 
   test('nothing said is greedy, up to the positions there are', () => {
-    expect(resolve({})).toEqual({ choice: { kind: 'greedy' }, maxNewTokens: 64, ...noChanges })
+    expect(resolve({})).toEqual({ choice: { kind: 'greedy' }, maxNewTokens: 64, logprobs: false, ...noChanges })
     expect(resolveGeneration({}, { ...limits, positions: undefined }).maxNewTokens).toBe(128)
   })
 
@@ -86,6 +86,7 @@ describe('refusals', () => {
     [{ seed: [1, 2] }, 'generate.seed', 'seed is 2, expected one seed, or one for each of the 3 cases'],
     [{ maxNewTokens: 0 }, 'generate.maxNewTokens', 'maxNewTokens is 0, expected an integer from 1 to 64'],
     [{ maxNewTokens: 65 }, 'generate.maxNewTokens', 'maxNewTokens is 65, expected an integer from 1 to 64'],
+    [{ beams: 2, logprobs: true }, 'generate.logprobs', 'logprobs is true, expected false with beams'],
     [{ forcedBosTokenId: 45 }, 'generate.forcedBosTokenId', 'forcedBosTokenId is 45, expected an integer from 0 to 44'],
     [{ forcedEosTokenId: [1, -1] }, 'generate.forcedEosTokenId', 'forcedEosTokenId is -1, expected an integer from 0 to 44'],
     [{ forcedEosTokenId: [] }, 'generate.forcedEosTokenId', 'forcedEosTokenId is [], expected a token id, or several'],
@@ -113,6 +114,7 @@ describe('refusals', () => {
 
   test.each<[Record<string, unknown>, string, string]>([
     [{ beams: 2, earlyStopping: 1 }, 'generate.earlyStopping', 'earlyStopping is 1, expected true, false or never'],
+    [{ logprobs: 3 }, 'generate.logprobs', 'logprobs is 3, expected true or false'],
     [{ seed: null }, 'generate.seed', 'seed is null, expected an integer from 0 to 9007199254740991'],
     [{ beams: 2n }, 'generate.beams', 'beams is 2n, expected an integer from 1 to 64'],
     [

@@ -158,10 +158,7 @@ describe('what a configuration says of rotations', () => {
     })
     expect(refusal(() => checkCases(limits, [{ inputIds }], 1)).hint).toContain('shorten the prompt')
     const config = configOf({ ...smallLlama, rope_parameters: dynamic })
-    const generation = resolveGeneration(
-      { maxNewTokens: 7 },
-      { vocab: 96, positions, cases: 1, endTokens: [], maskedLogits: false },
-    )
+    const generation = resolveGeneration({ maxNewTokens: 7 }, { vocab: 96, positions, cases: 1, endTokens: [] })
     const short = [{ inputIds: inputIds.slice(0, 250) }]
     expect(refusal(() => checkCapacity(config, short, generation, undefined)).hint).toMatch(
       /^ask for at most 6 new tokens; its rot/,

@@ -5,5 +5,5 @@ import type { GenerationOptions } from './generation_options.js'
 export const generationNames: NamesOf<GenerationOptions> = {
   ...{ beams: true, returned: true, rule: true, lengthPenalty: true, earlyStopping: true, diversityRate: true },
   ...{ temperature: true, topK: true, topP: true, minP: true, seed: true, repetitionPenalty: true, noRepeatNgramSize: true },
-  ...{ maxNewTokens: true, minNewTokens: true, forcedBosTokenId: true, forcedEosTokenId: true },
+  ...{ logprobs: true, maxNewTokens: true, minNewTokens: true, forcedBosTokenId: true, forcedEosTokenId: true },
 }

@@ -42,6 +42,11 @@ export interface GenerationOptions extends LogitOptions {
   readonly minP?: number
   /** Of the draws: one for all cases, or one for each. Results depend on a case's seed, never on where it stands. 0 by default. */
   readonly seed?: number | readonly number[]
+  /**
+   * Whether results have log-probabilities of their tokens: by the model's own logits, before a temperature or anything else changes them.
+   * Not with beams, which have sums. False by default.
+   */
+  readonly logprobs?: boolean
   /** 128 by default, but never more than the model has positions. */
   readonly maxNewTokens?: number
 }
@@ -87,10 +92,11 @@ export type Choice = { readonly kind: 'greedy' } | Beams | Sampling
 export interface Generation extends LogitChanges {
   readonly choice: Choice
   readonly maxNewTokens: number
+  readonly logprobs: boolean
 }
 
 /** Any, where what is asked for does not depend on it: all ways of choosing words have the model's weights. */
-export const anyGeneration: Generation = { choice: { kind: 'greedy' }, maxNewTokens: 1, ...noChanges }
+export const anyGeneration: Generation = { choice: { kind: 'greedy' }, maxNewTokens: 1, logprobs: false, ...noChanges }
 
 /** What the model and the cases allow. */
 export interface GenerationLimits {
@@ -125,7 +131,11 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   const maxNewTokens = whole('maxNewTokens', options.maxNewTokens ?? Math.min(usualTokens, most), 1, most, hint)
   const choice = choiceOf(options, limits, maxNewTokens)
   const changes = resolveChanges(options, { vocab: limits.vocab, maxNewTokens })
-  return { choice, maxNewTokens, ...changes }
+  const { logprobs = false } = options
+  if (typeof logprobs !== 'boolean') refuse('logprobs', logprobs, 'true or false')
+  if (logprobs && choice.kind === 'beams')
+    refuse('logprobs', logprobs, 'false with beams', 'beams have sums of log-probabilities')
+  return { choice, maxNewTokens, logprobs, ...changes }
 }
 
 /** Holds numbers that need no model to their ranges. @throws usage `generate.<option>` */

@@ -9,6 +9,8 @@ export interface Advanced {
   readonly ended: boolean
   /** Words of its steps, a row of them for each. */
   readonly words: Int32Array
+  /** How unlikely the model found them, where that is asked for. */
+  readonly losses?: Float32Array | undefined
 }
 
 /** Rows of texts that steps are taken of. */
@@ -26,6 +28,8 @@ export interface Reached {
   readonly step: number
   /** Words of all steps so far, a row of them for each; of those taken before, -1. */
   readonly history: Int32Array
+  /** How unlikely the model found them, where that is asked for. */
+  readonly losses?: Float32Array | undefined
 }
 
 /** Runs that are asked for besides the one that is waited for. */
@@ -50,6 +54,7 @@ export async function* runsAhead(
 ): AsyncGenerator<Reached, void> {
   const { rows: count, steps, perRun } = rows.shape
   const history = new Int32Array(steps * count).fill(-1)
+  let found: Float32Array | undefined
   const asked: Promise<Advanced>[] = []
   let next = from
   const askFor = (): void => {
@@ -60,11 +65,15 @@ export async function* runsAhead(
     for (let step = from; step < most; step += perRun) {
       const run = asked.shift()
       if (run === undefined) throw new Error('internal: no run of steps was asked for')
-      const { ended, words } = await run
+      const { ended, words, losses } = await run
       signal?.throwIfAborted()
       history.set(words, step * count)
+      if (losses !== undefined) {
+        found ??= new Float32Array(steps * count)
+        found.set(losses, step * count)
+      }
       if (!ended) askFor()
-      yield { step: step + perRun, history }
+      yield { step: step + perRun, history, ...(found === undefined ? {} : { losses: found }) }
       if (ended) return
     }
   } finally {

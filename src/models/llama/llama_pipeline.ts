@@ -23,7 +23,7 @@ import { generateNames, type Llama, type LlamaGenerateOptions, type LlamaOptions
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf, withCaches } from './programs.js'
-import { beamResults, type LlamaResult, newTokens, resultOf, textsOf } from './results.js'
+import { beamResults, type Chosen, joined, type LlamaResult, newTokens, resultOf, textsOf } from './results.js'
 import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
 import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf } from './shapes.js'
@@ -37,7 +37,7 @@ interface LegsRun {
   readonly legs: readonly Leg[]
   readonly prompts: readonly (readonly number[])[]
   /** What each has chosen, none where beams do. */
-  words: readonly (readonly number[])[]
+  words: readonly Chosen[]
   /** Where beams go on behind this. */
   next: readonly Leg[]
 }
@@ -135,7 +135,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         yield run
         const { words } = run
         const behind = legs.flatMap(
-          (leg, row) => nextLeg(config, leg, words[row] ?? [], generation.maxNewTokens, config.eos) ?? [],
+          (leg, row) => nextLeg(config, leg, words[row]?.ids ?? [], generation.maxNewTokens, config.eos) ?? [],
         )
         const next = [...run.next, ...behind]
         // Each by itself: they are seldom as many tokens into their texts.
@@ -174,9 +174,9 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   }
 
   /** What legs have chosen so far, which their caches hold now; but steps cache no bit like passes. */
-  async function chosen({ rows, legs, prompts }: LegsRun, reached: Reached): Promise<number[][]> {
+  async function chosen({ rows, legs, prompts }: LegsRun, reached: Reached): Promise<Chosen[]> {
     const texts = await orForget(kept, (async () => textsOf(config, rows.shape, legs, reached))())
-    prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
+    prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts.map(({ ids }) => ids) : [])
     return texts
   }
 
@@ -187,7 +187,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     rotation,
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
-      const texts: number[][] = []
+      const texts: Chosen[] = []
       const searches: LlamaResult[] = []
       for await (const run of batches(cases, given)) {
         let last: Reached = { step: 0, history: new Int32Array() }
@@ -198,9 +198,9 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           continue
         }
         run.words = await chosen(run, last)
-        for (const [row, { index }] of run.legs.entries()) texts[index] = [...(texts[index] ?? []), ...(run.words[row] ?? [])]
+        for (const [row, { index }] of run.legs.entries()) texts[index] = joined(texts[index], run.words[row] ?? { ids: [] })
       }
-      return searches.length > 0 ? searches : texts.map((ids) => resultOf(ids, config.eos))
+      return searches.length > 0 ? searches : texts.map((text) => resultOf(text, config.eos))
     },
     async *stream(cases, given = {}) {
       const sent: number[] = []

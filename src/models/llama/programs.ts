@@ -75,7 +75,10 @@ export function stepProgram(config: LlamaConfig, generation: Generation, steps: 
   const processors = changing(config, generation)
   return choice.kind === 'beams'
     ? llamaBeams.of({ ...common(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice), processors })
-    : llamaStep.of({ ...common(config), steps, choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice), processors })
+    : llamaStep.of({
+        ...{ ...common(config), steps, processors, losses: generation.logprobs },
+        choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice),
+      })
 }
 
 /** The program over prompts under a plan. @throws usage `plan.model` for a plan without the model's layers */
@@ -106,7 +109,7 @@ export const modelDims = (config: LlamaConfig) => ({
 /** What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with. */
 export function formOf(generation: Generation): string {
   const { choice, maxNewTokens } = generation
-  const changed = [processorsOf(generation), forcedEnds(generation)]
+  const changed = [processorsOf(generation), forcedEnds(generation), generation.logprobs]
   if (choice.kind === 'beams') return JSON.stringify([ruleOf(choice), choice.width, maxNewTokens, changed])
   return JSON.stringify(choice.kind === 'greedy' ? ['greedy', changed] : [drawOf(choice), candidatesOf(choice), changed])
 }

@@ -14,8 +14,17 @@ export interface LlamaResult {
   readonly ids: readonly number[]
   /** What ended the text: an end id, or the limit of tokens. */
   readonly finish: 'end' | 'limit'
+  /** Log-probabilities of the ids, where they were asked for. */
+  readonly logprobs?: readonly number[]
   /** The best hypotheses, best first, where beams were asked for. */
   readonly beams?: readonly Hypothesis[]
+}
+
+/** What a leg has chosen so far, an end id included. */
+export interface Chosen {
+  readonly ids: readonly number[]
+  /** Of each, where they are asked for. */
+  readonly logprobs?: readonly number[] | undefined
 }
 
 export interface LlamaTokens extends StreamedTokens {
@@ -28,37 +37,43 @@ export function textsOf(
   { eos }: LlamaConfig,
   { rows: count }: RowsShape,
   legs: readonly Leg[],
-  { step: until, history }: Reached,
-): number[][] {
+  { step: until, history, losses }: Reached,
+): Chosen[] {
   return legs.map(({ index, chosen, limit }, row) => {
     const ids: number[] = []
+    const logprobs: number[] = []
     for (let step = chosen; step < Math.min(until, limit); step++) {
       const id = history[step * count + row] ?? -1
       if (id < 0) throw noLogits(index, step)
       ids.push(id)
+      logprobs.push(-(losses?.[step * count + row] ?? 0))
       // What stands behind an end was not asked for, and may not have been computed.
       if (eos.includes(id)) break
     }
-    return ids
+    return losses === undefined ? { ids } : { ids, logprobs }
   })
 }
 
 /** Tokens that texts have beyond those sent before, by case: what legs have chosen. */
 export function* newTokens(
   legs: readonly Leg[],
-  words: readonly (readonly number[])[],
+  words: readonly Chosen[],
   { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
   sent: number[],
 ): Generator<LlamaTokens> {
   for (const [row, { index, chosen }] of legs.entries()) {
-    const text = words[row] ?? []
+    const { ids: text, logprobs } = words[row] ?? { ids: [] }
     const before = sent[index] ?? 0
     const now = chosen + text.length
     // A row that has ended was sent with its end id.
     if (now === before) continue
     const ids = beforeEnd(text, eos)
     const finish = ids.length < text.length ? 'end' : now >= maxNewTokens ? 'limit' : undefined
-    yield { index, ids: ids.slice(before - chosen), ...(finish === undefined ? {} : { finish }) }
+    yield {
+      ...{ index, ids: ids.slice(before - chosen) },
+      ...(logprobs === undefined ? {} : { logprobs: logprobs.slice(before - chosen, ids.length) }),
+      ...(finish === undefined ? {} : { finish }),
+    }
     sent[index] = now
   }
 }
@@ -66,10 +81,19 @@ export function* newTokens(
 const noLogits = (index: number, step: number): Error => noNumbers(`case ${index}: logits of token ${step} are not finite`)
 
 /** A row that has ended, as a result. */
-export function resultOf(ids: readonly number[], eos: readonly number[]): LlamaResult {
+export function resultOf({ ids, logprobs }: Chosen, eos: readonly number[]): LlamaResult {
   const kept = beforeEnd(ids, eos)
-  return { ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' }
+  return {
+    ...{ ids: kept, finish: kept.length < ids.length ? ('end' as const) : ('limit' as const) },
+    ...(logprobs === undefined ? {} : { logprobs: logprobs.slice(0, kept.length) }),
+  }
 }
+
+/** What a leg has chosen, behind what another had. */
+export const joined = (before: Chosen | undefined, { ids, logprobs }: Chosen): Chosen => ({
+  ids: [...(before?.ids ?? []), ...ids],
+  ...(logprobs === undefined ? {} : { logprobs: [...(before?.logprobs ?? []), ...logprobs] }),
+})
 
 /** Holds the words of beams to having been chosen by numbers. @throws finding `run.value` naming the case and the token */
 export function expectWords(

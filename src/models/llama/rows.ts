@@ -117,14 +117,21 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   let released = false
   let underWay: Promise<unknown> = Promise.resolve()
   async function advanced(step: number, signal: AbortSignal | undefined): Promise<Advanced> {
-    const { finished, history } = states.tensors
+    const { finished, history, losses } = states.tensors
     if (finished === undefined || history === undefined) throw new Error('internal: steps without a history')
+    // Words and losses are of one size.
     const row = shape.rows * dtypeInfo.i32.bytes
-    const words = { ...history.slice, offset: history.slice.offset + step * row, bytes: shape.perRun * row }
-    const [flags, chosen] = await abortable(steps, signal, () => steps.runAhead([finished.slice, words]))
+    const ofRun = <S extends { readonly offset: number }>(slice: S) => ({
+      ...slice,
+      offset: slice.offset + step * row,
+      bytes: shape.perRun * row,
+    })
+    const wanted = [finished.slice, ofRun(history.slice), ...(losses === undefined ? [] : [ofRun(losses.slice)])]
+    const [flags, chosen, lost] = await abortable(steps, signal, () => steps.runAhead(wanted))
     return {
       ended: decode('i32', flags ?? new Uint8Array()).every((flag) => flag !== 0),
       words: decode('i32', chosen ?? new Uint8Array()),
+      ...(lost === undefined ? {} : { losses: decode('f32', lost) }),
     }
   }
   const passes = (unread: readonly Unread[], most: number): Iterable<readonly Run[]> =>

@@ -53,7 +53,7 @@ export function encoderProgram(config: Seq2seqConfig): Program {
 export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generation: Generation, steps: number): Program {
   const { decoder } = config
   const { layers, embedScale: factor } = decoder
-  const choosing = { choice: choiceOf(generation), processors: processorsOf(generation) }
+  const choosing = { choice: choiceOf(generation), processors: processorsOf(generation), losses: generation.logprobs }
   return seq2seqDecoder.of({ ...common(config), layers, scale: scaleOf(decoder), factor, headBias, steps, ...choosing })
 }
 
@@ -86,5 +86,6 @@ function choiceOf({ choice, maxNewTokens }: Generation): Seq2seqDecoderProgram['
 export function formOf(generation: Generation): string {
   const { choice } = generation
   const candidates = choice.kind === 'sampling' ? candidatesOf(choice) : choice.kind === 'beams' ? choice.width : undefined
-  return JSON.stringify([choiceOf(generation), candidates, processorsOf(generation), forcedEnds(generation)])
+  const changed = [processorsOf(generation), forcedEnds(generation), generation.logprobs]
+  return JSON.stringify([choiceOf(generation), candidates, changed])
 }

@@ -30,6 +30,8 @@ export interface GenerationResult {
   readonly ids: readonly number[]
   /** What ended the text: an end id, or the limit of tokens. */
   readonly finish: 'end' | 'limit'
+  /** Log-probabilities of the ids, where they were asked for. */
+  readonly logprobs?: readonly number[]
   /** The best hypotheses, best first, where beams were asked for. */
   readonly beams: readonly Hypothesis[] | undefined
 }
@@ -117,7 +119,8 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
           ended = await decoding.advance(1, given.signal)
           if (generation.choice.kind === 'beams') continue
           const taken = Math.min(steps + stepsPerRun, generation.maxNewTokens)
-          yield* newTokens(await rowsOf(config, decoding, taken), { sent, first, taken, most: generation.maxNewTokens })
+          const rows = await rowsOf(config, decoding, { steps: taken, logprobs: generation.logprobs })
+          yield* newTokens(rows, { sent, first, taken, most: generation.maxNewTokens })
         }
         await orForget(decodings, decoding.expectNumbers(first))
         if (generation.choice.kind !== 'beams') continue
@@ -143,12 +146,16 @@ interface Sent {
 }
 
 /** Tokens that rows have beyond those sent before, by case. A row that has ended is sent with its end, and never again. */
-function* newTokens(rows: readonly (readonly number[])[], { sent, first, taken, most }: Sent): Generator<GenerationTokens> {
-  for (const [row, ids] of rows.entries()) {
+function* newTokens(rows: readonly Chosen[], { sent, first, taken, most }: Sent): Generator<GenerationTokens> {
+  for (const [row, { ids, logprobs }] of rows.entries()) {
     const before = sent[row] ?? 0
     const finish = ids.length < taken ? 'end' : taken >= most ? 'limit' : undefined
     if (before > ids.length || (ids.length === before && finish === undefined)) continue
-    yield { index: first + row, ids: ids.slice(before), ...(finish === undefined ? {} : { finish }) }
+    yield {
+      ...{ index: first + row, ids: ids.slice(before) },
+      ...(logprobs === undefined ? {} : { logprobs: logprobs.slice(before) }),
+      ...(finish === undefined ? {} : { finish }),
+    }
     sent[row] = finish === undefined ? ids.length : Number.POSITIVE_INFINITY
   }
 }
@@ -169,20 +176,36 @@ function shapeOf(
   }
 }
 
-/** Ids of each row so far, up to its end id. */
-async function rowsOf({ endTokens }: Seq2seqConfig, decoding: Decoding, steps: number): Promise<number[][]> {
+/** What a row has chosen, up to its end id. */
+interface Chosen {
+  readonly ids: readonly number[]
+  /** Of each, where they are asked for. */
+  readonly logprobs?: readonly number[]
+}
+
+/** What each row has chosen so far. */
+async function rowsOf(
+  { endTokens }: Seq2seqConfig,
+  decoding: Decoding,
+  { steps, logprobs }: { readonly steps: number; readonly logprobs: boolean },
+): Promise<Chosen[]> {
   const history = await decoding.read('history')
+  const losses = logprobs ? await decoding.read('losses') : undefined
   const rows = decoding.shape.batch * decoding.shape.width
   return Array.from({ length: rows }, (_, row) => {
-    const ids = Array.from({ length: steps }, (_, step) => history[step * rows + row] ?? 0)
-    return beforeEnd(ids, endTokens)
+    const ids = beforeEnd(
+      Array.from({ length: steps }, (_, step) => history[step * rows + row] ?? 0),
+      endTokens,
+    )
+    return losses === undefined ? { ids } : { ids, logprobs: ids.map((_, step) => -(losses[step * rows + row] ?? 0)) }
   })
 }
 
 async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: Generation): Promise<GenerationResult[]> {
   if (generation.choice.kind !== 'beams') {
-    const rows = await rowsOf(config, decoding, generation.maxNewTokens)
-    return rows.map((ids) => ({ ids, finish: finishOf(ids, generation), beams: undefined }))
+    const { maxNewTokens: steps, logprobs } = generation
+    const rows = await rowsOf(config, decoding, { steps, logprobs })
+    return rows.map((chosen) => ({ ...chosen, finish: finishOf(chosen.ids, generation), beams: undefined }))
   }
   const { batch } = decoding.shape
   const beams = await foundBeams(decoding.read, generation.choice, {

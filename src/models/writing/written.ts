@@ -26,6 +26,8 @@ export interface Written {
   readonly finish: Finish | undefined
   /** The stop string that ended it. */
   readonly stop?: string | undefined
+  /** Log-probabilities of the ids, where they were asked for. */
+  readonly logprobs?: readonly number[] | undefined
   /** The best texts, best first, where beams were asked for. */
   readonly beams?: readonly WrittenBeam[] | undefined
 }
@@ -39,6 +41,7 @@ export interface Writer<Options extends GenerationOptions> {
 interface Result {
   readonly ids: readonly number[]
   readonly finish: 'end' | 'limit'
+  readonly logprobs?: readonly number[] | undefined
   readonly beams?: readonly Hypothesis[] | undefined
 }
 
@@ -62,21 +65,37 @@ export async function writtenTexts<Options extends GenerationOptions>(
   const cases = prompts.map((inputIds) => ({ inputIds }))
   if (stop.length === 0 || searchesBeams(options)) {
     const results = await model.generate(cases, options)
-    return results.map(({ ids, finish, beams }) => ({
+    return results.map(({ ids, finish, logprobs, beams }) => ({
       ...cut(tokenizer, stop, ids, finish),
+      ...(logprobs === undefined ? {} : { logprobs }),
       ...(beams === undefined ? {} : { beams: beams.map((beam) => ({ ...beam, text: cut(tokenizer, stop, beam.ids).text })) }),
     }))
   }
-  const shown = prompts.map(() => ({ of: shownText(tokenizer, stop), text: '', finish: undefined as Finish | undefined }))
-  for await (const { index, ids, finish } of model.stream(cases, options)) {
+  const shown = prompts.map(() => ({
+    ...{ of: shownText(tokenizer, stop), text: '', finish: undefined as Finish | undefined },
+    logprobs: undefined as readonly number[] | undefined,
+  }))
+  for await (const { index, ids, finish, logprobs } of model.stream(cases, options)) {
     const each = shown[index]
     if (each === undefined) continue
+    each.logprobs = more(each.logprobs, logprobs)
     each.text += each.of.push(ids)
     each.finish = finish
     if (shown.every(({ of }) => of.stop !== undefined)) break
   }
-  return shown.map(({ of, text, finish }) => ({ text: text + of.finish(), ...endOf(of, finish) }))
+  return shown.map(({ of, text, finish, logprobs }) => ({
+    ...{ text: text + of.finish(), ...endOf(of, finish) },
+    ...ofIds(of.ids, logprobs),
+  }))
 }
+
+/** Log-probabilities with those of further tokens. */
+const more = (before: readonly number[] | undefined, next: readonly number[] | undefined) =>
+  next === undefined ? before : [...(before ?? []), ...next]
+
+/** Those of the ids that a text has, of which a stop string leaves some out. */
+const ofIds = ({ length }: readonly number[], logprobs: readonly number[] | undefined) =>
+  logprobs === undefined ? {} : { logprobs: logprobs.slice(0, length) }
 
 /** Ids as a text up to a stop string. */
 function cut(tokenizer: Tokenizer, stop: readonly string[], ids: readonly number[], finish?: Finish): Written {
@@ -116,20 +135,22 @@ export function streamedText<Options extends GenerationOptions>(start: () => Pro
     const shown = shownText(tokenizer, stop)
     let text = ''
     let finish: Finish | undefined
+    let logprobs: readonly number[] | undefined
     const add = (piece: string): string => {
       text += piece
-      written = { text, ids: [...shown.ids], finish: undefined, notes }
+      written = { text, ids: [...shown.ids], finish: undefined, ...ofIds(shown.ids, logprobs), notes }
       return piece
     }
-    for await (const { ids, finish: ended } of model.stream([{ inputIds: prompts[0] ?? [] }], options)) {
+    for await (const { ids, finish: ended, logprobs: next } of model.stream([{ inputIds: prompts[0] ?? [] }], options)) {
       finish = ended
+      logprobs = more(logprobs, next)
       const piece = add(shown.push(ids))
       if (piece !== '') yield piece
       if (shown.stop !== undefined) break
     }
     const rest = add(shown.finish())
     if (rest !== '') yield rest
-    written = { text, ...endOf(shown, finish), notes }
+    written = { text, ...endOf(shown, finish), ...ofIds(shown.ids, logprobs), notes }
   }
   return Object.defineProperty(pieces(), 'written', { get: () => written }) as TextStream
 }
