@@ -58,7 +58,7 @@ export const generationCommand = (name: string) =>
     .option('--top-k <count>', 'draw from the likeliest words', number)
     .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
     .option('--min-p <share>', 'draw from words at least so probable, relative to the likeliest', number)
-    .option('--temperature <x>', 'divides logits before a draw', number)
+    .option('--temperature <x>', 'divides logits before a draw; 0: draw nothing', number)
     .option('--repetition-penalty <x>', 'makes words that were chosen before less likely', number)
     .addOption(ngramOption())
     .option('--seed <integer>', 'of the draws', number)

@@ -110,7 +110,7 @@ export const modelCodes = texts({
   'generate.repetitionPenalty':
     'The penalty on repeated tokens cannot be had. | It is out of range. | Give a number in the range of the message; 1 changes nothing.',
   'generate.returned':
-    'More texts are asked for than there are beams, or none. | returned counts the best beams. | Give a number from 1 to the beams.',
+    'More texts are asked for than there are beams, or none. | returned counts the best beams. | Give a number from 1 to the beams. For several draws of one case, give the case as often, and a seed for each.',
   'generate.rule':
     'The rule of a beam search is unknown or does not go with other options. | Only hf knows length penalties and ways of stopping. | Choose plain or hf as the message says.',
   'generate.seed':
@@ -118,7 +118,7 @@ export const modelCodes = texts({
   'generate.stop':
     'The list of stop texts cannot be used. | It is too long, or an entry is empty or too long. | Give a few short texts.',
   'generate.temperature':
-    'The temperature is out of range. | It is 0, negative, or so small that logits leave float32. | Give a number in the range of the message; for the likeliest token leave out every option of drawing.',
+    'The temperature is out of range. | It is negative, or so small that logits leave float32. | Give a number in the range of the message; for the likeliest token give 0, or leave out every option of drawing.',
   'generate.topK':
     'The number of candidates is out of range. | It is not a whole number from 0, or more than the vocabulary. | Give a number in the range of the message; 0 leaves all of them.',
   'generate.topP':

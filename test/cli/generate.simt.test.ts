@@ -66,7 +66,7 @@ describe('options', () => {
     [['--beam', '1.5'], 'generate.beams', /beams is 1\.5/],
     [['--beam', '4', '--return', '5'], 'generate.returned', /returned is 5, expected an integer from 1 to 4/],
     [['--beam', '4', '--top-k', '3'], 'generate.beams', /not drawn|beams is 4/],
-    [['--temperature', '0'], 'generate.temperature', /temperature is 0, expected a number from 0\.000001 to 1000000/],
+    [['--temperature', '-1'], 'generate.temperature', /temperature is -1, expected a number from 0\.000001 to 1000000/],
     [['--top-p', '0'], 'generate.topP', /topP is 0/],
     [['--top-p', '1.2'], 'generate.topP', /topP is 1\.2, expected a number above 0 and at most 1/],
     [['--seed', '0.5'], 'generate.seed', /seed is 0\.5, expected an integer/],

@@ -2,11 +2,25 @@
 import { describe, expect, test } from 'vitest'
 import { type GenerationOptions, resolveGeneration } from '../../src/models/decoding/generation_options.js'
 import { noChanges } from '../../src/models/decoding/logit_changes.js'
+import { refusal } from '../refusal.js'
 
 const limits = { vocab: 45, positions: 64, cases: 3, endTokens: [1] }
 const resolve = (options: GenerationOptions) => resolveGeneration(options, limits)
 
 describe('choices', () => {
+  test('a temperature of 0 draws nothing', () => {
+    const { choice } = resolve({ temperature: 0, topP: 0.9, topK: 4, seed: [1, 2, 3] })
+    expect(choice).toEqual({ kind: 'greedy' })
+    expect(resolve({ temperature: 0, beams: 2 }).choice).toMatchObject({ kind: 'beams' })
+    expect(resolve({ temperature: 1e-6 }).choice).toMatchObject({ kind: 'sampling' })
+  })
+
+  test('several draws of one case are asked for by seeds', () => {
+    const hinted = (options: GenerationOptions) => refusal(() => resolve(options)).hint
+    expect(hinted({ returned: 3, seed: 1 })).toBe('give a case as often as draws of it are wanted, and a seed for each')
+    expect(hinted({ returned: 3 })).toBe('only beams have several results')
+  })
+
   test('beams have what changes logits too', () => {
     const changes = { repetitionPenalty: 2, minNewTokens: 2, noRepeatNgramSize: 3 }
     expect(resolve({ beams: 2, ...changes })).toMatchObject({ choice: { kind: 'beams' }, ...changes })
@@ -76,7 +90,8 @@ describe('refusals', () => {
       'generate.diversityRate',
       'diversityRate is 1, expected 0 with the hf rule',
     ],
-    [{ temperature: 0 }, 'generate.temperature', 'temperature is 0, expected a number from 0.000001 to 1000000'],
+    [{ temperature: -1 }, 'generate.temperature', 'temperature is -1, expected a number from 0.000001 to 1000000'],
+    [{ temperature: 0, topP: 3 }, 'generate.topP', 'topP is 3, expected a number above 0 and at most 1'],
     [{ temperature: Number.NaN }, 'generate.temperature', 'temperature is NaN, expected a number from 0.000001 to 1000000'],
     [{ topP: 0 }, 'generate.topP', 'topP is 0, expected a number above 0 and at most 1'],
     [{ topP: 1.5 }, 'generate.topP', 'topP is 1.5, expected a number above 0 and at most 1'],

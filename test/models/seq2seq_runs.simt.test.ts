@@ -67,7 +67,7 @@ describe('what generate refuses', () => {
     ['a batch of zero', [[1]], { batch: 0 }, 'run.batch'],
     ['more beams than half of the vocabulary', [[1]], { beams: 26 }, 'generate.beams'],
     ['more beams than kernels are compiled for', [[1]], { beams: 65 }, 'generate.beams'],
-    ['a temperature of 0', [[1]], { temperature: 0 }, 'generate.temperature'],
+    ['a temperature below 0', [[1]], { temperature: -1 }, 'generate.temperature'],
     ['a top-p beyond 1', [[1]], { topP: 1.01 }, 'generate.topP'],
     ['a seed that is no integer', [[1]], { seed: 1.5 }, 'generate.seed'],
     ['no token', [[1]], { maxNewTokens: 0 }, 'generate.maxNewTokens'],

@@ -29,7 +29,10 @@ export interface GenerationOptions extends LogitOptions {
    * (FasterTransformer's `beam_search_diversity_rate`). Below 0, words of different beams are preferred. 0 by default.
    */
   readonly diversityRate?: number
-  /** Any of these four makes choices random. Logits are divided by it, from 1e-6 to 1e6; 1 by default. */
+  /**
+   * Any of these four makes choices random. Logits are divided by it, from 1e-6 to 1e6; 1 by default. 0 draws nothing: the likeliest words
+   * are followed, whatever the other three and the seed are.
+   */
   readonly temperature?: number
   /**
    * Only so many of the likeliest words: up to 64 exactly so many, of equals those with the lowest ids; of more, what equals the last
@@ -152,11 +155,17 @@ export const searchesBeams = ({ beams = 1, rule, lengthPenalty, earlyStopping, d
 
 function choiceOf(options: GenerationOptions, limits: GenerationLimits, maxNewTokens: number): Choice {
   const { temperature, topK, topP, minP, seed } = options
-  const random = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
+  const drawn = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
+  // Options that a temperature of 0 leaves without use are held to their ranges all the same.
+  const sampling = drawn ? samplingOf({ ...options, temperature: temperature === 0 ? 1 : temperature }, limits) : undefined
+  const random = drawn && temperature !== 0
   const width = whole('beams', options.beams ?? 1, 1, mostBeams)
   if (searchesBeams(options)) return beamsOf(options, { width, random, maxNewTokens }, limits)
-  whole('returned', options.returned ?? 1, 1, 1, 'only beams have several results')
-  return random ? samplingOf(options, limits) : { kind: 'greedy' }
+  const several = random
+    ? 'give a case as often as draws of it are wanted, and a seed for each'
+    : 'only beams have several results'
+  whole('returned', options.returned ?? 1, 1, 1, several)
+  return random && sampling !== undefined ? sampling : { kind: 'greedy' }
 }
 
 interface BeamChoice {
