@@ -407,6 +407,9 @@ int32_t heddle_launch_int8_weight_matmul_swiglu__f32(const heddle_launch* launch
 int32_t heddle_launch_kv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_kv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_kv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_last_token__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_last_token__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_last_token__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
@@ -498,6 +501,9 @@ int32_t heddle_launch_matmul_residual__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mean_tokens__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mean_tokens__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mean_tokens__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -716,10 +722,19 @@ int32_t heddle_launch_tanh__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_token_loss__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_token_loss__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_token_loss__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unit_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unit_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unit_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_first_row__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_first_row__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_first_row__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_integers(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_last_row__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_last_row__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_last_row__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -1137,6 +1152,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"kv_bias_split_heads__bf16", "50000497aae57cd925738f7883f63ec1ef2171fa1b4fc148089b3ea8fafb3dd3", 6, 4, 0, heddle_launch_kv_bias_split_heads__bf16, "rrrrww"},
       {"kv_bias_split_heads__f16", "bf6074e24b3c893a89eee4ef546bb34208cec7d1666a03f1e64e14968b27e097", 6, 4, 0, heddle_launch_kv_bias_split_heads__f16, "rrrrww"},
       {"kv_bias_split_heads__f32", "0d82f2812d43eb3079a219a588e450fb2d055a8e7adee3e5f6816765f2a64848", 6, 4, 0, heddle_launch_kv_bias_split_heads__f32, "rrrrww"},
+      {"last_token__bf16", "ea5cffd8e5183e1f8919404d50b56735d2d06ebc35a1867b0d2f7f805e7ebe2d", 3, 3, 0, heddle_launch_last_token__bf16, "rrw"},
+      {"last_token__f16", "db68654eecca7a06aee6eceb5fc302fb79dd0a56e3df3b766c59d1cbb8aeca93", 3, 3, 0, heddle_launch_last_token__f16, "rrw"},
+      {"last_token__f32", "f020fa4619d28d0112f1107e0dd950d2a3643aaee4eb0724f81e0c6ba9906c19", 3, 3, 0, heddle_launch_last_token__f32, "rrw"},
       {"layer_norm__bf16", "e5337c8cccb35fec83b173c503cc6fa22511f4b4315ec87ba93770d36ed442cf", 4, 2, 1, heddle_launch_layer_norm__bf16, "rrrw"},
       {"layer_norm__f16", "22b383ec88db65a7610d4cf74fa2541a851621c723eafc31326478e2bdddbcb8", 4, 2, 1, heddle_launch_layer_norm__f16, "rrrw"},
       {"layer_norm__f32", "ac9f6d421e682452c92a5c47d2c44246752f7d24d4e2a00b36c753a5b340aeef", 4, 2, 1, heddle_launch_layer_norm__f32, "rrrw"},
@@ -1228,6 +1246,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_swiglu__bf16", "c631e95c5e1feff4718693ddeb6011a34d5fb2fcbb310a4436a19a20ec452ab6", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
       {"matmul_swiglu__f16", "0e46ce2009116bbe190219c65bbb63192131c1565fac894366cded97e2db2ea0", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
       {"matmul_swiglu__f32", "72e3c0b6604991a1f3046da4189b6a0906c16e11e2b8bd6c48c3e9b159be79a2", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
+      {"mean_tokens__bf16", "f1e82f4eb8dffd542f9156d43feadc7bb64fabe23ebae82281587f5f6c027095", 3, 3, 0, heddle_launch_mean_tokens__bf16, "rrw"},
+      {"mean_tokens__f16", "ed53a01d48422f5d76dbf8195295571c876c7e88726c2fe7310ad3550f2144eb", 3, 3, 0, heddle_launch_mean_tokens__f16, "rrw"},
+      {"mean_tokens__f32", "b11165be845ce8d2f17ac05131ef243601242f06c1f7e4d498c7e6e7326114ce", 3, 3, 0, heddle_launch_mean_tokens__f32, "rrw"},
       {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16, "rw"},
       {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16, "rw"},
       {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32, "rw"},
@@ -1446,10 +1467,19 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"token_loss__bf16", "5bbd68e43c16d6e6655d903cbd1378aedb2df5eba0baadbca76ef79bdb8e5c04", 3, 2, 0, heddle_launch_token_loss__bf16, "rrw"},
       {"token_loss__f16", "e34fcc2b4fe8956f45e00141991b9423aeaca9cca1c4304662681b086b829823", 3, 2, 0, heddle_launch_token_loss__f16, "rrw"},
       {"token_loss__f32", "f50d1d627c65a26384ae4f98f081d34a805a2b34228ea70e3e07d57b94cf63a3", 3, 2, 0, heddle_launch_token_loss__f32, "rrw"},
+      {"unit_rows__bf16", "9f7cc9a374250a9bb1496fad79a90c88d78394eb83295c63cc88ac3c045923b8", 2, 2, 1, heddle_launch_unit_rows__bf16, "rw"},
+      {"unit_rows__f16", "11522f72e65fe22039977ea7a94a278731831b90e2e5cbd2fd86f89058caaf97", 2, 2, 1, heddle_launch_unit_rows__f16, "rw"},
+      {"unit_rows__f32", "d668cd1faa228772932aa7130cdf765817b667b6fedba292e48323b0ef013cfe", 2, 2, 1, heddle_launch_unit_rows__f32, "rw"},
+      {"unpack_first_row__bf16", "c21a9f85fdfa6281599f15fe9e7035d8aa725a2180e661776ac99d37f09d6968", 4, 3, 0, heddle_launch_unpack_first_row__bf16, "rrrw"},
+      {"unpack_first_row__f16", "6dfd5ad15b5e2a78375ed8b4c16c22a7a89b4a7e7bf7938ff84bfbba16010ad9", 4, 3, 0, heddle_launch_unpack_first_row__f16, "rrrw"},
+      {"unpack_first_row__f32", "621a61551c2e4f3331ff530a293e13d5351f59352a8734105c0f36043837e05d", 4, 3, 0, heddle_launch_unpack_first_row__f32, "rrrw"},
       {"unpack_first_token__bf16", "30826b3332ca53b21b7a180f2fbee58a325e56f0837ce035835eda7869d183d7", 4, 3, 0, heddle_launch_unpack_first_token__bf16, "rrrw"},
       {"unpack_first_token__f16", "e076de0f888b8e9eb40d7b8630c6f21a4c4ef459ad04b6218f02c2199505b692", 4, 3, 0, heddle_launch_unpack_first_token__f16, "rrrw"},
       {"unpack_first_token__f32", "0dd08031b061d3985f625d592fd273eaf15d06bebef091f2b43b30b84e371ed9", 4, 3, 0, heddle_launch_unpack_first_token__f32, "rrrw"},
       {"unpack_integers", "f7b7fca2b2c464fa759e8691bbe7fb9632d3af4b2f826a47e3aec757406b867d", 4, 4, 0, heddle_launch_unpack_integers, "rrrw"},
+      {"unpack_last_row__bf16", "0046d967b18f3aa4b83370dddf6f19c9c1e4deef17640cbb5b9c816e6ba6e854", 4, 3, 0, heddle_launch_unpack_last_row__bf16, "rrrw"},
+      {"unpack_last_row__f16", "874438b76762037540515ad844ac8d3cedfa8759472c508570bf0157f23634c6", 4, 3, 0, heddle_launch_unpack_last_row__f16, "rrrw"},
+      {"unpack_last_row__f32", "68cb53ee498c6d08f1fb6b801b50ae10a75abe892ad2ccc9312d48823c2eed01", 4, 3, 0, heddle_launch_unpack_last_row__f32, "rrrw"},
       {"unpack_rows__bf16", "94ba67b86f3864000458d8131e3ddef32462e9f97b804c1997ca5be7724e9978", 4, 4, 0, heddle_launch_unpack_rows__bf16, "rrrw"},
       {"unpack_rows__f16", "eefd8d44a0d1e99f8718d62e3ab1d3b4a876268b734cd66cab3f0b5acdcaf6de", 4, 4, 0, heddle_launch_unpack_rows__f16, "rrrw"},
       {"unpack_rows__f32", "571b8140a2e6ebaa1d227a746d6cf630767cb26cb978369e12629f22aae9a784", 4, 4, 0, heddle_launch_unpack_rows__f32, "rrrw"},

@@ -12,7 +12,17 @@ import {
   encoderLayerPreRelu,
   encoderLayerPreSilu,
 } from './graphs/encoder_layer_pre.js'
-import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from './graphs/heads.js'
+import {
+  firstPooling,
+  hiddenStates,
+  lastPooling,
+  meanPooling,
+  pooler,
+  sequenceClassifiers,
+  spanClassifier,
+  tokenClassifier,
+  unitLength,
+} from './graphs/heads.js'
 import { keepBeamTokens, keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
 import { llamaLayers } from './graphs/llama_layer.js'
 import {
@@ -74,6 +84,7 @@ import {
   repeatHeadsInt8,
 } from './ops/past_int8.js'
 import { followSeen, markSeen, penalise } from './ops/penalise.js'
+import { lastToken, meanTokens, unitRows } from './ops/pooling.js'
 import { record, recordBeams, recordNumbers } from './ops/record.js'
 import { rmsNorm } from './ops/rms_norm.js'
 import { rotateHalves } from './ops/rotate_halves.js'
@@ -148,6 +159,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   greedy,
   greedyOfPeaks,
   int8Col32FromRows,
+  lastToken,
   layerNorm,
   logSoftmax,
   magnitudeHistogram,
@@ -160,6 +172,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   maskPlacesWindow,
   maskScores,
   maskSteps,
+  meanTokens,
   mergeHeads,
   nextBeamPlaces,
   nextPlaces,
@@ -193,6 +206,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   swiglu,
   tanh,
   tokenLoss,
+  unitRows,
   weighParts,
   wordLookup,
   wordLoss,
@@ -219,6 +233,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   encoderLayerRelu,
   encoderLayerSilu,
   finalNorm,
+  firstPooling,
   forcedStep,
   greedyPartsStep,
   greedyStep,
@@ -234,6 +249,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   keepTokens,
   keepWords,
   languageModelHead,
+  lastPooling,
   ...Object.values(llamaLayers.beams),
   llamaHead,
   ...Object.values(llamaLayers.prompt),
@@ -241,6 +257,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   llamaLikelihood,
   llamaSomeLogits,
   llamaWords,
+  meanPooling,
   memoryKeysValues,
   minimumStep,
   ngramStep,
@@ -254,6 +271,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   ...Object.values(sequenceClassifiers),
   spanClassifier,
   tokenClassifier,
+  unitLength,
   untypedEmbeddings,
 ])
 

@@ -1,10 +1,11 @@
-/** What stands on top of an encoder: a classifier for every token, the pooler, and the bare hidden states. */
+/** What stands on top of an encoder: a classifier for every token, the pooler, one row of each sequence, and the bare hidden states. */
 import { graph, tensor } from 'heddle'
 import { relu, tanh } from '../ops/activations.js'
 import { addBias } from '../ops/add_bias.js'
 import { argmaxRow } from '../ops/argmax.js'
 import { castF32 } from '../ops/cast_f32.js'
 import { firstToken } from '../ops/first_token.js'
+import { lastToken, meanTokens, unitRows } from '../ops/pooling.js'
 import type { Elementwise } from './encoder_parts.js'
 import { bertRows } from './typical.js'
 
@@ -91,5 +92,51 @@ export const hiddenStates = graph('hidden_states', {
   build: (g, { x }) => {
     const states = g.apply(castF32, { x }).y
     return { nodes: { states }, outputs: { states } }
+  },
+})
+
+/** The mean of each sequence's tokens in float32. */
+export const meanPooling = graph('mean_pooling', {
+  inputs: { x: tensor('T', 'b*s h*d'), lengths: tensor('i32', 'b') },
+  weights: {},
+  typical: bertRows,
+  build: (g, { x, lengths }) => {
+    const mean = g.apply(meanTokens, { x: g.view(x, 'b s h*d'), lengths }).y
+    return { nodes: { mean }, outputs: { rows: mean } }
+  },
+})
+
+/** The first token of each sequence in float32. */
+export const firstPooling = graph('first_pooling', {
+  inputs: { x: tensor('T', 'b*s h*d') },
+  weights: {},
+  typical: bertRows,
+  build: (g, { x }) => {
+    const first = g.apply(firstToken, { x: g.view(x, 'b s h*d') }).y
+    const rows = g.apply(castF32, { x: first }).y
+    return { nodes: { first, rows }, outputs: { rows } }
+  },
+})
+
+/** The last token of each sequence in float32. */
+export const lastPooling = graph('last_pooling', {
+  inputs: { x: tensor('T', 'b*s h*d'), lengths: tensor('i32', 'b') },
+  weights: {},
+  typical: bertRows,
+  build: (g, { x, lengths }) => {
+    const last = g.apply(lastToken, { x: g.view(x, 'b s h*d'), lengths }).y
+    const rows = g.apply(castF32, { x: last }).y
+    return { nodes: { last, rows }, outputs: { rows } }
+  },
+})
+
+/** Rows of length one: their products are cosines. */
+export const unitLength = graph('unit_length', {
+  inputs: { x: tensor('f32', 'b h*d') },
+  weights: {},
+  typical: { b: bertRows.b, h: bertRows.h, d: bertRows.d },
+  build: (g, { x }) => {
+    const unit = g.apply(unitRows, { x }).y
+    return { nodes: { unit }, outputs: { rows: unit } }
   },
 })

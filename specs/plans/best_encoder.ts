@@ -6,7 +6,7 @@ import { type GraphDecl, plan } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
 import type { encoderLayerGelu } from '../graphs/encoder_layer.js'
 import { encoderLayers } from '../graphs/encoder_layers.js'
-import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
+import { firstPooling, hiddenStates, lastPooling, meanPooling, pooler, tokenClassifier } from '../graphs/heads.js'
 import { embedScaled, finalNorm, memoryKeysValues } from '../graphs/seq2seq_encoder.js'
 import { attentionNodes } from './attention_nodes.js'
 
@@ -57,6 +57,9 @@ export const aroundLayers = (name: string) => [
   }),
   plan(name, finalNorm, { packed, groups: {} }),
   plan(name, hiddenStates, { packed, groups: {} }),
+  plan(name, meanPooling, { packed, groups: {} }),
+  plan(name, firstPooling, { packed, groups: { unpack_first_row: ['first.unpack', 'first', 'rows'] } }),
+  plan(name, lastPooling, { packed, groups: { unpack_last_row: ['last.unpack', 'last', 'rows'] } }),
 ]
 
 /** Every layer there is, wherever its norms stand, with the op of its inner network. */

@@ -5,7 +5,17 @@
 import { program, tensor } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
 import { encoderLayers } from '../graphs/encoder_layers.js'
-import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from '../graphs/heads.js'
+import {
+  firstPooling,
+  hiddenStates,
+  lastPooling,
+  meanPooling,
+  pooler,
+  sequenceClassifiers,
+  spanClassifier,
+  tokenClassifier,
+  unitLength,
+} from '../graphs/heads.js'
 import { finalNorm } from '../graphs/seq2seq_encoder.js'
 
 export interface BertProgram {
@@ -20,9 +30,12 @@ export interface BertProgram {
   readonly typed: boolean
   /**
    * `states` are the last hidden states in float32, `pooled` besides the first token's through a dense layer and tanh. Classifiers are of
-   * every token, of the sequence, or of where an answer begins and ends.
+   * every token, of the sequence, or of where an answer begins and ends. `mean`, `first` and `last` are one row of each sequence, in float32:
+   * the mean of its tokens, or one of them.
    */
-  readonly head: 'states' | 'pooled' | 'tokens' | 'sequence' | 'span'
+  readonly head: 'states' | 'pooled' | 'tokens' | 'sequence' | 'span' | 'mean' | 'first' | 'last'
+  /** Whether rows of sequences are divided by their length. */
+  readonly normalize: boolean
   /** What follows the first dense layer of a classifier of sequences. */
   readonly pooling: keyof typeof sequenceClassifiers
 }
@@ -35,6 +48,7 @@ const config: BertProgram = {
   scale: 1 / 8,
   typed: true,
   head: 'states',
+  normalize: false,
   pooling: 'tanh',
 }
 
@@ -42,7 +56,7 @@ export const bert = program('bert', {
   dims: { b: 8, s: 128, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 },
   config,
   inputs: { ids: tensor('i32', 'b s'), typeIds: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },
-  build: (p, { ids, typeIds, lengths }, { layers, activation, norms, eps, scale, typed, head, pooling }) => {
+  build: (p, { ids, typeIds, lengths }, { layers, activation, norms, eps, scale, typed, head, normalize, pooling }) => {
     const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
     const embedded = typed
       ? p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
@@ -59,6 +73,13 @@ export const bert = program('bert', {
     if (head === 'span') {
       const { logits } = p.apply(spanClassifier, { x: hidden }, p.weights('span'), {}, { label: 'span' })
       return { logits }
+    }
+    if (head === 'mean' || head === 'first' || head === 'last') {
+      const { rows } =
+        head === 'first'
+          ? p.apply(firstPooling, { x: hidden }, {}, {}, { label: 'first' })
+          : p.apply(head === 'mean' ? meanPooling : lastPooling, { x: hidden, lengths }, {}, {}, { label: head })
+      return { embeddings: normalize ? p.apply(unitLength, { x: rows }, {}, {}, { label: 'unit' }).rows : rows }
     }
     const { states } = p.apply(hiddenStates, { x: hidden }, {}, {}, { label: 'states' })
     if (head === 'states') return { states }

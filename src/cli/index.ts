@@ -1,5 +1,6 @@
 /** The verbs as functions: what `import ... from 'heddle/commands'` offers. */
 
+export type { EmbedTextOptions, EmbedTexts } from '../models/encoder/embed_texts.js'
 export type {
   AnswerMessages,
   LlamaChatOptions,

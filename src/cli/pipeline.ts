@@ -6,12 +6,15 @@ import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { readBertConfig } from '../models/encoder/config.js'
+import { type EmbedTexts, textEmbedder } from '../models/encoder/embed_texts.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
+import { readSentenceSettings, type SentenceSettings } from '../models/encoder/sentence_settings.js'
 import { expectOptions, type NamesOf } from '../models/parts/known_options.js'
 import { readScales } from '../quant/index.js'
 import { type ChosenPlan, choosePlan } from '../runtime/default_plan.js'
 import type { Device, DeviceName } from '../runtime/device.js'
 import { type OpenKernels, type OpenOptions, openKernels } from '../runtime/open.js'
+import { loadTokenizer, type Tokenizer } from '../text/tokenizer.js'
 import { searchManifests } from '../toolchain/index.js'
 
 export { type DeviceName, deviceOption, dtypes, openOptions } from './opening.js'
@@ -33,6 +36,11 @@ export const pipelineNames: NamesOf<PipelineOptions> = { device: true, dtype: tr
 export interface Pipeline {
   readonly device: Device
   readonly encoder: Encoder
+  /**
+   * A row of numbers for a text, or for each of several: the mean of its tokens, its first or its last, made on the device.
+   * @throws usage `embed.*`, `run.*`, `tokenizer.*`, `config.*`, and what the encoder throws
+   */
+  readonly embed: EmbedTexts
   /** Why the encoder's plan was taken; undefined where it was asked for. */
   readonly planReason: string | undefined
   close(): void
@@ -90,9 +98,14 @@ export async function openPipeline(
       ...(scales === undefined ? {} : { scales }),
       signal,
     })
+    let [tokenizer, settings]: [Promise<Tokenizer>?, Promise<SentenceSettings>?] = []
     return {
       device,
       encoder,
+      embed: textEmbedder(encoder, {
+        tokenizer: () => (tokenizer ??= loadTokenizer(model)),
+        settings: () => (settings ??= readSentenceSettings(model, encoder.config.hidden)),
+      }),
       planReason: chosen?.reason,
       close() {
         encoder.release()

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path'
 import { Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
-import type { Encoder, EncoderResult } from '../models/encoder/encoder_pipeline.js'
+import { type Encoder, type EncoderResult, poolings } from '../models/encoder/encoder_pipeline.js'
 import { restorePunctuation } from '../models/encoder/punctuation.js'
 import { named } from '../models/parts/known_options.js'
 import { namedFile } from '../output.js'
@@ -24,6 +24,7 @@ import {
   expectFolder,
   openOptions,
   openPipeline,
+  type Pipeline,
   type PipelineOptions,
   pipelineNames,
   planText,
@@ -37,6 +38,10 @@ export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, T
   readonly pair?: string | undefined
   /** How cases with more tokens than the model has positions are cut; they are refused where undefined. */
   readonly truncate?: Truncation['how'] | undefined
+  /** Embeddings of texts in the place of what the model is used as: how tokens become one row; `stated`: as the model's folder says. */
+  readonly pooling?: PoolingFlag | undefined
+  /** Whether embeddings are divided by their length. */
+  readonly normalize?: boolean | undefined
   /** A file with one case a line. */
   readonly cases?: string | undefined
   /** Under `text`: a result line instead of the text with its marks. */
@@ -44,6 +49,9 @@ export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, T
   /** A file instead of stdout: written whole or not at all. */
   readonly out?: string | undefined
 }
+
+const poolingFlags = [...poolings, 'stated'] as const
+type PoolingFlag = (typeof poolingFlags)[number]
 
 /** The shortest decimal that is the same float32. */
 export function compact(value: number): number {
@@ -85,6 +93,32 @@ function expectWholeTexts(cases: readonly Case[], { truncate }: RunVerbOptions):
   if (given !== undefined) throw usageError('run.option', `${given} is of models that classify, and this one generates text`)
 }
 
+/** @throws usage `run.option` for options of embeddings where none are asked for, or of a model that has none */
+function expectNoPooling({ pooling, normalize }: RunVerbOptions, why: string): void {
+  const given = pooling === undefined ? (normalize === undefined ? undefined : 'normalize') : 'pooling'
+  if (given !== undefined) throw usageError('run.option', `--${given} ${why}`)
+}
+
+/** A line for each case. @throws usage `run.case` for a pair of texts, which is no text */
+async function embeddingLines(
+  { embed }: Pipeline,
+  cases: readonly Case[],
+  { pooling, normalize, truncate, settings, batch }: RunVerbOptions,
+  signal: AbortSignal,
+): Promise<string> {
+  const inputs = cases.map((item, i) => {
+    if ('input_ids' in item) return { inputIds: item.input_ids, typeIds: item.token_type_ids }
+    if ('text' in item && item.pair === undefined) return item.text
+    throw usageError('run.case', `case ${i} is ${'text' in item ? 'a pair of texts' : 'a conversation'}, and a text is embedded`)
+  })
+  const rows = await embed(inputs, {
+    ...{ pooling: pooling === 'stated' ? undefined : pooling, normalize, settings, signal },
+    ...(batch === undefined ? {} : { batch }),
+    ...(truncate === undefined ? {} : { truncate: true }),
+  })
+  return rows.map((row) => `${JSON.stringify({ embedding: compactRow(row) })}\n`).join('')
+}
+
 /** @returns what is printed. @throws usage `run.*`, `plan.unknown`, …; environment for what the machine lacks */
 export async function run(model: string, options: RunVerbOptions, context: CliContext): Promise<string> {
   const { text, cases: file } = options
@@ -98,16 +132,20 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   const folder = resolve(context.root, model)
   expectFolder(folder)
   if (await continuesText(folder)) {
+    expectNoPooling(options, 'is of encoders, and this model generates text')
     expectWholeTexts(cases, options)
     return continueTexts(folder, cases, options, context)
   }
   const generates = await generatesText(folder)
-  expectNoContinuing(generates ? { ...options, settings: undefined } : options)
+  const embeds = options.pooling !== undefined
+  expectNoContinuing(generates || embeds ? { ...options, settings: undefined } : options)
   if (generates) {
+    expectNoPooling(options, 'is of encoders, and this model generates text')
     expectWholeTexts(cases, options)
     return generateTexts(folder, cases, options, context)
   }
   expectNoGeneration(options)
+  if (!embeds) expectNoPooling(options, 'goes with --pooling')
   const pipeline = await openPipeline(
     folder,
     { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
@@ -122,6 +160,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     const { headless } = encoder.config
     if (headless !== undefined) context.log(`the head of ${headless} is not run: results are the states of tokens\n`)
     const runOptions = { signal: context.signal, ...(options.batch === undefined ? {} : { batch: options.batch }) }
+    if (embeds) return await embeddingLines(pipeline, cases, options, context.signal)
     if (text !== undefined && options.pair === undefined && !options.json && marksText(encoder)) {
       return `${await restorePunctuation(encoder, await loadTokenizer(folder), text, runOptions)}\n`
     }
@@ -136,7 +175,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
 
 /** @throws usage `run.option` for options that a conversation has no use for, and models that none can be held with */
 async function chat(model: string, options: RunVerbOptions, context: CliContext): Promise<void> {
-  const names = ['text', 'pair', 'cases', 'out', 'json', 'truncate', 'withPrompt', 'batch'] as const
+  const names = ['text', 'pair', 'cases', 'out', 'json', 'truncate', 'withPrompt', 'batch', 'pooling', 'normalize'] as const
   const given = names.find((name) => options[name] !== undefined)
   if (given !== undefined) throw usageError('run.option', `--chat reads the standard input, and goes without ${given}`)
   const path = resolve(context.root, model)
@@ -157,6 +196,13 @@ export const runCommand = (context: () => CliContext) =>
         truncations,
       ),
     )
+    .addOption(
+      new Option(
+        '--pooling <how>',
+        "print embeddings: a mean of tokens, the first or the last; stated: as the model's folder says",
+      ).choices(poolingFlags),
+    )
+    .option('--normalize', 'divide embeddings by their length')
     .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
     .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')

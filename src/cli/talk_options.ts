@@ -48,7 +48,7 @@ export function talkOptions<A extends unknown[], O extends Record<string, unknow
   const stop = (text: string, before: string[] = []): string[] => [...before, text]
   command
     .option('--stop <text>', 'end a text where this comes; may be given several times', stop)
-    .option('--no-settings', "leave the model's generation_config.json out")
+    .option('--no-settings', "leave the model's generation_config.json out, or files of sentence-transformers")
     .option('--with-prompt', 'begin results with their prompts')
     .option('--chat', 'answer lines of the standard input, one after the other')
     .option('--system <text>', 'what is said before a conversation')

@@ -83,6 +83,10 @@ export const modelCodes = texts({
     'Encoder and decoder have different vocabularies. | heddle runs models that share one. | Use a model with one vocabulary.',
   'config.window':
     'The sliding window is described in a way that does not add up. | layer_types, max_window_layers and sliding_window contradict each other. | Take these fields from the original config.json.',
+  'embed.pooling':
+    'Sequences cannot be pooled in this way. | The name is none of those there are, such as max. | Take mean, cls or last.',
+  'embed.settings':
+    'A folder of sentence-transformers asks for what heddle does not do. | Its files name a module, a pooling or a prompt that is not supported. | Give settings: false, or --no-settings, with a pooling, and do the rest yourself.',
   'generate.beams':
     'The number of beams cannot be had. | It is out of range for the vocabulary, or drawing is asked for too. | Give a number in the range of the message, or leave out temperature, topK, topP, minP and seed.',
   'generate.diversityRate':

@@ -7,7 +7,7 @@ import { graph, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
-import { hiddenStates, pooler, tokenClassifier } from '../../specs/graphs/heads.js'
+import { firstPooling, hiddenStates, lastPooling, meanPooling, pooler, tokenClassifier } from '../../specs/graphs/heads.js'
 import { llamaLayer } from '../../specs/graphs/llama_layer.js'
 import { plans } from '../../specs/index.js'
 import { HeddleError } from '../../src/errors.js'
@@ -21,6 +21,7 @@ import { parseExtent, parseShape } from '../../src/ir/shape.js'
 import type { GraphDecl } from '../../src/lang/graph.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { placingGraph, stepsFrom } from '../../src/program/conversions.js'
+import { refusal } from '../refusal.js'
 import { exactly, reordered } from './compare.js'
 import { runGraph, shapeOf } from './host.js'
 import { dims, lengths, pack, tokens } from './tokens.js'
@@ -196,6 +197,19 @@ describe('shipped plans', () => {
   it('best-encoder pools the first token of each sequence', () => {
     const { graph, all } = planned(planOf('best-encoder', pooler), pooler)
     exactly(Array.from(run(pooler, graph, all).pooled ?? []), Array.from(reference(pooler).pooled ?? []))
+  })
+
+  it.each([meanPooling, firstPooling, lastPooling])('best-encoder makes one row of each sequence: $name', (decl) => {
+    const { graph, all } = planned(planOf('best-encoder', decl), decl)
+    exactly(Array.from(run(decl, graph, all).rows ?? []), Array.from(reference(decl).rows ?? []))
+  })
+
+  it('a sum over positions is no kernel with what restores them: no tensor of it would say how many there are', () => {
+    const plan = { ...planOf('best-encoder', meanPooling), groups: [{ kernel: 'k', occurrences: [['mean.unpack', 'mean']] }] }
+    expect(refusal(() => planned(plan, meanPooling))).toMatchObject({
+      code: 'plan.illegal',
+      message: expect.stringMatching(/^group k: nodes mean.unpack and mean cannot be one kernel: extent s is of /),
+    })
   })
 })
 

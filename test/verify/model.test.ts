@@ -53,6 +53,7 @@ function encoder(dtype: FloatType, distort: (value: number, at: number) => numbe
         return { kind: 'token-classifier' as const, labels: [], labelIds: rows.map(argmax), logits: rows }
       })
     },
+    embed: () => Promise.reject(new Error('not part of the test')),
     program: () => Promise.reject(new Error('not part of the test')),
     release: () => {},
   }

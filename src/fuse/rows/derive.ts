@@ -12,7 +12,7 @@ import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { oversizeKernel } from '../../ir/size.js'
 import { verifyKernel } from '../../ir/verify.js'
-import { mapStmt, substitute } from '../../ir/walk.js'
+import { mapStmt, substitute, visitKernel } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import { createNames, type Names } from '../space/names.js'
 import { type Binding, Parameters } from '../space/parameters.js'
@@ -96,6 +96,8 @@ class Derivation {
       body: this.#body,
       typical: parameters.typical(),
     })
+    const lost = lostExtent(kernel)
+    if (lost !== undefined) throw withoutExtent(this.#group, this.#members, lost)
     const large = oversizeKernel(kernel)
     if (large !== undefined) throw tooLarge(this.#group, this.#members, large)
     verifyKernel(kernel, `fuse ${this.#group}`)
@@ -215,6 +217,20 @@ class Derivation {
   #loopAtoms(member: Member, length: Expr): readonly number[] {
     return length.kind === 'dim' ? this.#space.atomsOf(member, length.name) : []
   }
+}
+
+/** An extent that a body runs to and no tensor of the kernel has: what had it was inlined, and nothing else says it at a launch. */
+function lostExtent(kernel: Kernel): string | undefined {
+  const used = new Set<string>()
+  visitKernel(kernel, (expr) => {
+    if (expr.kind === 'dim') used.add(expr.name)
+  })
+  return [...used].find((name) => !kernel.dims.includes(name))
+}
+
+function withoutExtent(group: string, members: readonly Member[], extent: string) {
+  const [first = '', last = ''] = [members[0]?.node.name, members.at(-1)?.node.name]
+  return illegal(group, first, last, `extent ${extent} is of what ${first} makes, and no tensor of one kernel would have it`)
 }
 
 /** @returns usage `plan.size` */

@@ -3,7 +3,7 @@
  * are checked against the configuration here, before any of them reaches a device.
  */
 import { conversions } from '../../../specs/conversions.js'
-import { bert } from '../../../specs/programs/bert.js'
+import { type BertProgram, bert } from '../../../specs/programs/bert.js'
 import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
@@ -44,13 +44,28 @@ export const encoderTensors = (config: BertConfig): string[] =>
 
 const heads = { 'token-classifier': 'tokens', 'sequence-classifier': 'sequence', 'question-answering': 'span' } as const
 
-/** The program of a configuration. */
-export function programOf(config: BertConfig, pooler: boolean): Program {
-  const { kind, layers, activation, eps, headDim, tokenTypes } = config
-  const head = kind === 'encoder' ? (pooler ? 'pooled' : 'states') : heads[kind]
-  const { norms, pooling } = familyOf(config)
-  return bert.of({ layers, activation, norms, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, head, pooling })
+/** Which row a sequence has: the mean of its tokens, the first or the last of them, divided by its length or not. */
+export interface Pooling {
+  readonly head: 'mean' | 'first' | 'last'
+  readonly normalize: boolean
 }
+
+/** What stands on a configuration's layers: rows of sequences where they are asked for, or what the checkpoint is used as. */
+type Top = Pick<BertProgram, 'head' | 'normalize'>
+
+const usualTop = ({ kind }: BertConfig, pooler: boolean): Top => ({
+  head: kind === 'encoder' ? (pooler ? 'pooled' : 'states') : heads[kind],
+  normalize: false,
+})
+
+function programUnder(config: BertConfig, top: Top): Program {
+  const { layers, activation, eps, headDim, tokenTypes } = config
+  const { norms, pooling } = familyOf(config)
+  return bert.of({ layers, activation, norms, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, pooling, ...top })
+}
+
+/** The program of a configuration, as what it is used as. */
+export const programOf = (config: BertConfig, pooler: boolean): Program => programUnder(config, usualTop(config, pooler))
 
 /** The shape the configuration gives each tensor, by checkpoint name without prefix. */
 export const bertShapes = (config: BertConfig, pooler = false): Readonly<Record<string, readonly number[]>> =>
@@ -119,12 +134,19 @@ export interface Assembly extends WiredProgram {
  * @param scales what a quantised plan needs
  * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */
-export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly {
+export const assembleBert = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
+  assembled(config, usualTop(config, hasPooler), plan, scales)
+
+/** The layers of a model under a plan, whatever it is used as, and one row of each sequence: `embeddings`. @throws like `assembleBert` */
+export const assemblePooled = (config: BertConfig, plan: ModelPlan, pooling: Pooling, scales?: LayerScales): Assembly =>
+  assembled(config, pooling, plan, scales)
+
+function assembled(config: BertConfig, top: Top, plan: ModelPlan, scales: LayerScales | undefined): Assembly {
   const { layers } = config
   if (scales !== undefined && scales.length !== layers) {
     throw usageError('run.scales', `there are scales of ${scales.length} layers, the model has ${layers}`)
   }
-  const compiled = compileProgram(programOf(config, hasPooler), plan, { conversions })
+  const compiled = compileProgram(programUnder(config, top), plan, { conversions })
   const sites = new Map(scales?.map((layer, i) => [`layer${i}`, layer]))
   const wired = wireProgram(compiled, { amax: (at, site) => sites.get(at)?.[site], tensors: tensorNames(config) })
   const [first = ''] = wired.outputs

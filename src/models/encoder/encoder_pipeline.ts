@@ -1,30 +1,28 @@
 /**
- * The encoder pipeline: a model folder becomes an object that runs batches of token sequences. Cases are batched in order and
- * padded; a program is built for each (batch, seq) shape, captured where the device can, and kept while shapes recur.
+ * The encoder pipeline: a model folder becomes an object that runs batches of token sequences, in order, and embeds them.
  */
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
+import { usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
-import { abortable } from '../../runtime/abortable.js'
-import { decode, encode } from '../../runtime/buffer.js'
-import { packedRows } from '../../runtime/packed_rows.js'
+import { decode } from '../../runtime/buffer.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
-import { buildProgram, type Program } from '../../runtime/program.js'
+import type { Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
-import { expectOptions } from '../parts/known_options.js'
-import { releasingCache } from '../parts/lru_cache.js'
+import { expectOptions, type NamesOf } from '../parts/known_options.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } from '../parts/options.js'
-import { checkCases, longestOf, type TokenCase } from '../parts/token_cases.js'
-import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
+import { checkCases, type TokenCase } from '../parts/token_cases.js'
+import type { BatchShape } from '../parts/token_rows.js'
 import { turns } from '../parts/turns.js'
-import { assembleBert, bertDims, bertInputs, bertWeights, embeddingNames, hasPooler } from './bert.js'
+import { type Assembly, assembleBert, assemblePooled, bertWeights, embeddingNames, hasPooler, type Pooling } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
+import { encoderPrograms, type Outputs } from './encoder_programs.js'
 
 export interface EncoderOptions extends ModelOptions {
   /** Of this model; a quantised plan needs them. */
@@ -53,6 +51,20 @@ export type EncoderResult =
   | { readonly kind: 'question-answering'; readonly begins: Float32Array; readonly ends: Float32Array }
   | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
 
+/** Which row of a sequence's tokens stands for it. */
+export const poolings = ['mean', 'cls', 'last'] as const
+
+export interface PoolingOptions {
+  /** The mean of a sequence's tokens, its first token, or its last; the mean by default. Padding counts for nothing. */
+  readonly pooling?: (typeof poolings)[number] | undefined
+  /** Whether embeddings are divided by their Euclidean length, so that their products are cosines. */
+  readonly normalize?: boolean | undefined
+}
+
+export interface EmbedOptions extends BatchOptions, PoolingOptions {}
+
+export const embedNames: NamesOf<EmbedOptions> = { ...batchNames, pooling: true, normalize: true }
+
 export interface Encoder extends LoadedModel<BertConfig> {
   /**
    * Runs cases in order. Runs of one encoder follow each other; they never interleave.
@@ -60,6 +72,12 @@ export interface Encoder extends LoadedModel<BertConfig> {
    * infinity; the signal's reason when it aborts
    */
   run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
+  /**
+   * One row of numbers for each case, made on the device of the last layer's states; a classifier's own head is left out. Runs and
+   * embeddings follow each other.
+   * @throws like `run`; usage `embed.pooling`
+   */
+  embed(cases: readonly TokenCase[], options?: EmbedOptions): Promise<Float32Array[]>
   /** The program of a shape, built if needed; for inspection and timing. */
   program(shape: BatchShape): Promise<Program>
 }
@@ -82,76 +100,90 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const prepared = prepareWeights(assembly.applications, weights, layouts, exact)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
-  const captures = device.info().kind === 'cuda'
-  const programs = releasingCache<Program>(maxPrograms)
-  const program = (shape: BatchShape): Promise<Program> =>
-    programs.get(`${shape.batch}x${shape.seq}x${shape.tokens}`, async () => {
-      const built = await buildProgram({
-        session,
-        ...assembly,
-        inputs: bertInputs,
-        dims: bertDims(config, shape),
-        types: { T: dtype },
-      })
-      if (captures) await built.capture()
-      return built
-    })
-
-  async function runBatch(batch: readonly TokenCase[], start: number, signal: AbortSignal | undefined): Promise<EncoderResult[]> {
-    const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
-    const sequences = batch.map(({ inputIds }) => inputIds)
-    const types = batch.map(({ typeIds = [] }) => typeIds)
-    const lengths = sequences.map(({ length }) => length)
-    const tokens = packedRows(lengths, seq)
-    const ready = await program({ batch: batch.length, seq, tokens })
-    const rows = assembly.packed.inputs ? tokens : batch.length * seq
-    const place = { seq, rows, packed: assembly.packed.inputs }
-    // Rows without a token are masked by the lengths; what they hold only has to be a valid id.
-    const inputs = {
-      ...idInputs(sequences, { ...place, filler: Math.min(config.padToken, config.vocab - 1) }),
-      typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),
-    }
-    const outputs = await abortable(ready, signal, () => ready.run(inputs))
-    const first = firstRows(lengths, seq, assembly.packed.outputs)
-    return lengths.map((length, index) =>
-      unpackOutputs(config, outputs, { index, first: first[index] ?? 0, length }, `case ${start + index}`),
-    )
+  const programs = encoderPrograms({ config, dtype, session, seqStep, maxPrograms, captures: device.info().kind === 'cuda' })
+  /** By what they give: a way of pooling, each with a program of its own over the same weights. */
+  const pooled = new Map<string, Assembly>()
+  const pooledBy = (pooling: Pooling): Assembly => {
+    const name = nameOf(pooling)
+    const known = pooled.get(name) ?? assemblePooled(config, plan, pooling, scales?.layers)
+    pooled.set(name, known)
+    return known
   }
 
   const turn = turns()
+  /** Runs cases batch by batch. */
+  async function inBatches<T>(
+    cases: readonly TokenCase[],
+    { batch = 8, signal, progress }: BatchOptions,
+    run: (cases: readonly TokenCase[], start: number) => Promise<T[]>,
+  ): Promise<T[]> {
+    const done = await turn()
+    try {
+      checkCases(config, cases, batch)
+      const results: T[] = []
+      for (let start = 0; start < cases.length; start += batch) {
+        signal?.throwIfAborted()
+        results.push(...(await run(cases.slice(start, start + batch), start)))
+        progress?.(results.length, cases.length)
+      }
+      return results
+    } finally {
+      done()
+    }
+  }
+
   return {
     config,
     dtype,
     plan: plan.name,
-    program,
+    program: (shape) => programs.of(assembly, '', shape),
     async run(cases, given = {}) {
       expectOptions('run', batchNames, given)
-      const { batch = 8, signal, progress } = given
-      const done = await turn()
-      try {
-        checkCases(config, cases, batch)
-        const results: EncoderResult[] = []
-        for (let start = 0; start < cases.length; start += batch) {
-          signal?.throwIfAborted()
-          results.push(...(await runBatch(cases.slice(start, start + batch), start, signal)))
-          progress?.(results.length, cases.length)
-        }
-        return results
-      } finally {
-        done()
-      }
+      return inBatches(cases, given, async (batch, start) => {
+        const { outputs, lengths, first } = await programs.run(assembly, '', batch, given.signal)
+        return lengths.map((length, index) =>
+          unpackOutputs(config, outputs, { index, first: first[index] ?? 0, length }, `case ${start + index}`),
+        )
+      })
+    },
+    async embed(cases, given = {}) {
+      expectOptions('embed', embedNames, given)
+      const pooling = poolingOf(given)
+      return inBatches(cases, given, async (batch, start) => {
+        const { outputs } = await programs.run(pooledBy(pooling), nameOf(pooling), batch, given.signal)
+        return batch.map((_, index) => embeddingOf(config, outputs, index, `case ${start + index}`))
+      })
     },
     release() {
-      void programs.clear()
+      programs.release()
       session.release()
     },
   }
 }
 
+const heads = { mean: 'mean', cls: 'first', last: 'last' } as const
+const nameOf = ({ head, normalize }: Pooling): string => `${head}${normalize ? ' of length one' : ''} `
+
+/** @throws usage `embed.pooling` for a way that there is not, which a caller without types may give */
+function poolingOf({ pooling = 'mean', normalize = false }: PoolingOptions): Pooling {
+  if (!poolings.includes(pooling)) {
+    throw usageError('embed.pooling', `pooling is ${JSON.stringify(pooling)}, expected one of ${poolings.join(', ')}`)
+  }
+  return { head: heads[pooling], normalize }
+}
+
+/** The row of one case. @throws finding `run.value` for what is no number */
+function embeddingOf({ hidden }: BertConfig, outputs: Outputs, index: number, name: string): Float32Array {
+  const row = decode('f32', outputs.embeddings ?? new Uint8Array()).slice(index * hidden, (index + 1) * hidden)
+  const wrong = row.find((value) => !Number.isFinite(value))
+  if (wrong !== undefined) throw noNumbers(`${name}: the embedding holds ${wrong}`)
+  return row
+}
+
 /** The rows of one case's valid tokens. @throws finding `run.value` for what is no number: the label of such a row would say nothing */
 function unpackOutputs(
   config: BertConfig,
-  outputs: Readonly<Record<string, Uint8Array>>,
+  outputs: Outputs,
   { index, first, length }: { readonly index: number; readonly first: number; readonly length: number },
   name: string,
 ): EncoderResult {

@@ -1,0 +1,80 @@
+/**
+ * Programs of an encoder: one for what is asked for and each (batch, seq) shape, captured where the device can, and kept while shapes
+ * recur. Cases of a batch are padded, or packed where the plan holds them so.
+ */
+import type { FloatType } from '../../checkpoint/convert.js'
+import { abortable } from '../../runtime/abortable.js'
+import { encode } from '../../runtime/buffer.js'
+import { packedRows } from '../../runtime/packed_rows.js'
+import { buildProgram, type Program } from '../../runtime/program.js'
+import type { Session } from '../../runtime/session.js'
+import { releasingCache } from '../parts/lru_cache.js'
+import { longestOf, type TokenCase } from '../parts/token_cases.js'
+import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
+import { type Assembly, bertDims, bertInputs } from './bert.js'
+import type { BertConfig } from './config.js'
+
+/** Results by their names, as the device stores them. */
+export type Outputs = Readonly<Record<string, Uint8Array>>
+
+interface Ran {
+  readonly outputs: Outputs
+  readonly lengths: readonly number[]
+  /** The first row of each case in results of tokens. */
+  readonly first: readonly number[]
+}
+
+interface Programs {
+  /** @param name of what the assembly gives */
+  of(assembly: Assembly, name: string, shape: BatchShape): Promise<Program>
+  /** Runs a batch. @throws what the device rejects with; the signal's reason when it aborts */
+  run(assembly: Assembly, name: string, batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<Ran>
+  release(): void
+}
+
+interface Environment {
+  readonly config: BertConfig
+  readonly dtype: FloatType
+  readonly session: Session
+  readonly seqStep: number
+  readonly maxPrograms: number
+  readonly captures: boolean
+}
+
+/** @param of the weights' session, and how shapes are kept */
+export function encoderPrograms({ config, dtype, session, seqStep, maxPrograms, captures }: Environment): Programs {
+  const programs = releasingCache<Program>(maxPrograms)
+  const of: Programs['of'] = (assembly, name, shape) =>
+    programs.get(`${name}${shape.batch}x${shape.seq}x${shape.tokens}`, async () => {
+      const built = await buildProgram({
+        session,
+        ...assembly,
+        inputs: bertInputs,
+        dims: bertDims(config, shape),
+        types: { T: dtype },
+      })
+      if (captures) await built.capture()
+      return built
+    })
+  return {
+    of,
+    async run(assembly, name, batch, signal) {
+      const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
+      const sequences = batch.map(({ inputIds }) => inputIds)
+      const types = batch.map(({ typeIds = [] }) => typeIds)
+      const lengths = sequences.map(({ length }) => length)
+      const tokens = packedRows(lengths, seq)
+      const ready = await of(assembly, name, { batch: batch.length, seq, tokens })
+      const rows = assembly.packed.inputs ? tokens : batch.length * seq
+      const place = { seq, rows, packed: assembly.packed.inputs }
+      // Rows without a token are masked by the lengths; what they hold only has to be a valid id.
+      const inputs = {
+        ...idInputs(sequences, { ...place, filler: Math.min(config.padToken, config.vocab - 1) }),
+        typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),
+      }
+      const outputs = await abortable(ready, signal, () => ready.run(inputs))
+      return { outputs, lengths, first: firstRows(lengths, seq, assembly.packed.outputs) }
+    },
+    release: () => void programs.clear(),
+  }
+}
