@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { byTurns } from './by_turns.js'
-import { fileTurn, instancesInTurn, inTurn, listTurn, turnOf } from './turns.js'
+import { fileTurn, instancesInTurn, inTurn, listTurn, seedOfTurn, turnOf } from './turns.js'
 
 const entries = [
   'add f32',
@@ -24,6 +24,11 @@ describe('turns', () => {
     for (const keys of turns)
       expect(new Set(keys.map((key) => key.replace(/ .*/, '')))).toEqual(new Set(entries.map(({ op }) => op)))
     expect(turns.flat().filter((key) => key.startsWith('add') || key.startsWith('rank'))).toHaveLength(7)
+  })
+  it('give each commit a seed of its own', () => {
+    expect(seedOfTurn('1234')).toBe(1234)
+    expect(seedOfTurn('all')).toBe(0)
+    expect(seedOfTurn('commit')).toBeGreaterThan(0)
   })
   it('are stated by number, or all at once', () => {
     expect(turnOf('all')).toBeUndefined()

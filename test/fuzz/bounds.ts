@@ -1,0 +1,39 @@
+/**
+ * How far a kernel may be from the float64 meaning: the one place with the fuzzer's bounds. Each is a promise of float32 arithmetic or of
+ * CUDA's functions, and `slack` times that is let pass, for a compiler may compute `x / 3` as `x * (1 / 3)` and add in another order.
+ */
+
+/** Half a unit in the last place of float32, relative. */
+export const unit = 2 ** -24
+/** The largest float32. */
+export const largest = (2 - 2 ** -23) * 2 ** 127
+/** Half the smallest subnormal of float32: what one rounding near zero loses. */
+export const tiny = 2 ** -149
+/** What functions flush to zero: the smallest normal number. */
+export const flushed = 2 ** -126
+
+/** Roundings of one operation: one is what IEEE promises, twice that where it is done in two steps, twice again to be no judge of order. */
+export const slack = 4
+
+/**
+ * Errors of functions: relative in roundings of float32, and absolute. CUDA's math functions err by 2 roundings (exp, log, sin, cos, rsqrt) to 8 (pow);
+ * heddle's own by 7 (tanh), by 1e-7 absolute (erf) and 1e-6 absolute (gelu), as native/device/math.cuh promises.
+ */
+export const functionErrors: Readonly<Record<string, { readonly roundings: number; readonly absolute: number }>> = {
+  exp: { roundings: 4, absolute: 0 },
+  log: { roundings: 4, absolute: 2 ** -24 },
+  sin: { roundings: 4, absolute: 2 ** -22 },
+  cos: { roundings: 4, absolute: 2 ** -22 },
+  rsqrt: { roundings: 4, absolute: 0 },
+  pow: { roundings: 16, absolute: 0 },
+  tanh: { roundings: 8, absolute: flushed },
+  erf: { roundings: 4, absolute: 1.5e-7 },
+  gelu: { roundings: 16, absolute: 1.2e-6 },
+  uniform: { roundings: 2, absolute: 0 },
+}
+
+/** Where results can be anything within this share of the output's size, they say nothing: such an element is not judged. */
+export const looseShare = 1 / 16
+
+/** The share of elements that may be left unjudged in a run, for its verdict to count. */
+export const mostUnjudged = 0.1

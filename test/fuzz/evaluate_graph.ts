@@ -1,0 +1,134 @@
+/**
+ * The float64 meaning of a described graph. What a plan keeps in registers another stores: every value is what it is before and behind a rounding to its
+ * storage type. Written apart from src.
+ */
+import { slack, tiny, unit } from './bounds.js'
+import type { DType } from './describe.js'
+import { type Held, runOp } from './evaluate.js'
+import { extentOf, type GraphDesc, type NodeDesc } from './graph_describe.js'
+import { extremes, stored } from './storage.js'
+import { isExact, isNaNVal, isUnknown, unknown, type Val } from './value.js'
+
+type Sizes = Readonly<Record<string, number>>
+
+/** Relative error of one rounding. */
+const roundings: Readonly<Partial<Record<DType, number>>> = { f16: 2 ** -11, bf16: 2 ** -8 }
+
+/** A value with what one rounding to storage, or none, makes of it. */
+function handedOn(dtype: DType, value: Val): Val {
+  if (isNaNVal(value) || isUnknown(value)) return value
+  if (dtype === 'i8' || dtype === 'i32')
+    return { v: stored(dtype, value.v), lo: stored(dtype, value.lo), hi: stored(dtype, value.hi) }
+  const share = roundings[dtype]
+  if (share === undefined || (isExact(value) && stored(dtype, value.v) === value.v)) return value
+  const [, , least = 0] = extremes(dtype)
+  const wide = (x: number): number => 2 * share * Math.abs(x) + least
+  const [lo, hi] = [value.lo - wide(value.lo), value.hi + wide(value.hi)]
+  const [most = 0] = extremes(dtype)
+  return Math.max(Math.abs(lo), Math.abs(hi)) > most && Math.abs(value.v) < 1e29 ? unknown(value.v) : { v: value.v, lo, hi }
+}
+
+/** Axes of both factors and of the result, by letters. */
+function axesOf(subscripts: string): readonly [a: string[], b: string[], out: string[]] {
+  const [factors = '', out = ''] = subscripts.split(' -> ')
+  const [a = '', b = ''] = factors.split(', ')
+  return [a.split(' '), b.split(' '), out.split(' ')]
+}
+
+/** A matmul by its subscripts: sums of products in whatever order, each with the error that its terms may have. */
+export function matmul(subscripts: string, a: Held, b: Held, dtype: DType): Held {
+  const [axesA, axesB, axesOut] = axesOf(subscripts)
+  const sizes: Record<string, number> = {}
+  for (const [axes, { shape }] of [
+    [axesA, a],
+    [axesB, b],
+  ] as const)
+    for (const [i, axis] of axes.entries()) sizes[axis] = shape[i] ?? 0
+  const depth = axesA.filter((axis) => !axesOut.includes(axis))
+  const strides = (axes: readonly string[]): Record<string, number> => {
+    const found: Record<string, number> = {}
+    let stride = 1
+    for (const axis of axes.toReversed()) {
+      found[axis] = stride
+      stride *= sizes[axis] ?? 1
+    }
+    return found
+  }
+  const [inA, inB] = [strides(axesA), strides(axesB)]
+  const places = (axes: readonly string[], of: Readonly<Record<string, number>>): number[] =>
+    axes.reduce<number[]>(
+      (list, axis) => list.flatMap((base) => Array.from({ length: sizes[axis] ?? 0 }, (_, i) => base + i * (of[axis] ?? 0))),
+      [0],
+    )
+  const [rowsA, rowsB] = [places(axesOut, inA), places(axesOut, inB)]
+  const [termsA, termsB] = [places(depth, inA), places(depth, inB)]
+  const isFloat = a.dtype !== 'i8' || b.dtype !== 'i8'
+  const [left, right] = [split(a.values), split(b.values)]
+  const values = rowsA.map((row, i): Val => dot(left, right, row, rowsB[i] ?? 0, termsA, termsB, isFloat))
+  return { dtype, shape: axesOut.map((axis) => sizes[axis] ?? 0), values }
+}
+
+/** Middles and radii of intervals. */
+const split = (values: readonly Val[]) => ({
+  v: Float64Array.from(values, ({ v }) => v),
+  r: Float64Array.from(values, ({ v, lo, hi }) => Math.max(hi - v, v - lo)),
+})
+type Split = ReturnType<typeof split>
+
+function dot(
+  a: Split,
+  b: Split,
+  rowA: number,
+  rowB: number,
+  termsA: readonly number[],
+  termsB: readonly number[],
+  isFloat: boolean,
+): Val {
+  let [v, size, radius] = [0, 0, 0]
+  for (let i = 0; i < termsA.length; i++) {
+    const [at, to] = [rowA + (termsA[i] ?? 0), rowB + (termsB[i] ?? 0)]
+    const [x, y, rx, ry] = [a.v[at] ?? 0, b.v[to] ?? 0, a.r[at] ?? 0, b.r[to] ?? 0]
+    v += x * y
+    size += Math.abs(x * y)
+    radius += Math.abs(x) * ry + rx * Math.abs(y) + rx * ry
+  }
+  if (!Number.isFinite(radius) || !Number.isFinite(size)) return unknown(v)
+  const error = radius + (isFloat ? slack * unit * (termsA.length + 2) * (size + radius) + tiny : 0)
+  return { v, lo: v - error, hi: v + error }
+}
+
+/** Every value of a graph, inputs and weights among them. */
+export function runGraph(graph: GraphDesc, given: ReadonlyMap<string, Held>, sizes: Sizes): ReadonlyMap<string, Held> {
+  const values = new Map(given)
+  const at = (name: string): Held => {
+    const found = values.get(name)
+    if (found === undefined) throw new Error(`the graph has no ${name}`)
+    return found
+  }
+  for (const node of graph.nodes) {
+    const dtype = node.dtype === 'T' ? graph.main : node.dtype
+    const made = runNode(node, at, sizes, dtype)
+    values.set(node.name, {
+      dtype,
+      shape: node.dims.map((extent) => extentOf(extent, sizes)),
+      values: made.values.map((value) => handedOn(dtype, value)),
+    })
+  }
+  return values
+}
+
+function runNode(node: NodeDesc, at: (name: string) => Held, sizes: Sizes, dtype: DType): Held {
+  switch (node.kind) {
+    case 'view':
+      return at(node.input)
+    case 'matmul':
+      return matmul(node.subscripts, at(node.a), at(node.b), dtype)
+    case 'op': {
+      const tensors = new Map(Object.entries(node.inputs).map(([param, value]) => [param, at(value)] as const))
+      const dims = Object.fromEntries(node.dims.map((extent, axis) => [`d${axis}`, extentOf(extent, sizes)]))
+      const made = runOp(node.op, tensors, dims).get('y')
+      if (made === undefined) throw new Error(`${node.op.name} has no y`)
+      return made
+    }
+  }
+}

@@ -1,0 +1,133 @@
+/** A graph while it is drawn: what is given to it, and its nodes. */
+import type { Domain, DType, Result, Stmt } from './describe.js'
+import { OpDraft } from './draft.js'
+import type { GivenDesc, GraphDesc, GraphType, NodeDesc, ValueDesc } from './graph_describe.js'
+import { pruned } from './prune.js'
+import type { Random } from './random.js'
+
+/** A graph while it is drawn. */
+export class GraphDraft {
+  readonly random: Random
+  readonly name: string
+  readonly main: GraphDesc['main']
+  readonly given: GivenDesc[] = []
+  readonly nodes: NodeDesc[] = []
+
+  constructor(random: Random, name: string) {
+    this.random = random
+    this.name = name
+    this.main = random.pick(['f32', 'f32', 'f16', 'f16', 'bf16'])
+  }
+
+  #next(): string {
+    return `n${this.nodes.length + 1}`
+  }
+
+  input(dims: readonly string[], dtype: GraphType = 'T', domain: Domain = { kind: 'unit' }): ValueDesc {
+    return this.#give(dims, dtype, domain, false)
+  }
+
+  weight(dims: readonly string[], dtype: GraphType = 'T', domain: Domain = { kind: 'unit' }): ValueDesc {
+    return this.#give(dims, dtype, domain, true)
+  }
+
+  #give(dims: readonly string[], dtype: GraphType, domain: Domain, isWeight: boolean): ValueDesc {
+    // What has the type of the whole graph is said to have it.
+    const own = dtype === this.main ? 'T' : dtype
+    const made: GivenDesc = { name: `${isWeight ? 'w' : 'x'}${this.given.length + 1}`, dtype: own, dims, domain, isWeight }
+    this.given.push(made)
+    return made
+  }
+
+  matmul(
+    subscripts: string,
+    a: ValueDesc,
+    b: ValueDesc,
+    dims: readonly string[],
+    dtype: GraphType = 'T',
+    result?: DType,
+  ): ValueDesc {
+    const node: NodeDesc = {
+      kind: 'matmul',
+      name: this.#next(),
+      dtype,
+      dims,
+      subscripts,
+      a: a.name,
+      b: b.name,
+      ...(result === undefined ? {} : { result }),
+    }
+    this.nodes.push(node)
+    return node
+  }
+
+  view(input: ValueDesc, dims: readonly string[]): ValueDesc {
+    const node: NodeDesc = { kind: 'view', name: this.#next(), dtype: input.dtype, dims, input: input.name }
+    this.nodes.push(node)
+    return node
+  }
+
+  /**
+   * An op over all axes of the first value. The others have some of its last axes, or one axis by its name.
+   * @param axes of each value, which of the first one's axes its own are
+   */
+  op(
+    reads: readonly { readonly value: ValueDesc; readonly axes: readonly number[] }[],
+    dtype: GraphType,
+    make: (op: OpInside) => Made,
+  ): ValueDesc {
+    const [first] = reads
+    if (first === undefined) throw new Error('an op of nothing')
+    const dims = first.value.dims.map((_, axis) => `d${axis}`)
+    const draft = new OpDraft(this.random)
+    draft.smooth = true
+    const typed = (type: GraphType): DType => (type === 'T' ? this.main : type)
+    for (const dim of dims) draft.dim(dim)
+    const names = reads.map(({ value, axes }) =>
+      draft.input(
+        axes.map((axis) => dims[axis] ?? ''),
+        { dtype: typed(value.dtype), domain: { kind: 'unit' } },
+      ),
+    )
+    // Layouts are a plan's, in graphs.
+    for (const [at, input] of draft.inputs.entries()) {
+      const { layout: _, ...plain } = input
+      draft.inputs[at] = plain
+    }
+    const made = make({ draft, dims, names })
+    const name = this.#next()
+    const isParam = [...reads.map(({ value }) => value.dtype), dtype].includes('T')
+    const op = pruned({
+      name: `${this.name}_${name}`,
+      family: 'graph',
+      dims: draft.dims,
+      ...(isParam ? { param: this.main } : {}),
+      inputs: draft.inputs,
+      // Nodes take what attributes are declared with.
+      attrs: draft.attrs.map((attr) => ({ ...attr, given: attr.initial })),
+      rows: dims.slice(0, made.isRow ? -1 : undefined).map((dim) => ({ index: `i_${dim}`, dim })),
+      monoids: [],
+      body: made.body ?? [],
+      outputs: [{ name: 'y', dtype: typed(dtype), dims, result: made.result }],
+    })
+    const inputs = Object.fromEntries(
+      names.flatMap((param, at) =>
+        op.inputs.some((input) => input.name === param) ? [[param, reads[at]?.value.name ?? '']] : [],
+      ),
+    )
+    const node: NodeDesc = { kind: 'op', name, dtype, dims: first.value.dims, op, inputs }
+    this.nodes.push(node)
+    return node
+  }
+}
+
+export interface OpInside {
+  readonly draft: OpDraft
+  readonly dims: readonly string[]
+  readonly names: readonly string[]
+}
+export interface Made {
+  readonly result: Result
+  readonly body?: readonly Stmt[]
+  readonly isRow?: boolean
+}

@@ -1,0 +1,140 @@
+/**
+ * A scratch project with the specs of many ops and graphs: one `gen`, one library and one device for all of them. What is refused is taken out, with its
+ * code, and the rest is generated again.
+ */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { HeddleError } from '../../src/errors.js'
+import type { Device } from '../../src/runtime/api/index.js'
+import { type DeviceKind, heddle, openProject } from './house.js'
+
+/** A module that is refused by a code, or with which the compiler fails. */
+export interface Refusal {
+  readonly name: string
+  readonly code: string
+  readonly message: string
+}
+
+/** Texts of modules by name, without extension. */
+export type Modules = ReadonlyMap<string, string>
+
+/** What a project consists of. */
+export interface Parts {
+  /** Each may be refused for itself. */
+  readonly modules: Modules
+  /** The module that one imports, without which it goes. */
+  readonly needs?: (name: string) => string | undefined
+  /** Modules that all may import. */
+  readonly shared?: Modules
+  /** The text of `index.ts`, by the modules that are left. */
+  readonly index?: (kept: readonly string[]) => string
+}
+
+const home = fileURLToPath(new URL('../..', import.meta.url))
+
+/** Codes that say what of a spec cannot be: anything else is a failure of the compiler. */
+export const isRefusal = (code: string): boolean => /^(HED\d+|TS\d+|(plan|graph|schedule)\.\w+|build\.spill)$/.test(code)
+
+export class Project {
+  readonly root = mkdtempSync(join(tmpdir(), 'heddle-fuzz-'))
+  /** What was taken out. */
+  readonly refused: Refusal[] = []
+  readonly #parts: Parts
+  #kept: readonly string[]
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#kept = [...parts.modules.keys()]
+    mkdirSync(join(this.root, 'specs'))
+    linkPackage(this.root)
+    writeFileSync(join(this.root, 'package.json'), '{ "name": "fuzzed", "type": "module", "dependencies": { "heddle": "*" } }\n')
+    for (const [name, text] of [...(parts.shared ?? []), ...parts.modules]) writeFileSync(this.#file(name), text)
+  }
+
+  #file(name: string): string {
+    return join(this.root, 'specs', `${name}.ts`)
+  }
+
+  get kept(): readonly string[] {
+    return this.#kept
+  }
+
+  /** Takes modules out, and notes why. @throws where there are none, since then nothing gets better */
+  #refuse(found: readonly Refusal[], said: string): void {
+    if (found.length === 0) throw new Error(`what fails is of no module: ${said}`)
+    const gone = new Set(found.map(({ name }) => name))
+    for (const name of this.#kept) if (gone.has(this.#parts.needs?.(name) ?? '')) gone.add(name)
+    for (const name of gone) rmSync(this.#file(name))
+    this.#kept = this.#kept.filter((name) => !gone.has(name))
+    this.refused.push(...found)
+  }
+
+  /** Generates what is not refused. */
+  async #generate(): Promise<void> {
+    while (this.#kept.length > 0) {
+      if (this.#parts.index !== undefined) writeFileSync(this.#file('index'), this.#parts.index(this.#kept))
+      const { code, out, log } = await heddle(this.root, 'gen', '--json')
+      if (code === 0) return
+      this.#refuse(refusals(failureOf(out, log), this.#kept), `${out}${log}`)
+    }
+  }
+
+  /** A device with the kernels of all that is left; undefined where nothing is. */
+  async open(kind: DeviceKind): Promise<Device | undefined> {
+    for (;;) {
+      await this.#generate()
+      if (this.#kept.length === 0) return undefined
+      try {
+        return await openProject(this.root, kind)
+      } catch (error) {
+        if (!(error instanceof HeddleError)) throw error
+        this.#refuse(refusals({ code: error.code, message: error.message }, this.#kept), error.message)
+      }
+    }
+  }
+
+  /** What a module exports. */
+  async load(name: string): Promise<Readonly<Record<string, unknown>>> {
+    return import(/* @vite-ignore */ pathToFileURL(this.#file(name)).href)
+  }
+
+  remove(): void {
+    rmSync(this.root, { recursive: true, force: true })
+  }
+}
+
+/** The package as it lies in this checkout. Its types are the sources. */
+function linkPackage(root: string): void {
+  const entry = (types: string, js: string) => ({ types: `./src/${types}`, import: `./dist/${js}` })
+  const exports = { '.': entry('index.ts', 'index.js'), './std': entry('std/index.ts', 'std.js') }
+  const folder = join(root, 'node_modules/heddle')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'heddle', type: 'module', exports }))
+  for (const part of ['src', 'dist']) symlinkSync(join(home, part), join(folder, part))
+}
+
+interface Said {
+  readonly code: string
+  readonly message: string
+}
+
+/** Every module that a failure names, with the code it is refused with: of diagnostics each its own, else the failure's. */
+function refusals({ code, message }: Said, names: readonly string[]): Refusal[] {
+  const found = new Map<string, Refusal>()
+  for (const [line, name = '', own = ''] of message.matchAll(/^specs\/(\w+)\.ts:\d+:\d+ ([\w.]+):.*$/gm))
+    if (names.includes(name) && !found.has(name)) found.set(name, { name, code: own, message: line })
+  if (found.size > 0) return [...found.values()]
+  const words = new Set(message.match(/[a-z]+_\d+(?:_\d+)?(?=__|\b|_[a-z])/g))
+  return names.filter((name) => words.has(name)).map((name) => ({ name, code, message }))
+}
+
+function failureOf(out: string, log: string): Said {
+  try {
+    const { error } = JSON.parse(out.slice(out.indexOf('{')))
+    return { code: String(error.code), message: `${error.message}\n${error.place?.file ?? ''}` }
+  } catch {
+    return { code: 'crash', message: `${out}${log}` }
+  }
+}
