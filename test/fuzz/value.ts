@@ -168,12 +168,13 @@ export function sumOf(all: readonly Val[]): Val {
   const v = all.reduce((total, each) => total + each.v, 0)
   const known = special(v, ...all)
   if (known !== undefined) return known
-  const size = all.reduce((total, each) => total + Math.max(Math.abs(each.lo), Math.abs(each.hi)), 0)
-  if (size === Number.POSITIVE_INFINITY)
-    return all.every((each) => Number.isFinite(each.lo) || isExact(each)) ? exact(v) : unknown(v)
+  const sizes = all.map((each) => Math.max(Math.abs(each.lo), Math.abs(each.hi)))
+  const size = sizes.reduce((total, each) => total + (Number.isFinite(each) ? each : 0), 0)
+  // Partial sums that overflow are infinities of their own, which order decides.
+  if (size > largest / 2) return unknown(v)
+  if (!sizes.every(Number.isFinite)) return all.every((each) => Number.isFinite(each.lo) || isExact(each)) ? exact(v) : unknown(v)
   const grain = 2 ** -10
   if (all.every((each) => isExact(each) && Number.isInteger(each.v / grain)) && size / grain <= 2 ** 24) return exact(v)
-  if (size > largest / 2) return unknown(v)
   const low = all.reduce((total, each) => total + each.lo, 0)
   const high = all.reduce((total, each) => total + each.hi, 0)
   const error = slack * unit * all.length * size + tiny * all.length
