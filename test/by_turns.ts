@@ -120,5 +120,6 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/docs/scripts.simt.test.ts',
     'test/cli/embed.simt.test.ts',
     'test/native/matmul_int8.simt.test.ts',
+    'test/fuzz/sample.simt.test.ts',
   ],
 ]

@@ -7,7 +7,12 @@ import { byTurns } from './by_turns.js'
 import { waitingFiles } from './waiting.js'
 
 /** Those of every commit come before those that take turns. */
-const always = ['test/conformance/fused.simt.test.ts', 'test/conformance/ops.simt.test.ts', 'test/conformance/order.simt.test.ts']
+const always = [
+  'test/conformance/fused.simt.test.ts',
+  'test/fuzz/fuzz.simt.test.ts',
+  'test/conformance/ops.simt.test.ts',
+  'test/conformance/order.simt.test.ts',
+]
 
 function rank({ moduleId }: TestSpecification): number {
   const places = [always, ...byTurns].map((files) => files.findIndex((file) => moduleId.endsWith(`/${file}`)))

@@ -5,6 +5,7 @@ import { faultKinds, plantedFaults } from './planted.js'
 
 it('ten faults of each kind, each with a name of its own', () => {
   for (const kind of faultKinds) expect(plantedFaults.filter((fault) => fault.kind === kind)).toHaveLength(10)
+  expect(plantedFaults.filter(({ kind }) => kind === 'fuzz')).toHaveLength(3)
   expect(new Set(plantedFaults.map(({ id }) => id)).size).toBe(plantedFaults.length)
 })
 

@@ -2,13 +2,14 @@
  * Thirty faults that somebody could make, ten in each of three rooms: what derives kernels, the device code that the CPU device runs, and
  * what emits CUDA source. Each names the cheapest tests that find it by results. `run_planted.ts` plants them one by one; a fault that no
  * test finds is a hole in the tests. Stryker's sample (sample.mjs) says how well tests hold the passes; this list holds what it does not
- * reach, and stays the same when the suite becomes faster.
+ * reach, and stays the same when the suite becomes faster. Three faults more are left to the fuzzer to find (planted_fuzz.ts).
  */
 import { derivationFaults } from './planted_derivation.js'
 import { deviceFaults } from './planted_device.js'
 import { emissionFaults } from './planted_emission.js'
+import { fuzzFaults } from './planted_fuzz.js'
 
-export type FaultKind = 'derivation' | 'device' | 'emission'
+export type FaultKind = 'derivation' | 'device' | 'emission' | 'fuzz'
 
 export interface PlantedFault {
   readonly id: string
@@ -25,6 +26,7 @@ export interface PlantedFault {
   readonly only?: string
 }
 
+/** Kinds with ten faults each. */
 export const faultKinds: readonly FaultKind[] = ['derivation', 'device', 'emission']
 
-export const plantedFaults: readonly PlantedFault[] = [...derivationFaults, ...deviceFaults, ...emissionFaults]
+export const plantedFaults: readonly PlantedFault[] = [...derivationFaults, ...deviceFaults, ...emissionFaults, ...fuzzFaults]
