@@ -32,8 +32,11 @@ export const functionErrors: Readonly<Record<string, { readonly roundings: numbe
   uniform: { roundings: 2, absolute: 0 },
 }
 
+/** Of a rounding to storage that a value of a graph may have had, or not, on its way: one, and what the arithmetic beside it moves over a half. */
+export const roundingShare = 1.1
+
 /** Where results can be anything within this share of the output's size, they say nothing: such an element is not judged. */
-export const looseShare = 1 / 16
+export const looseShare = 1 / 8
 
 /** The share of elements that may be left unjudged in a run, for its verdict to count. */
 export const mostUnjudged = 0.1

@@ -2,7 +2,7 @@
  * The float64 meaning of a described graph. What a plan keeps in registers another stores: every value is what it is before and behind a rounding to its
  * storage type. Written apart from src.
  */
-import { slack, tiny, unit } from './bounds.js'
+import { roundingShare, slack, tiny, unit } from './bounds.js'
 import type { DType } from './describe.js'
 import { type Held, runOp } from './evaluate.js'
 import { extentOf, type GraphDesc, type NodeDesc } from './graph_describe.js'
@@ -22,7 +22,7 @@ function handedOn(dtype: DType, value: Val): Val {
   const share = roundings[dtype]
   if (share === undefined || (isExact(value) && stored(dtype, value.v) === value.v)) return value
   const [, , least = 0] = extremes(dtype)
-  const wide = (x: number): number => 2 * share * Math.abs(x) + least
+  const wide = (x: number): number => roundingShare * share * Math.abs(x) + least
   const [lo, hi] = [value.lo - wide(value.lo), value.hi + wide(value.hi)]
   const [most = 0] = extremes(dtype)
   return Math.max(Math.abs(lo), Math.abs(hi)) > most && Math.abs(value.v) < 1e29 ? unknown(value.v) : { v: value.v, lo, hi }

@@ -16,7 +16,7 @@ export class GraphDraft {
   constructor(random: Random, name: string) {
     this.random = random
     this.name = name
-    this.main = random.pick(['f32', 'f32', 'f16', 'f16', 'bf16'])
+    this.main = random.pick(['f32', 'f32', 'f32', 'f16', 'f16', 'f16', 'bf16'])
   }
 
   #next(): string {

@@ -69,7 +69,8 @@ interface GraphCase {
   readonly given: ReadonlyMap<string, Held>
 }
 
-function drawCase(graph: GraphDesc, seed: number): GraphCase {
+/** Sizes, and what is given. */
+export function drawCaseOf(graph: GraphDesc, seed: number): GraphCase {
   const random = new Random(seed)
   const sizes = Object.fromEntries(dimsOf(graph).map((dim) => [dim, random.pick(lengths[dim] ?? [1, 2, 3])]))
   const given = graph.given.map((each) => {
@@ -122,7 +123,7 @@ async function runSubject(device: Device, decl: GraphDecl, subject: GraphSubject
   const failures: GraphFailure[] = []
   const verdicts: Verdict[] = []
   for (let i = 0; i < casesOfEach; i++) {
-    const { sizes, given } = drawCase(subject.graph, seedOf(subject.seed, 100 + i))
+    const { sizes, given } = drawCaseOf(subject.graph, seedOf(subject.seed, 100 + i))
     const values = runGraph(subject.graph, given, sizes)
     for (const plan of plans) {
       if (failures.some((failure) => failure.plan === plan)) continue
