@@ -11,11 +11,13 @@ const rounds = 12
 /** What stands instead of an expression: one of its parts of the same type, or a number. */
 function smaller(e: Expr): Expr[] {
   if (e.kind === 'const' || e.kind === 'name') return []
+  // Another place may lie outside.
+  const inside = e.kind === 'load' || e.kind === 'element' ? [] : operands(e)
   const parts = e.kind === 'call' ? e.args.filter((part) => part.type === e.type) : []
   return [
     ...parts,
     ...(e.type === 'bool' ? [] : [e.type === 'f32' ? num(0.5) : whole(1)]),
-    ...operands(e).flatMap((_, at) => smallerAt(e, at)),
+    ...inside.flatMap((_, at) => smallerAt(e, at)),
   ]
 }
 
@@ -28,10 +30,6 @@ function smallerAt(e: Expr, at: number): Expr[] {
     switch (e.kind) {
       case 'call':
         return { ...e, args: replace(e.args, by) }
-      case 'load':
-        return { ...e, at: replace(e.at, by) }
-      case 'element':
-        return { ...e, at: by }
       case 'reduce':
         return { ...e, loop: { ...e.loop, value: by } }
       default:
