@@ -16,9 +16,10 @@ import { aliasesOf, findNode, type LayoutsByName, runsBetween, valueAt } from '.
  */
 export function placeEdges(graph: Graph, plan: PlanDecl, layouts: LayoutsByName): Graph {
   return (plan.edges ?? []).reduce((current, { node, dtype, layout }) => {
-    if (!(node in current.inputs)) checkStored(current, plan, node, dtype === undefined ? 'a layout' : 'a type')
     const typed = dtype === undefined ? current : typeEdge(current, plan, node, dtype)
-    return layout === undefined ? typed : layOut(typed, plan, node, layout, layouts)
+    const placed = layout === undefined ? typed : layOut(typed, plan, node, layout, layouts)
+    if (!(node in current.inputs)) checkStored(current, plan, node, dtype === undefined ? 'a layout' : 'a type')
+    return placed
   }, graph)
 }
 
