@@ -1,7 +1,9 @@
 /** Notes on what cannot be computed well: each is made where it is so, and not where it is not. */
+
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
+import { noFacts } from '../../src/ir/facts/facts.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import { notesOf } from '../../src/schedule/notes.js'
@@ -199,7 +201,7 @@ describe('a note on strided reads that share sectors', () => {
   it('is not made where a fact says how near neighbours are', () => {
     const stated = (equal: number): Kernel => ({
       ...pairs(i32(0)),
-      facts: { inputs: {}, dims: { k: { equal } }, exact: false },
+      facts: { ...noFacts, dims: { k: { equal } } },
     })
     expect(traffic(stated(2))).toEqual([])
     expect(traffic(stated(64))).toEqual(['up to 16 times'])

@@ -157,7 +157,7 @@ function choiceOf(options: GenerationOptions, limits: GenerationLimits, maxNewTo
   const { temperature, topK, topP, minP, seed } = options
   const drawn = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
   // Options that a temperature of 0 leaves without use are held to their ranges all the same.
-  const sampling = drawn ? samplingOf({ ...options, temperature: temperature === 0 ? 1 : temperature }, limits) : undefined
+  const sampling = drawn ? samplingOf(temperature === 0 ? { ...options, temperature: 1 } : options, limits) : undefined
   const random = drawn && temperature !== 0
   const width = whole('beams', options.beams ?? 1, 1, mostBeams)
   if (searchesBeams(options)) return beamsOf(options, { width, random, maxNewTokens }, limits)
