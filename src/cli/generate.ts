@@ -5,10 +5,11 @@ import { readConfigFile } from '../checkpoint/config_file.js'
 import { usageError } from '../errors.js'
 import { seq2seqLayers } from '../models/assembly/layer_graphs.js'
 import type { Hypothesis } from '../models/decoding/beam_trace.js'
+import type { GenerationOptions } from '../models/decoding/generation_options.js'
 import { type GenerationSettings, readGenerationSettings } from '../models/decoding/generation_settings.js'
 import { expectOptions, named } from '../models/parts/known_options.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
-import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
+import { type GenerateOptions, type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import { type GeneratorTextOptions, seq2seqTexts } from '../models/seq2seq/text.js'
 import type { WriteText } from '../models/writing/options.js'
 import { choosePlan } from '../runtime/default_plan.js'
@@ -65,7 +66,10 @@ async function expectGenerating(folder: string): Promise<void> {
 export interface Generator {
   readonly device: Device
   readonly model: Seq2seq
-  /** The settings of the model's authors: `text` follows them, and so does `model.generate(cases, settings.options)`. */
+  /**
+   * The settings of the model's authors: `text` follows them, and so does `model.generate(cases, settings.options)`. Without options, texts
+   * of `model` begin and end with the tokens that its settings force, and are as long as they say; words are chosen by options alone.
+   */
   readonly settings: GenerationSettings
   /**
    * Writes of a source, or of several at once: a translation, a summary. With `stream: true` the text of one source comes piece by piece.
@@ -88,6 +92,17 @@ export async function openGenerator(
   options: PipelineOptions = {},
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
+): Promise<Generator> {
+  const generator = await openPlain(folder, options, root, opening)
+  return { ...generator, model: limited(generator.model, generator.settings) }
+}
+
+/** The same, with a model whose texts begin, end and are limited by its options alone. */
+async function openPlain(
+  folder: string,
+  options: PipelineOptions,
+  root: string,
+  opening: Omit<OpenOptions, 'root'>,
 ): Promise<Generator> {
   expectOptions('openGenerator', pipelineNames, options)
   const { device, dtype, plan, scales, signal } = options
@@ -125,6 +140,26 @@ export async function openGenerator(
   }
 }
 
+/** A model whose texts have the forced tokens and the length of its settings, where options say nothing of them. */
+function limited(model: Seq2seq, { options }: GenerationSettings): Seq2seq {
+  const begin = named<Pick<GenerationOptions, 'forcedBosTokenId'>>({ forcedBosTokenId: true }, options)
+  const end = named<Pick<GenerationOptions, 'forcedEosTokenId' | 'maxNewTokens'>>(
+    { forcedEosTokenId: true, maxNewTokens: true },
+    options,
+  )
+  // A limit of the caller's cuts a text off as it is.
+  const joined = (given: GenerateOptions = {}): GenerateOptions => ({
+    ...begin,
+    ...(given.maxNewTokens === undefined && end),
+    ...given,
+  })
+  return {
+    ...model,
+    generate: (cases, given) => model.generate(cases, joined(given)),
+    stream: (cases, given) => model.stream(cases, joined(given)),
+  }
+}
+
 /** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`; environment for what the machine lacks */
 export async function generateTexts(
   folder: string,
@@ -134,7 +169,7 @@ export async function generateTexts(
 ): Promise<string> {
   const { batch } = options
   const inputs = await tokenIds(folder, cases)
-  const { device, model, settings, planReason, close } = await openGenerator(
+  const { device, model, settings, planReason, close } = await openPlain(
     folder,
     { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
     context.root,

@@ -1,5 +1,5 @@
 /** Text in, text out from Node: prompts, conversations and sources, whole and piece by piece, of small models on the CPU device. */
-import { copyFile, cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { copyFile, cp, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -202,6 +202,27 @@ describe('text of a model that translates', () => {
     const searched = await words.text('12', { beams: 4, returned: 2 })
     expect([searched.text, searched.finish, searched.beams?.length]).toEqual(['twelve', 'end', 2])
     expect(await piecesOf(words.text('12', { beams: 4, stream: true }))).toEqual(['twelve'])
+  })
+  it('has the forced tokens and the length of its settings, by token ids too, where options say nothing of them', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'heddle-words-'))
+    try {
+      for (const name of await readdir(numberWords)) await symlink(join(numberWords, name), join(dir, name))
+      await rm(join(dir, 'generation_config.json'), { force: true })
+      const forced = { forced_bos_token_id: 9, forced_eos_token_id: 1, max_length: 4, num_beams: 2 }
+      await writeFile(join(dir, 'generation_config.json'), JSON.stringify(forced))
+      const { model, close } = await openGenerator(dir, { device: 'simt' })
+      try {
+        const cases = [{ inputIds: [5, 6, 7, 8, 1] }]
+        const [own] = await model.generate(cases)
+        expect([own?.ids[0], own?.ids.length, own?.beams]).toEqual([9, 2, undefined])
+        const [other] = await model.generate(cases, { forcedBosTokenId: 11, maxNewTokens: 2 })
+        expect([other?.ids[0], other?.ids.length]).toEqual([11, 2])
+      } finally {
+        close()
+      }
+    } finally {
+      await rm(dir, { recursive: true })
+    }
   })
   it('refuses what is of other models', async () => {
     const text = words.text as (prompt: unknown, options?: object) => Promise<unknown>
