@@ -1,8 +1,8 @@
-/** What a body has made so far, which its next statements may read. */
+/** The state of a body while it is drawn: names that its next statements may read. */
 import { call, type Expr, type Result } from './describe.js'
 import type { Context, OpDraft } from './draft.js'
 
-/** What a body has made so far, and what its last statements leave as outputs of their own. */
+/** Names that a body has made so far, and outputs that its last statements leave. */
 export interface Body {
   readonly at: Context
   readonly n: string

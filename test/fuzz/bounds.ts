@@ -1,5 +1,5 @@
 /**
- * How far a kernel may be from the float64 meaning: the one place with the fuzzer's bounds. Each is a promise of float32 arithmetic or of
+ * Bounds of the distance between a kernel and its float64 meaning, all in one place. Each is a promise of float32 arithmetic or of
  * CUDA's functions, and `slack` times that is let pass, for a compiler may compute `x / 3` as `x * (1 / 3)` and add in another order.
  */
 
@@ -9,7 +9,7 @@ export const unit = 2 ** -24
 export const largest = (2 - 2 ** -23) * 2 ** 127
 /** Half the smallest subnormal of float32: what one rounding near zero loses. */
 export const tiny = 2 ** -149
-/** What functions flush to zero: the smallest normal number. */
+/** The smallest normal number, below which functions flush to zero. */
 export const flushed = 2 ** -126
 
 /** Roundings of one operation: one is what IEEE promises, twice that where it is done in two steps, twice again to be no judge of order. */
@@ -35,7 +35,7 @@ export const functionErrors: Readonly<Record<string, { readonly roundings: numbe
 /** Of a rounding to storage that a value of a graph may have had, or not, on its way: one, and what the arithmetic beside it moves over a half. */
 export const roundingShare = 1.1
 
-/** Where results can be anything within this share of the output's size, they say nothing: such an element is not judged. */
+/** The widest interval of an element that counts as judged, as a share of the largest element. */
 export const looseShare = 1 / 8
 
 /** The share of elements that may be left unjudged in a run, for its verdict to count. */

@@ -10,7 +10,7 @@ import { exact } from './value.js'
 export interface OpCase {
   readonly dims: Readonly<Record<string, number>>
   readonly inputs: ReadonlyMap<string, Held>
-  /** Whether infinities, NaN and extremes are among the elements. */
+  /** True where infinities, NaN and extremes are among the elements. */
   readonly special: boolean
 }
 
@@ -43,13 +43,13 @@ function sizeOf(dim: DimDesc, random: Random, limit: number): number {
   }
 }
 
-/** Whether a length of 0 is worth a call: nothing reads an element at a fixed place, or at one that an empty reduction would be. */
+/** Says if a length of 0 is worth a call: nothing reads an element at a fixed place, or at one that an empty reduction would be. */
 export function mayBeEmpty(op: OpDesc): boolean {
   const isPlain = op.body.every((s) => s.kind === 'const' || s.kind === 'row' || s.kind === 'scan')
   return isPlain && op.inputs.every(({ domain }) => domain.kind !== 'index')
 }
 
-/** How deep reductions stand inside of elements: each walks over a dimension once more. */
+/** The depth of reductions inside of elements: each walks over a dimension once more. */
 function nesting(op: OpDesc): number {
   let deepest = 0
   const depth = (e: Parameters<typeof operands>[0]): number =>

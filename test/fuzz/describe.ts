@@ -6,7 +6,7 @@
 export type DType = 'f32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' | 'i32' | 'i16' | 'i8' | 'u8' | 'u32' | 'i64'
 export type ScalarType = 'f32' | 'i32' | 'bool'
 
-/** What a body reads of a storage type. */
+/** The type that a body reads of a storage type. */
 export const scalarOf = (dtype: DType): 'f32' | 'i32' => (/^(f|bf|i8)/.test(dtype) ? 'f32' : 'i32')
 
 export type Reducer = 'sum' | 'max' | 'min' | 'argmax' | 'argmin'
@@ -39,7 +39,7 @@ export interface MonoidDesc {
   }[]
 }
 
-/** What a fold carries: a number, or a row. */
+/** A field that a fold carries: a number, or a row. */
 export type Field =
   | { readonly is: 'number'; readonly name: string; readonly type: 'f32' | 'i32'; readonly start: Expr; readonly next: Expr }
   | { readonly is: 'row'; readonly name: string; readonly start: Loop; readonly next: Loop }
@@ -98,7 +98,7 @@ export interface OutputDesc extends TensorDesc {
   readonly updates?: string
 }
 
-/** How long a dimension may be: any length, a few, or what another says. */
+/** A dimension, and its lengths: any, a few, or what another says. */
 export type DimDesc =
   | { readonly name: string; readonly size: 'rows' | 'row' | 'few' | 'ranked' | 'carried'; readonly most?: number }
   | { readonly name: string; readonly size: 'derived'; readonly of: string; readonly times: number; readonly plus: number }
@@ -112,7 +112,7 @@ export interface AttrDesc {
 
 export interface OpDesc {
   readonly name: string
-  /** What drew it. */
+  /** The family that drew it. */
   readonly family: string
   readonly dims: readonly DimDesc[]
   /** The storage type that the parameter `T` stands for, if there is one. */

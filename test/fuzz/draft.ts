@@ -2,7 +2,7 @@
 import { call, type Expr, element, type InputDesc, load, named, num, type ScalarType, scalarOf, whole } from './describe.js'
 import { Signature } from './signature.js'
 
-/** What an expression may read where it stands. */
+/** Names that an expression may read. */
 export interface Context {
   /** Index variables, and the dimensions that they run over. */
   readonly indices: readonly { readonly name: string; readonly dim: string }[]
@@ -14,7 +14,7 @@ export interface Context {
     readonly dim: string
     readonly ordered: boolean
   }[]
-  /** Whether indices may be twisted into others. */
+  /** Keeps indices as they are. */
   readonly plain?: boolean
 }
 

@@ -7,7 +7,7 @@ import { pruned } from './prune.js'
 import { Random } from './random.js'
 import type { Special } from './rows.js'
 
-/** How often each family is drawn. */
+/** Weights of the families. */
 const weights = {
   elementwise: 6,
   rowwise: 8,

@@ -1,15 +1,6 @@
 /** The float64 meaning of a described op, with what float32 arithmetic may make of it. Written apart from src: it shares no code with the compiler. */
 import { slack, unit } from './bounds.js'
-import {
-  type DType,
-  type Expr,
-  type Loop,
-  type MonoidDesc,
-  type OpDesc,
-  type Reducer,
-  type Result,
-  scalarOf,
-} from './describe.js'
+import type { DType, Expr, Loop, MonoidDesc, OpDesc, Reducer, Result } from './describe.js'
 import { apply } from './functions.js'
 import { runStatement } from './statements.js'
 import { add, exact, isExact, isNaNVal, isUnknown, maximum, minimum, sumOf, union, unknown, type Val } from './value.js'
@@ -21,13 +12,13 @@ export interface Held {
   readonly values: readonly Val[]
 }
 
-/** What names stand for while a body is evaluated. */
+/** Values of names while a body is evaluated. */
 export class Scope {
   readonly numbers = new Map<string, Val>()
   readonly rows = new Map<string, readonly Val[]>()
   readonly tensors: ReadonlyMap<string, Held>
   readonly monoids: readonly MonoidDesc[]
-  /** How many conditions that nobody knows are around: what is read outside of a tensor may then not be read at all. */
+  /** The number of undecided conditions around an expression, which may then not be evaluated at all. */
   unsure = 0
 
   constructor(tensors: ReadonlyMap<string, Held>, monoids: readonly MonoidDesc[]) {
@@ -118,7 +109,7 @@ function logic(fn: 'and' | 'or', a: Val, second: Expr, scope: Scope): Val {
   return isExact(b) && b.v === decides ? b : unknown(a.v === decides ? a.v : b.v)
 }
 
-/** What is made of each element of a loop. */
+/** The values of a loop. */
 export function elements({ length, index, value }: Loop, scope: Scope): Val[] {
   const count = scope.lengthOf(length)
   const before = scope.numbers.get(index)
@@ -162,7 +153,7 @@ export function prefixSums(all: readonly Val[], type: 'f32' | 'i32'): Val[] {
   return all.map((_, i) => (type === 'f32' ? sumOf : wholeSum)(all.slice(0, i + 1)))
 }
 
-/** How far parts of a row that are combined in another order may be apart. */
+/** The error of combining parts of a row in another order. */
 export const reorderError = (partials: readonly Val[]): number => {
   const size = partials.reduce(
     (most, each) => (isUnknown(each) || isNaNVal(each) ? most : Math.max(most, Math.abs(each.lo), Math.abs(each.hi))),
@@ -171,7 +162,7 @@ export const reorderError = (partials: readonly Val[]): number => {
   return Number.isFinite(size) ? slack * unit * partials.length * size : 0
 }
 
-/** Runs an op: every output, as numbers before they are stored. @param attrs values of attributes by name */
+/** Runs an op: every output, as numbers before they are stored. */
 export function runOp(op: OpDesc, tensors: ReadonlyMap<string, Held>, dims: Readonly<Record<string, number>>): Map<string, Held> {
   const outputs = new Map(
     op.outputs.map(({ name, dtype, dims: axes }) => {
@@ -222,6 +213,3 @@ function counted(bins: number, all: readonly Val[]): Val[] {
   const open = all.filter((each) => !isExact(each)).length
   return open === 0 ? sure : sure.map(({ v }) => ({ v, lo: v, hi: v + open }))
 }
-
-/** Whether what a body reads of a type are integers. */
-export const readsIntegers = (dtype: DType): boolean => scalarOf(dtype) === 'i32'

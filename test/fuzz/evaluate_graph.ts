@@ -1,5 +1,5 @@
 /**
- * The float64 meaning of a described graph. What a plan keeps in registers another stores: every value is what it is before and behind a rounding to its
+ * The float64 meaning of a described graph. A plan stores values that another keeps in registers: every value is what it is before and after a rounding to its
  * storage type. Written apart from src.
  */
 import { roundingShare, slack, tiny, unit } from './bounds.js'

@@ -17,7 +17,7 @@ import {
 import { type Context, empty, type OpDraft } from './draft.js'
 import { addSpecial, addStatements } from './rows.js'
 
-/** What a family gives beside what its draft holds. */
+/** Rows and outputs of an op, beside what its draft holds. */
 export interface Drawn {
   readonly rows: readonly { readonly index: string; readonly dim: string }[]
   readonly outputs: readonly OutputDesc[]

@@ -109,7 +109,7 @@ function gelu(x: number): number {
   return 0.5 * x * (1 + erf(x * Math.SQRT1_2))
 }
 
-/** What a call of the language gives. Selections and logic are evaluate.ts's, which evaluates no more than the language does. */
+/** Applies a function of the language. Selections and logic are evaluate.ts's, which evaluates no more than the language does. */
 export function apply(e: Expr & { readonly kind: 'call' }, args: readonly Val[]): Val {
   const [a = value.unknown(0), b = value.unknown(0), c = value.unknown(0)] = args
   const { fn } = e

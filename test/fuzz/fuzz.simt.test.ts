@@ -9,7 +9,7 @@ import { fuzz } from './run.js'
 it('random ops and plans compute what they mean, or are refused', async () => {
   const lines: string[] = []
   const seed = seedOfTurn()
-  // Where something fails, the last lines say what, and in which folder its spec lies.
+  // The lines of a failure name the folder of its spec.
   const out = join(tmpdir(), 'heddle-fuzz-failures')
   const tally = await fuzz({
     device: 'simt',

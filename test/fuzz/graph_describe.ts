@@ -27,7 +27,7 @@ export type NodeDesc = ValueDesc &
 export interface GraphDesc {
   readonly name: string
   readonly family: string
-  /** What `T` stands for. */
+  /** The type that `T` stands for. */
   readonly main: 'f32' | 'f16' | 'bf16'
   readonly given: readonly GivenDesc[]
   readonly nodes: readonly NodeDesc[]
@@ -58,6 +58,6 @@ export const dimsOf = ({ given, nodes }: GraphDesc): readonly string[] => [
   ...new Set([...given, ...nodes].flatMap(({ dims }) => dims.flatMap((extent) => extent.split('*')))),
 ]
 
-/** How long an extent is. */
+/** The length of an extent. */
 export const extentOf = (extent: string, sizes: Readonly<Record<string, number>>): number =>
   extent.split('*').reduce((size, dim) => size * (sizes[dim] ?? 1), 1)

@@ -32,7 +32,7 @@ export class GraphDraft {
   }
 
   #give(dims: readonly string[], dtype: GraphType, domain: Domain, isWeight: boolean): ValueDesc {
-    // What has the type of the whole graph is said to have it.
+    // A tensor of the graph's own type is declared so.
     const own = dtype === this.main ? 'T' : dtype
     const made: GivenDesc = { name: `${isWeight ? 'w' : 'x'}${this.given.length + 1}`, dtype: own, dims, domain, isWeight }
     this.given.push(made)

@@ -1,5 +1,5 @@
 /**
- * What of heddle the fuzzer uses: the command that generates, and a device with all kernels of a project. Kernels are compiled as one, without
+ * The parts of heddle that the fuzzer uses: the command that generates, and a device with all kernels of a project. Kernels are compiled as one, without
  * optimisation for the CPU device, since each runs on few elements. The only file here that runs code of src.
  */
 import { main } from '../../src/cli/main.js'
@@ -13,7 +13,7 @@ import { architectureOn, demandKernels, generatedFolder, readManifestOf, searchM
 
 export type DeviceKind = 'simt' | 'cuda'
 
-/** What a command prints and returns. */
+/** Runs a command, and gives what it prints and returns. */
 export async function heddle(
   root: string,
   ...argv: string[]

@@ -1,4 +1,4 @@
-/** What bodies combine in order along a row: monoids of an author, recurrences of numbers, and rows that are carried. */
+/** Constructs that combine a row in order: monoids of an author, recurrences of numbers, and rows that are carried. */
 
 import { along, type Body, key, withNumber, withRow } from './body.js'
 import {

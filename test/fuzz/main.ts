@@ -1,5 +1,5 @@
 /**
- * `npm run fuzz -- --cases N --seed S`: random ops, and graphs under random plans, against their float64 meaning. What fails is made smaller and written
+ * `npm run fuzz -- --cases N --seed S`: random ops, and graphs under random plans, against their float64 meaning. Failures are made smaller and written
  * to a folder, with the seed that draws it again. Ends with 1 where something failed, or where too much was not judged.
  */
 import { mkdtempSync } from 'node:fs'

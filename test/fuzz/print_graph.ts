@@ -60,7 +60,7 @@ ${library}})
 `
 }
 
-/** What the project exports, of the modules that are left. */
+/** The index of a project, over the modules that are left. */
 export function printIndex(kept: readonly string[]): string {
   const graphs = kept.filter((name) => name.startsWith('net_'))
   const plans = kept.filter((name) => graphs.includes(graphOf(name) ?? ''))

@@ -1,5 +1,5 @@
 /**
- * A scratch project with the specs of many ops and graphs: one `gen`, one library and one device for all of them. What is refused is taken out, with its
+ * A scratch project with the specs of many ops and graphs: one `gen`, one library and one device for all of them. A refused module is taken out, with its
  * code, and the rest is generated again.
  */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ export interface Refusal {
 /** Texts of modules by name, without extension. */
 export type Modules = ReadonlyMap<string, string>
 
-/** What a project consists of. */
+/** The modules of a project. */
 export interface Parts {
   /** Each may be refused for itself. */
   readonly modules: Modules
@@ -39,7 +39,7 @@ export const isRefusal = (code: string): boolean => /^(HED\d+|TS\d+|(plan|graph|
 
 export class Project {
   readonly root = mkdtempSync(join(tmpdir(), 'heddle-fuzz-'))
-  /** What was taken out. */
+  /** Modules that were taken out. */
   readonly refused: Refusal[] = []
   readonly #parts: Parts
   #kept: readonly string[]
@@ -95,7 +95,7 @@ export class Project {
     }
   }
 
-  /** What a module exports. */
+  /** Imports a module. */
   async load(name: string): Promise<Readonly<Record<string, unknown>>> {
     return import(/* @vite-ignore */ pathToFileURL(this.#file(name)).href)
   }

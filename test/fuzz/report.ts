@@ -1,4 +1,4 @@
-/** What a run of the fuzzer says: counts, refusals by their codes, and failures as specs in a folder. */
+/** The report of a run: counts, refusals by their codes, and failures as specs in a folder. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { together, type Verdict } from './judge.js'
@@ -8,7 +8,7 @@ import type { Refusal } from './project.js'
 import type { GraphFailure } from './run_graphs.js'
 import type { Failure } from './run_ops.js'
 
-/** What runs add up to. */
+/** Sums over batches. */
 export class Tally {
   ops = 0
   graphs = 0

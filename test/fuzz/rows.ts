@@ -5,7 +5,7 @@ import { call, type Expr, element, load, named, num, type Result, reduce, scalar
 import type { Context, OpDraft } from './draft.js'
 import { carry, fold, monoid } from './in_order.js'
 
-/** Whether an expression reads rows that are made in order, so that what is made of it is read in order as well. */
+/** Says if an expression reads rows that are made in order: a row of such expressions is read in order as well. */
 function readsOrdered(e: Expr, rows: Context['rows']): boolean {
   const inner = (each: Expr): boolean => readsOrdered(each, rows)
   switch (e.kind) {

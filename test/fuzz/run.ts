@@ -18,7 +18,7 @@ export interface RunOptions {
   /** The number of the first op, and of the first graph. */
   readonly from: number
   readonly batch: number
-  /** Where failures are written. */
+  /** The folder that failures are written to. */
   readonly out: string
   readonly shrinks: boolean
   readonly log: (line: string) => void

@@ -118,6 +118,6 @@ async function callOp(
   const given = Object.fromEntries([...inputs].map(([name, held]) => [name, hostTensor(held)]))
   const attrs = Object.fromEntries(op.attrs.map(({ name, given: value }) => [name, value]))
   const dtype = op.param === undefined ? {} : { dtype: { T: op.param } }
-  // What is drawn fits the declaration that was printed from the same description, which its type does not say.
+  // The declaration was printed from the same description, which its type does not say.
   return numbersOf(await device.call(declared, given as never, { attrs, dims: statedDims(op, dims), ...dtype } as never))
 }

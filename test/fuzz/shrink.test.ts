@@ -1,4 +1,4 @@
-/** What fails is made smaller without losing what fails: candidates are ops and graphs that can be printed and evaluated. */
+/** Shrinking: candidates are smaller, and are ops and graphs that can be printed and evaluated. */
 import { expect, it } from 'vitest'
 import { drawCases } from './data.js'
 import { drawOp } from './draw_op.js'

@@ -8,7 +8,7 @@ import { type Failure, runOps } from './run_ops.js'
 const width = 32
 const rounds = 12
 
-/** What stands instead of an expression: one of its parts of the same type, or a number. */
+/** Stand-ins of an expression: one of its parts of the same type, or a number. */
 function smaller(e: Expr): Expr[] {
   if (e.kind === 'const' || e.kind === 'name') return []
   // Another place may lie outside.

@@ -94,7 +94,7 @@ function fold(s: StmtOf<'fold'>, scope: Scope): void {
   for (const { name } of rows) scope.rows.set(`${s.name}.${name}`, scope.rows.get(name) ?? [])
 }
 
-/** Whether the order of two different elements is known. */
+/** Says if the order of two different elements is known. */
 const apart = (a: Val, b: Val): boolean => isNaNVal(a) || isNaNVal(b) || (isExact(a) && isExact(b)) || a.hi < b.lo || a.lo > b.hi
 
 /** Places by key, those of equal keys in their order, NaN behind everything. @param sign 1 to ascend, -1 to descend */
@@ -110,7 +110,7 @@ function order(keys: readonly Val[], sign: 1 | -1): number[] {
     )
 }
 
-/** Whether an element's place among sorted ones is known. */
+/** Says if an element's place among sorted ones is known. */
 function settled(keys: readonly Val[], places: readonly number[], at: number): boolean {
   const own = keys[places[at] ?? 0]
   const [before, after] = [keys[places[at - 1] ?? -1], keys[places[at + 1] ?? -1]]

@@ -1,13 +1,13 @@
-/** What storage types hold, as their standards say: rounding, saturation, and the bits on the host. Written apart from src. */
+/** Storage types as their standards define them: rounding, saturation, and the bits on the host. Written apart from src. */
 import type { DType } from './describe.js'
 
 interface FloatFormat {
   readonly exponentBits: number
   readonly mantissaBits: number
   readonly max: number
-  /** What is larger becomes the largest number, and not infinity. */
+  /** Makes the largest number of larger ones, and not infinity. */
   readonly saturates: boolean
-  /** Whether the highest exponent is numbers but for one code, as in E4M3 of OCP. */
+  /** True where the highest exponent is numbers but for one code, as in E4M3 of OCP. */
   readonly finite: boolean
 }
 
@@ -50,7 +50,7 @@ function roundFloat(x: number, format: FloatFormat): number {
   return Math.sign(x) * (saturates ? max : Number.POSITIVE_INFINITY)
 }
 
-/** What is left of a number that is stored. NaN becomes the lowest integer of an integer type. */
+/** Rounds and saturates a number that is stored. NaN becomes the lowest integer of an integer type. */
 export function stored(dtype: DType, x: number): number {
   if (dtype === 'f32') return Math.fround(x)
   const format = formats[dtype]
@@ -136,5 +136,5 @@ export function extremes(dtype: DType): readonly number[] {
   return [format.max, lowest, lowest * 2 ** -format.mantissaBits]
 }
 
-/** Whether the type has infinities. */
+/** Says if the type has infinities. */
 export const hasInfinity = (dtype: DType): boolean => dtype !== 'f8e4m3'

@@ -26,7 +26,7 @@ function interval(v: number, lo: number, hi: number): Val {
   return Number.isFinite(lo) && Number.isFinite(hi) ? { v, lo, hi } : unknown(v)
 }
 
-/** What one rounding to float32 makes of an interval. @param overflows whether what is too large is surely infinity */
+/** Rounds an interval to float32. @param overflows says that too large a number is surely infinity */
 export function rounded(v: number, lo: number, hi: number, roundings = 1, absolute = 0, overflows = true): Val {
   if (Number.isNaN(v) && Number.isNaN(lo) && Number.isNaN(hi)) return exact(Number.NaN)
   if (Number.isNaN(v) || Number.isNaN(lo) || Number.isNaN(hi)) return unknown(v)
@@ -106,7 +106,7 @@ export function sqrt(a: Val): Val {
   return monotone(Math.sqrt, a)
 }
 
-/** Where both ends agree the result is known. */
+/** A step function, whose result is known where both ends agree. */
 const step = (f: (x: number) => number, a: Val): Val => special(f(a.v), a) ?? interval(f(a.v), f(a.lo), f(a.hi))
 export const floor = (a: Val): Val => step(Math.floor, a)
 export const round = (a: Val): Val => step(nearestEven, a)
@@ -153,7 +153,7 @@ export function union(v: number, a: Val, b: Val): Val {
   return anyNaN(a) ? a : interval(v, Math.min(a.lo, b.lo), Math.max(a.hi, b.hi))
 }
 
-/** Whether a comparison holds: a known boolean (1 or 0), or one that is not known. */
+/** Compares: a known boolean (1 or 0), or one that is not known. */
 export function compare(fn: string, a: Val, b: Val): Val {
   const holds = (x: number, y: number): boolean =>
     fn === 'lt' ? x < y : fn === 'le' ? x <= y : fn === 'gt' ? x > y : fn === 'ge' ? x >= y : fn === 'eq' ? x === y : x !== y
