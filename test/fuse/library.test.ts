@@ -233,6 +233,29 @@ describe('the library is refused for', () => {
     expect(error.message).toContain(reason)
   })
 
+  it('a factor that the group computes, and no factor that is computed before', () => {
+    const given = graph('chain', {
+      inputs: { x: tensor('T', 'm k') },
+      weights: { weight: tensor('T', 'n k'), bias: tensor('T', 'n') },
+      build: (g, { x }, w) => {
+        const front = g.apply(relu, { x }).y
+        const product = g.matmul('m k, n k -> m n', g.view(front, 'm k'), w.weight)
+        const y = g.apply(addBias, { x: product, bias: w.bias }).y
+        return { nodes: { front, product, y }, outputs: { y } }
+      },
+    }).graph
+    const grouped = (nodes: readonly string[]) => ({ groups: [{ kernel: 'whole', occurrences: [nodes] }] })
+    for (const nodes of [
+      ['front', 'product', 'y'],
+      ['front', 'product'],
+    ]) {
+      const error = refusal(given, grouped(nodes))
+      expect(error).toMatchObject({ code: 'plan.library' })
+      expect(error.message).toContain('nodes front and product as one: front computes a factor')
+    }
+    exactly(run(apply(given, grouped(['product', 'y'])).graph), run(given))
+  })
+
   it('what is no group', () => {
     const error = refusal(chain(['bias']), { library: ['part'] })
     expect(error).toMatchObject({ code: 'plan.library', hint: 'groups: whole' })

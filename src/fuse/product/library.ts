@@ -6,7 +6,7 @@
 import { usageError } from '../../errors.js'
 import { f32, index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import { type Graph, type GraphNode, type NodeOf, outputsOf } from '../../ir/graph.js'
+import { type Graph, type GraphNode, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { StmtOf, TensorParam } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import type { MatmulKernel } from '../../ir/template.js'
@@ -36,7 +36,7 @@ export function checkLibrary({ name, library = [], groups }: PlanDecl): void {
 /**
  * The matmul of a group that is the library's, before anything is derived.
  * @param nodes the group's nodes in graph order
- * @throws usage `plan.library` unless there is one, of floats, with nodes behind it of which only the last is needed outside
+ * @throws usage `plan.library` unless there is one, of floats, whose factors are computed outside, with nodes behind it of which only the last is needed outside
  */
 export function libraryMatmul(graph: Graph, group: string, nodes: readonly GraphNode[]): NodeOf<'matmul'> {
   const [first, second] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
@@ -49,12 +49,23 @@ export function libraryMatmul(graph: Graph, group: string, nodes: readonly Graph
       hint: "leave it out of the groups: a matmul by itself is the library's",
     })
   }
+  const front = nodes.find(
+    (node) => node.kind === 'op' && outputsOf(node).some((id) => id === source(graph, first.a) || id === source(graph, first.b)),
+  )
+  if (front !== undefined)
+    throw refuse(group, front.name, first.name, `${front.name} computes a factor, and the library multiplies what lies in memory`)
   if (graph.values[first.a]?.dtype === 'i8') throw refuse(group, first.name, last, 'it adds nothing to sums of int8')
   const inside = new Set(nodes)
   const needed = nodes.slice(0, -1).find((node) => outputsOf(node).some((id) => isUsed(graph, id, inside)))
   if (needed === undefined) return first
   const reason = `the result of ${needed.name} is needed outside of the group, and the library stores the last one only`
   throw refuse(group, first.name, last, reason)
+}
+
+/** The value whose elements a view has; the value itself where it is none. */
+function source(graph: Graph, id: ValueId): ValueId {
+  const view = graph.nodes.find((node) => node.kind === 'view' && node.out === id)
+  return view?.kind === 'view' ? source(graph, view.input) : id
 }
 
 const refuse = (group: string, first: string, second: string, reason: string) =>
