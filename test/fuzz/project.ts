@@ -132,8 +132,13 @@ function refusals({ code, message }: Said, names: readonly string[]): Refusal[] 
 
 function failureOf(out: string, log: string): Said {
   try {
-    const { error } = JSON.parse(out.slice(out.indexOf('{')))
-    return { code: String(error.code), message: `${error.message}\n${error.place?.file ?? ''}` }
+    const { code, message, place } = JSON.parse(out.slice(out.indexOf('{'))).error
+    // A failure of one module has its place beside the message, and names others that it is about.
+    const isOne = code !== 'frontend.rejected' && typeof place?.file === 'string'
+    return {
+      code: String(code),
+      message: isOne ? `${place.file}:${place.line}:${place.column} ${code}: ${message}` : String(message),
+    }
   } catch {
     return { code: 'crash', message: `${out}${log}` }
   }
