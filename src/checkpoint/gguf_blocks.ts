@@ -6,7 +6,7 @@
 import { decode } from '../runtime/buffer.js'
 
 /** A block to be read: its bytes, the place of the first, and its numbers in float16. */
-interface Block {
+export interface Block {
   readonly bytes: Uint8Array
   readonly from: number
   readonly scale: number
