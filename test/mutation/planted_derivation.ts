@@ -34,7 +34,7 @@ export const derivationFaults: readonly PlantedFault[] = [
   {
     id: 'split-axis-order',
     kind,
-    file: 'src/fuse/rows/convert.ts',
+    file: 'src/fuse/space/positions.ts',
     find: "    return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]\n",
     replacement: "    return [call('mod', expr, extent), ...this.#divide(call('idiv', expr, extent), outer.reverse())]\n",
     wrong: 'A computed place along an axis that a view splits is taken apart in the wrong order: inner part first.',
