@@ -60,7 +60,7 @@ const related: Readonly<Record<string, (dims: Extents) => Extents>> = {
   beam_select_hf: candidates(2),
 }
 
-/** Random extents and data. Integers index the smallest dimension, so most reads through them stay inside. */
+/** Random extents and data. Integers index the smallest dimension, or count up to it, so most reads through them stay inside. */
 function draw(kernel: Kernel, seed: number): Case {
   const next = numbers(seed)
   const free = Object.fromEntries(kernel.dims.map((name) => [name, extents[Math.floor(next() * extents.length)] ?? 1]))
@@ -69,7 +69,8 @@ function draw(kernel: Kernel, seed: number): Case {
   const tensors = kernel.tensors.filter((tensor) => tensor.access === 'in')
   const inputs = tensors.map(({ name, dims: axes, dtype }): [string, HostTensor] => {
     const shape = axes.map((axis) => dims[axis] ?? 1)
-    const value = (): number => (dtype === 'i32' ? Math.floor(next() * smallest) : next() * 8 - 4)
+    const least = kernel.facts?.inputs[name]?.from?.includes(1) ? 1 : 0
+    const value = (): number => (dtype === 'i32' ? least + Math.floor(next() * smallest) : next() * 8 - 4)
     return [name, { data: Array.from({ length: shape.reduce((a, b) => a * b, 1) }, value), shape }]
   })
   return { dims, inputs: Object.fromEntries(inputs) }

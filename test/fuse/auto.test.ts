@@ -136,7 +136,14 @@ describe('found plans', () => {
       const given = inputsOf(decl)
       const planned = applyPlan(decl.graph, search(decl), ops)
       const all = new Map<string, PlannedKernel>([...ops, ...planned.kernels, ...planned.templates])
-      const [found, expected] = [runGraph(planned.graph, all, given, dims, attrs), runGraph(decl.graph, ops, given, dims, attrs)]
+      const stacks = Object.entries(planned.graph.stacked ?? {}).map(
+        ([name, parts]) => [name, parts.flatMap((part) => Array.from(given[part] ?? []))] as const,
+      )
+      const stacked = { ...given, ...Object.fromEntries(stacks) }
+      const [found, expected] = [
+        runGraph(planned.graph, all, stacked, dims, attrs),
+        runGraph(decl.graph, ops, given, dims, attrs),
+      ]
       expect(planned.graph.nodes.filter(({ kind }) => kind !== 'view').length).toBeLessThan(
         decl.graph.nodes.filter(({ kind }) => kind !== 'view').length,
       )

@@ -102,6 +102,9 @@ describe('a graph', () => {
         weights: {},
         build: (g, { x }) => ({ nodes: {}, outputs: { y: g.apply(ended, { x }).y } }),
       })
-    expect(refusal(made)).toMatchObject({ code: 'graph.output', hint: "say what it is: apply(ended, { ... }, {}, { n: '...' })" })
+    expect(refusal(made)).toMatchObject({
+      code: 'graph.output',
+      hint: "give extents as the fourth argument of apply: g.apply(op, inputs, {}, { n: '...' })",
+    })
   })
 })
