@@ -39,7 +39,7 @@ export const refusals = {
   scatter: {
     code: 'HED132',
     reason: 'output y cannot be replaced in place: another element of x than the one that is replaced is read',
-    act: read('f32', '({ x, at }) => (m, c) => ({ y: m === at(m) ? x(m, c) + x(at(m), c) : x(m, c) })', "updates: { y: 'x' },"),
+    act: read('f32', '({ x, at }, { n }) => (m, c) => ({ y: x(m, c) + x(at(m), n - 1 - c) })', "updates: { y: 'x' },"),
   },
   loop: {
     code: 'HED103',
