@@ -1,4 +1,4 @@
-/** What stands on top of an encoder: a classifier for every token, the pooler, one row of each sequence, and the bare hidden states. */
+/** Heads of an encoder: a classifier for every token, the pooler, one row of each sequence, and the bare hidden states. */
 import { graph, tensor } from 'heddle'
 import { relu, tanh } from '../ops/activations.js'
 import { addBias } from '../ops/add_bias.js'

@@ -1,5 +1,5 @@
 /**
- * What may change logits before words are chosen, as the processors of Hugging Face's `generate` do, and what is kept for it. Logits are
+ * Logits processors, as those of Hugging Face's `generate`, and updates of their states. Logits are
  * float32; of beams they may be log-probabilities. Dims: r rows, v vocab, s places of a row's text.
  */
 import { graph, tensor } from 'heddle'
@@ -81,7 +81,7 @@ export const forcedStep = graph('forced_step', {
 const words = { seen: tensor('i32', 'r v'), words: rows } as const
 const texts = { text: tensor('i32', 'r s'), places: rows, words: rows } as const
 
-/** What has been seen, with the words that were chosen. */
+/** Flags of seen words, with those that were chosen. */
 export const keepSeen = graph('keep_seen', {
   inputs: words,
   weights: {},
@@ -121,7 +121,7 @@ export const keepBeamText = graph('keep_beam_text', {
   },
 })
 
-/** Where the last words stand, where steps count nothing else by rows: one place further. */
+/** Places of the last words, where steps count nothing else by rows: one further. */
 export const keepTextPlaces = graph('keep_text_places', {
   inputs: { places: rows },
   weights: {},

@@ -30,7 +30,7 @@ export const repeatedWords = op('repeated_words', {
 })
 
 /**
- * Which residues by the `s` places of a row its words have, up to `places`: 1 or 0. An id below 0 is no word. Most words of a vocabulary have
+ * Flags of residues: 1 for each that a word of the row has, modulo its `s` places, up to `places`. An id below 0 is no word. Most words of a vocabulary have
  * none of them, and need be compared with no other.
  */
 export const residues = op('residues', {

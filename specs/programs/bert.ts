@@ -34,7 +34,7 @@ export interface BertProgram {
    * the mean of its tokens, or one of them.
    */
   readonly head: 'states' | 'pooled' | 'tokens' | 'sequence' | 'span' | 'mean' | 'first' | 'last'
-  /** Whether rows of sequences are divided by their length. */
+  /** Divides rows of sequences by their length. */
   readonly normalize: boolean
   /** What follows the first dense layer of a classifier of sequences. */
   readonly pooling: keyof typeof sequenceClassifiers

@@ -25,7 +25,7 @@ export interface LlamaBeamsProgram extends LlamaProgram {
   /** Tokens of a text at most. */
   readonly maxSteps: number
   readonly rule: Rule
-  /** What changes logits before. */
+  /** Logits processors. */
   readonly processors: Processors
 }
 
@@ -43,7 +43,7 @@ const pool = {
   poolWords: tensor('i32', 'b w'),
 } as const
 
-/** What steps change, and what they only read. */
+/** States that steps change, and states that they only read. */
 function states(p: Programming, settings: LlamaBeamsProgram) {
   const { rule } = settings
   const carried: Record<string, ProgramTensor> = {

@@ -17,9 +17,9 @@ export interface LlamaStepProgram extends LlamaProgram {
   readonly steps: number
   /** How words are chosen: the likeliest, or drawn from all, from those that something narrows a draw to, or from a top-k. */
   readonly choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top'
-  /** What changes logits before. */
+  /** Logits processors. */
   readonly processors: Processors
-  /** Whether it is kept how unlikely the model found the words. */
+  /** Keeps the loss of each word. */
   readonly losses: boolean
 }
 
@@ -35,7 +35,7 @@ const request = {
   seedsHigh: rows.i32,
 } as const
 
-/** What steps change, and what they only read. */
+/** States that steps change, and states that they only read. */
 function states(p: Programming, settings: LlamaStepProgram) {
   const { choice, processors } = settings
   const carried: Record<string, ProgramTensor> = {

@@ -1,4 +1,4 @@
-/** What changes logits before words are chosen, in the order of Hugging Face's `generate`, and the states that this goes by. */
+/** Logits processors in the order of Hugging Face's `generate`, and their states. */
 import { type Programming, type ProgramResult, type ProgramTensor, tensor } from 'heddle'
 import {
   forcedStep,
@@ -14,7 +14,7 @@ import {
 } from '../graphs/processors.js'
 import { at, pick, type Values } from './values.js'
 
-/** Which of them a program has. */
+/** The processors of a program. */
 export interface Processors {
   /** Words that were seen are less likely. */
   readonly penalised: boolean
@@ -32,18 +32,18 @@ export const noProcessors: Processors = { penalised: false, ngrams: 0, banned: f
 
 const changesAny = (processors: Processors): boolean => Object.values(processors).some(Boolean)
 
-/** What differs from program to program. */
+/** Differences between programs. */
 export interface ProcessorDims {
   /** Names of dimensions: rows, places of a row's text, words that are never chosen, words that a text ends with. */
   readonly rows: 'r' | 'b*w'
   readonly places: string
   readonly banned: string
   readonly forced: string
-  /** Whether steps count places of rows for themselves too. */
+  /** Set where steps count places of rows for themselves too. */
   readonly counted: boolean
 }
 
-/** What steps change, and what they only read. Where nothing changes logits, none. */
+/** States that steps change, and states that they only read. None without processors. */
 export function processorStates(p: Programming, processors: Processors, dims: ProcessorDims) {
   const rows = { i32: tensor('i32', dims.rows), f32: tensor('f32', dims.rows) } as const
   const carried: Record<string, ProgramTensor> = {}
@@ -69,7 +69,7 @@ export function processorStates(p: Programming, processors: Processors, dims: Pr
   return { carried, fixed }
 }
 
-/** What steps change and what they only read, of the step that is taken. */
+/** States of the current step: those that it changes, and those that it only reads. */
 export interface StepValues {
   readonly now: Values
   readonly fixed: Values
@@ -124,7 +124,7 @@ export function processedBeams(
 }
 
 /**
- * What is kept of the words that were chosen.
+ * States updated by the words that were chosen.
  * @param parents rows that rows go on from, where beams were chosen
  */
 export function keptWords(

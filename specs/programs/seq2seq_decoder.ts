@@ -33,9 +33,9 @@ export interface Seq2seqDecoderProgram {
   readonly scale: number
   readonly factor: number
   readonly choice: Choice
-  /** What changes logits before. Words that are never chosen are a matter of the logits' bias. */
+  /** Logits processors. Words that are never chosen are a matter of the logits' bias. */
   readonly processors: Omit<Processors, 'banned'>
-  /** Whether it is kept how unlikely the model found the words, where no beams choose them. */
+  /** Keeps the loss of each word, where no beams choose them. */
   readonly losses: boolean
 }
 
@@ -77,7 +77,7 @@ const request = {
 const counted = false
 const dims = { rows: 'b*w', places: 's', banned: '', forced: 'f', counted } as const
 
-/** What steps change, and what they only read. Those that are set before the first step come first, side by side. */
+/** States that steps change, and states that they only read. Those that are set before the first step come first, side by side. */
 function states(
   p: Programming,
   { layers, choice, processors, losses }: Seq2seqDecoderProgram,

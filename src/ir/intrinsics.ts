@@ -183,6 +183,12 @@ export const intrinsics = {
 
 export type IntrinsicName = keyof typeof intrinsics
 
+/** Functions that take as long as about ten additions, or longer. */
+export const slowIntrinsics: ReadonlySet<IntrinsicName> = new Set([
+  ...(['exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'pow'] as const),
+  ...(['sin', 'cos', 'tanh', 'erf', 'gelu', 'uniform'] as const),
+])
+
 /** Nearest integer, ties to even. */
 export function roundHalfEven(a: number): number {
   const down = Math.floor(a)

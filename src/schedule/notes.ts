@@ -5,7 +5,7 @@
  */
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
-import type { IntrinsicName } from '../ir/intrinsics.js'
+import { slowIntrinsics } from '../ir/intrinsics.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { printExpr } from '../ir/print.js'
 import { freeNames, introducedNames, stmtExprs } from '../ir/walk.js'
@@ -70,12 +70,6 @@ function blockNotes({ program, axes }: MappedKernel): Note[] {
 const isEither = (length: Expr): boolean =>
   isHostExpr(length) || (length.kind === 'call' && length.fn === 'select' && length.args.slice(1).every(isEither))
 
-/** Functions that take as long as ten additions or more. */
-const slow: ReadonlySet<IntrinsicName> = new Set([
-  ...(['exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'pow'] as const),
-  ...(['sin', 'cos', 'tanh', 'erf', 'gelu', 'uniform'] as const),
-])
-
 /** Rows whose elements are read at other places than their own, and computed there once more. */
 function recomputedNotes({ kernel }: Instance): Note[] {
   const { body } = kernel
@@ -120,7 +114,7 @@ function costOf(s: StmtOf<'row'> | StmtOf<'scan'>): string | undefined {
   let cost: string | undefined
   contains(s.value, (node) => {
     if (node.kind === 'fold') cost = `a ${node.monoid} of ${printExpr(node.length)} elements`
-    else if (node.kind === 'call' && slow.has(node.fn)) cost ??= `${node.fn} of ${printExpr(node.args[0] ?? node)}`
+    else if (node.kind === 'call' && slowIntrinsics.has(node.fn)) cost ??= `${node.fn} of ${printExpr(node.args[0] ?? node)}`
     return false
   })
   return cost

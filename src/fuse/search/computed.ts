@@ -3,7 +3,7 @@
  * of native/device/matmul_products.cuh decide: few rows are computed again by each tile of columns, under which the weights are read anyway;
  * of more rows a kernel of its own stores the factor first, and nothing is saved.
  */
-import type { IntrinsicName } from '../../ir/intrinsics.js'
+import { slowIntrinsics } from '../../ir/intrinsics.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
 import { stmtExprs, visit } from '../../ir/walk.js'
@@ -16,8 +16,7 @@ const fewColumns = 16
 const tileColumns = 128
 const tileRows = 128
 
-/** Functions that take as long as about ten additions. */
-const slowFunctions: ReadonlySet<IntrinsicName> = new Set(['exp', 'log', 'sin', 'cos', 'tanh', 'erf', 'gelu', 'pow', 'uniform'])
+/** Additions that a slow function takes as long as. */
 const slowOperations = 10
 
 /** What computing factors adds to a matmul. */
@@ -76,7 +75,7 @@ function operationsOf(prologue: Kernel): number {
   let operations = 0
   for (const expr of prologue.body.flatMap(stmtExprs)) {
     visit(expr, (node) => {
-      if (node.kind === 'call') operations += node.type !== 'f32' ? 0 : slowFunctions.has(node.fn) ? slowOperations : 1
+      if (node.kind === 'call') operations += node.type !== 'f32' ? 0 : slowIntrinsics.has(node.fn) ? slowOperations : 1
     })
   }
   return operations + prologue.body.filter(({ kind }) => kind === 'reduce').length

@@ -1,5 +1,5 @@
 /**
- * A found plan as it can be applied. A search prices groups one by one; all of them together, and what they compute, are held against the
+ * A found plan as it can be applied. A search prices groups one by one; all of them together, and what they compute, are checked against the
  * graph afterwards. A group that fails there is left out, since no search may end what runs it: its nodes stay the ops they are.
  */
 import { HeddleError, usageError } from '../../errors.js'
