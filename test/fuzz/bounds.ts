@@ -38,5 +38,9 @@ export const roundingShare = 1.1
 /** The widest interval of an element that counts as judged, as a share of the largest element. */
 export const looseShare = 1 / 8
 
-/** The share of elements that may be left unjudged in a run, for its verdict to count. */
-export const mostUnjudged = 0.1
+/**
+ * Largest share of elements that a run may leave unjudged for its verdict to count: a tenth, and three standard deviations of a draw of that many
+ * subjects, of which each is judged or not. One ill-conditioned op weighs much among thirty.
+ * @param subjects ops and graphs of the run
+ */
+export const mostUnjudged = (subjects: number): number => 0.1 + 3 * Math.sqrt((0.1 * 0.9) / Math.max(1, subjects))

@@ -14,6 +14,7 @@ import { erf } from './functions.js'
 import { judge } from './judge.js'
 import { exportName, layoutModule, printOp } from './print.js'
 import { seedOf } from './random.js'
+import { Tally } from './report.js'
 import { decode, encode, stored } from './storage.js'
 import { add, compare, div, exact, isUnknown, mul, sumOf, type Val } from './value.js'
 
@@ -204,6 +205,15 @@ describe('a verdict', () => {
   const of = (actual: readonly number[], dtype: DType = 'f16') => judge('y', { dtype, shape: [2, 2], values }, actual)
   it('passes what rounding may leave, and counts what says nothing', () => {
     expect(of([1, Number.NaN, 7, 0.1])).toEqual({ elements: 4, unjudged: 1, wrong: 0 })
+  })
+  it('counts for a run where a tenth is not judged, more in a short run, and not where a third is', () => {
+    const tally = new Tally()
+    tally.ops = 30
+    tally.verdict = { elements: 1_000, unjudged: 0, wrong: 0 }
+    expect(tally.allowedUnjudged).toBeGreaterThan(200)
+    expect(tally.allowedUnjudged).toBeLessThan(300)
+    tally.ops = 2_000
+    expect(tally.allowedUnjudged).toBeLessThan(121)
   })
   it('names the first element that is wrong', () => {
     expect(of([1, 0, 7, 0.11])).toMatchObject({ wrong: 2, first: 'y[0, 1] is 0, expected NaN' })

@@ -1,6 +1,7 @@
 /** The report of a run: counts, refusals by their codes, and failures as specs in a folder. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { mostUnjudged } from './bounds.js'
 import { together, type Verdict } from './judge.js'
 import { layoutModule, printOp } from './print.js'
 import { printGraph, printPlan } from './print_graph.js'
@@ -20,6 +21,11 @@ export class Tally {
   count(of: 'ops' | 'plans', refused: readonly Refusal[], verdict: Verdict): void {
     for (const { code } of refused) this.refused[of].set(code, (this.refused[of].get(code) ?? 0) + 1)
     this.verdict = together([this.verdict, verdict])
+  }
+
+  /** Elements that the run may leave unjudged. */
+  get allowedUnjudged(): number {
+    return mostUnjudged(this.ops + this.graphs) * this.verdict.elements
   }
 
   /** One line. */
