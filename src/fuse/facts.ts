@@ -168,6 +168,7 @@ class Composition {
         return here === undefined ? [] : [[key, here]]
       }),
     )
+    for (const count of Object.values(moved)) for (const other of namesOf(count)) this.#unify(other)
     const made: ExtentFact = { ...rest, ...moved }
     const known = this.#dims[dim]
     const least = known?.atLeast !== undefined && made.atLeast !== undefined ? { atLeast: most(known.atLeast, made.atLeast) } : {}

@@ -24,11 +24,15 @@ describe('what reads want', () => {
     ['sum(w, (i) => x(m, c * w + i))', ["p: n*w, 'n*w'"]],
     ['x(m, c + 2)', ["p: n+2, 'n+2'"]],
     ['sum(w, (i) => x(m, c + i))', ["p: n+w-1, { atLeast: 'n+w' }"]],
+    ['x(m, idiv(c, 32))', ["n: 32*p, '32*p'"]],
+    ['x(m, c >> 3)', ["n: 8*p, '8*p'"]],
+    ['x(m, idiv(c, w))', ["n: w*p, 'w*p'"]],
     ['x(m, 2 * c + 1)', ["p: 2*n, '2*n'"]],
   ])('%s', (body, found) => expect(wanted(body)).toEqual(found))
   it('is nothing where a fact states it, or where a place is of no such form', () => {
     expect(wanted('x(m, c + n)', { facts: "p: '2*n'" })).toEqual([])
     expect(wanted('x(m, c + n)', { facts: "p: { atLeast: '2*n' }" })).toEqual([])
-    expect(wanted('x(m, idiv(c, 2))')).toEqual([])
+    expect(wanted('x(m, idiv(c, 2))', { facts: "n: '2*p'" })).toEqual([])
+    expect(wanted('x(m, idiv(c + w, 2))')).toEqual([])
   })
 })

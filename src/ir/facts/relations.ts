@@ -8,7 +8,7 @@ import { stmtExprs, visit } from '../walk.js'
 
 export interface Relation {
   readonly tensor: string
-  /** A dimension of the tensor, and how long the reads of the body want it. */
+  /** A dimension of the tensor, or of an index that is divided to read it, and how long the reads of the body want it. */
   readonly dim: string
   readonly size: string
   /** What to state of the dimension: the size, or another that is enough where no fact says it. */
@@ -73,6 +73,18 @@ function largest(expr: Expr, lengths: ReadonlyMap<string, Expr>): Polynomial | u
   return expr.fn === 'add' ? plus(a, b) : times(a, b)
 }
 
+/** A read at a quotient of an index by a constant or a dimension: the index has that many values for each place, `k: '32*p'` of `idiv(k, 32)`. */
+function quotient(index: Expr, place: string, lengths: ReadonlyMap<string, Expr>): Omit<Relation, 'tensor'> | undefined {
+  if (index.kind !== 'call' || (index.fn !== 'idiv' && index.fn !== 'shiftRight')) return undefined
+  const [of, by] = index.args
+  const length = of?.kind === 'index' ? lengths.get(of.name) : undefined
+  if (length?.kind !== 'dim' || by === undefined || (by.kind !== 'const' && by.kind !== 'dim')) return undefined
+  if (index.fn === 'shiftRight' && by.kind === 'dim') return undefined
+  const each = by.kind === 'dim' ? by.name : String(index.fn === 'shiftRight' ? 2 ** Number(by.value) : by.value)
+  const size = `${each}*${place}`
+  return each === place || length.name === place ? undefined : { dim: length.name, size, fact: `'${size}'` }
+}
+
 /** What each index of a kernel runs over. */
 function lengthsOf({ rows, body }: Kernel): ReadonlyMap<string, Expr> {
   const lengths = new Map<string, Expr>(rows.map(({ index, dim }) => [index, { kind: 'dim', type: 'i32', name: dim }]))
@@ -96,6 +108,9 @@ export function unstatedRelations(kernel: Kernel): readonly Relation[] {
     const dims = kernel.tensors.find(({ name }) => name === node.tensor)?.dims ?? []
     for (const [axis, index] of node.indices.entries()) {
       const dim = dims[axis] ?? ''
+      const divided = quotient(index, dim, lengths)
+      if (divided !== undefined && !isTold(kernel, divided.dim))
+        found.set(`${node.tensor} ${dim}`, { relation: { tensor: node.tensor, ...divided }, value: 0 })
       const most = largest(index, lengths)
       if (most === undefined || isTold(kernel, dim)) continue
       const wanted = plus(most, numberOf(1))
