@@ -37,6 +37,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
     text: 'Guides',
     items: items(
       ...[
+        'write-and-check',
         'ops',
         'plans',
         'programs',
@@ -45,6 +46,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
         'int8-models',
         'tuning',
         'explore',
+        'read-a-kernel',
         'editor',
         'debugger',
         'profilers',
