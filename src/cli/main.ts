@@ -4,6 +4,7 @@ import { HeddleError } from '../errors.js'
 import { installation } from '../toolchain/installation.js'
 import { completeCommand, completionCommand } from './completion.js'
 import type { CliContext } from './context.js'
+import { examplesHelp } from './examples.js'
 import { describeFailure, failureJson } from './failure.js'
 import { finishing } from './finishing.js'
 import { closingHelp, helpCommand } from './help.js'
@@ -114,6 +115,8 @@ function configure(command: CommandUnknownOpts, host: CliHost): void {
       writeErr: host.log,
       outputError: (text, write) => write(text.replace(/^error: /, 'error[cli.usage]: ')),
     })
+  const closing = examplesHelp(wordsOf(command).join(' '))
+  if (closing !== '') command.addHelpText('after', closing)
   for (const nested of command.commands) configure(nested, host)
 }
 

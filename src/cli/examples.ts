@@ -1,0 +1,130 @@
+/** Examples that the help of each verb ends with: command lines, and what each does. Only those options stand here that the verb has. */
+
+type Example = readonly [command: string, does: string]
+
+/** By the words of a verb. */
+const examples: Readonly<Record<string, readonly Example[]>> = {
+  init: [
+    ['heddle init my-op', 'an op, its check, and a script that calls it'],
+    ['heddle init my-graph --template graph', 'a graph and a plan that fuses it'],
+  ],
+  gen: [
+    ['heddle gen', 'write generated/ from specs/'],
+    ['heddle gen --check', 'exit 1 if generated/ is out of date, for CI'],
+  ],
+  watch: [
+    ['heddle watch', 'compile and check every save'],
+    ['heddle watch --device simt', 'the same on the CPU device'],
+  ],
+  check: [
+    ['heddle check', 'everything in the project, every storage type'],
+    ['heddle check rms_norm --device simt --dtype f32', 'one op on the CPU device'],
+  ],
+  repro: [
+    ['heddle repro rms_norm', 'one case as a folder that builds without heddle'],
+    ['heddle repro rms_norm --dtype f16 --out rms.tar.gz', 'the same as one file'],
+  ],
+  explain: [
+    ['heddle explain HED107', 'a code of a refused body'],
+    ['heddle explain plan.illegal', 'a code of a plan'],
+  ],
+  inspect: [
+    ['heddle inspect rms_norm', 'body, IR, schedule, source, registers'],
+    ['heddle inspect rms_norm --passes', 'the kernel after each pass'],
+  ],
+  'plan show': [
+    ['heddle plan show best-encoder', 'kernels, bytes and predicted times'],
+    ['heddle plan show ft-v1 --shape 8x128 --dtype f16', 'at other sizes'],
+  ],
+  'plan diff': [
+    ['heddle plan diff ft-v1 best-encoder', 'which kernels differ, and what they cost'],
+    ['heddle plan diff unfused best-encoder --shape 32x128', 'at other sizes'],
+  ],
+  'plan list': [
+    ['heddle plan list', 'plans and their graphs'],
+    ['heddle plan list --json', 'the same for a program'],
+  ],
+  explore: [
+    ['heddle explore', 'serve a page of the first plan'],
+    ['heddle explore rms_norm --out page.html', 'save a page of one kernel'],
+  ],
+  bench: [
+    ['heddle bench rms_norm --shape m=4096,n=1024', 'a kernel beside its floor'],
+    ['heddle bench feed_forward --plans fused --save before.json', 'a graph, to compare later times with'],
+  ],
+  'bench encoder': [
+    ['heddle bench encoder --config bert-base --plans best-encoder', 'a BERT encoder'],
+    ['heddle bench encoder --shapes 8x128,32x128 --lengths half --peer torch', 'padded batches beside PyTorch'],
+  ],
+  'bench decoding': [
+    ['heddle bench decoding --batch 1,8 --beam 4', 'beam search'],
+    ['heddle bench decoding --batch 8 --top-k 4 --dtype f16', 'sampling'],
+  ],
+  'bench llama': [
+    ['heddle bench llama 7b --plans best-llama', 'prompts and steps of a 7B model'],
+    ['heddle bench llama --config DIR --steps 1x512', 'the shape of a model folder'],
+  ],
+  tune: [
+    ['heddle tune', 'measure kernels of the project on this GPU'],
+    ['heddle tune --kernels rms_norm --lengths 1024,4096', 'some kernels at some row lengths'],
+  ],
+  demo: [
+    ['heddle demo', 'restore punctuation with a small BERT'],
+    ['heddle demo --verbose', 'with the stack of an error'],
+  ],
+  run: [
+    ['heddle run DIR --text "In the beginning" --max-new-tokens 20', 'continue a text'],
+    ['heddle run DIR --cases cases.json --plan best-encoder --json', 'a file of cases, results as JSON'],
+  ],
+  score: [
+    ['heddle score DIR --cases texts.json', 'log-probabilities of texts'],
+    ['heddle score DIR --cases texts.json --plan best-llama-w8a8', 'the same under an INT8 plan'],
+  ],
+  calibrate: [
+    ['heddle calibrate DIR --cases cases.json', 'scales of INT8 activations'],
+    ['heddle calibrate DIR --cases cases.json --method percentile --percentile 99.9', 'without outliers'],
+  ],
+  build: [
+    ['heddle build', 'the addon, the device and all kernels'],
+    ['heddle build --target cuda --check', 'compile CUDA sources for warnings and spills only'],
+  ],
+  export: [
+    ['heddle export rms_norm --target simt --out rms', 'a kernel as C++ for the CPU device'],
+    ['heddle export bert --model DIR --plan best-encoder', 'a model with its weights'],
+  ],
+  bundle: [
+    ['heddle bundle', 'Node, heddle and built kernels in one archive'],
+    ['heddle bundle --model DIR', 'with a model folder'],
+  ],
+  doctor: [
+    ['heddle doctor', 'compilers, GPU, libraries'],
+    ['heddle doctor --json', 'the same for a program'],
+  ],
+  selftest: [
+    ['heddle selftest --device simt', 'all shipped kernels on the CPU device'],
+    ['heddle selftest --filter attention', 'kernels whose name matches'],
+  ],
+  clean: [
+    ['heddle clean', 'remove .heddle of this project'],
+    ['heddle clean --cache', 'and kernels compiled for all projects'],
+  ],
+  help: [
+    ['heddle help check', 'one verb'],
+    ['heddle help plan show', 'a verb of two words'],
+  ],
+}
+
+/** Verbs that have examples. */
+export const verbsWithExamples = Object.keys(examples)
+
+/** Command lines of a verb. */
+export const examplesOf = (verb: string): readonly string[] => (examples[verb] ?? []).map(([command]) => command)
+
+/** Closing lines of a verb's help; empty for one without examples. */
+export function examplesHelp(verb: string): string {
+  const lines = examples[verb] ?? []
+  const width = Math.max(0, ...lines.map(([command]) => command.length))
+  return lines.length === 0
+    ? ''
+    : `\nExamples:\n${lines.map(([command, does]) => `  ${command.padEnd(width)}  # ${does}\n`).join('')}`
+}
