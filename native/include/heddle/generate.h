@@ -1,0 +1,94 @@
+/*
+ * What every exported generator has in common, in C: prompts, how words are chosen, and where results go. The functions are in the header of
+ * the export. Ids, lengths and results are host memory; weights are memory of the device. A zeroed heddle_generation follows the likeliest words.
+ */
+#ifndef HEDDLE_GENERATE_H
+#define HEDDLE_GENERATE_H
+
+#include "export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Statuses beside heddle_status and heddle_export_status. */
+typedef enum heddle_generate_status {
+  HEDDLE_PROMPT = 110,  /* no prompts, an empty one, an id outside of the vocabulary, or a text longer than the model's positions */
+  HEDDLE_OPTION = 111,  /* out of its range, does not go with another, or the export has no program for it */
+  HEDDLE_NUMBERS = 112, /* logits or scores that are no numbers: no word can be chosen by them */
+  HEDDLE_ORDER = 113    /* no generation has begun */
+} heddle_generate_status;
+
+/* How words are chosen: the likeliest of each step, drawn, or by beams. */
+typedef enum heddle_choice { HEDDLE_GREEDY = 0, HEDDLE_SAMPLE = 1, HEDDLE_BEAMS = 2 } heddle_choice;
+
+/* How beams end. Plain: a finished beam keeps its place and is compared by its sum of log-probabilities (FasterTransformer). HF: finished texts
+   leave the beams, and are compared by sum / length^length_penalty. */
+typedef enum heddle_beam_rule { HEDDLE_PLAIN = 0, HEDDLE_HF = 1 } heddle_beam_rule;
+
+/* When beams of the HF rule end: when no better text is likely, as soon as there are as many as beams, or when no better one is possible. */
+typedef enum heddle_early_stopping { HEDDLE_STOP_LIKELY = 0, HEDDLE_STOP_FIRST = 1, HEDDLE_STOP_NEVER = 2 } heddle_early_stopping;
+
+/* What ended a text. */
+typedef enum heddle_finish { HEDDLE_END = 0, HEDDLE_LIMIT = 1, HEDDLE_STOPPED = 2 } heddle_finish;
+
+/* Texts to go on from, or sources to read: ids of all, one text behind the other, and how many each has. */
+typedef struct heddle_prompts {
+  const int32_t* ids;
+  const uint32_t* lengths;
+  uint32_t count;
+} heddle_prompts;
+
+/* The words of one step, by row: prompt * beams + beam, or the prompt. -1 where the row had ended before. `parents` are the rows that beams go on
+   from; null without beams. Both are valid during the call. */
+typedef struct heddle_chosen {
+  uint32_t step, rows;
+  const int32_t* words;
+  const int32_t* parents;
+} heddle_chosen;
+
+typedef struct heddle_generation {
+  int32_t choice;          /* heddle_choice */
+  uint32_t max_new_tokens; /* 0: 128, but never more than the model has positions for */
+  /* Of draws. */
+  float temperature; /* 1e-6 to 1e6; 0: 1 */
+  uint32_t top_k;    /* so many of the likeliest words; 0: all */
+  float top_p;       /* the likeliest words that together are so probable; 0: all */
+  float min_p;       /* words at least so probable, times the likeliest; 0: all */
+  const uint64_t* seeds; /* one, or one for each prompt; null: 0 */
+  uint32_t seed_count;
+  /* Of beams. */
+  uint32_t beams;         /* of each prompt; 0: 1 */
+  uint32_t returned;      /* texts of each prompt, at most as many as beams, best first; 0: 1 */
+  int32_t rule;           /* heddle_beam_rule */
+  float diversity_rate;   /* of the plain rule: below 0, words of different beams are preferred */
+  float length_penalty;   /* of the HF rule */
+  int32_t early_stopping; /* of the HF rule: heddle_early_stopping */
+  /* Ids that end a text: null: the model's own. With end_count 0 and a pointer, only the limit does. */
+  const int32_t* end_ids;
+  uint32_t end_count;
+  uint32_t chunk; /* tokens of prompts that are read at once; 0: 2048. Sources are read whole. */
+  /* Called after each step; null: none. What it returns but 0 ends the generation there. */
+  int32_t (*on_step)(void* user, const heddle_chosen* chosen);
+  void* user;
+} heddle_generation;
+
+/* Where results go: of text number prompt * returned + i, as the options say. All but ids and lengths may be null. */
+typedef struct heddle_texts {
+  int32_t* ids;             /* [texts, max_new_tokens], without an end id; -1 behind the last */
+  uint32_t* lengths;        /* [texts] */
+  int32_t* finishes;        /* [texts], heddle_finish */
+  float* log_probabilities; /* [texts], of beams: their sums; NaN without beams */
+  float* scores;            /* [texts], of beams: what they are ordered by; NaN without beams */
+} heddle_texts;
+
+/* Texts of a tree of beams, FasterTransformer's gather_tree: words and parents are [steps, rows], rows are sequence * width + beam, and a parent is a
+   row of the step before. texts, [rows, steps], gets the words that lead to each row behind the last step. */
+int32_t heddle_gather_tree(const int32_t* words, const int32_t* parents, uint32_t steps, uint32_t rows, uint32_t width, int32_t* texts,
+                           heddle_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
