@@ -98,9 +98,16 @@ export const exportCommand = (context: () => CliContext) =>
       'sizes that are fixed, such as n=768,h=12; those of weights are the usual ones where nothing says them',
       dimensions,
     )
-    .option('--config <json>', "what differs from a program's usual configuration, such as '{ \"layers\": 2 }'", jsonObject)
+    .option(
+      '--config <json>',
+      'what differs from a program\'s usual configuration, such as \'{ "layers": 2 }\'; with --model, what its folder leaves open, such as \'{ "choice": "sample_top" }\'',
+      jsonObject,
+    )
     .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'', jsonObject)
-    .option('--model <folder>', 'for bert, llama_step and llama_prompt: configuration, sizes and weights of a model folder')
+    .option(
+      '--model <folder>',
+      'for bert, seq2seq_encoder, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
+    )
     .option('--scales <file>', 'with --model, of bert: what `heddle calibrate` wrote of it, for plans that need scales')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print what was written as JSON')

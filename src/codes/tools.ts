@@ -98,7 +98,7 @@ export const toolCodes = texts({
   'export.attrs':
     'An attribute of an export is unknown or no number. | A misspelt name, or a program, which has none. | Give numbers under names that the hint lists.',
   'export.config':
-    'A configuration is given where an export takes none. | A graph has none, and a model brings its own. | Leave --config out.',
+    'A configuration is given where an export takes none, or has a setting that it does not take. | A graph has none, and of a model the folder says most. | Leave the setting out, or state one that the hint lists.',
   'export.constant':
     'A kernel reads as constant what an export does not hold constant. | The value is computed by another step. | Let the graph take it as an input.',
   'export.dims':

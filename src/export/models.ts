@@ -7,10 +7,10 @@ import { openModelCheckpoint } from '../checkpoint/checkpoint.js'
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import type { Program } from '../ir/program.js'
-import { anyGeneration } from '../models/decoding/generation_options.js'
 import {
   bertDims,
   programOf as bertProgram,
+  bertSettings,
   bertWeights,
   embeddingNames,
   hasPooler,
@@ -19,8 +19,13 @@ import {
 import { bertIdentity } from '../models/encoder/calibration.js'
 import { readBertConfig } from '../models/encoder/config.js'
 import { openLlamaFiles } from '../models/llama/open_files.js'
-import { modelDims, promptProgram, stepProgram } from '../models/llama/programs.js'
+import { llamaProgram, modelDims } from '../models/llama/programs.js'
 import { llamaInt8, llamaWeights, type Reach, usualRotation, weightTensors } from '../models/llama/weights.js'
+import { type Given, type ModelProgram, openSettings, settingsOf } from '../models/parts/open_settings.js'
+import { decoderSizes, seq2seqEncoderDims, seq2seqProgram } from '../models/seq2seq/programs.js'
+import { readSeq2seqConfig, type Seq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
+import { hasLogitsBias, embeddingNames as seq2seqEmbeddings, seq2seqWeights } from '../models/seq2seq/seq2seq_weights.js'
+import { decoderTensors, encoderTensors } from '../models/seq2seq/tensor_names.js'
 import { readScales } from '../quant/index.js'
 import type { Layouts } from '../runtime/layouts.js'
 import { prepareWeights } from '../runtime/prepare_weights.js'
@@ -47,11 +52,7 @@ export interface ModelOptions extends Omit<ResolveOptions, 'dtype'> {
   readonly scales?: string | undefined
 }
 
-/** Programs that a model folder can be. */
-const modelPrograms = ['bert', 'llama_step', 'llama_prompt'] as const
-type ModelProgram = (typeof modelPrograms)[number]
-
-const isModelProgram = (name: string): name is ModelProgram => modelPrograms.some((each) => each === name)
+const isModelProgram = (name: string): name is ModelProgram => Object.hasOwn(openSettings, name)
 
 export interface ExportedModel extends Pick<LowerOptions, 'compiled' | 'wired' | 'dims'> {
   /** The weights as a plan reads them, by the names of the exported program. */
@@ -65,7 +66,6 @@ export async function exportModel(
   options: ModelOptions,
   signal?: AbortSignal,
 ): Promise<ExportedModel> {
-  if (options.config !== undefined) throw usageError('export.config', 'the configuration of a model is that of its folder')
   const { program, dims, weights, exact, stored, amax } = await filesOf(name, folder, options, signal)
   const { compiled, wired } = compiledUnder(program, options, amax)
   const prepared = (layouts: Layouts) => prepareWeights(wired.applications, weights, layouts, exact, stored)
@@ -75,19 +75,21 @@ export async function exportModel(
 async function filesOf(
   name: string,
   folder: string,
-  { dtype, scales }: ModelOptions,
+  { dtype, scales, config = {} }: ModelOptions,
   signal: AbortSignal | undefined,
 ): Promise<ModelFiles> {
   if (!isModelProgram(name))
     throw usageError('export.model', `no model folder is read for ${name}`, {
-      hint: `programs of models: ${modelPrograms.join(', ')}`,
+      hint: `programs of models: ${Object.keys(openSettings).join(', ')}`,
     })
-  if (name === 'bert') return bertModel(folder, dtype, scales, signal)
+  if (name === 'bert') return bertModel(folder, dtype, { scales, given: config }, signal)
   if (scales !== undefined)
     throw usageError('export.scales', `scales are of quantised encoders, and ${name} is none`, {
       hint: 'its plans quantise rows as they run: leave --scales out',
     })
-  return llamaModel(name, folder, dtype, signal)
+  return name === 'seq2seq_encoder' || name === 'seq2seq_decoder'
+    ? seq2seqModel(name, folder, dtype, config, signal)
+    : llamaModel(name, folder, dtype, config, signal)
 }
 
 /** Weights by the names a program has for them. */
@@ -102,19 +104,21 @@ const renamed = <T>(weights: Readonly<Record<string, T>>, names: Readonly<Record
 async function bertModel(
   folder: string,
   dtype: FloatType,
-  scales: string | undefined,
+  { scales, given }: { readonly scales: string | undefined; readonly given: Given },
   signal: AbortSignal | undefined,
 ): Promise<ModelFiles> {
   const config = await readBertConfig(join(folder, 'config.json'))
   const file = await openModelCheckpoint(folder, embeddingNames(config), signal)
   const weights = bertWeights(config, file, dtype)
   const exact = dtype === 'f32' ? weights : bertWeights(config, file, 'f32')
+  const pooler = hasPooler(config, weights)
+  settingsOf('bert', given, bertSettings(config, pooler))
   const found = scales === undefined ? undefined : await readScales(scales, await bertIdentity(config, exact, signal))
   const sites = new Map(found?.layers.map((layer, i): [string, Readonly<Record<string, number>>] => [`layer${i}`, layer]))
   const names = tensorNames(config)
   const { b: _, s: __, t: ___, ...dims } = bertDims(config, { batch: 1, seq: 1 })
   return {
-    program: bertProgram(config, hasPooler(config, weights)),
+    program: bertProgram(config, pooler),
     dims: Object.fromEntries(Object.entries(dims).filter(([, size]) => size > 0)),
     weights: renamed(weights, names),
     exact: renamed(exact, names),
@@ -127,9 +131,10 @@ async function bertModel(
 const reach: Reach = 'short'
 
 async function llamaModel(
-  name: Exclude<ModelProgram, 'bert'>,
+  name: 'llama_step' | 'llama_beams' | 'llama_prompt',
   folder: string,
   dtype: FloatType,
+  given: Given,
   signal: AbortSignal | undefined,
 ): Promise<ModelFiles> {
   const { config, checkpoint } = await openLlamaFiles(folder, signal)
@@ -144,10 +149,37 @@ async function llamaModel(
   const names = weightTensors(config, reach)
   const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
   return {
-    program: name === 'llama_prompt' ? promptProgram(config, 'logits') : stepProgram(config, anyGeneration, 1),
+    program: llamaProgram(name, config, given),
     dims: modelDims(config),
     weights: renamed(weights, names),
     exact: renamed(dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', usualRotation), names),
     stored: renamed(llamaInt8(config, checkpoint), names),
   }
+}
+
+async function seq2seqModel(
+  name: 'seq2seq_encoder' | 'seq2seq_decoder',
+  folder: string,
+  dtype: FloatType,
+  given: Given,
+  signal: AbortSignal | undefined,
+): Promise<ModelFiles> {
+  const config = await readSeq2seqConfig(folder)
+  const file = await openModelCheckpoint(folder, seq2seqEmbeddings(config), signal)
+  const weights = seq2seqWeights(config, file, dtype)
+  const exact = dtype === 'f32' ? weights : seq2seqWeights(config, file, 'f32')
+  const names = name === 'seq2seq_encoder' ? encoderTensors(config) : decoderTensors(config)
+  return {
+    program: seq2seqProgram(name, config, hasLogitsBias(weights), given),
+    dims: name === 'seq2seq_encoder' ? memoryDims(config) : decoderSizes(config),
+    weights: renamed(weights, names),
+    exact: renamed(exact, names),
+    stored: {},
+  }
+}
+
+/** Extents that a model says of its encoder. */
+function memoryDims(config: Seq2seqConfig): Readonly<Record<string, number>> {
+  const { b: _, s: __, t: ___, ...dims } = seq2seqEncoderDims(config, { batch: 1, seq: 1 })
+  return dims
 }

@@ -95,6 +95,40 @@ describe('refusals say why', () => {
   })
 })
 
+describe('a model folder', () => {
+  const words = `${repository}/test/data/models/number-words`
+  const llama = `${repository}/test/data/models/kjv-gqa`
+  const opened = (name: string, model: string, config?: Readonly<Record<string, unknown>>) =>
+    exportModel(name, model, { plan: 'unfused', dtype: 'f32', manifest, declarations, config })
+  const statesOf = async (...given: Parameters<typeof opened>) => Object.keys((await opened(...given)).compiled.states)
+
+  it('says all of a program but how words are chosen, which is stated beside it', async () => {
+    expect(await statesOf('seq2seq_encoder', words)).toContain('memoryKeys0')
+    expect(await statesOf('seq2seq_decoder', words)).not.toContain('cumulative')
+    const choice = { kind: 'beams', maxSteps: 40, diversityRate: -0.5 }
+    expect(await statesOf('seq2seq_decoder', words, { choice, steps: 2 })).toContain('cumulative')
+    expect(await statesOf('llama_step', llama, { choice: 'sample_top' })).toContain('topK')
+    expect(await statesOf('llama_step', llama, { processors: { penalised: true } })).toContain('penalty')
+    expect(await statesOf('llama_beams', llama, { rule: { kind: 'hf', lengthPenalty: 1, earlyStopping: 2 } })).toContain(
+      'poolRows',
+    )
+  })
+
+  it('refuses what it says itself, and what is no setting', async () => {
+    const refused = (message: string) =>
+      expect.objectContaining({ code: 'export.config', message: expect.stringContaining(message) })
+    await expect(opened('llama_step', llama, { layers: 2 })).rejects.toThrow(
+      refused('layers of llama_step is what the model folder says'),
+    )
+    await expect(opened('seq2seq_encoder', words, { factor: 1 })).rejects.toThrow(refused('factor of seq2seq_encoder'))
+    await expect(opened('bert', punctuationModel, { head: 'states' })).rejects.toThrow(refused('head of bert'))
+    await expect(opened('llama_step', llama, { choise: 'greedy' })).rejects.toThrow(refused('llama_step has no setting choise'))
+    await expect(opened('llama_step', llama, { choice: 'best' })).rejects.toThrow(refused('llama_step: choice'))
+    await expect(opened('llama_step', llama, { processors: { banned: true } })).rejects.toThrow(refused('processors'))
+    await expect(opened('encoder_layer', llama)).rejects.toMatchObject({ code: 'export.model' })
+  })
+})
+
 describe('text', () => {
   it('has the names and the shapes of the program', () => {
     const step = lowered('llama_step', 'best-llama', {}, { layers: 1 })

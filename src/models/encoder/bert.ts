@@ -58,11 +58,16 @@ const usualTop = ({ kind }: BertConfig, pooler: boolean): Top => ({
   normalize: false,
 })
 
-function programUnder(config: BertConfig, top: Top): Program {
+function settingsUnder(config: BertConfig, top: Top) {
   const { layers, activation, eps, headDim, tokenTypes } = config
   const { norms, pooling } = familyOf(config)
-  return bert.of({ layers, activation, norms, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, pooling, ...top })
+  return { layers, activation, norms, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, pooling, ...top }
 }
+
+const programUnder = (config: BertConfig, top: Top): Program => bert.of(settingsUnder(config, top))
+
+/** What a model's files say of its program: all of it. */
+export const bertSettings = (config: BertConfig, pooler: boolean) => settingsUnder(config, usualTop(config, pooler))
 
 /** The program of a configuration, as what it is used as. */
 export const programOf = (config: BertConfig, pooler: boolean): Program => programUnder(config, usualTop(config, pooler))

@@ -7,12 +7,14 @@ import type { LlamaProgram } from '../../../specs/programs/llama.js'
 import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
 import { type LlamaPromptProgram, llamaPrompt } from '../../../specs/programs/llama_prompt.js'
 import { type LlamaStepProgram, llamaStep } from '../../../specs/programs/llama_step.js'
+import { noProcessors } from '../../../specs/programs/processors.js'
 import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import type { ModelPlan } from '../../program/index.js'
 import { type Beams, candidatesOf, type Generation, type Sampling, stoppingOf } from '../decoding/generation_options.js'
 import { forcedEnds, processorsOf } from '../decoding/logit_changes.js'
 import { type Assembly, assemble } from '../parts/assembly.js'
+import { type Given as GivenSettings, settingsOf } from '../parts/open_settings.js'
 import type { LlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
 import { type Reach, weightTensors } from './weights.js'
@@ -38,7 +40,8 @@ export const flagsOf = ({ outputBias, qkvBias, qkNorm, int8Caches = false }: Lla
   int8Caches,
 })
 
-function common(config: LlamaConfig): LlamaProgram {
+/** What a model's files say of its programs. */
+export function llamaSettings(config: LlamaConfig): LlamaProgram {
   const { layers, window = 1, windowLayers, eps, headDim } = config
   return {
     layers,
@@ -62,7 +65,7 @@ const changing = (config: LlamaConfig, generation: Generation): LlamaStepProgram
   banned: config.banned.length > 0,
 })
 
-export const promptProgram = (config: LlamaConfig, gives: Given): Program => llamaPrompt.of({ ...common(config), gives })
+export const promptProgram = (config: LlamaConfig, gives: Given): Program => llamaPrompt.of({ ...llamaSettings(config), gives })
 
 /** How beams are chosen. */
 const ruleOf = ({ rule, lengthPenalty, earlyStopping, diversityRate }: Beams): LlamaBeamsProgram['rule'] =>
@@ -74,11 +77,28 @@ export function stepProgram(config: LlamaConfig, generation: Generation, steps: 
   const { choice, maxNewTokens } = generation
   const processors = changing(config, generation)
   return choice.kind === 'beams'
-    ? llamaBeams.of({ ...common(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice), processors })
+    ? llamaBeams.of({ ...llamaSettings(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice), processors })
     : llamaStep.of({
-        ...{ ...common(config), steps, processors, losses: generation.logprobs },
+        ...{ ...llamaSettings(config), steps, processors, losses: generation.logprobs },
         choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice),
       })
+}
+
+/** A program of a model, with settings that its files leave open. @throws usage `export.config` for others */
+export function llamaProgram(
+  name: 'llama_step' | 'llama_beams' | 'llama_prompt',
+  config: LlamaConfig,
+  given: GivenSettings,
+): Program {
+  const said = llamaSettings(config)
+  if (name === 'llama_prompt') return llamaPrompt.of({ ...said, ...settingsOf(name, given, said) })
+  const banned = config.banned.length > 0
+  if (name === 'llama_beams') {
+    const { processors = noProcessors, ...open } = settingsOf(name, given, said)
+    return llamaBeams.of({ ...said, ...open, processors: { ...processors, banned } })
+  }
+  const { processors = noProcessors, ...open } = settingsOf(name, given, said)
+  return llamaStep.of({ ...said, ...open, processors: { ...processors, banned } })
 }
 
 /** The program over prompts under a plan. @throws usage `plan.model` for a plan without the model's layers */

@@ -2,6 +2,7 @@
  * Encoder-decoder models as programs: which programs a configuration and a way of choosing words are, under a plan, and their sizes. The
  * decoder's program is some steps; it reads what the encoder leaves in states.
  */
+import { noProcessors } from '../../../specs/programs/processors.js'
 import { type Seq2seqDecoderProgram, seq2seqDecoder } from '../../../specs/programs/seq2seq_decoder.js'
 import { seq2seqEncoder } from '../../../specs/programs/seq2seq_encoder.js'
 import type { Program } from '../../ir/program.js'
@@ -9,6 +10,7 @@ import type { ModelPlan } from '../../program/index.js'
 import { candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
 import { forcedEnds, processorsOf } from '../decoding/logit_changes.js'
 import { type Assembly, assemble } from '../parts/assembly.js'
+import { type Given, settingsOf } from '../parts/open_settings.js'
 import { type BatchShape, batchDims } from '../parts/token_rows.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { decoderTensors, encoderTensors } from './tensor_names.js'
@@ -38,23 +40,42 @@ const common = ({ activation, preNorm, finalNorm, eps }: Seq2seqConfig) => ({ ac
 
 const scaleOf = ({ headDim }: Seq2seqConfig['encoder']): number => 1 / Math.sqrt(headDim)
 
-export function encoderProgram(config: Seq2seqConfig): Program {
+/** What a model's files say of the encoder's program: all of it. */
+export function encoderSettings(config: Seq2seqConfig) {
   const { encoder, decoder } = config
-  return seq2seqEncoder.of({
-    ...common(config),
-    layers: encoder.layers,
-    decoderLayers: decoder.layers,
-    scale: scaleOf(encoder),
-    factor: encoder.embedScale,
-  })
+  const { layers, embedScale: factor } = encoder
+  return { ...common(config), layers, decoderLayers: decoder.layers, scale: scaleOf(encoder), factor }
+}
+
+export const encoderProgram = (config: Seq2seqConfig): Program => seq2seqEncoder.of(encoderSettings(config))
+
+/** What a model's files say of the decoder's program. @param headBias whether logits have a bias */
+export function decoderSettings(config: Seq2seqConfig, headBias: boolean) {
+  const { decoder } = config
+  const { layers, embedScale: factor } = decoder
+  return { ...common(config), layers, scale: scaleOf(decoder), factor, headBias }
 }
 
 /** @param headBias whether logits have a bias */
 export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generation: Generation, steps: number): Program {
-  const { decoder } = config
-  const { layers, embedScale: factor } = decoder
   const choosing = { choice: choiceOf(generation), processors: processorsOf(generation), losses: generation.logprobs }
-  return seq2seqDecoder.of({ ...common(config), layers, scale: scaleOf(decoder), factor, headBias, steps, ...choosing })
+  return seq2seqDecoder.of({ ...decoderSettings(config, headBias), steps, ...choosing })
+}
+
+/** A program of a model, with settings that its files leave open. @throws usage `export.config` for others */
+export function seq2seqProgram(
+  name: 'seq2seq_encoder' | 'seq2seq_decoder',
+  config: Seq2seqConfig,
+  headBias: boolean,
+  given: Given,
+): Program {
+  if (name === 'seq2seq_encoder') {
+    const said = encoderSettings(config)
+    return seq2seqEncoder.of({ ...said, ...settingsOf(name, given, said) })
+  }
+  const said = decoderSettings(config, headBias)
+  const { processors = noProcessors, ...open } = settingsOf(name, given, said)
+  return seq2seqDecoder.of({ ...said, ...open, processors })
 }
 
 /** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
