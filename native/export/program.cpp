@@ -2,6 +2,7 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -45,10 +46,19 @@ bool is_placed(const void* data) { return data != nullptr && reinterpret_cast<ui
 
 int32_t Program::create(const Model& model, const heddle_weight* weights, uint32_t count, Program** program, heddle_error* error) {
   return guarded(error, [&] {
+    std::unique_ptr<Backend> backend;
+    const int32_t status = Backend::open(&backend, error);
+    return status == HEDDLE_OK ? create(model, std::move(backend), weights, count, program, error) : status;
+  });
+}
+
+int32_t Program::create(const Model& model, std::shared_ptr<Backend> backend, const heddle_weight* weights, uint32_t count, Program** program,
+                        heddle_error* error) {
+  return guarded(error, [&] {
     *program = nullptr;
     std::unique_ptr<Program> made(new Program(model));
-    int32_t status = Backend::open(&made->backend_, error);
-    if (status == HEDDLE_OK) status = made->take(weights, count, error);
+    made->backend_ = std::move(backend);
+    const int32_t status = made->take(weights, count, error);
     if (status == HEDDLE_OK) *program = made.release();
     return status;
   });
@@ -136,7 +146,8 @@ heddle_constancy Program::constancy(size_t at, const Bound& bound, const std::ve
   return std::any_of(before.storages.begin(), before.storages.end(), meets) ? HEDDLE_CHANGING : HEDDLE_SETTLED;
 }
 
-int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, void* stream, heddle_error* error) {
+int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream,
+                         heddle_error* error) {
   const Step& step = model_.steps[at];
   const int64_t* numbers = bound.numbers.data() + step.at;
   const auto slice = [&](uint32_t which) { return slices[step.storages[which]]; };
@@ -148,10 +159,16 @@ int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle
       buffers.push_back(slices[storage]);
       constants.push_back(static_cast<uint8_t>(constancy(at, bound, slices, storage)));
     }
+    std::vector<double> attrs = bound.attrs[at];
+    if (run.settings != nullptr) {
+      for (const Setting& setting : *run.settings) {
+        if (setting.step == at) attrs[setting.attr] = setting.value;
+      }
+    }
     const heddle_launch launch = {backend_->queue(stream),
                                   buffers.data(),
                                   numbers,
-                                  bound.attrs[at].data(),
+                                  attrs.data(),
                                   static_cast<uint32_t>(buffers.size()),
                                   step.count,
                                   static_cast<uint32_t>(step.attrs.size()),
@@ -208,7 +225,7 @@ int32_t Program::run(const Run& run, heddle_error* error) {
     if (bound->workspace > 0 && !is_placed(run.workspace)) {
       return refuse(error, HEDDLE_POINTER, "the workspace lies at %p, allowed are addresses that 16 divides", run.workspace);
     }
-    const int32_t kept = check_states(*bound, run.states, run.states_bytes, error);
+    const int32_t kept = run.shared != nullptr ? HEDDLE_OK : check_states(*bound, run.states, run.states_bytes, error);
     if (kept != HEDDLE_OK) return kept;
     std::vector<heddle_slice> slices;
     for (size_t i = 0; i < model_.storages.size(); ++i) {
@@ -218,7 +235,9 @@ int32_t Program::run(const Run& run, heddle_error* error) {
       switch (storage.home) {
         case Home::arena: data = static_cast<uint8_t*>(run.workspace) + bound->offsets[i]; break;
         case Home::weight: data = const_cast<void*>(weights_[storage.index]); break;
-        case Home::state: data = static_cast<uint8_t*>(run.states) + bound->offsets[i]; break;
+        case Home::state:
+          data = run.shared != nullptr ? (*run.shared)[storage.index] : static_cast<uint8_t*>(run.states) + bound->offsets[i];
+          break;
         case Home::input: data = const_cast<void*>(run.inputs[storage.index]); break;
         case Home::output: data = run.outputs[storage.index]; break;
       }
@@ -232,11 +251,21 @@ int32_t Program::run(const Run& run, heddle_error* error) {
 
 RunKey Program::key_of(const Run& run) const {
   RunKey key(run.dims, run.dims + model_.dims.size());
+  // Programs may share a device.
+  key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(this)));
   const auto add = [&](const void* data) { key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(data))); };
   std::for_each(run.inputs, run.inputs + model_.inputs.size(), add);
   std::for_each(run.outputs, run.outputs + model_.outputs.size(), add);
   add(run.states);
   add(run.workspace);
+  if (run.shared != nullptr) std::for_each(run.shared->begin(), run.shared->end(), add);
+  if (run.settings != nullptr) {
+    for (const Setting& setting : *run.settings) {
+      int64_t bits = 0;
+      std::memcpy(&bits, &setting.value, sizeof bits);
+      key.push_back(bits);
+    }
+  }
   return key;
 }
 
@@ -246,7 +275,7 @@ int32_t Program::enqueue(const Bound& bound, const std::vector<heddle_slice>& sl
     if (status != HEDDLE_OK) return status;
   }
   for (size_t i = 0; i < model_.steps.size(); ++i) {
-    const int32_t status = enqueue(i, bound, slices, stream, error);
+    const int32_t status = enqueue(i, bound, slices, run, stream, error);
     if (status == HEDDLE_OK) continue;
     const heddle_error before = *error;
     return refuse(error, status, "%s: %.900s", model_.steps[i].label, before.message);

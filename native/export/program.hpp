@@ -113,6 +113,12 @@ struct Bound {
   uint64_t workspace = 0, states = 0;
 };
 
+// An attribute that a run says itself.
+struct Setting {
+  uint32_t step, attr;
+  double value;
+};
+
 struct Run {
   const int64_t* dims;
   const void* const* inputs;
@@ -122,11 +128,17 @@ struct Run {
   void* workspace;
   uint64_t workspace_bytes;
   void* stream;
+  // Of programs that share memory: where each state lies, instead of `states`.
+  const std::vector<void*>* shared = nullptr;
+  const std::vector<Setting>* settings = nullptr;
 };
 
 class Program {
  public:
   static int32_t create(const Model& model, const heddle_weight* weights, uint32_t count, Program** program, heddle_error* error);
+  // The same on a device that programs share, of weights that other programs may have too.
+  static int32_t create(const Model& model, std::shared_ptr<Backend> backend, const heddle_weight* weights, uint32_t count, Program** program,
+                        heddle_error* error);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
@@ -148,16 +160,19 @@ class Program {
   heddle_constancy constancy(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, uint32_t storage) const;
   RunKey key_of(const Run& run) const;
   // Enqueues one step, or all of a run.
-  int32_t enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, void* stream, heddle_error* error);
+  int32_t enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
   int32_t enqueue(const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
 
   const Model& model_;
-  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;
   std::vector<const void*> weights_;
   std::vector<void*> owned_;
   std::mutex mutex_;  // guards what follows
   std::map<std::vector<int64_t>, std::shared_ptr<const Bound>> bound_;
 };
+
+// Whether a model has a weight of a name, as a whole or as a part.
+bool has_weight(const Model& model, const char* name);
 
 // Places storages in the workspace so that those whose lives do not overlap share memory; returns how much it takes.
 uint64_t place(const std::vector<Storage>& storages, Bound& bound);

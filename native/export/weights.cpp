@@ -44,8 +44,10 @@ int32_t check(const Tensor& wanted, const heddle_weight& given, heddle_error* er
   return HEDDLE_OK;
 }
 
-bool is_known(const std::vector<Weight>& weights, const char* name) {
-  for (const Weight& weight : weights) {
+}  // namespace
+
+bool has_weight(const Model& model, const char* name) {
+  for (const Weight& weight : model.weights) {
     if (name == weight.whole.name) return true;
     for (const Tensor& part : weight.parts) {
       if (name == part.name) return true;
@@ -54,11 +56,9 @@ bool is_known(const std::vector<Weight>& weights, const char* name) {
   return false;
 }
 
-}  // namespace
-
 int32_t Program::take(const heddle_weight* given, uint32_t count, heddle_error* error) {
   for (uint32_t i = 0; i < count; ++i) {
-    if (given[i].name == nullptr || !is_known(model_.weights, given[i].name)) {
+    if (given[i].name == nullptr || !has_weight(model_, given[i].name)) {
       return refuse(error, HEDDLE_WEIGHT_UNKNOWN, "%s has no weight %s", model_.name, given[i].name == nullptr ? "without a name" : given[i].name);
     }
   }

@@ -2,7 +2,18 @@
 import { join, resolve as resolvePath } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { environmentError, usageError } from '../errors.js'
-import { exportModel, type Lowered, lower, resolve, writeExport, writeWeights } from '../export/index.js'
+import {
+  exportGenerator,
+  exportModel,
+  isGenerator,
+  type Lowered,
+  type LoweredGenerator,
+  lower,
+  resolve,
+  writeExport,
+  writeGenerator,
+  writeWeights,
+} from '../export/index.js'
 import { expectListed } from '../output_listed.js'
 import { installation, searchManifests, type Target, targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
@@ -59,15 +70,41 @@ export async function runExport(name: string, options: ExportOptions, context: C
   const declarations = await searchPath(root, options.specs)
   const layouts = await declarations.layouts()
   const asked = { plan, dtype, manifest, declarations, config, attrs: numbersOf(options.attrs) }
+  if (model !== undefined && isGenerator(name)) {
+    expectNoSizes(name, options)
+    const generator = await exportGenerator(name, resolvePath(root, model), { ...asked, scales }, { manifest, layouts }, signal)
+    const weights = (path: string) => writeWeights(path, generator.weights, signal)
+    const { files, changed } = await writeGenerator(generator, { out, searched, target, place, weights })
+    const programs = [generator.reader, ...generator.steppers].map(({ lowered }) => lowered)
+    log(`${generatorSummary(generator)}; ${changed.length} files written or removed\n`)
+    const steps = programs.reduce((sum, { steps }) => sum + steps.length, 0)
+    return { name, out, dims: [], fixed: generator.reader.lowered.fixed, steps, kernels: kernelsOf(programs), files }
+  }
   const found = model === undefined ? undefined : await exportModel(name, resolvePath(root, model), { ...asked, scales }, signal)
   const resolved = found ?? resolve(name, asked)
   const lowered = lower({ ...resolved, manifest, layouts, dtype, dims: { ...found?.dims, ...dims } })
   const weights = found && ((path: string) => writeWeights(path, found.prepared(layouts), signal))
   const { files, changed } = await writeExport(lowered, { out, searched, target, place, weights })
   log(`${summary(lowered)}; ${changed.length} files written or removed\n`)
-  const kernels = new Set(lowered.steps.flatMap(({ key }) => key ?? [])).size
-  return { name: lowered.name, out, dims: lowered.dims, fixed: lowered.fixed, steps: lowered.steps.length, kernels, files }
+  const { dims: open, fixed, steps } = lowered
+  return { name: lowered.name, out, dims: open, fixed, steps: steps.length, kernels: kernelsOf([lowered]), files }
 }
+
+const kernelsOf = (programs: readonly Lowered[]): number =>
+  new Set(programs.flatMap(({ steps }) => steps.flatMap(({ key }) => key ?? []))).size
+
+/** @throws usage `export.dims`, `export.attrs`: a generator's sizes are those of its model and of each generation */
+function expectNoSizes(name: string, { dims = {}, attrs = {} }: ExportOptions): void {
+  const [dim] = Object.keys(dims)
+  if (dim !== undefined)
+    throw usageError('export.dims', `${name} has no dimension ${dim} that is fixed: each generation says its sizes`, {
+      hint: 'leave --dims out',
+    })
+  if (Object.keys(attrs).length > 0) throw usageError('export.attrs', `${name} is a generator, which has no attributes`)
+}
+
+const generatorSummary = ({ parts, plan, steppers }: LoweredGenerator): string =>
+  `texts by ${parts.name} under ${plan}, chosen by ${steppers.map(({ way }) => way).join(', ')}`
 
 const summary = ({ name, plan, dims, steps }: Lowered): string =>
   `${name} under ${plan}: ${steps.length} steps; a run says ${dims.join(', ') || 'no sizes'}`
@@ -106,7 +143,7 @@ export const exportCommand = (context: () => CliContext) =>
     .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'', jsonObject)
     .option(
       '--model <folder>',
-      'for bert, seq2seq_encoder, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
+      'for llama and seq2seq, which generate texts, and for bert, seq2seq_encoder, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
     )
     .option('--scales <file>', 'with --model, of bert: what `heddle calibrate` wrote of it, for plans that need scales')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')

@@ -1,11 +1,12 @@
 /** The CMakeLists.txt of an export: a shared library of the program with its kernels, for either target, and the example. */
 import type { Target } from '../toolchain/index.js'
 
-/** @param files of kernels, below the folder */
+/** @param files of kernels, below the folder @param sources the export's own, and those of the package that it needs besides */
 export const cmakeText = (
   program: string,
   files: readonly string[],
   target: Target,
+  sources: readonly string[] = [`src/${program}.cpp`],
 ): string => `# ${program}: a shared library of the program with its kernels, and an example that runs it. Made by \`heddle export\`.
 #
 #   cmake -S . -B build -DHEDDLE_TARGET=${target} && cmake --build build --parallel
@@ -30,7 +31,7 @@ find_package(Threads REQUIRED)
 
 set(kernels
 ${files.map((file) => `  kernels/${file}\n`).join('')})
-set(sources src/${program}.cpp src/export/place.cpp src/export/program.cpp src/export/weights.cpp)
+set(sources ${sources.join(' ')} src/export/place.cpp src/export/program.cpp src/export/weights.cpp)
 if(HEDDLE_TARGET STREQUAL simt)
   # The text of kernels is C++ here; results do not depend on the machine's instructions.
   set_source_files_properties(\${kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++;-O1;-DHEDDLE_SIMT=1;-ffp-contract=off")

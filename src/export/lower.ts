@@ -33,6 +33,8 @@ export interface LowerOptions {
   readonly dtype: DType
   /** Dimensions that are fixed besides those of weights, and sizes of these. */
   readonly dims: Sizes
+  /** What tensors are called, by the program's names of weights; alike where undefined. */
+  readonly tensors?: Readonly<Record<string, string>>
 }
 
 /**
@@ -111,11 +113,12 @@ function compiledForm({ values }: CompiledProgram, name: string, known: Known, t
 
 /** Every tensor that an application reads, once. Dimensions of weights are fixed, so any sizes of the others do. */
 function weightsOf(
-  { wired, compiled, layouts }: LowerOptions,
+  { wired, compiled, layouts, tensors = {} }: LowerOptions,
   dims: Sizes,
   types: Readonly<Record<string, DType>>,
 ): LoweredWeight[] {
   const found = new Map<string, LoweredWeight>()
+  const named = new Map(Object.entries(tensors).map(([weight, tensor]) => [tensor, weight]))
   for (const application of wired.applications) {
     for (const [name, id] of Object.entries(application.graph.weights)) {
       const source = weightSource(application, name)
@@ -128,7 +131,7 @@ function weightsOf(
         shape: info.shape,
         layout: info.layout,
         bytes: valueBytes(info, layouts),
-        parts: parts.map((part) => ({ name: part, ...tensorOf(compiled.weights[part], part, dims, types) })),
+        parts: parts.map((part) => ({ name: part, ...tensorOf(compiled.weights[named.get(part) ?? part], part, dims, types) })),
       })
     }
   }

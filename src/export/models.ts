@@ -18,12 +18,13 @@ import {
 } from '../models/encoder/bert.js'
 import { bertIdentity } from '../models/encoder/calibration.js'
 import { readBertConfig } from '../models/encoder/config.js'
+import { expectOneRotation } from '../models/llama/generator.js'
 import { openLlamaFiles } from '../models/llama/open_files.js'
 import { llamaProgram, modelDims } from '../models/llama/programs.js'
 import { llamaInt8, llamaWeights, type Reach, usualRotation, weightTensors } from '../models/llama/weights.js'
 import { type Given, type ModelProgram, openSettings, settingsOf } from '../models/parts/open_settings.js'
-import { decoderSizes, seq2seqEncoderDims, seq2seqProgram } from '../models/seq2seq/programs.js'
-import { readSeq2seqConfig, type Seq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
+import { decoderSizes, modelEncoderDims, seq2seqProgram } from '../models/seq2seq/programs.js'
+import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { hasLogitsBias, embeddingNames as seq2seqEmbeddings, seq2seqWeights } from '../models/seq2seq/seq2seq_weights.js'
 import { decoderTensors, encoderTensors } from '../models/seq2seq/tensor_names.js'
 import { readScales } from '../quant/index.js'
@@ -52,7 +53,10 @@ export interface ModelOptions extends Omit<ResolveOptions, 'dtype'> {
   readonly scales?: string | undefined
 }
 
-const isModelProgram = (name: string): name is ModelProgram => Object.hasOwn(openSettings, name)
+type SingleProgram = Exclude<ModelProgram, 'llama' | 'seq2seq'>
+
+const isModelProgram = (name: string): name is SingleProgram =>
+  Object.hasOwn(openSettings, name) && name !== 'llama' && name !== 'seq2seq'
 
 export interface ExportedModel extends Pick<LowerOptions, 'compiled' | 'wired' | 'dims'> {
   /** The weights as a plan reads them, by the names of the exported program. */
@@ -67,7 +71,7 @@ export async function exportModel(
   signal?: AbortSignal,
 ): Promise<ExportedModel> {
   const { program, dims, weights, exact, stored, amax } = await filesOf(name, folder, options, signal)
-  const { compiled, wired } = compiledUnder(program, options, amax)
+  const { compiled, wired } = compiledUnder(program, options, { amax })
   const prepared = (layouts: Layouts) => prepareWeights(wired.applications, weights, layouts, exact, stored)
   return { compiled, wired, dims, prepared }
 }
@@ -138,14 +142,7 @@ async function llamaModel(
   signal: AbortSignal | undefined,
 ): Promise<ModelFiles> {
   const { config, checkpoint } = await openLlamaFiles(folder, signal)
-  if (config.rotary.type === 'longrope')
-    throw usageError(
-      'export.rotation',
-      'a longrope model turns long texts by other tables than short ones, and an export has one',
-      {
-        hint: 'run it by heddle run, or export a model with another rotation',
-      },
-    )
+  expectOneRotation(config)
   const names = weightTensors(config, reach)
   const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
   return {
@@ -171,15 +168,9 @@ async function seq2seqModel(
   const names = name === 'seq2seq_encoder' ? encoderTensors(config) : decoderTensors(config)
   return {
     program: seq2seqProgram(name, config, hasLogitsBias(weights), given),
-    dims: name === 'seq2seq_encoder' ? memoryDims(config) : decoderSizes(config),
+    dims: name === 'seq2seq_encoder' ? modelEncoderDims(config) : decoderSizes(config),
     weights: renamed(weights, names),
     exact: renamed(exact, names),
     stored: {},
   }
-}
-
-/** Extents that a model says of its encoder. */
-function memoryDims(config: Seq2seqConfig): Readonly<Record<string, number>> {
-  const { b: _, s: __, t: ___, ...dims } = seq2seqEncoderDims(config, { batch: 1, seq: 1 })
-  return dims
 }

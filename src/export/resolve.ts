@@ -14,7 +14,7 @@ import type { ProgramDecl } from '../lang/program.js'
 import { knownHint } from '../nearest.js'
 import { programOf } from '../program/graph_program.js'
 import { compileProgram, findPlan } from '../program/index.js'
-import { type Amax, wireProgram } from '../runtime/program_wiring.js'
+import { type WiringOptions, wireProgram } from '../runtime/program_wiring.js'
 import type { LowerOptions } from './lower.js'
 
 export interface Declarations {
@@ -74,20 +74,20 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
 }
 
 /**
- * @param amax what calibration found, for a plan that needs it
+ * @param wiring what calibration found, for a plan that needs it; what tensors are called
  * @throws usage `plan.*`, `export.scales`
  */
 export function compiledUnder(
   program: Program,
   { plan, manifest, declarations }: Pick<ResolveOptions, 'plan' | 'manifest' | 'declarations'>,
-  amax?: Amax,
+  wiring: WiringOptions = {},
 ): Resolved {
   const compiled = compileProgram(program, findPlan(plan, manifest.plans), {
     conversions: declarations.conversions,
     asDeclared: true,
   })
   try {
-    return { compiled, wired: wireProgram(compiled, amax === undefined ? {} : { amax }) }
+    return { compiled, wired: wireProgram(compiled, wiring) }
   } catch (error) {
     if (!(error instanceof HeddleError) || error.code !== 'run.scales') throw error
     throw usageError('export.scales', error.message, {

@@ -6,7 +6,6 @@ import { braced, quoted, sizeText, wrapped } from './text.js'
 
 export function sourceText(lowered: Lowered, names: CNames): string {
   const { program } = names
-  const keys = [...new Set(lowered.steps.flatMap(({ key }) => key ?? []))].sort()
   return `// ${lowered.name} under plan ${lowered.plan} in ${lowered.dtype}, made by \`heddle export\`.
 #include "${program}.h"
 
@@ -15,7 +14,14 @@ export function sourceText(lowered: Lowered, names: CNames): string {
 #include "fail.hpp"
 #include "program.hpp"
 
-extern "C" {
+${tablesText(lowered)}
+${interfaceText(program)}`
+}
+
+/** Launchers, sizes and tables of a program: `model()` gives them. */
+export function tablesText(lowered: Lowered): string {
+  const keys = [...new Set(lowered.steps.flatMap(({ key }) => key ?? []))].sort()
+  return `extern "C" {
 ${keys.map((key) => `int32_t heddle_launch_${key}(const heddle_launch* launch, heddle_error* error);\n`).join('')}}
 
 namespace {
@@ -25,8 +31,7 @@ using namespace heddle::exported;
 ${measureText(lowered)}
 ${modelText(lowered)}
 }  // namespace
-
-${interfaceText(program)}`
+`
 }
 
 /** Bytes of storages, and numbers of steps behind each other. */
@@ -177,12 +182,18 @@ ${api} int32_t ${program}_run(${program}_program* program, const ${program}_dims
   return program->program->run({numbers(dims), pointers(inputs), pointers(outputs), states, states_bytes, workspace, workspace_bytes, stream}, error);
 }
 
-${api} int32_t ${program}_allocate(uint64_t bytes, void** data, heddle_error* error) { return allocate(bytes, data, error); }
-${api} int32_t ${program}_release(void* data, heddle_error* error) { return release(data, error); }
-${api} int32_t ${program}_copy(void* to, const void* from, uint64_t bytes, void* stream, heddle_error* error) {
+${memoryText(program)}`
+}
+
+/** Device memory, for callers that have no other way to it. */
+export function memoryText(name: string): string {
+  const api = `extern "C" __attribute__((visibility("default")))`
+  return `${api} int32_t ${name}_allocate(uint64_t bytes, void** data, heddle_error* error) { return allocate(bytes, data, error); }
+${api} int32_t ${name}_release(void* data, heddle_error* error) { return release(data, error); }
+${api} int32_t ${name}_copy(void* to, const void* from, uint64_t bytes, void* stream, heddle_error* error) {
   return copy(to, from, bytes, stream, error);
 }
-${api} int32_t ${program}_wait(void* stream, heddle_error* error) { return wait(stream, error); }
-${api} const char* ${program}_target(void) { return target(); }
+${api} int32_t ${name}_wait(void* stream, heddle_error* error) { return wait(stream, error); }
+${api} const char* ${name}_target(void) { return target(); }
 `
 }

@@ -9,6 +9,10 @@ import { type Made, writeListed } from '../output_listed.js'
 import { packageRoot, type SearchedManifest, type Target } from '../toolchain/index.js'
 import { cmakeText } from './cmake.js'
 import { exampleText } from './example.js'
+import type { LoweredGenerator } from './generator.js'
+import { generatorExample } from './generator_example.js'
+import { generatorHeader, generatorWrapper } from './generator_header.js'
+import { generatorText, programText } from './generator_source.js'
 import { headerText, namesOf } from './header.js'
 import type { Lowered } from './lowered.js'
 import { sourceText } from './source.js'
@@ -26,7 +30,9 @@ export interface WriteOptions {
 }
 
 /** Of the package, by their places in the folder. */
-const shared: readonly (readonly [from: string, to: string])[] = [
+type Shared = readonly (readonly [from: string, to: string])[]
+
+const shared: Shared = [
   ['include/heddle/abi.h', 'include/heddle/abi.h'],
   ['include/heddle/export.h', 'include/heddle/export.h'],
   ['export/example/tensors.hpp', 'example/tensors.hpp'],
@@ -52,6 +58,16 @@ const shared: readonly (readonly [from: string, to: string])[] = [
   ].map((name) => [`cuda/${name}`, `src/cuda/${name}`] as const),
 ]
 
+/** Of a generator besides. */
+const sharedByGenerators: Shared = [
+  ['include/heddle/generate.h', 'include/heddle/generate.h'],
+  ['include/heddle/gather_tree.h', 'include/heddle/gather_tree.h'],
+  ['export/example/tensors.hpp', 'include/heddle/tensors.hpp'],
+  ...['generate.hpp', 'generate.cpp', 'generate_options.cpp', 'generate_start.cpp', 'generate_texts.cpp'].map(
+    (name) => [`export/${name}`, `src/export/${name}`] as const,
+  ),
+]
+
 /**
  * Writes what differs from what lies in the folder already, and removes what an earlier export left there that is no longer wanted.
  * @returns the files that are the program's own, below the folder, and those that were written or removed
@@ -59,28 +75,66 @@ const shared: readonly (readonly [from: string, to: string])[] = [
  */
 export async function writeExport(
   lowered: Lowered,
-  { out, searched, target, place, weights }: WriteOptions,
+  options: WriteOptions,
 ): Promise<{ readonly files: readonly string[]; readonly changed: readonly string[] }> {
   const names = namesOf(lowered)
   const { program } = names
-  const entries = new Map(searched.manifest.kernels.map((entry) => [entry.key, entry]))
-  const texts = new Map<string, string>()
-  for (const key of lowered.steps.flatMap((step) => step.key ?? [])) {
-    const entry = entries.get(key)
-    if (entry !== undefined) texts.set(basename(entry.file), join(searched.folderOf(key), entry.file))
-  }
-  const kernels = [...texts.keys()].sort()
+  const texts = kernelsOf([lowered], options.searched)
   const own = new Map<string, Made>([
-    ['CMakeLists.txt', cmakeText(program, kernels, target)],
+    ['CMakeLists.txt', cmakeText(program, [...texts.keys()].sort(), options.target)],
     [`include/${program}.h`, headerText(lowered, names)],
     [`src/${program}.cpp`, sourceText(lowered, names)],
     ['example/main.cpp', exampleText(lowered, names)],
     [`${program}_torch.py`, torchText(lowered, names)],
   ])
-  for (const [name, from] of texts) own.set(`kernels/${name}`, await readFile(from, 'utf8'))
+  return writeFolder(own, texts, shared, options)
+}
+
+/** The same of a generator. */
+export async function writeGenerator(
+  generator: LoweredGenerator,
+  options: WriteOptions,
+): Promise<{ readonly files: readonly string[]; readonly changed: readonly string[] }> {
+  const { name } = generator.parts
+  const programs = [generator.reader, ...generator.steppers]
+  const texts = kernelsOf(
+    programs.map(({ lowered }) => lowered),
+    options.searched,
+  )
+  const sources = [name, ...programs.map((each) => each.name)].map((each) => `src/${each}.cpp`)
+  const needed = sharedByGenerators.flatMap(([, to]) => (to.endsWith('.cpp') ? [to] : []))
+  const own = new Map<string, Made>([
+    ['CMakeLists.txt', cmakeText(name, [...texts.keys()].sort(), options.target, [...sources, ...needed])],
+    [`include/${name}.h`, generatorHeader(generator)],
+    [`include/${name}.hpp`, generatorWrapper(generator)],
+    [`src/${name}.cpp`, generatorText(generator)],
+    ...programs.map((each) => [`src/${each.name}.cpp`, programText(each)] as const),
+    ['example/main.cpp', generatorExample(generator)],
+  ])
+  return writeFolder(own, texts, [...shared, ...sharedByGenerators], options)
+}
+
+/** Sources of the kernels that programs launch, by file name. */
+function kernelsOf(programs: readonly Lowered[], searched: SearchedManifest): ReadonlyMap<string, string> {
+  const entries = new Map(searched.manifest.kernels.map((entry) => [entry.key, entry]))
+  const texts = new Map<string, string>()
+  for (const key of programs.flatMap(({ steps }) => steps.flatMap((step) => step.key ?? []))) {
+    const entry = entries.get(key)
+    if (entry !== undefined) texts.set(basename(entry.file), join(searched.folderOf(key), entry.file))
+  }
+  return texts
+}
+
+async function writeFolder(
+  own: Map<string, Made>,
+  kernels: ReadonlyMap<string, string>,
+  fromPackage: Shared,
+  { out, place, weights }: WriteOptions,
+): Promise<{ readonly files: readonly string[]; readonly changed: readonly string[] }> {
+  for (const [name, from] of kernels) own.set(`kernels/${name}`, await readFile(from, 'utf8'))
   const files = [...own.keys()].sort()
   if (weights !== undefined) own.set('weights.safetensors', weights)
-  for (const [from, to] of shared) await addShared(join(packageRoot(), 'native', from), to, own)
+  for (const [from, to] of fromPackage) await addShared(join(packageRoot(), 'native', from), to, own)
   const changed = await writeListed(out, own, place)
   return { files: weights === undefined ? files : [...files, 'weights.safetensors'], changed }
 }

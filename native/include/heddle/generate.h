@@ -62,7 +62,7 @@ typedef struct heddle_generation {
   uint32_t returned;      /* texts of each prompt, at most as many as beams, best first; 0: 1 */
   int32_t rule;           /* heddle_beam_rule */
   float diversity_rate;   /* of the plain rule: below 0, words of different beams are preferred */
-  float length_penalty;   /* of the HF rule */
+  float length_penalty;   /* of the HF rule; 1 is usual */
   int32_t early_stopping; /* of the HF rule: heddle_early_stopping */
   /* Ids that end a text: null: the model's own. With end_count 0 and a pointer, only the limit does. */
   const int32_t* end_ids;
@@ -75,17 +75,13 @@ typedef struct heddle_generation {
 
 /* Where results go: of text number prompt * returned + i, as the options say. All but ids and lengths may be null. */
 typedef struct heddle_texts {
-  int32_t* ids;             /* [texts, max_new_tokens], without an end id; -1 behind the last */
+  uint32_t room;            /* ids of each text that there is room for, at least max_new_tokens */
+  int32_t* ids;             /* [texts, room], without an end id; -1 behind the last */
   uint32_t* lengths;        /* [texts] */
   int32_t* finishes;        /* [texts], heddle_finish */
   float* log_probabilities; /* [texts], of beams: their sums; NaN without beams */
   float* scores;            /* [texts], of beams: what they are ordered by; NaN without beams */
 } heddle_texts;
-
-/* Texts of a tree of beams, FasterTransformer's gather_tree: words and parents are [steps, rows], rows are sequence * width + beam, and a parent is a
-   row of the step before. texts, [rows, steps], gets the words that lead to each row behind the last step. */
-int32_t heddle_gather_tree(const int32_t* words, const int32_t* parents, uint32_t steps, uint32_t rows, uint32_t width, int32_t* texts,
-                           heddle_error* error);
 
 #ifdef __cplusplus
 }

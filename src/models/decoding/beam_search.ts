@@ -52,7 +52,7 @@ export function beamSizes({
 }
 
 /** Scores of beams that equal the first one of their sequence before the first step. */
-const notYet = { plain: -1e20, hf: -1e9 } as const
+export const notYet = { plain: -1e20, hf: -1e9 } as const
 
 /** Cumulative log-probabilities before the first step: `batch` x `width`. */
 export const initialScores = (batch: number, width: number, rule: BeamRule): Float32Array =>

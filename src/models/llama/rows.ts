@@ -22,7 +22,7 @@ import type { Advanced, Stepped } from './ahead.js'
 import type { LlamaConfig } from './config.js'
 import { fixedPasses, inputsOf, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
 import { assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
-import type { RowsShape } from './shapes.js'
+import { type RowsShape, wordParts } from './shapes.js'
 import { startStates } from './start.js'
 
 export interface RowsConfig {
@@ -188,13 +188,10 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   }
 }
 
-/** Logits of a part of a row where one word is chosen: so few that the parts of one row fill a device. */
-const partLength = 1024
-
 /** Extents of the dimensions of steps. Parts of a row of logits follow from the vocabulary alone, or sums would depend on the batch. */
 function stepDims({ config, generation, shape }: RowsConfig) {
   const { choice } = generation
-  const { p: q = Math.ceil(config.vocab / partLength), k = mostCandidates } = candidateDims(choice, config.vocab, shape.ends)
+  const { p: q = wordParts(config.vocab), k = mostCandidates } = candidateDims(choice, config.vocab, shape.ends)
   return {
     ...modelDims(config),
     ...(choice.kind === 'beams' ? { b: shape.rows / shape.width, w: shape.width } : { r: shape.rows }),

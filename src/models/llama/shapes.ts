@@ -25,6 +25,12 @@ export interface RowsShape {
   readonly pass: number | undefined
 }
 
+/** Logits of a part of a row where one word is chosen: so few that the parts of one row fill a device. */
+const partLength = 1024
+
+/** Parts of a row of logits that one word is chosen from. */
+export const wordParts = (vocab: number): number => Math.ceil(vocab / partLength)
+
 /** Steps between two looks at what has ended. */
 export const stepsPerRun = 8
 

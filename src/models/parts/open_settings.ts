@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { noProcessors, type Processors } from '../../../specs/programs/processors.js'
 import { usageError } from '../../errors.js'
 import { nameHint } from '../../known_names.js'
+import { mostCandidates } from '../decoding/generation_options.js'
 
 export type Given = Readonly<Record<string, unknown>>
 
@@ -28,8 +29,19 @@ const processors = z
 
 const hf = { lengthPenalty: z.number().min(-64).max(64), earlyStopping: stopping }
 
+/** Programs that a generator has: one or more for each choice; a top-k of few words and beams up to these. */
+const generator = z
+  .strictObject({
+    choices: z.array(z.enum(['greedy', 'sample', 'beams', 'hf'])).min(1),
+    topK: count.max(mostCandidates),
+    beams: count.max(mostCandidates),
+  })
+  .partial()
+
 /** Settings that are open, by the programs of models. */
 export const openSettings = {
+  llama: generator,
+  seq2seq: generator,
   bert: z.strictObject({}),
   seq2seq_encoder: z.strictObject({}),
   seq2seq_decoder: z
@@ -67,6 +79,23 @@ export const openSettings = {
     })
     .partial(),
 } as const
+
+export interface GeneratorSettings {
+  readonly choices: readonly ('greedy' | 'sample' | 'beams' | 'hf')[]
+  readonly topK: number
+  readonly beams: number
+}
+
+/** With what is usual where nothing is stated. */
+export function generatorSettings({ choices, topK, beams }: OpenSettings<'llama'>, vocab: number): GeneratorSettings {
+  return {
+    choices: [...new Set(choices ?? (['greedy', 'sample', 'beams', 'hf'] as const))],
+    topK: topK ?? Math.min(mostCandidates, vocab),
+    beams: beams ?? Math.max(1, Math.min(usualBeams, Math.floor(vocab / 2))),
+  }
+}
+
+const usualBeams = 4
 
 export type ModelProgram = keyof typeof openSettings
 

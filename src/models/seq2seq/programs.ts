@@ -27,6 +27,12 @@ export const seq2seqEncoderDims = (config: Seq2seqConfig, shape: BatchShape): Re
   p: config.positions,
 })
 
+/** Those that the model says. */
+export function modelEncoderDims(config: Seq2seqConfig): Readonly<Record<string, number>> {
+  const { b: _, s: __, t: ___, ...dims } = seq2seqEncoderDims(config, { batch: 1, seq: 1 })
+  return dims
+}
+
 /** Extents of the decoder's dimensions that the model says. */
 export const decoderSizes = ({ decoder, vocab, positions }: Seq2seqConfig) => ({
   h: decoder.heads,

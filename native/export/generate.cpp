@@ -1,0 +1,283 @@
+// Generating texts: states and memory of a generation, its steps, and what is read of them. One generation at a time.
+#include "generate.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "fail.hpp"
+
+namespace heddle::exported {
+
+namespace {
+
+// Steps between two looks at what has ended, where nobody looks at each.
+constexpr uint32_t steps_at_once = 8;
+
+// Exceptions end at the C interface.
+template <class Body>
+int32_t guarded(heddle_error* error, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return refuse(error, HEDDLE_MEMORY, "out of host memory");
+  } catch (const std::exception& exception) {
+    return refuse(error, HEDDLE_DEVICE, "%s", exception.what());
+  }
+}
+
+double value_of(Attribute attribute, const Asked& asked) {
+  switch (attribute) {
+    case Attribute::max_steps: return asked.steps;
+    case Attribute::diversity_rate: return static_cast<double>(asked.diversity_rate);
+    case Attribute::length_penalty: return static_cast<double>(asked.length_penalty);
+    case Attribute::early_stopping: return asked.early_stopping;
+  }
+  return 0;
+}
+
+// Weights of one program, of those of all.
+std::vector<heddle_weight> own(const Model& model, const heddle_weight* weights, uint32_t count) {
+  std::vector<heddle_weight> found;
+  std::copy_if(weights, weights + count, std::back_inserter(found), [&](const heddle_weight& weight) { return has_weight(model, weight.name); });
+  return found;
+}
+
+bool known(const Family& family, const char* name) {
+  const auto has = [&](const Stepper& stepper) { return has_weight(stepper.model(), name); };
+  return has_weight(family.reader.model(), name) || std::any_of(family.steppers.begin(), family.steppers.end(), has);
+}
+
+int32_t state_of(const Model& model, const char* name) {
+  for (size_t i = 0; i < model.states.size(); ++i) {
+    if (std::strcmp(model.states[i].name, name) == 0) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+int32_t Generator::Memory::reach(uint64_t wanted, void* stream, heddle_error* error) {
+  if (wanted <= bytes) return HEDDLE_OK;
+  int32_t status = wait(stream, error);
+  if (status == HEDDLE_OK) status = release(data, error);
+  data = nullptr;
+  bytes = 0;
+  if (status == HEDDLE_OK) status = allocate(wanted, &data, error);
+  if (status == HEDDLE_OK) bytes = wanted;
+  return status;
+}
+
+int32_t Generator::create(const Family& family, const heddle_weight* weights, uint32_t count, Generator** generator, heddle_error* error) {
+  return guarded(error, [&]() -> int32_t {
+    *generator = nullptr;
+    for (uint32_t i = 0; i < count; ++i) {
+      const char* name = weights[i].name == nullptr ? "without a name" : weights[i].name;
+      if (!known(family, name)) return refuse(error, HEDDLE_WEIGHT_UNKNOWN, "%s has no weight %s", family.name, name);
+    }
+    std::unique_ptr<Generator> made(new Generator(family));
+    std::unique_ptr<Backend> backend;
+    int32_t status = Backend::open(&backend, error);
+    if (status != HEDDLE_OK) return status;
+    made->backend_ = std::move(backend);
+    const auto open = [&](const Model& model, std::unique_ptr<Program>& program) {
+      const std::vector<heddle_weight> given = own(model, weights, count);
+      Program* opened = nullptr;
+      status = Program::create(model, made->backend_, given.data(), static_cast<uint32_t>(given.size()), &opened, error);
+      program.reset(opened);
+      return status;
+    };
+    if (open(family.reader.model(), made->reader_) != HEDDLE_OK) return status;
+    for (const Stepper& stepper : family.steppers) {
+      if (open(stepper.model(), made->steppers_.emplace_back()) != HEDDLE_OK) return status;
+    }
+    *generator = made.release();
+    return HEDDLE_OK;
+  });
+}
+
+Generator::~Generator() {
+  heddle_error ignored = {};
+  for (void* data : {memory_.data, workspace_.data, inputs_.data}) release(data, &ignored);
+}
+
+int32_t Generator::begin(const heddle_prompts* prompts, const heddle_generation* options, void* stream, heddle_error* error) {
+  return guarded(error, [&]() -> int32_t {
+    stepper_ = nullptr;
+    if (prompts == nullptr || options == nullptr) return refuse(error, HEDDLE_INVALID, "prompts or options are null");
+    asked_ = Asked();
+    int32_t status = check(family_, *prompts, *options, asked_, error);
+    if (status != HEDDLE_OK) return status;
+    sizes_ = sizes_of(family_, asked_);
+    for (size_t i = 0; i < family_.steppers.size(); ++i) {
+      if (family_.steppers[i].way != asked_.way) continue;
+      stepper_ = &family_.steppers[i];
+      program_ = steppers_[i].get();
+    }
+    status = prepare(stream, error);
+    if (status == HEDDLE_OK) status = read(stream, error);
+    if (status != HEDDLE_OK) stepper_ = nullptr;
+    return status;
+  });
+}
+
+// Memory of states, and what they hold before the first step.
+int32_t Generator::prepare(void* stream, heddle_error* error) {
+  dims_ = sizes_.of(stepper_->dims);
+  const auto bound = program_->bind(dims_.data(), error);
+  if (bound == nullptr) return error->status;
+  int32_t status = memory_.reach(bound->states, stream, error);
+  if (status == HEDDLE_OK) status = workspace_.reach(bound->workspace, stream, error);
+  if (status == HEDDLE_OK) status = program_->reset(dims_.data(), memory_.data, memory_.bytes, stream, error);
+  if (status != HEDDLE_OK) return status;
+  const Model& model = stepper_->model();
+  states_.clear();
+  for (const State& state : model.states) states_.push_back(static_cast<uint8_t*>(memory_.data) + bound->offsets[state.storage]);
+  for (const Beginning& beginning : stepper_->beginnings) {
+    const uint64_t bytes = bound->bytes[model.states[beginning.state].storage];
+    const std::vector<int32_t> values = begin_with(beginning, bytes / sizeof(int32_t), family_, asked_, sizes_);
+    if (values.size() * sizeof(int32_t) != bytes)
+      return refuse(error, HEDDLE_INVALID, "state %s has %llu bytes, it begins with %zu numbers", model.states[beginning.state].name,
+                    static_cast<unsigned long long>(bytes), values.size());
+    status = copy(states_[beginning.state], values.data(), bytes, stream, error);
+    if (status != HEDDLE_OK) return status;
+  }
+  settings_.clear();
+  for (const Said& said : stepper_->said) settings_.push_back({said.step, said.attr, value_of(said.attribute, asked_)});
+  taken_ = 0;
+  return HEDDLE_OK;
+}
+
+int32_t Generator::read(void* stream, heddle_error* error) {
+  const std::vector<Pass> passes = passes_of(family_, asked_, sizes_);
+  const Model& model = family_.reader.model();
+  uint64_t ints = 0, workspace = 0;
+  for (const Pass& pass : passes) {
+    const auto bound = reader_->bind(pass.sizes.of(family_.reader.dims).data(), error);
+    if (bound == nullptr) return error->status;
+    workspace = std::max(workspace, bound->workspace);
+    ints += (pass.values.size() + 63) / 64 * 64;
+  }
+  int32_t status = workspace_.reach(workspace, stream, error);
+  if (status == HEDDLE_OK) status = inputs_.reach(ints * sizeof(int32_t), stream, error);
+  if (status != HEDDLE_OK) return status;
+  // Caches and what attention reads of sources are states of both programs.
+  std::vector<void*> shared;
+  for (const State& state : model.states) {
+    const int32_t found = state_of(stepper_->model(), state.name);
+    if (found < 0) return refuse(error, HEDDLE_INVALID, "no step has state %s", state.name);
+    shared.push_back(states_[static_cast<size_t>(found)]);
+  }
+  auto* at = static_cast<int32_t*>(inputs_.data);
+  for (const Pass& pass : passes) {
+    status = copy(at, pass.values.data(), pass.values.size() * sizeof(int32_t), stream, error);
+    if (status != HEDDLE_OK) return status;
+    std::vector<const void*> inputs;
+    for (const size_t first : pass.at) inputs.push_back(at + first);
+    const std::vector<int64_t> dims = pass.sizes.of(family_.reader.dims);
+    const Run run = {dims.data(), inputs.data(), nullptr, nullptr, 0, workspace_.data, workspace_.bytes, stream, &shared, nullptr};
+    status = reader_->run(run, error);
+    if (status != HEDDLE_OK) return status;
+    at += (pass.values.size() + 63) / 64 * 64;
+  }
+  return HEDDLE_OK;
+}
+
+int32_t Generator::step(void* stream, heddle_error* error) {
+  const Run run = {dims_.data(), nullptr, nullptr, memory_.data, memory_.bytes, workspace_.data, workspace_.bytes, stream, nullptr, &settings_};
+  return program_->run(run, error);
+}
+
+int32_t Generator::advance(uint32_t steps, void* stream, heddle_error* error) {
+  if (stepper_ == nullptr) return refuse(error, HEDDLE_ORDER, "no generation of %s has begun", family_.name);
+  for (; steps > 0 && taken_ < asked_.steps; --steps, ++taken_) {
+    const int32_t status = step(stream, error);
+    if (status != HEDDLE_OK) return status;
+  }
+  return HEDDLE_OK;
+}
+
+template <class T>
+int32_t Generator::fetch(int32_t state, size_t from, size_t count, std::vector<T>& values, void* stream, heddle_error* error) {
+  values.resize(count);
+  const auto* data = static_cast<const T*>(states_[static_cast<size_t>(state)]) + from;
+  const int32_t status = copy(values.data(), data, count * sizeof(T), stream, error);
+  return status == HEDDLE_OK ? wait(stream, error) : status;
+}
+
+int32_t Generator::ended(int32_t* ended, void* stream, heddle_error* error) {
+  return guarded(error, [&]() -> int32_t {
+    if (stepper_ == nullptr) return refuse(error, HEDDLE_ORDER, "no generation of %s has begun", family_.name);
+    const size_t count = asked_.prompts.size() * (asked_.way == Way::beams_hf ? 1 : asked_.width);
+    std::vector<int32_t> finished;
+    const int32_t status = fetch(stepper_->kept.finished, 0, count, finished, stream, error);
+    if (status == HEDDLE_OK) *ended = std::all_of(finished.begin(), finished.end(), [](int32_t flag) { return flag != 0; });
+    return status;
+  });
+}
+
+int32_t Generator::collect(const heddle_texts* texts, void* stream, heddle_error* error) {
+  return guarded(error, [&]() -> int32_t {
+    int32_t over = 0;
+    int32_t status = ended(&over, stream, error);
+    if (status != HEDDLE_OK) return status;
+    if (texts == nullptr) return refuse(error, HEDDLE_INVALID, "there is no place for results");
+    const size_t rows = asked_.prompts.size() * asked_.width;
+    const Kept& kept = stepper_->kept;
+    // The device counts: steps may have been replayed by a graph of the caller.
+    std::vector<int32_t> step;
+    status = fetch(kept.step, 0, 1, step, stream, error);
+    if (status != HEDDLE_OK) return status;
+    Left left;
+    left.steps = static_cast<uint32_t>(std::clamp<int64_t>(step[0], 0, asked_.steps));
+    left.whole = over != 0 || left.steps == asked_.steps;
+    status = fetch(kept.history, 0, left.steps * rows, left.history, stream, error);
+    if (status == HEDDLE_OK && kept.parents >= 0) status = fetch(kept.parents, 0, left.steps * rows, left.parents, stream, error);
+    if (status == HEDDLE_OK && kept.cumulative >= 0) status = fetch(kept.cumulative, 0, rows, left.cumulative, stream, error);
+    if (status == HEDDLE_OK && kept.pool_scores >= 0) status = fetch(kept.pool_scores, 0, rows, left.pool_scores, stream, error);
+    if (status == HEDDLE_OK && kept.pool_steps >= 0) status = fetch(kept.pool_steps, 0, rows, left.pool_steps, stream, error);
+    if (status == HEDDLE_OK && kept.pool_rows >= 0) status = fetch(kept.pool_rows, 0, rows, left.pool_rows, stream, error);
+    if (status == HEDDLE_OK && kept.pool_words >= 0) status = fetch(kept.pool_words, 0, rows, left.pool_words, stream, error);
+    return status == HEDDLE_OK ? write_texts(asked_, left, *texts, error) : status;
+  });
+}
+
+int32_t Generator::stream_step(const heddle_generation& options, uint32_t at, std::vector<bool>& over, bool& stop, void* stream,
+                               heddle_error* error) {
+  const size_t rows = asked_.prompts.size() * asked_.width;
+  const Kept& kept = stepper_->kept;
+  std::vector<int32_t> words, parents;
+  int32_t status = fetch(kept.history, at * rows, rows, words, stream, error);
+  if (status == HEDDLE_OK && kept.parents >= 0) status = fetch(kept.parents, at * rows, rows, parents, stream, error);
+  if (status != HEDDLE_OK) return status;
+  over.resize(rows);
+  for (size_t row = 0; kept.parents < 0 && row < rows; ++row) {
+    const bool before = over[row];
+    over[row] = before || std::find(asked_.ends.begin(), asked_.ends.end(), words[row]) != asked_.ends.end();
+    if (before) words[row] = -1;
+  }
+  const heddle_chosen chosen = {at, static_cast<uint32_t>(rows), words.data(), parents.empty() ? nullptr : parents.data()};
+  stop = options.on_step(options.user, &chosen) != 0;
+  return HEDDLE_OK;
+}
+
+int32_t Generator::generate(const heddle_prompts* prompts, const heddle_generation* options, const heddle_texts* texts, void* stream,
+                            heddle_error* error) {
+  return guarded(error, [&]() -> int32_t {
+    int32_t status = begin(prompts, options, stream, error);
+    if (status != HEDDLE_OK) return status;
+    std::vector<bool> over;
+    const bool watched = options->on_step != nullptr;
+    int32_t done = 0;
+    for (bool stop = false; done == 0 && !stop && taken_ < asked_.steps;) {
+      status = advance(watched ? 1 : steps_at_once, stream, error);
+      if (status == HEDDLE_OK && watched) status = stream_step(*options, taken_ - 1, over, stop, stream, error);
+      if (status == HEDDLE_OK) status = ended(&done, stream, error);
+      if (status != HEDDLE_OK) return status;
+    }
+    return collect(texts, stream, error);
+  });
+}
+
+}  // namespace heddle::exported

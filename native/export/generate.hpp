@@ -1,0 +1,180 @@
+// A generator: the programs of one way to generate texts, on one device, over the same weights and states. What it is made of are tables that the
+// export wrote: which sizes a program takes, what its states hold before the first step, and which attributes a generation says.
+#ifndef HEDDLE_EXPORT_GENERATE_HPP
+#define HEDDLE_EXPORT_GENERATE_HPP
+
+#include <memory>
+#include <vector>
+
+#include "heddle/generate.h"
+#include "program.hpp"
+
+namespace heddle::exported {
+
+// Sizes by what they count.
+enum class Quantity { prompts, width, rows, places, steps, source, ends, pass_tokens, pass_sequences, pass_longest };
+
+// Inputs of what reads prompts: of a source its ids and its length; of a pass over prompts where its tokens stand.
+enum class Input { sources, source_lengths, ids, places, sequences, positions, starts, lengths, first, slots, writers };
+
+// What a state holds before the first step.
+enum class Begin {
+  fill,        // `value` everywhere
+  first_beam,  // 0 of the first beam of a prompt, `value` of the others
+  table,       // whose cache holds each place of a row's past
+  words,       // what the first step takes up
+  behind,      // tokens in front of that word
+  longest,     // the largest of these
+  lengths,     // of sources
+  ends,
+  banned,
+  limit,
+  temperature,
+  top_k,
+  top_p,
+  min_p,
+  seeds_low,
+  seeds_high
+};
+
+struct Beginning {
+  uint32_t state;
+  Begin how;
+  bool integer;
+  double value;
+};
+
+// Attributes that a generation says.
+enum class Attribute { max_steps, diversity_rate, length_penalty, early_stopping };
+
+struct Said {
+  Attribute attribute;
+  uint32_t step, attr;
+};
+
+enum class Way { greedy, sample, sample_narrowed, sample_top, beams, beams_diverse, beams_hf };
+
+// States that results are read from; -1 where a program has none.
+struct Kept {
+  int32_t step, finished, history, parents, cumulative, pool_scores, pool_steps, pool_rows, pool_words;
+};
+
+// A program of one step.
+struct Stepper {
+  Way way;
+  const Model& (*model)();
+  std::vector<Quantity> dims;
+  std::vector<Beginning> beginnings;
+  std::vector<Said> said;
+  Kept kept;
+};
+
+// The program that reads sources, or passes over prompts.
+struct Reader {
+  const Model& (*model)();
+  std::vector<Quantity> dims;
+  std::vector<Input> inputs;
+};
+
+struct Family {
+  const char* name;
+  bool sources;  // read whole, of which words are generated anew; prompts that go on where not
+  int32_t vocab, positions, start, pad;
+  std::vector<int32_t> ends, banned;
+  uint32_t most_top_k, most_beams, most_candidates;
+  Reader reader;
+  std::vector<Stepper> steppers;
+};
+
+// A generation, checked: options of a caller with everything that was left out.
+struct Asked {
+  Way way = Way::greedy;
+  uint32_t steps = 0, width = 1, returned = 1, top_k = 0, chunk = 0;
+  float temperature = 1, top_p = 1, min_p = 0, diversity_rate = 0, length_penalty = 0;
+  int32_t early_stopping = 0;
+  std::vector<uint64_t> seeds;
+  std::vector<int32_t> ends;
+  std::vector<std::vector<int32_t>> prompts;
+};
+
+// @returns HEDDLE_OK, or why the prompts or the options are refused
+int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Asked& asked, heddle_error* error);
+
+// Sizes of a generation: those of its rows, and of the pass that is read.
+struct Sizes {
+  int64_t prompts = 0, width = 0, places = 0, steps = 0, source = 0, ends = 0;
+  int64_t pass_tokens = 0, pass_sequences = 0, pass_longest = 0;
+  std::vector<int64_t> of(const std::vector<Quantity>& dims) const;
+};
+
+Sizes sizes_of(const Family& family, const Asked& asked);
+
+// The `count` numbers of a state before the first step; floats as their bits.
+std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Asked& asked, const Sizes& sizes);
+
+// One run of what reads prompts: its sizes, and its inputs one behind the other, each at a multiple of 16 bytes.
+struct Pass {
+  Sizes sizes;
+  std::vector<int32_t> values;
+  std::vector<size_t> at;
+};
+
+std::vector<Pass> passes_of(const Family& family, const Asked& asked, const Sizes& sizes);
+
+// What steps left behind, on the host.
+struct Left {
+  uint32_t steps = 0;
+  bool whole = false;  // all steps were taken, or every row has ended
+  std::vector<int32_t> history, parents, pool_steps, pool_rows, pool_words;
+  std::vector<float> cumulative, pool_scores;
+};
+
+int32_t write_texts(const Asked& asked, const Left& left, const heddle_texts& texts, heddle_error* error);
+
+class Generator {
+ public:
+  static int32_t create(const Family& family, const heddle_weight* weights, uint32_t count, Generator** generator, heddle_error* error);
+  ~Generator();
+  Generator(const Generator&) = delete;
+  Generator& operator=(const Generator&) = delete;
+
+  int32_t begin(const heddle_prompts* prompts, const heddle_generation* options, void* stream, heddle_error* error);
+  int32_t advance(uint32_t steps, void* stream, heddle_error* error);
+  int32_t ended(int32_t* ended, void* stream, heddle_error* error);
+  int32_t collect(const heddle_texts* texts, void* stream, heddle_error* error);
+  int32_t generate(const heddle_prompts* prompts, const heddle_generation* options, const heddle_texts* texts, void* stream, heddle_error* error);
+
+ private:
+  // Device memory that grows.
+  struct Memory {
+    void* data = nullptr;
+    uint64_t bytes = 0;
+    int32_t reach(uint64_t wanted, void* stream, heddle_error* error);
+  };
+  explicit Generator(const Family& family) : family_(family) {}
+  int32_t prepare(void* stream, heddle_error* error);
+  int32_t read(void* stream, heddle_error* error);
+  int32_t step(void* stream, heddle_error* error);
+  int32_t stream_step(const heddle_generation& options, uint32_t at, std::vector<bool>& over, bool& stop, void* stream, heddle_error* error);
+  template <class T>
+  int32_t fetch(int32_t state, size_t from, size_t count, std::vector<T>& values, void* stream, heddle_error* error);
+
+  const Family& family_;
+  std::shared_ptr<Backend> backend_;
+  std::unique_ptr<Program> reader_;
+  std::vector<std::unique_ptr<Program>> steppers_;
+  // Of the generation that has begun.
+  const Stepper* stepper_ = nullptr;
+  Program* program_ = nullptr;
+  Asked asked_;
+  Sizes sizes_;
+  std::vector<int64_t> dims_;
+  std::vector<Setting> settings_;
+  std::vector<void*> states_;  // of the stepper
+  uint32_t taken_ = 0;
+  Memory memory_, workspace_, inputs_;
+};
+
+}  // namespace heddle::exported
+
+#endif

@@ -1,0 +1,185 @@
+/**
+ * A generator as data: the programs of a model folder, each lowered, and what a host does between them. Attributes that a generation says are
+ * found by lowering a program twice: where its steps differ with the value of one, that is its place.
+ */
+import type { FloatType } from '../checkpoint/convert.js'
+import { usageError } from '../errors.js'
+import { type Begin, beginningOf } from '../models/decoding/beginnings.js'
+import { llamaGenerator } from '../models/llama/generator.js'
+import {
+  type Attribute,
+  type GeneratorParts,
+  type InputKind,
+  type PartOf,
+  type Quantity,
+  type StepPart,
+  saidValues,
+  type Way,
+} from '../models/parts/generator_parts.js'
+import { seq2seqGenerator } from '../models/seq2seq/generator.js'
+import type { GraphApplication } from '../runtime/application.js'
+import { prepareWeights } from '../runtime/prepare_weights.js'
+import type { Weight } from '../runtime/weight.js'
+import { type LowerOptions, lower } from './lower.js'
+import type { Lowered } from './lowered.js'
+import type { ModelOptions } from './models.js'
+import { compiledUnder } from './resolve.js'
+
+/** The place of an attribute that a generation says. */
+export interface SaidAt {
+  readonly attribute: Attribute
+  readonly step: number
+  readonly attr: number
+}
+
+export interface LoweredBeginning {
+  readonly state: number
+  readonly how: Begin
+  readonly integer: boolean
+  readonly value: number
+}
+
+/** States that results are read from, by their numbers; -1 where there is none. */
+export const keptStates = [
+  'step',
+  'finished',
+  'history',
+  'parents',
+  'cumulative',
+  'poolScores',
+  'poolSteps',
+  'poolRows',
+  'poolWords',
+] as const
+
+interface LoweredPart {
+  /** The C name of its tables. */
+  readonly name: string
+  readonly lowered: Lowered
+  readonly dims: readonly Quantity[]
+}
+
+export interface LoweredReader extends LoweredPart {
+  readonly inputs: readonly InputKind[]
+}
+
+export interface LoweredStepper extends LoweredPart {
+  readonly way: Way
+  readonly said: readonly SaidAt[]
+  readonly beginnings: readonly LoweredBeginning[]
+  readonly kept: readonly number[]
+}
+
+export interface LoweredGenerator {
+  readonly parts: GeneratorParts
+  readonly plan: string
+  readonly dtype: FloatType
+  readonly reader: LoweredReader
+  readonly steppers: readonly LoweredStepper[]
+  /** As the plan reads them, each once. */
+  readonly weights: Readonly<Record<string, Weight>>
+}
+
+type Lowering = Pick<LowerOptions, 'manifest' | 'layouts'>
+
+export const generatorNames = ['llama', 'seq2seq'] as const
+
+export const isGenerator = (name: string): name is (typeof generatorNames)[number] => generatorNames.some((each) => each === name)
+
+/** @throws usage `export.config`, `export.scales`, `export.rotation`, and what reading the folder and lowering throw */
+export async function exportGenerator(
+  name: (typeof generatorNames)[number],
+  folder: string,
+  options: ModelOptions,
+  lowering: Lowering,
+  signal?: AbortSignal,
+): Promise<LoweredGenerator> {
+  if (options.scales !== undefined)
+    throw usageError('export.scales', `scales are of quantised encoders, and ${name} is none`, {
+      hint: 'its plans quantise rows as they run: leave --scales out',
+    })
+  const { plan, dtype, config = {} } = options
+  const opened = name === 'llama' ? llamaGenerator : seq2seqGenerator
+  const parts = await opened(folder, dtype, config, signal)
+  const applications: GraphApplication[] = []
+  const lowerPart = (part: PartOf) => {
+    const { compiled: whole, wired } = compiledUnder(part.program, options, { tensors: part.tensors })
+    // What programs leave lies in states.
+    const compiled = { ...whole, outputs: {} }
+    applications.push(...wired.applications)
+    const at = (values: typeof wired.applications) =>
+      lower({
+        ...lowering,
+        compiled,
+        wired: { ...wired, applications: values, outputs: [] },
+        dtype,
+        dims: part.dims,
+        tensors: part.tensors,
+      })
+    return {
+      first: at(wired.applications),
+      again: (change: (value: number) => number) => at(wired.applications.map((each) => changed(each, change))),
+    }
+  }
+  const dimsOf = ({ dims }: Lowered, { quantities }: PartOf) => dims.map((dim) => meaning(quantities, dim))
+  const read = lowerPart(parts.reader).first
+  const reader: LoweredReader = {
+    ...{ name: `${name}_reader`, lowered: read, dims: dimsOf(read, parts.reader) },
+    inputs: read.inputs.map((input) => meaning(parts.reader.inputs, input.name)),
+  }
+  const steppers = parts.steps.map((part): LoweredStepper => {
+    const { first, again } = lowerPart(part)
+    const numbers = new Map(first.states.map((state, i) => [state.name, i]))
+    return {
+      ...{ name: `${name}_${part.way}`, way: part.way, lowered: first, dims: dimsOf(first, part) },
+      said: saidIn(first, part, again),
+      beginnings: beginningsOf(first, part.way),
+      kept: keptStates.map((state) => numbers.get(state) ?? -1),
+    }
+  })
+  return {
+    ...{ parts, plan, dtype, reader, steppers },
+    weights: prepareWeights(applications, parts.weights, lowering.layouts, parts.exact, parts.stored),
+  }
+}
+
+function meaning<T>(of: Readonly<Record<string, T>>, name: string): T {
+  const found = Object.hasOwn(of, name) ? of[name] : undefined
+  if (found === undefined) throw new Error(`internal: nothing says what ${name} of a generator's program is`)
+  return found
+}
+
+const changed = (application: GraphApplication, change: (value: number) => number): GraphApplication => ({
+  ...application,
+  attrs: Object.fromEntries(Object.entries(application.attrs).map(([name, value]) => [name, change(value)])),
+})
+
+/** Where steps have an attribute that a generation says. */
+function saidIn(first: Lowered, { way, said }: StepPart, again: (change: (value: number) => number) => Lowered): SaidAt[] {
+  const found = Object.keys(said).flatMap((key): SaidAt[] => {
+    const attribute = key as Attribute
+    const value = saidValues[attribute]
+    const other = again((each) => (each === value ? value + 1 : each))
+    const places = first.steps.flatMap(({ attrs }, step) =>
+      attrs.flatMap((attr, i) => {
+        const theirs = other.steps[step]?.attrs[i]
+        if (JSON.stringify(attr) === JSON.stringify(theirs)) return []
+        if (attr !== value || theirs !== value + 1) throw new Error(`internal: ${way} has ${attribute} in another form`)
+        return [{ attribute, step, attr: i }]
+      }),
+    )
+    if (places.length === 0) throw new Error(`internal: no step of ${way} has ${attribute}`)
+    return places
+  })
+  return found
+}
+
+function beginningsOf({ states }: Lowered, way: Way): LoweredBeginning[] {
+  return states.flatMap(({ name, cleared, dtype }, state) => {
+    if (cleared) return []
+    const beginning = beginningOf(name, way)
+    if (beginning === undefined) return []
+    if (dtype !== 'i32' && dtype !== 'f32') throw new Error(`internal: state ${name} holds ${dtype}`)
+    return [{ state, how: beginning.how, integer: dtype === 'i32', value: beginning.value ?? 0 }]
+  })
+}

@@ -1,0 +1,73 @@
+/**
+ * What states hold before the first step, as an export's tables have it: `decoding_states.ts` and `llama/start.ts` compute the same numbers in
+ * Node. A test holds both against each other by their texts.
+ */
+
+import type { Way } from '../parts/generator_parts.js'
+import { notYet } from './beam_search.js'
+
+export type Begin =
+  | 'fill'
+  | 'first_beam'
+  | 'table'
+  | 'words'
+  | 'behind'
+  | 'longest'
+  | 'lengths'
+  | 'ends'
+  | 'banned'
+  | 'limit'
+  | 'temperature'
+  | 'top_k'
+  | 'top_p'
+  | 'min_p'
+  | 'seeds_low'
+  | 'seeds_high'
+
+export interface Beginning {
+  readonly how: Begin
+  /** Of what is filled with one number. */
+  readonly value?: number
+}
+
+const fill = (value: number): Beginning => ({ how: 'fill', value })
+
+/** Never as many tokens: words that are never chosen. */
+const never = 2 ** 31 - 1
+
+const common: Readonly<Record<string, Beginning>> = {
+  step: fill(0),
+  finished: fill(0),
+  words: { how: 'words' },
+  places: { how: 'behind' },
+  cached: { how: 'behind' },
+  slot: { how: 'longest' },
+  first: { how: 'longest' },
+  beams: { how: 'table' },
+  lengths: { how: 'lengths' },
+  ends: { how: 'ends' },
+  banned: { how: 'banned' },
+  always: fill(never),
+  limit: { how: 'limit' },
+  temperature: { how: 'temperature' },
+  topK: { how: 'top_k' },
+  topP: { how: 'top_p' },
+  minP: { how: 'min_p' },
+  seedsLow: { how: 'seeds_low' },
+  seedsHigh: { how: 'seeds_high' },
+  poolScores: fill(notYet.hf),
+  poolSteps: fill(-1),
+  poolRows: fill(0),
+  poolWords: fill(0),
+}
+
+/** What steps write before they read it. */
+const written = ['history', 'parents']
+
+/** What a state begins with; undefined for one that steps write first. @throws Error for a state without a meaning here */
+export function beginningOf(state: string, way: Way): Beginning | undefined {
+  if (state === 'cumulative') return { how: 'first_beam', value: way === 'beams_hf' ? notYet.hf : notYet.plain }
+  const found = Object.hasOwn(common, state) ? common[state] : undefined
+  if (found === undefined && !written.includes(state)) throw new Error(`internal: nothing says how state ${state} begins`)
+  return found
+}

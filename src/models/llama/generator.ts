@@ -1,0 +1,127 @@
+/** A LLaMA-like model folder as a generator: the program over prompts, and a step of each way of choosing words. */
+import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
+import { noProcessors } from '../../../specs/programs/processors.js'
+import type { FloatType } from '../../checkpoint/convert.js'
+import { usageError } from '../../errors.js'
+import { countFor } from '../../ir/top_k.js'
+import { beamSizes } from '../decoding/beam_search.js'
+import { mostCandidates } from '../decoding/generation_options.js'
+import { type GeneratorParts, type StepPart, saidValues } from '../parts/generator_parts.js'
+import { type GeneratorSettings, type Given, generatorSettings, settingsOf } from '../parts/open_settings.js'
+import type { LlamaConfig } from './config.js'
+import { openLlamaFiles } from './open_files.js'
+import { llamaProgram, llamaSettings, modelDims, promptProgram } from './programs.js'
+import { wordParts } from './shapes.js'
+import { llamaInt8, llamaWeights, usualRotation, weightTensors } from './weights.js'
+
+/** Dimensions of steps of rows, of steps of beams, and of passes. */
+const quantities = {
+  rows: { r: 'rows', u: 'places', s: 'steps', f: 'ends' },
+  beams: { b: 'prompts', w: 'width', u: 'places', s: 'steps', f: 'ends' },
+  prompt: { r: 'rows', u: 'places', t: 'pass_tokens', b: 'pass_sequences', s: 'pass_longest' },
+} as const
+
+const inputs = {
+  ids: 'ids',
+  places: 'places',
+  sequences: 'sequences',
+  positions: 'positions',
+  starts: 'starts',
+  lengths: 'lengths',
+  first: 'first',
+  slots: 'slots',
+  writers: 'writers',
+} as const
+
+/** @throws usage `export.config`, `export.rotation`; what reading the folder throws */
+export async function llamaGenerator(
+  folder: string,
+  dtype: FloatType,
+  given: Given,
+  signal: AbortSignal | undefined,
+): Promise<GeneratorParts> {
+  const { config, checkpoint } = await openLlamaFiles(folder, signal)
+  expectOneRotation(config)
+  const settings = generatorSettings(settingsOf('llama', given, llamaSettings(config)), config.vocab)
+  const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
+  const tensors = weightTensors(config, 'short')
+  return {
+    name: 'llama',
+    sources: false,
+    vocab: config.vocab,
+    positions: config.positions,
+    ...{ start: 0, pad: 0 },
+    ends: config.eos,
+    banned: config.banned,
+    ...{ mostTopK: countFor(settings.topK), mostBeams: settings.beams },
+    mostCandidates: hfSizes(config, settings.beams).k,
+    reader: {
+      program: promptProgram(config, 'nothing'),
+      dims: { ...modelDims(config), k: 1 },
+      quantities: quantities.prompt,
+      tensors,
+      inputs,
+    },
+    steps: stepsOf(config, settings).map((part) => ({ ...part, tensors })),
+    weights,
+    exact: dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', usualRotation),
+    stored: llamaInt8(config, checkpoint),
+  }
+}
+
+/** @throws usage `export.rotation` */
+export function expectOneRotation({ rotary }: LlamaConfig): void {
+  if (rotary.type !== 'longrope') return
+  throw usageError(
+    'export.rotation',
+    'a longrope model turns long texts by other tables than short ones, and an export has one',
+    { hint: 'run it by heddle run, or export a model with another rotation' },
+  )
+}
+
+const hfSizes = ({ vocab, eos }: LlamaConfig, width: number) =>
+  beamSizes({ width, vocab, ends: Math.max(eos.length, 1), rule: 'hf' })
+
+function stepsOf(config: LlamaConfig, { choices, topK, beams }: GeneratorSettings): Omit<StepPart, 'tensors'>[] {
+  const { vocab, banned } = config
+  const model = { ...modelDims(config), ...(banned.length > 0 && { x: banned.length }) }
+  const rows = { quantities: quantities.rows, said: {} }
+  const step = (choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top') => llamaProgram('llama_step', config, { choice })
+  const whole = { ...model, q: wordParts(vocab) }
+  const few = beamSizes({ width: 1, vocab, ends: 1, rule: 'plain' })
+  const { max_steps: maxSteps, diversity_rate: diversityRate } = saidValues
+  const { length_penalty: lengthPenalty, early_stopping: earlyStopping } = saidValues
+  const processors = { ...noProcessors, banned: banned.length > 0 }
+  const search = (rule: LlamaBeamsProgram['rule']) => llamaBeams.of({ ...llamaSettings(config), maxSteps, rule, processors })
+  const plain = beamSizes({ width: beams, vocab, ends: 1, rule: 'plain' })
+  const hf = hfSizes(config, beams)
+  const parts: Readonly<Record<GeneratorSettings['choices'][number], () => Omit<StepPart, 'tensors'>[]>> = {
+    greedy: () => [{ ...rows, way: 'greedy', program: step('greedy'), dims: whole }],
+    sample: () => [
+      { ...rows, way: 'sample', program: step('sample'), dims: whole },
+      { ...rows, way: 'sample_narrowed', program: step('sample_narrowed'), dims: { ...whole, k: mostCandidates } },
+      { ...rows, way: 'sample_top', program: step('sample_top'), dims: { ...model, q: few.p, k: countFor(topK) } },
+    ],
+    beams: () => {
+      const of = { quantities: quantities.beams, dims: { ...model, q: plain.p, k: plain.k } }
+      const said = { max_steps: maxSteps }
+      return [
+        { ...of, way: 'beams', program: search({ kind: 'plain', diversityRate: 0 }), said },
+        {
+          ...of,
+          way: 'beams_diverse',
+          program: search({ kind: 'plain', diversityRate }),
+          said: { ...said, diversity_rate: diversityRate },
+        },
+      ]
+    },
+    hf: () => [
+      {
+        ...{ quantities: quantities.beams, dims: { ...model, q: hf.p, k: hf.k }, way: 'beams_hf' },
+        program: search({ kind: 'hf', lengthPenalty, earlyStopping }),
+        said: { max_steps: maxSteps, length_penalty: lengthPenalty, early_stopping: earlyStopping },
+      },
+    ],
+  }
+  return choices.flatMap((choice) => parts[choice]())
+}
