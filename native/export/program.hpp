@@ -30,6 +30,19 @@ struct Size {
     const bool lost = a.value == overflow || b.value == overflow || __builtin_mul_overflow(a.value, b.value, &product);
     return lost ? Size(overflow) : Size(product);
   }
+  friend Size operator-(Size a, Size b) {
+    int64_t difference = 0;
+    const bool lost = a.value == overflow || b.value == overflow || __builtin_sub_overflow(a.value, b.value, &difference);
+    return lost ? Size(overflow) : Size(difference);
+  }
+  friend Size operator/(Size a, Size b) {
+    return a.value == overflow || b.value == overflow || b.value == 0 ? Size(overflow) : Size(a.value / b.value);
+  }
+  friend Size operator%(Size a, Size b) {
+    return a.value == overflow || b.value == overflow || b.value == 0 ? Size(overflow) : Size(a.value % b.value);
+  }
+  friend bool operator<(Size a, Size b) { return a.value < b.value; }
+  friend bool operator>(Size a, Size b) { return a.value > b.value; }
 };
 
 // Where a value lies. `index` says which weight, state, input or output.

@@ -104,7 +104,7 @@ export const toolCodes = texts({
   'export.dims':
     'A dimension of an export is unknown, or a size is missing. | Sizes of weights must be known when C++ is written. | Fix it with --dims.',
   'export.layout':
-    'A value lies in a layout with padding, which an export cannot allocate. | The plan stores it in tiles. | Export a plan with row-major values.',
+    'Nothing says how much memory a layout with padding takes. | Its size has a condition, or the manifest was written earlier. | Write the size with + - * idiv % and shifts, and run heddle gen.',
   'export.matmul':
     'A library product has an operand that an export cannot describe. | Its layout is no order of axes, or axes do not lie together at every size. | Export another plan, or fix sizes with --dims.',
   'export.model':

@@ -6,7 +6,12 @@ import { acrossDims, loopDims } from '../ir/facts/loops.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
 
-const count: z.ZodType<Count> = z.lazy(() => z.union([z.number(), z.string(), z.tuple([z.enum(integerOperations)], count)]))
+/** A count as data. */
+export const countSchema: z.ZodType<Count> = z.lazy(() =>
+  z.union([z.number(), z.string(), z.tuple([z.enum(integerOperations)], countSchema)]),
+)
+
+const count = countSchema
 
 const domain = z.strictObject({
   from: z.array(count).optional(),

@@ -26,6 +26,7 @@ import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
 import { kernelTexts } from './kernel.js'
 import { launcherBody } from './launcher.js'
+import { layoutForms } from './layout_forms.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
@@ -96,7 +97,9 @@ export function generateInstances(
   }
   const files = new Map<string, string>(written.map(({ key, text }) => [cudaPath(key), text]))
   const entries = written.map(manifestEntry)
-  const manifest = manifestSchema.parse({ version: 1, kernels: entries, plans })
+  const layouts = layoutForms(written.map(({ kernel }) => kernel))
+  const named = Object.keys(layouts).length === 0 ? {} : { layouts }
+  const manifest = manifestSchema.parse({ version: 1, kernels: entries, plans, ...named })
   files.set('registry.cpp', registryText(entries))
   files.set('manifest.json', `${jsonText(manifest)}\n`)
   return files

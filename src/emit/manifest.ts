@@ -8,6 +8,7 @@ import { type ErrorCode, usageError } from '../errors.js'
 import { dtypes } from '../ir/dtype.js'
 import { factsSchema } from './facts.js'
 import { plannedGraphsSchema } from './graphs.js'
+import { layoutFormSchema } from './layout_forms.js'
 import { shippedManifest } from './shipped.js'
 
 const dtype = z.enum(dtypes)
@@ -61,6 +62,8 @@ export const manifestSchema = z.strictObject({
   kernels: z.array(kernelEntrySchema),
   /** What each fusion plan makes of the graphs it groups: plan name, then graph name. */
   plans: plannedGraphsSchema.optional(),
+  /** Layouts of the kernels' buffers by name, but rows: how much memory each takes. */
+  layouts: z.record(z.string(), layoutFormSchema).optional(),
 })
 
 export type KernelEntry = z.infer<typeof kernelEntrySchema>

@@ -1,15 +1,17 @@
 /** The C++ example of an exported program: it reads weights, inputs and states from files, runs, and writes what came out. */
 import { dtypeInfo, dtypes } from '../ir/dtype.js'
-import { type Extent, multiplyExtents } from '../ir/shape.js'
+import { multiplyExtents } from '../ir/shape.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredValue } from './lowered.js'
+import { type Size, times } from './sizes.js'
 import { braced, plainText, quoted } from './text.js'
 
 export function exampleText(lowered: Lowered, { program, ...names }: CNames): string {
-  const extent = (size: Extent): string => plainText(size, (dim) => `dims.${names.dims[lowered.dims.indexOf(dim)]}`)
-  const made = ({ name, dtype, shape }: LoweredValue, prefix = ''): string => {
-    const bytes = extent(multiplyExtents([...shape, { factor: dtypeInfo[dtype].bytes, dims: [] }]))
-    return `{${quoted(`${prefix}${name}`)}, ${dtypes.indexOf(dtype)}, ${braced(shape.map(extent))}, ${bytes}}`
+  const text = (size: Size): string => plainText(size, (dim) => `dims.${names.dims[lowered.dims.indexOf(dim)]}`)
+  const made = ({ name, dtype, shape, padded }: LoweredValue, prefix = ''): string => {
+    const extents = padded === undefined ? shape : [padded]
+    const bytes = text(times(padded ?? multiplyExtents(shape), dtypeInfo[dtype].bytes))
+    return `{${quoted(`${prefix}${name}`)}, ${dtypes.indexOf(dtype)}, ${braced(extents.map(text))}, ${bytes}}`
   }
   const list = (items: readonly string[]): string =>
     `{${items.map((item) => `\n      ${item},`).join('')}${items.length > 0 ? '\n  ' : ''}}`

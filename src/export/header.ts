@@ -2,7 +2,7 @@
 
 import { identifier, identifiers } from './identifiers.js'
 import type { Lowered } from './lowered.js'
-import { shapeText } from './text.js'
+import { layoutText, shapeText } from './text.js'
 
 /** Names of an export in C. */
 export interface CNames {
@@ -26,7 +26,7 @@ export function headerText(lowered: Lowered, names: CNames): string {
   const { program } = names
   const guard = `HEDDLE_PROGRAM_${program.toUpperCase()}_H`
   const about = (value: Lowered['inputs'][number]): string =>
-    ` /* ${value.dtype} ${shapeText(value.shape)}${value.layout === 'row' ? '' : `, layout ${value.layout}`} */`
+    ` /* ${value.dtype} ${shapeText(value.shape)}${layoutText(value)} */`
   const structure = (name: string, fields: readonly string[]): string =>
     `typedef struct ${program}_${name} {\n${fields.map((field) => `  ${field}\n`).join('')}} ${program}_${name};\n`
   const none = (fields: readonly string[], type: string): readonly string[] => (fields.length > 0 ? fields : [`${type}none;`])

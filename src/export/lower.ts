@@ -16,11 +16,13 @@ import { valueBytes } from '../runtime/program_states.js'
 import { tensorOf, type WiredProgram } from '../runtime/program_wiring.js'
 import { recording } from '../runtime/recording.js'
 import { weightSource } from '../runtime/weight_tensors.js'
-import { bytesOf, constant, type Form, type Known } from './forms.js'
-import type { Home, Lowered, LoweredStep, LoweredStorage, LoweredWeight } from './lowered.js'
+import { bytesOf, elementsOf, type Form, isPadded, type Known, type KnownLayouts } from './forms.js'
+import type { Home, Lowered, LoweredStep, LoweredStorage, LoweredValue, LoweredWeight } from './lowered.js'
 import { openDims, trialSizes } from './open_dims.js'
 import { expectSame } from './same.js'
+import { constant } from './sizes.js'
 import { Symbolic } from './symbolic.js'
+import { storedShape } from './weights_file.js'
 
 type Sizes = Readonly<Record<string, number>>
 
@@ -52,18 +54,26 @@ export function lower(options: LowerOptions): Lowered {
   }
   const first = flatAt(0)
   const { flat } = first
-  const symbolic = new Symbolic({ ...options, applications: options.wired.applications, fixed: known, types }, flat)
+  const memory: KnownLayouts = { layouts, forms: options.manifest.layouts ?? {} }
+  const symbolic = new Symbolic(
+    { manifest: options.manifest, applications: wired.applications, memory, fixed: known, types },
+    flat,
+  )
+  const valueAt = (name: string, wire: string, storage: number): LoweredValue => {
+    const form = compiledForm(compiled, wire, known, types)
+    return { name, storage, ...form, ...(isPadded(form, memory) ? { padded: elementsOf(form, memory) } : {}) }
+  }
   const states = Object.entries(compiled.states).map(([name, { cleared }]) => {
     const storage = flat.storages.findIndex(({ state }) => state === name)
-    return { name, cleared, storage, ...compiledForm(compiled, name, known, types) }
+    return { cleared, ...valueAt(name, name, storage) }
   })
   const inputs = wired.inputs.flatMap((name) => {
     const found = flat.inputs[name]
-    return found === undefined ? [] : [{ name, storage: found.storage, ...compiledForm(compiled, name, known, types) }]
+    return found === undefined ? [] : [valueAt(name, name, found.storage)]
   })
   const outputs = Object.entries(compiled.outputs).flatMap(([name, wire]) => {
     const found = flat.outputs[wire]
-    return found === undefined ? [] : [{ name, storage: found.storage, ...compiledForm(compiled, wire, known, types) }]
+    return found === undefined ? [] : [valueAt(name, wire, found.storage)]
   })
   for (const { storage, dtype, shape, layout } of [...states, ...inputs, ...outputs])
     symbolic.learn(storage, { dtype, shape, layout })
@@ -71,7 +81,7 @@ export function lower(options: LowerOptions): Lowered {
   const homes = { weights: weights.map(({ name }) => name), states: states.map(({ name }) => name), inputs, outputs }
   const storages = flat.storages.map(({ weight, state, first, last }, id): LoweredStorage => {
     const [home, index] = homeOf(id, { weight, state }, homes)
-    return { home, index, first, last, bytes: bytesOf(symbolic.form(id), layouts) }
+    return { home, index, first, last, bytes: bytesOf(symbolic.form(id), memory) }
   })
   const steps = flat.steps.map((step) => symbolic.step(step))
   const lowered: Lowered = {
@@ -81,7 +91,7 @@ export function lower(options: LowerOptions): Lowered {
     dims: open,
     fixed,
     most: Object.fromEntries(Object.entries(most).map(([dim, extent]) => [dim, substitute(extent, known)])),
-    weights,
+    weights: weights.map((weight) => ({ ...weight, shape: storedShape(weight) })),
     inputs,
     outputs,
     states,

@@ -2,6 +2,7 @@
 import type { DType } from '../ir/dtype.js'
 import type { Extent } from '../ir/shape.js'
 import type { Form } from './forms.js'
+import type { Size } from './sizes.js'
 
 export type Home = 'arena' | 'weight' | 'state' | 'input' | 'output'
 
@@ -11,7 +12,7 @@ export interface LoweredStorage {
   readonly index: number
   readonly first: number
   readonly last: number
-  readonly bytes: Extent
+  readonly bytes: Size
 }
 
 export interface LoweredStep {
@@ -27,7 +28,7 @@ export interface LoweredStep {
   readonly residual?: number | undefined
   readonly relu: boolean
   /** Dimensions of a kernel; extents and strides of a product. */
-  readonly numbers: readonly Extent[]
+  readonly numbers: readonly Size[]
 }
 
 export interface NamedShape {
@@ -46,6 +47,8 @@ export interface LoweredWeight extends NamedShape {
 export interface LoweredValue extends Form {
   readonly name: string
   readonly storage: number
+  /** Elements of its memory, where its layout pads: to its caller it is a list of these. */
+  readonly padded?: Size
 }
 
 export interface LoweredState extends LoweredValue {

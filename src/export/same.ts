@@ -1,15 +1,15 @@
 /** Holding what an export computes from dimensions against what the runtime flattens at them. */
 import { usageError } from '../errors.js'
-import { type Extent, evaluateExtent } from '../ir/shape.js'
 import type { FlatProgram } from '../runtime/program_flatten.js'
 import type { FlatStep } from '../runtime/program_steps.js'
 import type { Lowered, LoweredStep } from './lowered.js'
+import { evaluateSize, type Size } from './sizes.js'
 
 type Sizes = Readonly<Record<string, number>>
 
 /** @throws usage `export.sizes` naming the step or value, what the export computes there, and what the runtime has */
 export function expectSame(lowered: Lowered, flat: FlatProgram, dims: Sizes): void {
-  const at = (extent: Extent): number => evaluateExtent(extent, dims)
+  const at = (size: Size): number => evaluateSize(size, dims)
   const hold = (what: string, mine: unknown, theirs: unknown): void => {
     if (JSON.stringify(mine) === JSON.stringify(theirs)) return
     const sizes = lowered.dims.map((dim) => `${dim}=${dims[dim]}`).join(', ')
@@ -34,7 +34,7 @@ export function expectSame(lowered: Lowered, flat: FlatProgram, dims: Sizes): vo
   }
 }
 
-function atSizes(step: LoweredStep, at: (extent: Extent) => number): unknown {
+function atSizes(step: LoweredStep, at: (size: Size) => number): unknown {
   const { kind, label, storages, numbers } = step
   const common = { kind, label, storages }
   if (kind === 'copy') return common

@@ -8,16 +8,16 @@ import type { DType } from '../ir/dtype.js'
 import type { NodeOf } from '../ir/graph.js'
 import type { Extent } from '../ir/shape.js'
 import type { GraphApplication } from '../runtime/application.js'
-import type { Layouts } from '../runtime/layouts.js'
 import type { FlatProgram } from '../runtime/program_flatten.js'
 import type { FlatStep } from '../runtime/program_steps.js'
-import { extentIn, type Form, formOf, type Known, productNumbers, type Scope, scopeOf } from './forms.js'
+import { extentIn, type Form, formOf, type Known, type KnownLayouts, type Scope, scopeOf } from './forms.js'
 import type { LoweredStep } from './lowered.js'
+import { matmulNumbers } from './matmul_numbers.js'
 
 export interface SymbolicOptions {
   readonly applications: readonly GraphApplication[]
   readonly manifest: Manifest
-  readonly layouts: Layouts
+  readonly memory: KnownLayouts
   readonly fixed: Known
   readonly types: Readonly<Record<string, DType>>
 }
@@ -122,7 +122,7 @@ export class Symbolic {
         bias: step.epilogue?.bias,
         residual: step.epilogue?.residual,
         relu: step.epilogue?.relu ?? false,
-        numbers: productNumbers(step.label, scope, node, this.#options.layouts),
+        numbers: matmulNumbers(step.label, scope, node, this.#options.memory),
       }
     }
     if (node.kind === 'matmul') expectOneWay(step.label, node)

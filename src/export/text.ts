@@ -1,8 +1,13 @@
 /** Pieces of text that exported files are made of. */
-import { type Extent, printExtent, type Shape, termsOf } from '../ir/shape.js'
+import type { Count } from '../ir/facts/facts.js'
+import { printExtent, type Shape, termsOf } from '../ir/shape.js'
+import type { LoweredValue } from './lowered.js'
+import { isExtent, type Size } from './sizes.js'
 
-/** An extent in C++, over variables of type Size; a number where it is one. */
-export function sizeText({ factor, dims }: Extent): string {
+/** A size in C++, over variables of type Size; a number where it is one. */
+export function sizeText(size: Size): string {
+  if (!isExtent(size)) return countText(size, (dim) => `d_${dim}`, inC)
+  const { factor, dims } = size
   if (dims.length === 0) return String(factor)
   const parts = dims.map((dim) => {
     const terms = termsOf(dim)
@@ -11,11 +16,40 @@ export function sizeText({ factor, dims }: Extent): string {
   return [...(factor === 1 ? [] : [`Size(${factor})`]), ...parts].join(' * ')
 }
 
-/** An extent in Python or C, over what dimensions are called there. */
-export function plainText({ factor, dims }: Extent, called: (dim: string) => string): string {
+/** How operations on integers that are not negative are written. */
+interface Written {
+  readonly quotient: string
+  readonly least: (a: string, b: string) => string
+  readonly most: (a: string, b: string) => string
+}
+
+const inC: Written = {
+  quotient: '/',
+  least: (a, b) => `(${a} < ${b} ? ${a} : ${b})`,
+  most: (a, b) => `(${a} > ${b} ? ${a} : ${b})`,
+}
+export const inPython: Written = { quotient: '//', least: (a, b) => `min(${a}, ${b})`, most: (a, b) => `max(${a}, ${b})` }
+
+const symbols = { add: '+', sub: '-', mul: '*', mod: '%' } as const
+
+/** A count, in parentheses where it is an operation. */
+function countText(count: Count, called: (dim: string) => string, written: Written): string {
+  if (typeof count === 'number') return String(count)
+  if (typeof count === 'string') return called(count)
+  const [operation, first = 0, second = 0] = count
+  const [a, b] = [countText(first, called, written), countText(second, called, written)]
+  if (operation === 'minimum') return written.least(a, b)
+  if (operation === 'maximum') return written.most(a, b)
+  return `(${a} ${operation === 'idiv' ? written.quotient : symbols[operation]} ${b})`
+}
+
+/** A size in C, or as it is written elsewhere, over what dimensions are called there. */
+export function plainText(size: Size, called: (dim: string) => string, written = inC): string {
+  if (!isExtent(size)) return countText(size, called, written)
+  const { factor, dims } = size
   const parts = dims.map((dim) => {
     const terms = termsOf(dim)
-    return terms === undefined ? called(dim) : `(${terms.map((term) => plainText(term, called)).join(' + ')})`
+    return terms === undefined ? called(dim) : `(${terms.map((term) => plainText(term, called, written)).join(' + ')})`
   })
   return [...(factor === 1 && parts.length > 0 ? [] : [String(factor)]), ...parts].join(' * ')
 }
@@ -27,6 +61,12 @@ export const braced = (items: readonly string[]): string => `{${items.join(', ')
 
 /** `[b, s, 768]`, as comments have it. */
 export const shapeText = (shape: Shape): string => `[${shape.map(printExtent).join(', ')}]`
+
+/** What follows the shape of a value in a comment: its layout, and how many elements it takes where that pads. */
+export function layoutText({ layout, padded }: Pick<LoweredValue, 'layout' | 'padded'>): string {
+  if (layout === 'row') return ''
+  return `, layout ${layout}${padded === undefined ? '' : `: ${plainText(padded, (dim) => dim)} elements`}`
+}
 
 /** Items in lines of at most some columns. */
 export function wrapped(items: readonly string[], indent: string, width = 130): string {

@@ -3,10 +3,10 @@
  * `torch.compile` sees no break, and launches on the current stream, so that a CUDA graph can hold it.
  */
 import { abiType, type DType, dtypes } from '../ir/dtype.js'
-import type { Extent } from '../ir/shape.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredValue } from './lowered.js'
-import { plainText, quoted } from './text.js'
+import type { Size } from './sizes.js'
+import { inPython, plainText, quoted } from './text.js'
 
 const torchTypes: Readonly<Record<DType, string>> = {
   f32: 'torch.float32',
@@ -51,11 +51,12 @@ export function torchText(lowered: Lowered, names: CNames): string {
   const results = names.outputs.map((name) => `out_${name}`)
   const inside = (dim: string): string => `d_${dim}`
   const outside = (dim: string): string => (args.includes(dim) || own.has(dim) ? `size_${dim}` : dim)
-  const text = (extent: Extent): string => plainText(extent, inside)
+  const text = (size: Size): string => plainText(size, inside, inPython)
   const { axes, said, defaulted } = sourcesOf(lowered, args)
   const stateful = lowered.states.length > 0
   const listed = (items: readonly string[]): string => (items.length === 1 ? `${items[0]},` : items.join(', '))
-  const shape = (value: LoweredValue): string => `(${listed(value.shape.map(text))})`
+  const shape = (value: LoweredValue): string =>
+    `(${listed((value.padded === undefined ? value.shape : [value.padded]).map(text))})`
   const tensors = [...args, ...(stateful ? ['states'] : [])]
   const parameters = [
     ...tensors.map((name) => `${name}: torch.Tensor`),

@@ -1,7 +1,7 @@
 /** Writes prepared weights beside an export, piece by piece: host memory never holds all of them. */
 import { open } from 'node:fs/promises'
 import { usageError } from '../errors.js'
-import type { DType } from '../ir/dtype.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { piecesOf, type Weight, weightBytes } from '../runtime/weight.js'
 
 const elementTypes: Readonly<Record<DType, string>> = {
@@ -43,13 +43,20 @@ export function safetensorsHeader(tensors: readonly (readonly [name: string, ten
   return Buffer.concat([prefix, text])
 }
 
+/** The shape of a weight as it is stored: its own, or of one with padding the number of its elements. */
+export function storedShape({ dtype, shape, bytes }: Omit<FileTensor, 'dtype'> & { readonly dtype: DType }): readonly number[] {
+  const element = dtypeInfo[dtype].bytes
+  return shape.reduce((product, extent) => product * extent, element) === bytes ? shape : [bytes / element]
+}
+
 /** @throws usage `export.write`; what reading a weight throws; the signal's reason when it aborts */
 export async function writeWeights(path: string, weights: Readonly<Record<string, Weight>>, signal?: AbortSignal): Promise<void> {
   const header = safetensorsHeader(
-    Object.entries(weights).map(([name, weight]) => [
-      name,
-      { dtype: weight.dtype, shape: weight.shape, bytes: weightBytes(weight) },
-    ]),
+    Object.entries(weights).map(([name, weight]) => {
+      const { dtype, shape } = weight
+      const bytes = weightBytes(weight)
+      return [name, { dtype, shape: storedShape({ dtype, shape, bytes }), bytes }]
+    }),
   )
   const file = await open(path, 'w').catch((cause: unknown) => {
     throw usageError('export.write', `cannot write ${path}`, { cause })

@@ -76,7 +76,12 @@ function behind(front: SearchedManifest, back: Manifest, folder: string): Search
   }
   const keys = new Set(added.map(({ key }) => key))
   return {
-    manifest: { ...front.manifest, kernels: [...kernels, ...added].sort(byKey), plans: merged },
+    manifest: {
+      ...front.manifest,
+      kernels: [...kernels, ...added].sort(byKey),
+      plans: merged,
+      layouts: { ...back.layouts, ...front.manifest.layouts },
+    },
     folderOf: (key) => (keys.has(key) ? folder : front.folderOf(key)),
     hidden: [...front.hidden, ...new Set(replaced.map(({ op }) => op)), ...hiddenPlans],
   }

@@ -92,17 +92,17 @@ describe('BERT', () => {
     ),
   }
 
-  it.each(inTurn(['unfused', 'best-encoder', 'best-encoder-int8']))(
+  it.each(inTurn(['unfused', 'best-encoder', 'best-encoder-int8', 'ft-v3-mode1', 'ft-v3-mode2-2r4r4-packed', 'int8-row']))(
     'under %s is what the pipeline gives, at sizes that the export never saw',
     async (plan) => {
-      const calibrated = plan.endsWith('int8') ? await constantScales() : undefined
+      const calibrated = /int8|v3/.test(plan) ? await constantScales() : undefined
       const given = calibrated === undefined ? {} : { scales: calibrated.scales }
       const encoder = await loadEncoder(punctuationModel, { ...opened, plan, ...given })
       const expected = await encoder.run(cases)
       encoder.release()
       const scaled = calibrated === undefined ? [] : ['--scales', calibrated.file]
       const { built, weights } = await exported('bert', '--plan', plan, '--model', punctuationModel, ...scaled)
-      const dims = { b, s, ...(plan === 'unfused' ? {} : { t: 13 }) }
+      const dims = { b, s, ...(/best|packed/.test(plan) ? { t: 13 } : {}) }
       const rows = (outputs: Tensors): Float32Array[][] => {
         const logits = floats(outputs, 'logits')
         const width = logits.length / (b * s)

@@ -1,11 +1,12 @@
 /** What an export computes of dimensions, held against the runtime, and what it refuses. */
 import { describe, expect, it } from 'vitest'
 import { conversions, graphs, layouts, programs } from '../../specs/index.js'
-import { constant } from '../../src/export/forms.js'
+import { exampleText } from '../../src/export/example.js'
 import { headerText, namesOf } from '../../src/export/header.js'
 import { identifiers } from '../../src/export/identifiers.js'
 import { exportModel, type Lowered, lower, resolve } from '../../src/export/index.js'
 import { expectSame } from '../../src/export/same.js'
+import { constant } from '../../src/export/sizes.js'
 import { sourceText } from '../../src/export/source.js'
 import { torchText } from '../../src/export/torch.js'
 import type { ProgramDecl } from '../../src/lang/program.js'
@@ -35,6 +36,22 @@ describe('sizes', () => {
       ['input', { factor: 4, dims: ['n'] }],
       ['output', { factor: 4, dims: ['m', 'n'] }],
     ])
+  })
+
+  const padded = manifest.kernels.find(({ buffers }) => buffers.some(({ layout }) => layout === 'col32'))?.key ?? ''
+
+  it('of layouts that pad are counts, in every language, and what nobody counts is refused', () => {
+    const mine = lowered(padded)
+    const names = namesOf(mine)
+    expect(sourceText(mine, names)).toMatch(/\(d_\w+ \+ 31\) \/ 32\)/)
+    expect(headerText(mine, names)).toMatch(/layout col32: \(+\w+ \+ 31\) \/ 32\) \* 32\) \* \w+\) elements/)
+    expect(exampleText(mine, names)).toMatch(/\(dims\.\w+ \+ 31\) \/ 32\)/)
+    expect(torchText(mine, names)).toMatch(/torch\.empty\(\(\(+d_\w+ \+ 31\) \/\/ 32\).*,\)/)
+    const { layouts: _, ...unsaid } = manifest
+    const options = { dtype: 'f32', manifest: unsaid, declarations, layouts, dims: {} } as const
+    expect(() => lower({ ...options, ...resolve(padded, { ...options, plan: 'unfused' }) })).toThrow(
+      expect.objectContaining({ code: 'export.layout', message: 'nothing says how much memory a value in layout col32 takes' }),
+    )
   })
 
   it('are held against the runtime: one that is another is found', () => {
@@ -73,8 +90,6 @@ describe('refusals say why', () => {
   })
 
   it('of what sizes alone do not say', () => {
-    const padded = manifest.kernels.find(({ buffers }) => buffers.some(({ layout }) => layout.startsWith('col4_4r2_8c')))
-    expect(() => lowered(padded?.key ?? '')).toThrow(code('export.layout', /layout col\w+ takes more memory/))
     expect(() => lowered('llama_beams', 'unfused', {}, { layers: 1 })).toThrow(
       code('export.dims', /llama_beams does not run at every size: .*dimension k is/),
     )

@@ -1,0 +1,64 @@
+/**
+ * Sizes of an export: products of dimensions, and counts of them where a layout pads. A count is what the manifest says of a layout, with the
+ * extents of a value in the place of its axes.
+ */
+import { type Count, evaluateCount, namesOf, renameCount } from '../ir/facts/facts.js'
+import { dimsIn, type Extent, evaluateExtent, termsOf } from '../ir/shape.js'
+
+export type Size = Extent | Count
+
+export const isExtent = (size: Size): size is Extent => typeof size === 'object' && 'factor' in size
+
+export const constant = (factor: number): Extent => ({ factor, dims: [] })
+
+/** An extent as a count of its dimensions. */
+function countOfExtent({ factor, dims }: Extent): Count {
+  const counts = dims.map((dim): Count => {
+    const terms = termsOf(dim)
+    return terms === undefined ? dim : terms.map(countOfExtent).reduce((sum, term): Count => ['add', sum, term])
+  })
+  return counts.reduce((product, count) => (product === 1 ? count : folded(['mul', count, product])), factor as Count)
+}
+
+/** A count of axes as one of what their extents are of; a number where these are known. */
+export function placed(count: Count, extents: Readonly<Record<string, Extent>>): Size {
+  const renamed = renameCount(count, (axis) => {
+    const extent = extents[axis]
+    return extent === undefined ? undefined : countOfExtent(extent)
+  })
+  if (renamed === undefined) throw new Error(`internal: nothing says ${namesOf(count).join(', ')}`)
+  const size = folded(renamed)
+  return typeof size === 'number' ? constant(size) : size
+}
+
+/** A size several times. */
+export const times = (size: Size, factor: number): Size =>
+  isExtent(size) ? { ...size, factor: size.factor * factor } : factor === 1 ? size : folded(['mul', size, factor])
+
+/** Operations on numbers are done, and those that change nothing dropped. */
+function folded(count: Count): Count {
+  if (typeof count !== 'object') return count
+  const [operation, ...operands] = count
+  const [a, b] = operands.map(folded)
+  if (a === undefined || b === undefined) return count
+  if (typeof a === 'number' && typeof b === 'number') return evaluateCount([operation, a, b], {}) ?? count
+  if (operation === 'mul') return a === 1 ? b : b === 1 ? a : [operation, a, b]
+  if (operation === 'add') return a === 0 ? b : b === 0 ? a : [operation, a, b]
+  // Rounding up is written n + 32 - 1.
+  if (operation === 'sub' && typeof b === 'number' && typeof a === 'object' && a[0] === 'add' && typeof a[2] === 'number')
+    return folded(['add', a[1] ?? 0, a[2] - b])
+  return [operation, a, b]
+}
+
+/** The number of a size. @throws usage `graph.dim` if a dimension has no value */
+export function evaluateSize(size: Size, dims: Readonly<Record<string, number>>): number {
+  if (isExtent(size)) return evaluateExtent(size, dims)
+  const value = evaluateCount(size, dims)
+  if (value === undefined) throw new Error(`internal: nothing says ${namesOf(size).join(', ')}`)
+  return value
+}
+
+/** The dimensions that sizes depend on. */
+export const dimsOf = (sizes: readonly Size[]): readonly string[] => [
+  ...new Set(sizes.flatMap((size) => (isExtent(size) ? dimsIn([size]) : namesOf(size)))),
+]
