@@ -121,5 +121,6 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/cli/embed.simt.test.ts',
     'test/native/matmul_int8.simt.test.ts',
     'test/fuzz/sample.simt.test.ts',
+    'test/export/choices.simt.test.ts',
   ],
 ]

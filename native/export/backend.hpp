@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "heddle/export.h"
@@ -20,6 +21,8 @@ class Backend {
   static int32_t open(std::unique_ptr<Backend>* backend, heddle_error* error);
   virtual ~Backend() = default;
 
+  // As tuning files name it: `sm_90`, or `simt`.
+  virtual const std::string& architecture() const = 0;
   // What launchers take for a stream.
   virtual void* queue(void* stream) = 0;
   // What follows waits for all that came before, whatever launches allow each other.

@@ -19,9 +19,15 @@ class Cuda : public Backend {
   }
 
   int32_t prepare(heddle_error* error) {
+    int device = 0, major = 0, minor = 0;
+    HEDDLE_TRY(cudaGetDevice(&device));
+    HEDDLE_TRY(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    HEDDLE_TRY(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    architecture_ = "sm_" + std::to_string(major) + std::to_string(minor);
     HEDDLE_TRY(cudaMalloc(&mark_, 1));
     return HEDDLE_OK;
   }
+  const std::string& architecture() const override { return architecture_; }
   void* queue(void* stream) override { return stream; }
   // Early starts are between launches: a launch behind a fill waits for it, and the fill for all before.
   int32_t fence(void* stream, heddle_error* error) override {
@@ -39,6 +45,7 @@ class Cuda : public Backend {
   }
 
  private:
+  std::string architecture_;
   MatmulPlans plans_;
   std::map<cudaStream_t, void*> workspaces_;
   void* mark_ = nullptr;

@@ -22,6 +22,7 @@ class Simt : public Backend {
  public:
   Simt() : workers_(threads()) {}
 
+  const std::string& architecture() const override { return architecture_; }
   void* queue(void*) override { return &executor_; }
   int32_t fence(void*, heddle_error*) override { return HEDDLE_OK; }
   int32_t matmul(const heddle_matmul& matmul, void*, heddle_error* error) override {
@@ -39,6 +40,7 @@ class Simt : public Backend {
     }
   }
 
+  const std::string architecture_ = "simt";
   simt::Workers workers_;
   heddle_simt_executor executor_ = {this, parallel_for};
 };

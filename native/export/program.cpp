@@ -40,6 +40,15 @@ void settle(int64_t batch, int64_t first, int64_t second, int64_t* strides) {
   if (first == 1) x = y == 1 ? second : 1;
 }
 
+// The kernel to launch instead of the library; null for none. The CPU device takes those of every architecture, as the runtime does.
+const Choice* choose(const std::vector<Choice>& choices, const std::string& architecture, int64_t m, int64_t n, int64_t k) {
+  const auto found = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
+    const bool here = architecture == "simt" || architecture == choice.architecture;
+    return here && choice.n == n && choice.k == k && choice.from_rows <= m && m <= choice.to_rows;
+  });
+  return found == choices.end() ? nullptr : &*found;
+}
+
 bool is_placed(const void* data) { return data != nullptr && reinterpret_cast<uintptr_t>(data) % 16 == 0; }
 
 }  // namespace
@@ -152,29 +161,40 @@ int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle
   const int64_t* numbers = bound.numbers.data() + step.at;
   const auto slice = [&](uint32_t which) { return slices[step.storages[which]]; };
   if (step.kind == Kind::copy) return copy(slice(1).data, slice(0).data, slice(1).bytes, stream, error);
-  if (step.kind == Kind::kernel) {
-    std::vector<heddle_slice> buffers;
-    std::vector<uint8_t> constants;
-    for (const uint32_t storage : step.storages) {
-      buffers.push_back(slices[storage]);
-      constants.push_back(static_cast<uint8_t>(constancy(at, bound, slices, storage)));
-    }
-    std::vector<double> attrs = bound.attrs[at];
-    if (run.settings != nullptr) {
-      for (const Setting& setting : *run.settings) {
-        if (setting.step == at) attrs[setting.attr] = setting.value;
-      }
-    }
-    const heddle_launch launch = {backend_->queue(stream),
-                                  buffers.data(),
-                                  numbers,
-                                  attrs.data(),
-                                  static_cast<uint32_t>(buffers.size()),
-                                  step.count,
-                                  static_cast<uint32_t>(step.attrs.size()),
-                                  constants.data()};
-    return step.launch(&launch, error);
+  if (step.kind == Kind::kernel) return launch(at, step.launch, numbers, step.count, bound, slices, run, stream, error);
+  return multiply(at, bound, slices, run, stream, error);
+}
+
+int32_t Program::launch(size_t at, heddle_launcher launcher, const int64_t* dims, uint32_t count, const Bound& bound,
+                        const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error) {
+  const Step& step = model_.steps[at];
+  std::vector<heddle_slice> buffers;
+  std::vector<uint8_t> constants;
+  for (const uint32_t storage : step.storages) {
+    buffers.push_back(slices[storage]);
+    constants.push_back(static_cast<uint8_t>(constancy(at, bound, slices, storage)));
   }
+  std::vector<double> attrs = bound.attrs[at];
+  if (run.settings != nullptr) {
+    for (const Setting& setting : *run.settings) {
+      if (setting.step == at) attrs[setting.attr] = setting.value;
+    }
+  }
+  const heddle_launch launch = {backend_->queue(stream),
+                                buffers.data(),
+                                dims,
+                                attrs.data(),
+                                static_cast<uint32_t>(buffers.size()),
+                                count,
+                                static_cast<uint32_t>(step.attrs.size()),
+                                constants.data()};
+  return launcher(&launch, error);
+}
+
+int32_t Program::multiply(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream,
+                          heddle_error* error) {
+  const Step& step = model_.steps[at];
+  const int64_t* numbers = bound.numbers.data() + step.at;
   int64_t a[3], b[3], out[3];
   std::copy(numbers + 4, numbers + 7, a);
   std::copy(numbers + 7, numbers + 10, b);
@@ -183,6 +203,10 @@ int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle
   settle(batch, m, k, a);
   settle(batch, n, k, b);
   settle(batch, m, n, out);
+  const bool plain = batch == 1 && a[1] == k && b[1] == k && out[1] == n && a[2] == 1 && b[2] == 1 && out[2] == 1;
+  const Choice* choice = plain ? choose(step.choices, backend_->architecture(), m, n, k) : nullptr;
+  if (choice != nullptr) return launch(at, choice->launch, numbers + 1, 3, bound, slices, run, stream, error);
+  const auto slice = [&](uint32_t which) { return slices[step.storages[which]]; };
   const auto added = [&](int32_t which) { return which < 0 ? heddle_slice{} : slices[static_cast<size_t>(which)]; };
   heddle_matmul matmul = {};
   matmul.a = slice(0);

@@ -56,6 +56,13 @@ struct Storage {
 
 enum class Kind { kernel, matmul, copy };
 
+// A kernel in the place of a library's matmul, where it was measured to be faster: for one matrix of weights, [n, k], and some numbers of rows.
+struct Choice {
+  heddle_launcher launch;
+  const char* architecture;
+  int64_t n, k, from_rows, to_rows;
+};
+
 struct Step {
   Kind kind;
   const char* label;
@@ -65,6 +72,7 @@ struct Step {
   uint32_t at, count;                    // its numbers: a kernel's dimensions, or 4 extents and 9 strides of a matmul
   std::vector<int32_t> dtypes;           // of a matmul
   int32_t bias, residual, relu;          // of a matmul: storages, or -1
+  std::vector<Choice> choices;           // of a matmul: the first that fits takes the library's place
 };
 
 // An attribute that is a number of a set of sizes.
@@ -174,6 +182,9 @@ class Program {
   RunKey key_of(const Run& run) const;
   // Enqueues one step, or all of a run.
   int32_t enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
+  int32_t launch(size_t at, heddle_launcher launcher, const int64_t* dims, uint32_t count, const Bound& bound,
+                 const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
+  int32_t multiply(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
   int32_t enqueue(const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
 
   const Model& model_;

@@ -6,6 +6,7 @@ import {
   exportGenerator,
   exportModel,
   isGenerator,
+  keysOf,
   type Lowered,
   type LoweredGenerator,
   lower,
@@ -91,7 +92,7 @@ export async function runExport(name: string, options: ExportOptions, context: C
 }
 
 const kernelsOf = (programs: readonly Lowered[]): number =>
-  new Set(programs.flatMap(({ steps }) => steps.flatMap(({ key }) => key ?? []))).size
+  new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
 
 /** @throws usage `export.dims`, `export.attrs`: a generator's sizes are those of its model and of each generation */
 function expectNoSizes(name: string, { dims = {}, attrs = {} }: ExportOptions): void {

@@ -116,8 +116,6 @@ export const toolCodes = texts({
     'Scales are given to what takes none, or are missing. | They belong to quantised encoders with a model folder. | Add --model and --scales together, or leave --scales out.',
   'export.sizes':
     'A program changes with its sizes by more than them. | Another kernel or step is chosen at another size. | Fix the dimension with --dims.',
-  'export.tuned':
-    'The form of a product was measured and depends on its size. | The plan leaves the choice to tuning. | Export a plan that says which form.',
   'export.unknown':
     'There is nothing of that name to export. | It is misspelt, or not exported by the specs. | Write a name that the hint lists.',
   'export.write':

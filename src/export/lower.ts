@@ -17,7 +17,15 @@ import { tensorOf, type WiredProgram } from '../runtime/program_wiring.js'
 import { recording } from '../runtime/recording.js'
 import { weightSource } from '../runtime/weight_tensors.js'
 import { bytesOf, elementsOf, type Form, isPadded, type Known, type KnownLayouts } from './forms.js'
-import type { Home, Lowered, LoweredStep, LoweredStorage, LoweredValue, LoweredWeight } from './lowered.js'
+import {
+  type Home,
+  keysOf,
+  type Lowered,
+  type LoweredStep,
+  type LoweredStorage,
+  type LoweredValue,
+  type LoweredWeight,
+} from './lowered.js'
 import { openDims, trialSizes } from './open_dims.js'
 import { expectSame } from './same.js'
 import { constant } from './sizes.js'
@@ -40,7 +48,7 @@ export interface LowerOptions {
 }
 
 /**
- * @throws usage `export.dims`, `export.layout`, `export.matmul`, `export.tuned`, `export.constant`, `export.sizes`, and what flattening throws
+ * @throws usage `export.dims`, `export.layout`, `export.matmul`, `export.constant`, `export.sizes`, and what flattening throws
  */
 export function lower(options: LowerOptions): Lowered {
   const { compiled, wired, layouts, dtype } = options
@@ -211,16 +219,16 @@ function readsInputsAsConstants(
   { kernels }: Manifest,
 ): boolean {
   const entries = new Map(kernels.map((entry) => [entry.key, entry]))
-  const homes = steps.flatMap(({ label, key, storages: used }) => {
-    const buffers = key === undefined ? [] : (entries.get(key)?.buffers ?? [])
-    return buffers.flatMap(({ name, constant: isConstant }, i) => {
+  const launched = steps.flatMap((step) => keysOf(step).map((key) => ({ ...step, key })))
+  const homes = launched.flatMap(({ label, key, storages: used }) =>
+    (entries.get(key)?.buffers ?? []).flatMap(({ name, constant: isConstant }, i) => {
       const home = storages[used[i] ?? -1]?.home
       if (isConstant !== true) return []
       if (home === 'weight' || home === 'input') return [home]
       throw usageError('export.constant', `${label}: ${key} reads ${name} as a constant, and here it is no weight and no input`, {
         hint: 'let the graph take it as an input instead of a weight: the kernel of its plan then reads it as one',
       })
-    })
-  })
+    }),
+  )
   return homes.includes('input')
 }

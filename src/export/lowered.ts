@@ -15,6 +15,16 @@ export interface LoweredStorage {
   readonly bytes: Size
 }
 
+/** A kernel that takes the place of the library's matmul for some rows of one matrix of weights, on one architecture. */
+export interface Choice {
+  readonly key: string
+  readonly architecture: string
+  readonly length: number
+  readonly depth: number
+  readonly fromRows: number
+  readonly toRows?: number | undefined
+}
+
 export interface LoweredStep {
   readonly kind: 'kernel' | 'matmul' | 'copy'
   readonly label: string
@@ -27,6 +37,8 @@ export interface LoweredStep {
   readonly bias?: number | undefined
   readonly residual?: number | undefined
   readonly relu: boolean
+  /** Of a matmul that is the library's where none of these is: the first that fits takes its place. */
+  readonly choices?: readonly Choice[]
   /** Dimensions of a kernel; extents and strides of a product. */
   readonly numbers: readonly Size[]
 }
@@ -75,3 +87,9 @@ export interface Lowered {
   /** Outputs whose value lies elsewhere, copied behind the last step: indices of outputs and storages. */
   readonly moved: readonly { readonly output: number; readonly storage: number }[]
 }
+
+/** Keys of all kernels that a step may launch. */
+export const keysOf = ({ key, choices = [] }: LoweredStep): readonly string[] => [
+  ...(key === undefined ? [] : [key]),
+  ...new Set(choices.map((choice) => choice.key)),
+]

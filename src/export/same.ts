@@ -2,7 +2,7 @@
 import { usageError } from '../errors.js'
 import type { FlatProgram } from '../runtime/program_flatten.js'
 import type { FlatStep } from '../runtime/program_steps.js'
-import type { Lowered, LoweredStep } from './lowered.js'
+import type { Choice, Lowered, LoweredStep } from './lowered.js'
 import { evaluateSize, type Size } from './sizes.js'
 
 type Sizes = Readonly<Record<string, number>>
@@ -45,8 +45,20 @@ function atSizes(step: LoweredStep, at: (size: Size) => number): unknown {
       numbers: numbers.map(at),
       attrs: step.attrs.map((attr) => (typeof attr === 'number' ? attr : at(attr))),
     }
-  const { bias = null, residual = null, relu } = step
-  return { ...common, dtypes: step.dtypes, numbers: settled(numbers.map(at)), bias, residual, relu }
+  const { bias = null, residual = null, relu, dtypes, choices = [] } = step
+  const found = settled(numbers.map(at))
+  const key = chosen(choices, found)
+  return key === undefined
+    ? { ...common, dtypes, numbers: found, bias, residual, relu }
+    : { ...common, kind: 'kernel', key, numbers: found.slice(1, 4), attrs: [] }
+}
+
+/** The kernel that the CPU device takes instead of its library: `choose` of native/export/program.cpp, on any architecture. */
+function chosen(choices: readonly Choice[], [batch, m = 0, n = 0, k = 0, ...strides]: readonly number[]): string | undefined {
+  const isPlain = batch === 1 && [k, k, n].every((row, i) => strides[3 * i + 1] === row && strides[3 * i + 2] === 1)
+  return choices.find(
+    ({ length, depth, fromRows, toRows = m }) => isPlain && length === n && depth === k && fromRows <= m && m <= toRows,
+  )?.key
 }
 
 function theirs(step: FlatStep): unknown {

@@ -1,7 +1,7 @@
 /** The C++ of an exported program: its tables, its sizes, and the C interface over native/export. */
 import { abiType } from '../ir/dtype.js'
 import type { CNames } from './header.js'
-import type { Lowered, LoweredStep } from './lowered.js'
+import { type Choice, keysOf, type Lowered, type LoweredStep } from './lowered.js'
 import { braced, quoted, sizeText, wrapped } from './text.js'
 
 export function sourceText(lowered: Lowered, names: CNames): string {
@@ -20,7 +20,7 @@ ${interfaceText(program)}`
 
 /** Launchers, sizes and tables of a program: `model()` gives them. */
 export function tablesText(lowered: Lowered): string {
-  const keys = [...new Set(lowered.steps.flatMap(({ key }) => key ?? []))].sort()
+  const keys = [...new Set(lowered.steps.flatMap(keysOf))].sort()
   return `extern "C" {
 ${keys.map((key) => `int32_t heddle_launch_${key}(const heddle_launch* launch, heddle_error* error);\n`).join('')}}
 
@@ -64,6 +64,14 @@ const sizedAttrs = (steps: readonly LoweredStep[]): readonly SizedAttr[] =>
     attrs.flatMap((attr, i) => (typeof attr === 'number' ? [] : [{ step, attr: i, extent: attr }])),
   )
 
+const choiceText = ({ key, architecture, length, depth, fromRows, toRows }: Choice): string =>
+  braced([
+    `heddle_launch_${key}`,
+    quoted(architecture),
+    ...[length, depth, fromRows].map(String),
+    toRows === undefined ? 'INT64_MAX' : String(toRows),
+  ])
+
 /** A double as C++ reads it back. */
 const doubleText = (value: number): string => (Number.isInteger(value) ? `${value}.0` : String(value))
 
@@ -77,7 +85,7 @@ function modelText(lowered: Lowered): string {
   const lines = steps.map((step) => {
     const first = at
     at += step.numbers.length
-    const { kind, label, key, attrs, dtypes: types, bias = -1, residual = -1, relu } = step
+    const { kind, label, key, attrs, dtypes: types, bias = -1, residual = -1, relu, choices = [] } = step
     return braced([
       `Kind::${kind}`,
       quoted(label),
@@ -90,6 +98,7 @@ function modelText(lowered: Lowered): string {
       String(bias),
       String(residual),
       relu ? '1' : '0',
+      braced(choices.map(choiceText)),
     ])
   })
   const sized = sizedAttrs(steps).map(({ step, attr }, i) => braced([String(step), String(attr), String(at + i)]))

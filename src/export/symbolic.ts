@@ -11,8 +11,9 @@ import type { GraphApplication } from '../runtime/application.js'
 import type { FlatProgram } from '../runtime/program_flatten.js'
 import type { FlatStep } from '../runtime/program_steps.js'
 import { extentIn, type Form, formOf, type Known, type KnownLayouts, type Scope, scopeOf } from './forms.js'
-import type { LoweredStep } from './lowered.js'
+import type { Choice, LoweredStep } from './lowered.js'
 import { matmulNumbers } from './matmul_numbers.js'
+import { isExtent, type Size } from './sizes.js'
 
 export interface SymbolicOptions {
   readonly applications: readonly GraphApplication[]
@@ -71,21 +72,22 @@ export class Symbolic {
   }
 
   #values(step: Exclude<FlatStep, { kind: 'copy' }>, scope: Scope, node: NodeOf<'op'> | NodeOf<'matmul'>) {
-    if (step.kind === 'kernel') {
-      const ids = node.kind === 'op' ? { ...node.inputs, ...node.outputs } : {}
+    if (node.kind === 'op') {
+      if (step.kind !== 'kernel') throw new Error(`internal: ${step.label} is no matmul`)
+      const ids: Readonly<Record<string, number>> = { ...node.inputs, ...node.outputs }
       return this.#entry(step.key).buffers.flatMap(({ name }, i) => {
         const [id, storage] = [ids[name], step.buffers[i]]
         return id === undefined || storage === undefined ? [] : [{ storage, form: formOf(scope, id) }]
       })
     }
-    if (node.kind === 'op') throw new Error(`internal: ${step.label} is no product`)
+    const { a, b, out, epilogue } = operandsOf(step)
     const { bias, residual } = node.epilogue ?? {}
     return [
-      { storage: step.a, id: node.a },
-      { storage: step.b, id: node.b },
-      { storage: step.out, id: node.out },
-      { storage: step.epilogue?.bias, id: bias },
-      { storage: step.epilogue?.residual, id: residual },
+      { storage: a, id: node.a },
+      { storage: b, id: node.b },
+      { storage: out, id: node.out },
+      { storage: epilogue?.bias, id: bias },
+      { storage: epilogue?.residual, id: residual },
     ].flatMap(({ storage, id }) => (storage === undefined || id === undefined ? [] : [{ storage, form: formOf(scope, id) }]))
   }
 
@@ -106,28 +108,25 @@ export class Symbolic {
     const plain = { label: step.label, attrs: [], dtypes: [], relu: false, numbers: [] }
     if (step.kind === 'copy') return { ...plain, kind: 'copy', storages: [step.from, step.to] }
     const { scope, node } = this.#place(step.label)
-    if (step.kind === 'matmul') {
-      if (node.kind !== 'matmul') throw new Error(`internal: ${step.label} is no product`)
-      expectOneWay(step.label, node)
-      if (step.offsets !== undefined) {
-        throw usageError('export.matmul', `${step.label} is several matmuls: no strides of one describe its axes`, {
-          hint: 'make the matmul a group of the plan, or store its tensors in layouts that keep axes together',
-        })
-      }
+    if (node.kind === 'matmul') {
+      const { a, b, out, epilogue } = operandsOf(step)
+      const dtypes = [node.a, node.b, node.out].map((id) => formOf(scope, id).dtype)
+      const { manifest, memory } = this.#options
+      const numbers = matmulNumbers(step.label, scope, node, memory)
       return {
         ...plain,
         kind: 'matmul',
-        storages: [step.a, step.b, step.out],
-        dtypes: step.dtypes,
-        bias: step.epilogue?.bias,
-        residual: step.epilogue?.residual,
-        relu: step.epilogue?.relu ?? false,
-        numbers: matmulNumbers(step.label, scope, node, this.#options.memory),
+        storages: [a, b, out],
+        dtypes,
+        bias: epilogue?.bias,
+        residual: epilogue?.residual,
+        relu: epilogue?.relu ?? false,
+        choices: choicesOf(node, dtypes, numbers, manifest),
+        numbers,
       }
     }
-    if (node.kind === 'matmul') expectOneWay(step.label, node)
-    const ids: Readonly<Record<string, number>> = node.kind === 'op' ? { ...node.inputs, ...node.outputs } : {}
-    const attrs: Readonly<Record<string, unknown>> = node.kind === 'op' ? node.attrs : {}
+    if (step.kind !== 'kernel') throw new Error(`internal: ${step.label} is no matmul`)
+    const ids: Readonly<Record<string, number>> = { ...node.inputs, ...node.outputs }
     const entry = this.#entry(step.key)
     const numbers = entry.dims.map((dim) => {
       const buffer = entry.buffers.find(({ dims }) => dims.includes(dim))
@@ -140,7 +139,7 @@ export class Symbolic {
       kind: 'kernel',
       key: step.key,
       storages: step.buffers,
-      attrs: entry.attrs.map(({ name }, i) => sizedAttr(scope, attrs[name]) ?? step.attrs[i] ?? 0),
+      attrs: entry.attrs.map(({ name }, i) => sizedAttr(scope, node.attrs[name]) ?? step.attrs[i] ?? 0),
       numbers,
     }
   }
@@ -152,10 +151,37 @@ const sizedAttr = (scope: Scope, attr: unknown): Extent | undefined =>
     ? extentIn(scope, { factor: 1, dims: [attr.dim] })
     : undefined
 
-/** @throws usage `export.tuned` for a product that the runtime computes one way or another, as its size was measured */
-function expectOneWay(label: string, { generated }: NodeOf<'matmul'>): void {
-  if (generated === undefined) return
-  throw usageError('export.tuned', `${label} is the library's product or ${generated}, by what was measured for its size`, {
-    hint: 'export a plan that says which: a group of the plan, or one of its library',
-  })
+/**
+ * The storages of a matmul's step, which may be that of the kernel that takes the library's place at the sizes it was flattened at.
+ * @throws usage `export.matmul` for one of several that make up a matmul
+ */
+function operandsOf(step: Exclude<FlatStep, { kind: 'copy' }>) {
+  if (step.kind === 'matmul') {
+    if (step.offsets === undefined) return step
+    throw usageError('export.matmul', `${step.label} is several matmuls: no strides of one describe its axes`, {
+      hint: 'make the matmul a group of the plan, or store its tensors in layouts that keep axes together',
+    })
+  }
+  const [a, b, out] = step.buffers
+  if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: ${step.label} is no matmul`)
+  return { a, b, out, epilogue: undefined }
 }
+
+/** For which sizes of these weights a kernel of the plan was measured to be faster than the library, on any architecture. */
+function choicesOf(
+  { generated }: NodeOf<'matmul'>,
+  dtypes: readonly DType[],
+  [, , n, k]: readonly Size[],
+  { kernels }: Manifest,
+): readonly Choice[] {
+  const found = kernels.filter(({ op, buffers }) => op === generated && buffers.every(({ dtype }, i) => dtype === dtypes[i]))
+  return found.flatMap(({ key, measured = [] }) =>
+    measured.flatMap(({ depth, ...size }) =>
+      depth !== undefined && mayBe(n, size.length) && mayBe(k, depth) ? [{ key, depth, ...size }] : [],
+    ),
+  )
+}
+
+/** Whether a size is a number at some sizes of a run. */
+const mayBe = (size: Size | undefined, value: number): boolean =>
+  size !== undefined && (!isExtent(size) || size.dims.length > 0 || size.factor === value)

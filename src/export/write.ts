@@ -14,7 +14,7 @@ import { generatorExample } from './generator_example.js'
 import { generatorHeader, generatorWrapper } from './generator_header.js'
 import { generatorText, programText } from './generator_source.js'
 import { headerText, namesOf } from './header.js'
-import type { Lowered } from './lowered.js'
+import { keysOf, type Lowered } from './lowered.js'
 import { sourceText } from './source.js'
 import { torchText } from './torch.js'
 
@@ -118,7 +118,7 @@ export async function writeGenerator(
 function kernelsOf(programs: readonly Lowered[], searched: SearchedManifest): ReadonlyMap<string, string> {
   const entries = new Map(searched.manifest.kernels.map((entry) => [entry.key, entry]))
   const texts = new Map<string, string>()
-  for (const key of programs.flatMap(({ steps }) => steps.flatMap((step) => step.key ?? []))) {
+  for (const key of programs.flatMap(({ steps }) => steps.flatMap(keysOf))) {
     const entry = entries.get(key)
     if (entry !== undefined) texts.set(basename(entry.file), join(searched.folderOf(key), entry.file))
   }

@@ -102,7 +102,7 @@ describe('BERT', () => {
       encoder.release()
       const scaled = calibrated === undefined ? [] : ['--scales', calibrated.file]
       const { built, weights } = await exported('bert', '--plan', plan, '--model', punctuationModel, ...scaled)
-      const dims = { b, s, ...(/best|packed/.test(plan) ? { t: 13 } : {}) }
+      const dims = { b, s, ...(/^(unfused|ft-v3-mode1)$/.test(plan) ? {} : { t: 13 }) }
       const rows = (outputs: Tensors): Float32Array[][] => {
         const logits = floats(outputs, 'logits')
         const width = logits.length / (b * s)
@@ -133,7 +133,7 @@ describe('BERT', () => {
 })
 
 describe('the step of a LLaMA', () => {
-  it.each(inTurn(['best-llama', 'best-llama-w8a8']))(
+  it.each(inTurn(['best-llama', 'best-llama-w8a8', 'fasterllama-v1']))(
     'under %s leaves the words and the caches that the runtime leaves, run after run',
     async (plan) => {
       const model = `${repository}/test/data/models/llama-families/qwen3`
