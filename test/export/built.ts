@@ -1,6 +1,6 @@
 /** Exports built and run: by CMake as their users do, or, for speed, linked with kernels that the run in Node has compiled already. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { formatSafetensors, parseSafetensors, type StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { demandKernels, findCxx, runTool, searchManifests } from '../../src/toolchain/index.js'
 
@@ -55,7 +55,11 @@ export async function builtByCmake(folder: string, target: 'simt' | 'cuda' = 'si
 }
 
 /** Linked with kernels of the cache: those a run in Node launches, compiled from the same text. */
-export async function linked(root: string, folder: string, program: string): Promise<Built> {
+export const linked = async (root: string, folder: string, program: string): Promise<Built> =>
+  running(folder, await linkedTo(join(folder, 'example/main.cpp'), root, folder, program))
+
+/** A program in C++ linked with an export as the example is; returns its path. */
+export async function linkedTo(main: string, root: string, folder: string, program: string): Promise<string> {
   const { path: cxx } = (await findCxx()) ?? { path: 'c++' }
   const text = await readFile(join(folder, 'src', `${program}.cpp`), 'utf8')
   const keys = new Set([...text.matchAll(/heddle_launch_(\w+)\(/g)].map(([, key]) => key))
@@ -64,9 +68,9 @@ export async function linked(root: string, folder: string, program: string): Pro
   const placed = kernels.map((entry) => ({ entry, folder: searched.folderOf(entry.key) }))
   const { library } = await demandKernels(placed, { root, target: 'simt', signal: undefined })
   const runtime = await runtimeObjects(cxx, folder)
-  const example = join(folder, 'linked_example')
+  const made = join(folder, `linked_${basename(main, '.cpp')}`)
   const own = ['include', 'src/export', 'example'].flatMap((name) => ['-I', join(folder, name)])
-  const sources = [join(folder, 'src', `${program}.cpp`), join(folder, 'example/main.cpp')]
+  const sources = [join(folder, 'src', `${program}.cpp`), main]
   await tool(cxx, [
     '-std=c++17',
     '-O0',
@@ -79,17 +83,17 @@ export async function linked(root: string, folder: string, program: string): Pro
     library,
     '-pthread',
     '-o',
-    example,
+    made,
   ])
-  return running(folder, example)
+  return made
 }
 
-let made: Promise<readonly string[]> | undefined
+let objects: Promise<readonly string[]> | undefined
 
 /** What every export has, compiled once. */
 const runtimeObjects = (cxx: string, folder: string): Promise<readonly string[]> => {
-  made ??= compiled(cxx, folder)
-  return made
+  objects ??= compiled(cxx, folder)
+  return objects
 }
 
 async function compiled(cxx: string, folder: string): Promise<readonly string[]> {

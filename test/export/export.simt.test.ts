@@ -19,11 +19,12 @@ import { buildProgram } from '../../src/runtime/program.js'
 import { stateDecls } from '../../src/runtime/program_wiring.js'
 import { openSession } from '../../src/runtime/session.js'
 import { openStates } from '../../src/runtime/states.js'
+import { runTool } from '../../src/toolchain/index.js'
 import { heddle, punctuationModel, repository } from '../cli/host.js'
 import { stack } from '../projects/stack/specs/index.js'
 import { inTurn } from '../turns.js'
 import { heddleIn, ownProject } from '../verify/own_project.js'
-import { type Built, builtByCmake, f32, i32, linked, readTensors, type Tensors } from './built.js'
+import { type Built, builtByCmake, f32, i32, linked, linkedTo, readTensors, type Tensors } from './built.js'
 
 const folders: string[] = []
 let opened: OpenKernels
@@ -92,6 +93,15 @@ describe('BERT', () => {
     ),
   }
 
+  /** What a program in C++ of one's own prints, with the exported folder alone. */
+  async function labelled(exported: string): Promise<string> {
+    const program = await linkedTo(join(import.meta.dirname, 'labels.cpp'), repository, exported, 'bert')
+    const texts = cases.map(({ inputIds }) => inputIds.join())
+    const { exitCode, stdout, stderr } = await runTool(program, [join(exported, 'weights.safetensors'), ...texts], {})
+    expect(exitCode, stderr).toBe(0)
+    return stdout
+  }
+
   it.each(inTurn(['unfused', 'best-encoder', 'best-encoder-int8', 'ft-v3-mode1', 'ft-v3-mode2-2r4r4-packed', 'int8-row']))(
     'under %s is what the pipeline gives, at sizes that the export never saw',
     async (plan) => {
@@ -112,6 +122,10 @@ describe('BERT', () => {
       }
       const own = expected.map((result) => (result.kind === 'token-classifier' ? [...result.logits] : expect.fail(result.kind)))
       expect(rows(await built.run(weights, inputs, dims))).toEqual(own)
+      if (calibrated !== undefined) {
+        const labels = expected.map((result) => (result.kind === 'token-classifier' ? result.labelIds.join(' ') : ''))
+        expect(await labelled(built.folder)).toBe(labels.join('\n'))
+      }
       const name = Object.keys(weights).find((each) => /layer1.*Weight/.test(each)) ?? expect.fail('no weight of a layer')
       expect(rows(await built.run(changed(weights, name), inputs, dims))).not.toEqual(own)
       if (plan !== 'best-encoder') return
