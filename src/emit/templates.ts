@@ -7,8 +7,9 @@ import Handlebars from 'handlebars'
 import { environmentError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
 
+/** What generated text is made of. */
 const names = ['file', 'kernel', 'whole', 'launcher', 'registry', 'template', 'slots'] as const
-export type TemplateName = (typeof names)[number]
+export type TemplateName = (typeof names)[number] | 'torch'
 
 /**
  * A place in a spec as the text of a comment. File names may hold what ends a comment or a line; these are written as `%0a`, as in

@@ -16,7 +16,7 @@ import { valueBytes } from '../runtime/program_states.js'
 import { tensorOf, type WiredProgram } from '../runtime/program_wiring.js'
 import { recording } from '../runtime/recording.js'
 import { weightSource } from '../runtime/weight_tensors.js'
-import { bytesOf, elementsOf, type Form, isPadded, type Known, type KnownLayouts } from './forms.js'
+import { bytesOf, elementsOf, type Form, isPadded, type Known, type KnownLayouts, stridesOf } from './forms.js'
 import {
   type Home,
   keysOf,
@@ -69,7 +69,9 @@ export function lower(options: LowerOptions): Lowered {
   )
   const valueAt = (name: string, wire: string, storage: number): LoweredValue => {
     const form = compiledForm(compiled, wire, known, types)
-    return { name, storage, ...form, ...(isPadded(form, memory) ? { padded: elementsOf(form, memory) } : {}) }
+    const strides = form.layout === 'row' ? undefined : stridesOf(form, memory)
+    const padded = isPadded(form, memory) ? { padded: elementsOf(form, memory) } : {}
+    return { name, storage, ...form, ...padded, ...(strides === undefined ? {} : { strides }) }
   }
   const states = Object.entries(compiled.states).map(([name, { cleared }]) => {
     const storage = flat.storages.findIndex(({ state }) => state === name)

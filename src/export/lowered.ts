@@ -61,6 +61,8 @@ export interface LoweredValue extends Form {
   readonly storage: number
   /** Elements of its memory, where its layout pads: to its caller it is a list of these. */
   readonly padded?: Size
+  /** Of a layout other than rows, in which these are the same everywhere: elements from one index to the next along each axis. */
+  readonly strides?: readonly Size[]
 }
 
 export interface LoweredState extends LoweredValue {
