@@ -51,6 +51,15 @@ int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_memory__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_memory__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_memory__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_pairs__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_pairs__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_pairs__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_pairs_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_pairs_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_pairs_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_attention_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_attention_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_attention_quantize__f32(const heddle_launch* launch, heddle_error* error);
@@ -371,6 +380,7 @@ int32_t heddle_launch_int8_row_layer_norm__f16(const heddle_launch* launch, hedd
 int32_t heddle_launch_int8_row_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_softmax_pairs(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_rows_matmul__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_rows_matmul__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_rows_matmul__f32(const heddle_launch* launch, heddle_error* error);
@@ -389,6 +399,7 @@ int32_t heddle_launch_int8_rows_matmul_swiglu__f32(const heddle_launch* launch, 
 int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_softmax_pairs(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_weight_matmul__f32(const heddle_launch* launch, heddle_error* error);
@@ -459,6 +470,9 @@ int32_t heddle_launch_mask_future__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_mask_future_window__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_future_window__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_future_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_pairs__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_pairs__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_pairs__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_places__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_places__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_places__f32(const heddle_launch* launch, heddle_error* error);
@@ -582,6 +596,9 @@ int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_er
 int32_t heddle_launch_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_query_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_query_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_query_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record_beams(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record_numbers(const heddle_launch* launch, heddle_error* error);
@@ -673,6 +690,12 @@ int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* erro
 int32_t heddle_launch_scale_channels__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_channels__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_memory_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_memory_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_memory_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_pairs_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_pairs_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_mask_pairs_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -796,6 +819,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"attention__bf16", "df9801caf52bc5b9b245ef3f3102886beb6dd8db4dc80f9f1b19adc7794ec652", 4, 5, 2, heddle_launch_attention__bf16, "rrrw"},
       {"attention__f16", "04b2cc0754cbbb071737a93261d66997862cb53c8fd6dff7f3eda50871951416", 4, 5, 2, heddle_launch_attention__f16, "rrrw"},
       {"attention__f32", "914046d3f4a2c589f5bb96870e25fb2ac59ed45f40ba530be659f3e603407c92", 4, 5, 2, heddle_launch_attention__f32, "rrrw"},
+      {"attention_memory__bf16", "dfc6050b60ab3cb82483529f9b3dbef03e339726b7325144416396e0a5ef6dcf", 5, 6, 1, heddle_launch_attention_memory__bf16, "rrrrw"},
+      {"attention_memory__f16", "833a23a876d8b8b02b31408e2296a3ed7024336375c46f8c8228f9dd07a5833d", 5, 6, 1, heddle_launch_attention_memory__f16, "rrrrw"},
+      {"attention_memory__f32", "16166b107780dfdcbd64e4a40ce1e8945b315c4ff2ac313e98ad408e3db6dd40", 5, 6, 1, heddle_launch_attention_memory__f32, "rrrrw"},
+      {"attention_pairs__bf16", "38df2f844e6edcdf5a53637842a1b386d62a79d3937d57f30be891ad997642e7", 5, 6, 1, heddle_launch_attention_pairs__bf16, "rrrrw"},
+      {"attention_pairs__f16", "f849be41af7407bc9a9802fdbf3ef73994f8c5ef0101006a70ff0c8bf51023c5", 5, 6, 1, heddle_launch_attention_pairs__f16, "rrrrw"},
+      {"attention_pairs__f32", "cd5cfc70cec7022b35ba685e1a0fa8ce7bfa7272229beeeb30399a938a79cd37", 5, 6, 1, heddle_launch_attention_pairs__f32, "rrrrw"},
+      {"attention_pairs_quantize__bf16", "25083f77764a0dbc3dd0526e831ddfbc903c11d8026e1acf0843d957bdeb2758", 5, 6, 2, heddle_launch_attention_pairs_quantize__bf16, "rrrrw"},
+      {"attention_pairs_quantize__f16", "ff9336a6e5068ddee82b5294a045bb521548824a2eb7fca9055cf2d4c6133a39", 5, 6, 2, heddle_launch_attention_pairs_quantize__f16, "rrrrw"},
+      {"attention_pairs_quantize__f32", "238b1fec8bc42a7f4907ef734a253cd89fde22fbd6ed79f851dbf8e61cb1d53d", 5, 6, 2, heddle_launch_attention_pairs_quantize__f32, "rrrrw"},
       {"attention_quantize__bf16", "ccc04c118d9ce50911b48620d2d100caeb4a14c754b11d8e4555f57a08e45241", 4, 5, 3, heddle_launch_attention_quantize__bf16, "rrrw"},
       {"attention_quantize__f16", "981731375faaa64de4292b867ba94e76bb16f3e53f89bd5a6ea0a09cba712a29", 4, 5, 3, heddle_launch_attention_quantize__f16, "rrrw"},
       {"attention_quantize__f32", "79e458b54cb274e36c0fc14d0be2d55483fc17882cef57e7d8394bb9c39f2d11", 4, 5, 3, heddle_launch_attention_quantize__f32, "rrrw"},
@@ -1116,6 +1148,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_row_layer_norm__f32", "e4677926e303492c59a740858ee8137f92304afd532d5984f2fea4327bf44ee3", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
       {"int8_row_merge_heads_pack", "c96d37c493d234ca73a75803ec5e1250d22fd5e76b56c2e1d11e93d28d92010a", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
       {"int8_row_softmax", "b5aece0f3be13a89f7c568eea2bd257a8f8ae744d5718863b182ae95018af572", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
+      {"int8_row_softmax_pairs", "f75ad8e40615591c90fb60647e1c718b984a666530e57d3ba38892d252b82775", 4, 4, 4, heddle_launch_int8_row_softmax_pairs, "rrrw"},
       {"int8_rows_matmul__bf16", "1857fd8a9b98c883016c9c6f70bf8382716ff5eedf6e70469a1218c2eafd54bd", 5, 3, 0, heddle_launch_int8_rows_matmul__bf16, "rrrrw"},
       {"int8_rows_matmul__f16", "b154a12d15021104e3f88e9c3628bb18372c4ea63730713ab5ea256674762dd0", 5, 3, 0, heddle_launch_int8_rows_matmul__f16, "rrrrw"},
       {"int8_rows_matmul__f32", "0f0c60a84b2bb3df5c6cbfbb98705083c93d5b58c3ea0e4881433fa88ddc4a4f", 5, 3, 0, heddle_launch_int8_rows_matmul__f32, "rrrrw"},
@@ -1134,6 +1167,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
       {"int8_softmax", "78adcc3058d4e5588609a968d847e08ef7362e870caec349e8cd2bc711961c65", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
+      {"int8_softmax_pairs", "406f160f71adb52edb2106ffbc00bf2608a86aeaa8b618c971902972d01870f5", 4, 4, 4, heddle_launch_int8_softmax_pairs, "rrrw"},
       {"int8_weight_matmul__bf16", "9c1c2fe43fab2fe7d169b1888e17321430e089304f939c64372b199cb8146982", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
       {"int8_weight_matmul__f16", "8bb7fe7a3e2aae24bec7e3af755e568404bd3ed47b11c239b4953ecfe5b181c5", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
       {"int8_weight_matmul__f32", "56716034af3bf352fa38758068816e290a5d4a9b2fd73d43b3011aa17ed65156", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
@@ -1204,6 +1238,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"mask_future_window__bf16", "ab9a7608e1464956d50ad48cf8e7bb89970e7056269ae3229990e0d004d243b1", 3, 4, 1, heddle_launch_mask_future_window__bf16, "rrw"},
       {"mask_future_window__f16", "86f4f948168c159e3987c3abba9aeac40dac7f3eb87d3179bb0c9dd71acdf7fc", 3, 4, 1, heddle_launch_mask_future_window__f16, "rrw"},
       {"mask_future_window__f32", "59e1c6f3847174da6c7f591f7bfc5417c23e586c4f53e9e794c8f93604b47c49", 3, 4, 1, heddle_launch_mask_future_window__f32, "rrw"},
+      {"mask_pairs__bf16", "9461f7d1fb800f353979f334a02ac93f881956a40b5de720206c9dd10c3a0362", 4, 4, 0, heddle_launch_mask_pairs__bf16, "rrrw"},
+      {"mask_pairs__f16", "be8aad90de97102a267d90aa1432d0dacde580a0f3ca4f696849d85177126c95", 4, 4, 0, heddle_launch_mask_pairs__f16, "rrrw"},
+      {"mask_pairs__f32", "af2313da00cccbb860ac93bb321dd2d7330065cce3601758b6dd5625bd4e23b6", 4, 4, 0, heddle_launch_mask_pairs__f32, "rrrw"},
       {"mask_places__bf16", "060b124a8af748e1a2cd9365162de728d035ef9c668c41217fa3c5b944a91508", 3, 3, 0, heddle_launch_mask_places__bf16, "rrw"},
       {"mask_places__f16", "c225982dd030b4af115115cdf4b8f699b47022170c75b4eb82dda5913d9b984a", 3, 3, 0, heddle_launch_mask_places__f16, "rrw"},
       {"mask_places__f32", "7fe0bb74faf9c7e15c67bf272694f9bfd73af9e406e2dcfae5517def6b655b71", 3, 3, 0, heddle_launch_mask_places__f32, "rrw"},
@@ -1327,6 +1364,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize_rows__bf16", "b2debcee54b1a5161af7830cdbe6e740e880faf6ef965091d5dc930aaf90063e", 3, 2, 0, heddle_launch_quantize_rows__bf16, "rww"},
       {"quantize_rows__f16", "fbf1f659dd89d2b9029020a42a86f5ebf25577aa63c7be15fafc7408de4ad2d4", 3, 2, 0, heddle_launch_quantize_rows__f16, "rww"},
       {"quantize_rows__f32", "d2cf5eeb08321fac20a78ea5e23e3ddca144508cd9a3c5259439409f5b219b7c", 3, 2, 0, heddle_launch_quantize_rows__f32, "rww"},
+      {"query_bias_split_heads__bf16", "9d5d29aa1a969fccef20204188fc119f8e4e4b564c7580500889ce35525a82e0", 3, 4, 0, heddle_launch_query_bias_split_heads__bf16, "rrw"},
+      {"query_bias_split_heads__f16", "4b78947de6ce9ae16dbb75312286778fd06a5ba4cf65bba9ff0a99dc4e6fd206", 3, 4, 0, heddle_launch_query_bias_split_heads__f16, "rrw"},
+      {"query_bias_split_heads__f32", "e8b71b1c20d977b512582dba395993692f57f102c46a91bda3db0f42fd29cc8b", 3, 4, 0, heddle_launch_query_bias_split_heads__f32, "rrw"},
       {"record", "f4831ef025a2274e0c99fc89fdb750d32f2f701390eed16a7c5e2d7d83542f6b", 4, 3, 0, heddle_launch_record, "rrrw"},
       {"record_beams", "53646b7584b3b58a31fc014b23cdcc3a5a80ee9b32379e6f0a0e8dbf3ed33f60", 7, 3, 0, heddle_launch_record_beams, "rrrrrww"},
       {"record_numbers", "f5db2550e41ef8816c4eb194989f01f53c73db3694426702ea6cf2cb29e72968", 4, 3, 0, heddle_launch_record_numbers, "rrrw"},
@@ -1418,6 +1458,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"scale_channels__bf16", "d5fc12366f0787b2f559720ec521dd5c8d4b40508043d1357603f24ca987519d", 3, 2, 0, heddle_launch_scale_channels__bf16, "rrw"},
       {"scale_channels__f16", "588904b498cc432380cc28c558c0a51baee4f2e8dc58fd0eaf7cb2cc35140762", 3, 2, 0, heddle_launch_scale_channels__f16, "rrw"},
       {"scale_channels__f32", "7db74b7e8666f9cc322afdf4a3466839704797e5ccfcec85eed2c5264c41bde4", 3, 2, 0, heddle_launch_scale_channels__f32, "rrw"},
+      {"scale_mask_memory_softmax__bf16", "ae7c12cb4931cd5e2723a54e727b273b3c5d7ece1a923af83a06b39129fb56ed", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__bf16, "rrrw"},
+      {"scale_mask_memory_softmax__f16", "6c5d5f526fda479ace683ece1c316f2cdaab28a67c55f1ed28b4adcc2d8c8262", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f16, "rrrw"},
+      {"scale_mask_memory_softmax__f32", "c7842a3e1201d0be88e208bcb42b7cbbbea3629e09dbe026e8b80fe49384c3ce", 4, 4, 1, heddle_launch_scale_mask_memory_softmax__f32, "rrrw"},
+      {"scale_mask_pairs_softmax__bf16", "16d78e73821ff188cb7c6777e8cd4e61a9ff630827b74b519df3f9260789ae60", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__bf16, "rrrw"},
+      {"scale_mask_pairs_softmax__f16", "e8ebdb83fb64f48e4219ee22f84b65286f7df265edc75e4ac1ee7fd9aa4b2d68", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f16, "rrrw"},
+      {"scale_mask_pairs_softmax__f32", "3c26666a6a3a95f401bfd2d7b2c6b63df475c0f602fd168eefb9333e7a61598a", 4, 4, 1, heddle_launch_scale_mask_pairs_softmax__f32, "rrrw"},
       {"scale_mask_softmax__bf16", "0bad2351f96b558a811932db7eaba4f5725bcbb5a799bd83548f9d8c663c94e4", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16, "rrw"},
       {"scale_mask_softmax__f16", "dc3750a683218539a2c8c96cb9ea96b5ce55271adcbd049f55224b647af4f9a8", 3, 4, 1, heddle_launch_scale_mask_softmax__f16, "rrw"},
       {"scale_mask_softmax__f32", "fa0ca97ca6171fa6c06de58797c0a72dc895acbdc4814f723691916a8898a3fa", 3, 4, 1, heddle_launch_scale_mask_softmax__f32, "rrw"},

@@ -5,13 +5,8 @@ import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from './graphs/encoder_layer.js'
-import {
-  encoderLayerPreGelu,
-  encoderLayerPreGeluTanh,
-  encoderLayerPreRelu,
-  encoderLayerPreSilu,
-} from './graphs/encoder_layer_pre.js'
+import { memoryLayers } from './graphs/encoder_layer.js'
+import { encoderLayers, pairLayers } from './graphs/encoder_layers.js'
 import {
   firstPooling,
   hiddenStates,
@@ -70,6 +65,7 @@ import { swiglu } from './ops/gate.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { logSoftmax } from './ops/log_softmax.js'
+import { maskPairs } from './ops/mask_pairs.js'
 import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
@@ -103,13 +99,14 @@ import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
 import { bestEncoderLibrary } from './plans/best_encoder_library.js'
 import { bestLlama } from './plans/best_llama.js'
-import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
+import { ftV1 } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
 import { llamaInt8 } from './plans/llama_int8.js'
-import { bert } from './programs/bert.js'
+import { memoryLayerPlans } from './plans/memory_layer.js'
+import { bert, bertPairs } from './programs/bert.js'
 import { llamaBeams } from './programs/llama_beams.js'
 import { llamaPrompt } from './programs/llama_prompt.js'
 import { llamaStep } from './programs/llama_step.js'
@@ -168,6 +165,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   maskBeamsWindow,
   maskFuture,
   maskFutureWindow,
+  maskPairs,
   maskPlaces,
   maskPlacesWindow,
   maskScores,
@@ -224,14 +222,11 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   beamStepDiverse,
   beamStepHf,
   embeddings,
-  encoderLayerGelu,
-  encoderLayerGeluTanh,
-  encoderLayerPreGelu,
-  encoderLayerPreGeluTanh,
-  encoderLayerPreRelu,
-  encoderLayerPreSilu,
-  encoderLayerRelu,
-  encoderLayerSilu,
+  ...Object.values(encoderLayers.post),
+  ...Object.values(encoderLayers.pre),
+  ...Object.values(pairLayers.post),
+  ...Object.values(pairLayers.pre),
+  ...Object.values(memoryLayers),
   finalNorm,
   firstPooling,
   forcedStep,
@@ -276,11 +271,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
 ])
 
 export const plans: readonly PlanDecl[] = [
-  ftV1Gelu,
-  ftV1GeluTanh,
-  ftV1Relu,
-  ftV1Silu,
-  ...ftV1Pre,
+  ...ftV1,
   ...ftV21,
   ...ftV21Decoder,
   ...ftV3,
@@ -292,7 +283,8 @@ export const plans: readonly PlanDecl[] = [
   ...bestLlama,
   ...bestEncoderInt8,
   ...llamaInt8,
+  ...memoryLayerPlans,
   ...auto,
 ]
 
-export const programs = { bert, llamaBeams, llamaPrompt, llamaStep, seq2seqDecoder, seq2seqEncoder } as const
+export const programs = { bert, bertPairs, llamaBeams, llamaPrompt, llamaStep, seq2seqDecoder, seq2seqEncoder } as const

@@ -117,6 +117,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/frontend/fuzz.test.ts',
     'test/cli/text_from_node.simt.test.ts',
     'test/models/embed.simt.test.ts',
+    'test/models/masks.simt.test.ts',
     'test/docs/scripts.simt.test.ts',
     'test/cli/embed.simt.test.ts',
     'test/native/matmul_int8.simt.test.ts',

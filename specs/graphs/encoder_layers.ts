@@ -1,8 +1,42 @@
 /** Every encoder layer that ships, by where its norms stand and by the op in its inner network: what models choose from. */
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from './encoder_layer.js'
-import { encoderLayerPreGelu, encoderLayerPreGeluTanh, encoderLayerPreRelu, encoderLayerPreSilu } from './encoder_layer_pre.js'
+import type { GraphDecl } from 'heddle'
+import {
+  encoderLayerGelu,
+  encoderLayerGeluTanh,
+  encoderLayerRelu,
+  encoderLayerSilu,
+  pairLayers as pairLayersPost,
+} from './encoder_layer.js'
+import {
+  encoderLayerPreGelu,
+  encoderLayerPreGeluTanh,
+  encoderLayerPreRelu,
+  encoderLayerPreSilu,
+  pairLayersPre,
+} from './encoder_layer_pre.js'
 
 export const encoderLayers = {
   post: { gelu: encoderLayerGelu, gelu_tanh: encoderLayerGeluTanh, relu: encoderLayerRelu, silu: encoderLayerSilu },
   pre: { gelu: encoderLayerPreGelu, gelu_tanh: encoderLayerPreGeluTanh, relu: encoderLayerPreRelu, silu: encoderLayerPreSilu },
 } as const
+
+/** The same layers with a mask over pairs of tokens. */
+export const pairLayers = { post: pairLayersPost, pre: pairLayersPre } as const
+
+export type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
+
+/** A layer as plans over all of them take it. */
+export interface LayerForm {
+  readonly layer: GraphDecl<EncoderNode>
+  readonly activation: string
+  readonly norms: keyof typeof encoderLayers
+  /** What it adds to names of kernels in which scores are masked. */
+  readonly mask: '' | '_pairs'
+}
+
+export const everyLayer: readonly LayerForm[] = [['', encoderLayers] as const, ['_pairs', pairLayers] as const].flatMap(
+  ([mask, { post, pre }]) => [
+    ...Object.entries(post).map(([activation, layer]): LayerForm => ({ layer, activation, norms: 'post', mask })),
+    ...Object.entries(pre).map(([activation, layer]): LayerForm => ({ layer, activation, norms: 'pre', mask })),
+  ],
+)

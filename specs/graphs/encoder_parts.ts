@@ -6,6 +6,7 @@ import { type AttrValue, type GraphBuilder, type GraphTensor, tensor } from 'hed
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
 import type { gelu } from '../ops/activations.js'
 import { addBias } from '../ops/add_bias.js'
+import { maskPairs } from '../ops/mask_pairs.js'
 import { maskScores } from '../ops/mask_scores.js'
 import { mergeHeads } from '../ops/merge_heads.js'
 import { scale } from '../ops/scale.js'
@@ -32,32 +33,58 @@ export const encoderWeights = {
   outputBeta: tensor('T', 'h*d'),
 } as const
 
-type Weights = { readonly [K in keyof typeof encoderWeights]: GraphTensor }
+export type Weights = { readonly [K in keyof typeof encoderWeights]: GraphTensor }
 
 /** An op that maps each element of an `m n` tensor, such as an activation. */
 export type Elementwise = typeof gelu
 
 const linear = 'm k, n k -> m n'
 
+/** Hides scores 'b h s t' that count for nothing. */
+export type Mask = (g: GraphBuilder, scores: GraphTensor) => GraphTensor
+
+/** Every query attends the keys that are no padding. */
+export const byLengths =
+  (lengths: GraphTensor): Mask =>
+  (g, x) =>
+    g.apply(maskScores, { x, lengths }).y
+
+/** A query attends those of them that a mask 'b s t' gives it. */
+export const byPairs =
+  (lengths: GraphTensor, mask: GraphTensor): Mask =>
+  (g, x) =>
+    g.apply(maskPairs, { x, lengths, mask }).y
+
 /** Attention of the tokens of each sequence to each other: x 'b*s h*d' to `projectionBias` 'b*s h*d'. */
-export function selfAttention(g: GraphBuilder, x: GraphTensor, lengths: GraphTensor, w: Weights, factor: AttrValue) {
-  const heads = 'b s h d'
+export const selfAttention = (g: GraphBuilder, x: GraphTensor, mask: Mask, w: Weights, factor: AttrValue) =>
+  attention(g, { x, memory: x, keys: 's' }, mask, w, factor)
+
+/** Rows 'b*s h*d' that attend, and rows of the same width that are attended, of which each sequence has as many as `keys` says. */
+interface Attending {
+  readonly x: GraphTensor
+  readonly memory: GraphTensor
+  readonly keys: string
+}
+
+/** Attention of the tokens of each sequence to those of another: x 'b*s h*d' to `projectionBias` 'b*s h*d'. */
+export function attention(g: GraphBuilder, { x, memory, keys }: Attending, mask: Mask, w: Weights, factor: AttrValue) {
+  const [queryRows, memoryRows, rows, pairs] = ['b s h d', `b ${keys} h d`, `b*h*s ${keys}`, `b h s ${keys}`]
 
   const query = g.matmul(linear, x, w.queryWeight)
-  const key = g.matmul(linear, x, w.keyWeight)
-  const value = g.matmul(linear, x, w.valueWeight)
+  const key = g.matmul(linear, memory, w.keyWeight)
+  const value = g.matmul(linear, memory, w.valueWeight)
   const queryBias = g.apply(addBias, { x: query, bias: w.queryBias }).y
   const keyBias = g.apply(addBias, { x: key, bias: w.keyBias }).y
   const valueBias = g.apply(addBias, { x: value, bias: w.valueBias }).y
-  const queryHeads = g.apply(splitHeads, { x: g.view(queryBias, heads) }).y
-  const keyHeads = g.apply(splitHeads, { x: g.view(keyBias, heads) }).y
-  const valueHeads = g.apply(splitHeads, { x: g.view(valueBias, heads) }).y
+  const queryHeads = g.apply(splitHeads, { x: g.view(queryBias, queryRows) }).y
+  const keyHeads = g.apply(splitHeads, { x: g.view(keyBias, memoryRows) }).y
+  const valueHeads = g.apply(splitHeads, { x: g.view(valueBias, memoryRows) }).y
 
   const scores = g.matmul('b s h d, b t h d -> b h s t', queryHeads, keyHeads)
-  const scaled = g.apply(scale, { x: g.view(scores, 'b*h*s s') }, { factor }).y
-  const masked = g.apply(maskScores, { x: g.view(scaled, 'b h s s'), lengths }).y
-  const probabilities = g.apply(softmax, { x: g.view(masked, 'b*h*s s') }).y
-  const context = g.matmul('b h s t, b t h d -> b s h d', g.view(probabilities, 'b h s s'), valueHeads, splitHeadsLayout)
+  const scaled = g.apply(scale, { x: g.view(scores, rows) }, { factor }).y
+  const masked = mask(g, g.view(scaled, pairs))
+  const probabilities = g.apply(softmax, { x: g.view(masked, rows) }).y
+  const context = g.matmul('b h s t, b t h d -> b s h d', g.view(probabilities, pairs), valueHeads, splitHeadsLayout)
   const merged = g.apply(mergeHeads, { x: context }).y
 
   const projection = g.matmul(linear, g.view(merged, 'b*s h*d'), w.projectionWeight)

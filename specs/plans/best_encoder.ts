@@ -2,15 +2,12 @@
  * This project's own encoder, `best-encoder` for BERT and as part of `best-decoder` for encoder-decoder models: tokens packed from the embedding to the output, one matmul for query, key and value with its bias
  * in the epilogue, attention in one kernel that reads packed rows, activation in the epilogue of the first inner matmul.
  */
-import { type GraphDecl, plan } from 'heddle'
+import { plan } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
-import type { encoderLayerGelu } from '../graphs/encoder_layer.js'
-import { encoderLayers } from '../graphs/encoder_layers.js'
+import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
 import { firstPooling, hiddenStates, lastPooling, meanPooling, pooler, tokenClassifier } from '../graphs/heads.js'
 import { embedScaled, finalNorm, memoryKeysValues } from '../graphs/seq2seq_encoder.js'
 import { attentionNodes } from './attention_nodes.js'
-
-type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
 
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
@@ -19,19 +16,14 @@ const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
  * @param rest what the plan says besides its groups, of which those with a matmul are `matmul_bias`, `matmul_bias_residual` and
  * `matmul_bias_${activation}`
  */
-export const over = (
-  name: string,
-  layer: GraphDecl<EncoderNode>,
-  activation: string,
-  rest: { readonly library?: readonly string[] } = {},
-) =>
+export const over = (name: string, { layer, activation, mask }: LayerForm, rest: { readonly library?: readonly string[] } = {}) =>
   plan(name, layer, {
     ...rest,
     packed,
     stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
     groups: {
       matmul_bias: ['qkv', 'qkvBias'],
-      attention: attentionNodes,
+      [`attention${mask}`]: attentionNodes,
       matmul_bias_residual: [
         ['projection', 'projectionBias', 'attentionResidual'],
         ['fc2', 'fc2Bias', 'outputResidual'],
@@ -62,17 +54,11 @@ export const aroundLayers = (name: string) => [
   plan(name, lastPooling, { packed, groups: { unpack_last_row: ['last.unpack', 'last', 'rows'] } }),
 ]
 
-/** Every layer there is, wherever its norms stand, with the op of its inner network. */
-const everyLayer = Object.values(encoderLayers).flatMap((layers) => Object.entries(layers))
-
-export const bestEncoder = [
-  ...everyLayer.map(([activation, layer]) => over('best-encoder', layer, activation)),
-  ...aroundLayers('best-encoder'),
-]
+export const bestEncoder = [...everyLayer.map((form) => over('best-encoder', form)), ...aroundLayers('best-encoder')]
 
 /** The encoder's part of `best-decoder`. Keys and values of the memory are computed for tokens alone, and stored padded. */
 export const bestSeq2seqEncoder = [
-  ...everyLayer.map(([activation, layer]) => over('best-decoder', layer, activation)),
+  ...everyLayer.filter(({ mask }) => mask === '').map((form) => over('best-decoder', form)),
   plan('best-decoder', embedScaled, {
     packed,
     groups: { embed_scaled: ['words', 'scaled', 'placed.unpack', 'placed', 'placed.pack'] },

@@ -2,7 +2,7 @@
  * `best-encoder` with the matmul library's products in place of generated ones, wherever the library offers the epilogue: to compare
  * main loops under equal groups. It offers no GELU, so the inner matmul of a layer with one stays a generated kernel.
  */
-import { encoderLayers } from '../graphs/encoder_layers.js'
+import { everyLayer } from '../graphs/encoder_layers.js'
 import { aroundLayers, over } from './best_encoder.js'
 
 const name = 'best-encoder-library'
@@ -11,10 +11,8 @@ const name = 'best-encoder-library'
 const library = ['matmul_bias', 'matmul_bias_residual']
 
 export const bestEncoderLibrary = [
-  ...Object.values(encoderLayers).flatMap((layers) =>
-    Object.entries(layers).map(([activation, layer]) =>
-      over(name, layer, activation, { library: activation === 'relu' ? [...library, 'matmul_bias_relu'] : library }),
-    ),
+  ...everyLayer.map((form) =>
+    over(name, form, { library: form.activation === 'relu' ? [...library, 'matmul_bias_relu'] : library }),
   ),
   ...aroundLayers(name),
 ]

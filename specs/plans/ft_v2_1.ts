@@ -3,17 +3,9 @@
  * works on padded tokens: the bias and split kernel restores the padding, the head merge removes it again. v2.1 has no pre-LN encoder;
  * the residuals and norms of one are grouped as its decoder does.
  */
-import { type GraphDecl, plan } from 'heddle'
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from '../graphs/encoder_layer.js'
-import {
-  encoderLayerPreGelu,
-  encoderLayerPreGeluTanh,
-  encoderLayerPreRelu,
-  encoderLayerPreSilu,
-} from '../graphs/encoder_layer_pre.js'
+import { plan } from 'heddle'
+import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
 import { memoryKeysValues } from '../graphs/seq2seq_encoder.js'
-
-type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
 
 const before = {
   packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' },
@@ -36,15 +28,15 @@ const around = {
     'keyHeads',
     'valueHeads',
   ],
-  scale_mask_softmax: ['scaled', 'masked', 'probabilities'],
   merge_heads_pack: ['merged', 'merged.pack'],
 } as const
 
-const over = (layer: GraphDecl<EncoderNode>, activation: string) =>
+const over = ({ layer, activation, mask }: LayerForm) =>
   plan('ft-v2.1', layer, {
     ...before,
     groups: {
       ...around,
+      [`scale_mask${mask}_softmax`]: ['scaled', 'masked', 'probabilities'],
       bias_residual_layer_norm: [
         ['projectionBias', 'attentionResidual', 'attentionNorm'],
         ['fc2Bias', 'outputResidual', 'outputNorm'],
@@ -53,11 +45,12 @@ const over = (layer: GraphDecl<EncoderNode>, activation: string) =>
     },
   })
 
-const overPre = (layer: GraphDecl<EncoderNode>, activation: string) =>
+const overPre = ({ layer, activation, mask }: LayerForm) =>
   plan('ft-v2.1', layer, {
     ...before,
     groups: {
       ...around,
+      [`scale_mask${mask}_softmax`]: ['scaled', 'masked', 'probabilities'],
       bias_residual_and_layer_norm: ['projectionBias', 'attentionResidual', 'outputNorm'],
       [`bias_${activation}`]: ['fc1Bias', 'fc1Activation'],
       bias_residual: ['fc2Bias', 'outputResidual'],
@@ -65,13 +58,6 @@ const overPre = (layer: GraphDecl<EncoderNode>, activation: string) =>
   })
 
 export const ftV21 = [
-  over(encoderLayerGelu, 'gelu'),
-  over(encoderLayerGeluTanh, 'gelu_tanh'),
-  over(encoderLayerRelu, 'relu'),
-  over(encoderLayerSilu, 'silu'),
-  overPre(encoderLayerPreGelu, 'gelu'),
-  overPre(encoderLayerPreGeluTanh, 'gelu_tanh'),
-  overPre(encoderLayerPreRelu, 'relu'),
-  overPre(encoderLayerPreSilu, 'silu'),
+  ...everyLayer.map((form) => (form.norms === 'post' ? over(form) : overPre(form))),
   plan('ft-v2.1', memoryKeysValues, { groups: { kv_bias_split_heads: ['keyBias', 'valueBias', 'keyHeads', 'valueHeads'] } }),
 ]

@@ -4,9 +4,8 @@
  * cores. In mode 1 the residual is float, and what a matmul reads is quantised by a kernel of its own; in mode 2 the residual is
  * int8 as well. Packed, padding is removed before the first layer and restored around attention.
  */
-import { type GraphDecl, type LayoutDecl, plan } from 'heddle'
-import type { encoderLayerGelu } from '../graphs/encoder_layer.js'
-import { encoderLayers } from '../graphs/encoder_layers.js'
+import { type LayoutDecl, plan } from 'heddle'
+import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
 import {
   headsCol4,
   headsCol32,
@@ -16,9 +15,6 @@ import {
   transposedHeadsCol32TwoRows,
 } from '../layouts/heads.js'
 import { col4, col32, col32TwoRows } from '../layouts/matrix.js'
-
-type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
-type Layer = GraphDecl<EncoderNode>
 
 /** An order of weights, keys and transposed values, and what it adds to names. */
 interface Order {
@@ -66,14 +62,14 @@ interface Way {
 }
 
 /** What plans of a layer share wherever its norms stand: kernels between matmuls that know nothing of norms, and layouts. */
-function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, activation: string) {
+function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, { activation, mask }: LayerForm) {
   const [name, padded] = [`ft-v3-mode${mode}${suffix}`, packed ? '_unpack' : '']
   const heads = { queryHeads: { layout: headsCol32 }, keyHeads: { layout: keys }, valueHeads: { layout: values } } as const
   const shared = {
     [`int8_matmul_${kernel}`]: [['query'], ['key'], ['value'], ['projection'], ['fc1'], ['fc2']],
     [`int8_scores_${kernel}`]: ['scores'],
     [`int8_context_${kernel}`]: ['context'],
-    int8_softmax: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
+    [`int8_softmax${mask}`]: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
     [`int8_bias_${activation}`]: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
   } as const
   const qk = [
@@ -111,8 +107,9 @@ function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, 
   }
 }
 
-function over(way: Way, layer: Layer, activation: string) {
-  const { name, common, quantised, edges, groups } = around(way, activation)
+function over(way: Way, form: LayerForm) {
+  const { name, common, quantised, edges, groups } = around(way, form)
+  const { layer } = form
   const { weights } = way.order
   if (way.mode === 1) {
     return plan(name, layer, {
@@ -163,9 +160,9 @@ function over(way: Way, layer: Layer, activation: string) {
  * v3.0 has no pre-LN encoder. In mode 1 its norms quantise what they hand to a matmul, and the residual between layers is float; a residual
  * in int8, mode 2, would be one that no norm bounds, of which v3.0's list of maxima knows nothing.
  */
-function overPre(way: Way, layer: Layer, activation: string) {
-  const { name, common, quantised, edges, groups } = around(way, activation)
-  return plan(name, layer, {
+function overPre(way: Way, form: LayerForm) {
+  const { name, common, quantised, edges, groups } = around(way, form)
+  return plan(name, form.layer, {
     ...common,
     quantised: { values: ['attentionNorm', 'outputNorm', ...quantised], weights: way.order.weights },
     edges: {
@@ -195,7 +192,6 @@ const ways = ([1, 2] as const).flatMap((mode) =>
   [turing, ampere].flatMap((order) => [false, true].map((packed): Way => ({ mode, order, packed }))),
 )
 
-export const ftV3 = ways.flatMap((way) => [
-  ...Object.entries(encoderLayers.post).map(([activation, layer]) => over(way, layer, activation)),
-  ...(way.mode === 1 ? Object.entries(encoderLayers.pre).map(([activation, layer]) => overPre(way, layer, activation)) : []),
-])
+export const ftV3 = ways.flatMap((way) =>
+  everyLayer.flatMap((form) => (form.norms === 'post' ? [over(way, form)] : way.mode === 1 ? [overPre(way, form)] : [])),
+)

@@ -5,16 +5,12 @@
  * epilogues of the other matmuls, so that no kernel only converts. Where norms stand in front, layers hand on floats: what is normalised
  * is what the next matmuls read, and the residual is not.
  */
-import { type GraphDecl, plan } from 'heddle'
-import type { encoderLayerGelu } from '../graphs/encoder_layer.js'
-import { encoderLayers } from '../graphs/encoder_layers.js'
+import { plan } from 'heddle'
+import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
 import { headsRows16, transposedHeadsRows16 } from '../layouts/heads.js'
 import { rows16 } from '../layouts/matrix.js'
 import { attentionNodes } from './attention_nodes.js'
 import { aroundLayers } from './best_encoder.js'
-
-type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
-type Layer = GraphDecl<EncoderNode>
 
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
@@ -38,7 +34,7 @@ const rowStart = {
 } as const
 
 /** Kernels between matmuls that know nothing of norms. */
-const rowKernels = (activation: string) =>
+const rowKernels = ({ activation, mask }: LayerForm) =>
   ({
     int8_matmul: [['query'], ['key'], ['value'], ['projection'], ['fc1'], ['fc2']],
     int8_row_bias_qk: [
@@ -54,17 +50,17 @@ const rowKernels = (activation: string) =>
       'keyHeads',
     ],
     int8_row_bias_v: ['value.float', 'valueBias', 'valueBias.int8', 'valueHeads.unpack', 'valueHeads'],
-    int8_row_softmax: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
+    [`int8_row_softmax${mask}`]: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
     int8_row_merge_heads_pack: ['context.float', 'merged', 'merged.pack', 'merged.pack.int8'],
     [`int8_row_bias_${activation}`]: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
   }) as const
 
-const row = (layer: Layer, activation: string) =>
-  plan('int8-row', layer, {
+const row = (form: LayerForm) =>
+  plan('int8-row', form.layer, {
     ...rowStart,
     quantised: { values: ['x', ...inAttention, ...inLayer], across },
     groups: {
-      ...rowKernels(activation),
+      ...rowKernels(form),
       int8_row_bias_residual_layer_norm: [
         ['projection.float', 'projectionBias', 'attentionResidual', 'attentionNorm', 'attentionNorm.int8'],
         ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm', 'outputNorm.int8'],
@@ -72,12 +68,12 @@ const row = (layer: Layer, activation: string) =>
     },
   })
 
-const rowPre = (layer: Layer, activation: string) =>
-  plan('int8-row', layer, {
+const rowPre = (form: LayerForm) =>
+  plan('int8-row', form.layer, {
     ...rowStart,
     quantised: { values: [...inAttention, ...inLayer] },
     groups: {
-      ...rowKernels(activation),
+      ...rowKernels(form),
       int8_row_layer_norm: ['attentionNorm', 'attentionNorm.int8'],
       int8_row_bias_residual_and_layer_norm: [
         'projection.float',
@@ -91,10 +87,10 @@ const rowPre = (layer: Layer, activation: string) =>
   })
 
 /** Groups of `best-encoder-int8`. @param norm the kernel of norms, which stores floats too where residuals read them */
-const bestGroups = (activation: string, norm: string) =>
+const bestGroups = ({ activation, mask }: LayerForm, norm: string) =>
   ({
     int8_matmul_bias: ['qkv', 'qkv.float', 'qkvBias'],
-    attention_quantize: [...attentionNodes, 'merged.pack.int8'],
+    [`attention${mask}_quantize`]: [...attentionNodes, 'merged.pack.int8'],
     int8_matmul_bias_residual: [
       ['projection', 'projection.float', 'projectionBias', 'attentionResidual'],
       ['fc2', 'fc2.float', 'fc2Bias', 'outputResidual'],
@@ -111,29 +107,23 @@ const bestStart = {
   stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
 } as const
 
-const best = (layer: Layer, activation: string) =>
-  plan('best-encoder-int8', layer, {
+const best = (form: LayerForm) =>
+  plan('best-encoder-int8', form.layer, {
     ...bestStart,
     quantised: { values: ['x', ...inLayer], across },
-    groups: bestGroups(activation, 'layer_norm_quantize'),
+    groups: bestGroups(form, 'layer_norm_quantize'),
   })
 
-const bestPre = (layer: Layer, activation: string) =>
-  plan('best-encoder-int8', layer, {
+const bestPre = (form: LayerForm) =>
+  plan('best-encoder-int8', form.layer, {
     ...bestStart,
     quantised: { values: inLayer },
-    groups: bestGroups(activation, 'layer_norm_to_int8'),
+    groups: bestGroups(form, 'layer_norm_to_int8'),
   })
 
-const { post, pre } = encoderLayers
-
-export const int8Row = [
-  ...Object.entries(post).map(([activation, layer]) => row(layer, activation)),
-  ...Object.entries(pre).map(([activation, layer]) => rowPre(layer, activation)),
-]
+export const int8Row = everyLayer.map((form) => (form.norms === 'post' ? row(form) : rowPre(form)))
 
 export const bestEncoderInt8 = [
-  ...Object.entries(post).map(([activation, layer]) => best(layer, activation)),
-  ...Object.entries(pre).map(([activation, layer]) => bestPre(layer, activation)),
+  ...everyLayer.map((form) => (form.norms === 'post' ? best(form) : bestPre(form))),
   ...aroundLayers('best-encoder-int8'),
 ]

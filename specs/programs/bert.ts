@@ -2,9 +2,9 @@
  * BERT (Devlin et al. 2018): embeddings, encoder layers, and what stands on top of them. Dims: b batch, s seq, h heads, d headDim,
  * i inner, v vocab, u token types, p positions, c classes.
  */
-import { program, tensor } from 'heddle'
+import { type Programming, type ProgramResult, type ProgramTensor, type ProgramWeights, program, tensor } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
-import { encoderLayers } from '../graphs/encoder_layers.js'
+import { encoderLayers, pairLayers } from '../graphs/encoder_layers.js'
 import {
   firstPooling,
   hiddenStates,
@@ -52,38 +52,72 @@ const config: BertProgram = {
   pooling: 'tanh',
 }
 
+const dims = { b: 8, s: 128, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 }
+const inputs = { ids: tensor('i32', 'b s'), typeIds: tensor('i32', 'b s'), lengths: tensor('i32', 'b') }
+
+interface Given {
+  readonly ids: ProgramTensor<'i32', 2>
+  readonly typeIds: ProgramTensor<'i32', 2>
+  readonly lengths: ProgramTensor<'i32', 1>
+}
+
+/** The hidden states behind a layer, of those in front of it. */
+type LayerOf = (
+  x: ProgramResult,
+  weights: ProgramWeights,
+  attrs: { readonly eps: number; readonly scale: number },
+) => ProgramResult
+
+/** Every sequence attends itself, as long as it is. */
 export const bert = program('bert', {
-  dims: { b: 8, s: 128, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 },
+  dims,
   config,
-  inputs: { ids: tensor('i32', 'b s'), typeIds: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },
-  build: (p, { ids, typeIds, lengths }, { layers, activation, norms, eps, scale, typed, head, normalize, pooling }) => {
-    const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
-    const embedded = typed
-      ? p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
-      : p.apply(untypedEmbeddings, { ids: tokens(ids) }, p.weights('embeddings'), { eps }, { label: 'embeddings' })
-    const last = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
-      return p.apply(encoderLayers[norms][activation], { x, lengths }, layer.weights, { eps, scale }).hidden
-    })
-    const hidden = norms === 'post' ? last : p.apply(finalNorm, { x: last }, p.weights('norm'), { eps }, { label: 'norm' }).hidden
-    if (head === 'tokens' || head === 'sequence') {
-      const classifier = head === 'tokens' ? tokenClassifier : sequenceClassifiers[pooling]
-      const { logits, labels } = p.apply(classifier, { x: hidden }, p.weights('classifier'), {}, { label: 'classifier' })
-      return { logits, labels }
-    }
-    if (head === 'span') {
-      const { logits } = p.apply(spanClassifier, { x: hidden }, p.weights('span'), {}, { label: 'span' })
-      return { logits }
-    }
-    if (head === 'mean' || head === 'first' || head === 'last') {
-      const { rows } =
-        head === 'first'
-          ? p.apply(firstPooling, { x: hidden }, {}, {}, { label: 'first' })
-          : p.apply(head === 'mean' ? meanPooling : lastPooling, { x: hidden, lengths }, {}, {}, { label: head })
-      return { embeddings: normalize ? p.apply(unitLength, { x: rows }, {}, {}, { label: 'unit' }).rows : rows }
-    }
-    const { states } = p.apply(hiddenStates, { x: hidden }, {}, {}, { label: 'states' })
-    if (head === 'states') return { states }
-    const { pooled } = p.apply(pooler, { x: hidden }, p.weights('pooler'))
-    return { states, pooled }
+  inputs,
+  build: (p, given, config) => {
+    const { lengths } = given
+    const layer = encoderLayers[config.norms][config.activation]
+    return model(p, given, config, (x, weights, attrs) => p.apply(layer, { x, lengths }, weights, attrs).hidden)
   },
 })
+
+/** A token attends those of its sequence that `mask` says: the token of row s that of column t where it is true. */
+export const bertPairs = program('bert_pairs', {
+  dims,
+  config,
+  inputs: { ...inputs, mask: tensor('bool', 'b s s') },
+  build: (p, { mask, ...given }, config) => {
+    const { lengths } = given
+    const layer = pairLayers[config.norms][config.activation]
+    return model(p, given, config, (x, weights, attrs) => p.apply(layer, { x, lengths, mask }, weights, attrs).hidden)
+  },
+})
+
+function model(p: Programming, { ids, typeIds, lengths }: Given, config: BertProgram, layerOf: LayerOf) {
+  const { layers, norms, eps, scale, typed, head, normalize, pooling } = config
+  const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
+  const embedded = typed
+    ? p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
+    : p.apply(untypedEmbeddings, { ids: tokens(ids) }, p.weights('embeddings'), { eps }, { label: 'embeddings' })
+  const last = p.repeat('layer', layers, embedded.hidden, (x, layer) => layerOf(x, layer.weights, { eps, scale }))
+  const hidden = norms === 'post' ? last : p.apply(finalNorm, { x: last }, p.weights('norm'), { eps }, { label: 'norm' }).hidden
+  if (head === 'tokens' || head === 'sequence') {
+    const classifier = head === 'tokens' ? tokenClassifier : sequenceClassifiers[pooling]
+    const { logits, labels } = p.apply(classifier, { x: hidden }, p.weights('classifier'), {}, { label: 'classifier' })
+    return { logits, labels }
+  }
+  if (head === 'span') {
+    const { logits } = p.apply(spanClassifier, { x: hidden }, p.weights('span'), {}, { label: 'span' })
+    return { logits }
+  }
+  if (head === 'mean' || head === 'first' || head === 'last') {
+    const { rows } =
+      head === 'first'
+        ? p.apply(firstPooling, { x: hidden }, {}, {}, { label: 'first' })
+        : p.apply(head === 'mean' ? meanPooling : lastPooling, { x: hidden, lengths }, {}, {}, { label: head })
+    return { embeddings: normalize ? p.apply(unitLength, { x: rows }, {}, {}, { label: 'unit' }).rows : rows }
+  }
+  const { states } = p.apply(hiddenStates, { x: hidden }, {}, {}, { label: 'states' })
+  if (head === 'states') return { states }
+  const { pooled } = p.apply(pooler, { x: hidden }, p.weights('pooler'))
+  return { states, pooled }
+}

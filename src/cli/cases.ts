@@ -19,11 +19,16 @@ const ids = z
     return checked
   })
 
+/** A number for each token, or a row of numbers. Whether it fits the case is the model's to say. */
+const mask = z.union([z.array(z.number()), z.array(z.array(z.number()))], {
+  error: 'Expected a 0 or a 1 for each token, or a row of them for each token',
+})
+
 /** Of a message's content: the only one that models here read. */
 const part = z.strictObject({ type: z.literal('text'), text: z.string() })
 
 const caseSchema = z.union([
-  z.strictObject({ input_ids: ids, token_type_ids: ids.optional() }),
+  z.strictObject({ input_ids: ids, token_type_ids: ids.optional(), attention_mask: mask.optional() }),
   z.strictObject({ text: z.string().min(1), pair: z.string().min(1).optional() }),
   z.strictObject({
     messages: z.array(z.looseObject({ role: z.string().min(1), content: z.union([z.string(), z.array(part)]).nullish() })).min(1),
@@ -35,7 +40,7 @@ const caseSchema = z.union([
 export type Case = z.output<typeof caseSchema>
 
 const allowed =
-  'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[{"role":"user","content":"..."}]}, which may have "tools" and "template_vars"'
+  'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1],"attention_mask":[1,1,0]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[{"role":"user","content":"..."}]}, which may have "tools" and "template_vars"'
 
 function parseLine(line: string, where: string): Case {
   let value: unknown
@@ -61,7 +66,7 @@ function reason(value: unknown): string {
 
 /** A labelled set, such as the example model's `test-set.json`: only what its items are fed with matters here. */
 const setSchema = z.looseObject({ items: z.array(z.unknown()).min(1) })
-const itemSchema = z.looseObject({ input_ids: ids })
+const itemSchema = z.looseObject({ input_ids: ids, token_type_ids: ids.optional(), attention_mask: mask.optional() })
 
 /** The cases of a text that is one labelled set; undefined for any other text. */
 function casesOfSet(text: string, file: string): Case[] | undefined {
@@ -86,7 +91,8 @@ function casesOfSet(text: string, file: string): Case[] | undefined {
   return parsed.data.items.map((item, i) => {
     const { success, data, error } = itemSchema.safeParse(item)
     if (!success) throw refuse(error.issues[0], 'items', i)
-    return { input_ids: data.input_ids }
+    const { input_ids, token_type_ids, attention_mask } = data
+    return { input_ids, token_type_ids, attention_mask }
   })
 }
 

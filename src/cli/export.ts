@@ -91,8 +91,7 @@ export async function runExport(name: string, options: ExportOptions, context: C
   return { name: lowered.name, out, dims: open, fixed, steps: steps.length, kernels: kernelsOf([lowered]), files }
 }
 
-const kernelsOf = (programs: readonly Lowered[]): number =>
-  new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
+const kernelsOf = (programs: readonly Lowered[]): number => new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
 
 /** @throws usage `export.dims`, `export.attrs`: a generator's sizes are those of its model and of each generation */
 function expectNoSizes(name: string, { dims = {}, attrs = {} }: ExportOptions): void {

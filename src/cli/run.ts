@@ -107,7 +107,7 @@ async function embeddingLines(
   signal: AbortSignal,
 ): Promise<string> {
   const inputs = cases.map((item, i) => {
-    if ('input_ids' in item) return { inputIds: item.input_ids, typeIds: item.token_type_ids }
+    if ('input_ids' in item) return { inputIds: item.input_ids, typeIds: item.token_type_ids, attentionMask: item.attention_mask }
     if ('text' in item && item.pair === undefined) return item.text
     throw usageError('run.case', `case ${i} is ${'text' in item ? 'a pair of texts' : 'a conversation'}, and a text is embedded`)
   })

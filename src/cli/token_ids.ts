@@ -30,7 +30,7 @@ export async function tokenIds(
         hint: 'give a text or token ids',
       })
     }
-    if (!('text' in item)) return { inputIds: item.input_ids, typeIds: item.token_type_ids }
+    if (!('text' in item)) return { inputIds: item.input_ids, typeIds: item.token_type_ids, attentionMask: item.attention_mask }
     const { ids = [], types } = tokenizer?.encode(item.text, { pair: item.pair, truncate }) ?? {}
     return { inputIds: ids, typeIds: tokenTypes > 1 ? types : undefined }
   })

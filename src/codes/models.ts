@@ -179,6 +179,8 @@ export const modelCodes = texts({
   'run.empty': 'There is nothing to run: a file, a batch or a text is empty. | An empty line or file. | Give one text at least.',
   'run.invariant':
     'The number of rows of invariant runs is out of range. | It has to be the same for all runs, and the model allows so many. | Give a number in the range of the message.',
+  'run.mask':
+    'An attention mask does not fit its case, or what is asked for. | It is of another length than the case, holds something else than 0 and 1, is given to a model that generates text, or to embeddings. | Give one number for each token, or a row of them for each: 1 keeps a key, 0 removes it.',
   'run.model':
     'There is no model folder at this path. | A wrong path, or the model was not downloaded. | Name a folder with config.json, model.safetensors and tokenizer.json.',
   'run.option':

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
-import { ftV1Gelu } from '../../specs/plans/ft_v1.js'
+import { ftV1 } from '../../specs/plans/ft_v1.js'
 import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
@@ -11,6 +11,9 @@ import type { Kernel } from '../../src/ir/kernel.js'
 import { printKernel } from '../../src/ir/print.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { runGraph, shapeOf } from './host.js'
+import { planOf } from './plan_of.js'
+
+const ftV1Gelu = planOf(ftV1, encoderLayerGelu)
 
 const { graph } = encoderLayerGelu
 const dims = { b: 2, s: 3, h: 2, d: 4, i: 5 }

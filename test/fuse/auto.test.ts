@@ -8,7 +8,7 @@ import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../../specs/graphs/encoder_layer.js'
 import { pooler, tokenClassifier } from '../../specs/graphs/heads.js'
 import { graphs, plans } from '../../specs/index.js'
-import { ftV1Gelu } from '../../specs/plans/ft_v1.js'
+import { ftV1 } from '../../specs/plans/ft_v1.js'
 import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
@@ -29,6 +29,9 @@ import { axis, kernel, loadInt, tensor as parameter } from '../schedule/fixtures
 import { inTurn } from '../turns.js'
 import { reordered } from './compare.js'
 import { runGraph, shapeOf } from './host.js'
+import { planOf } from './plan_of.js'
+
+const ftV1Gelu = planOf(ftV1, encoderLayerGelu)
 
 const packing = { packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' } }
 const stacking = {

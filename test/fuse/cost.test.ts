@@ -8,7 +8,7 @@ import { llamaLayer } from '../../specs/graphs/llama_layer.js'
 import { plans } from '../../specs/index.js'
 import { bestDecoder } from '../../specs/plans/best_decoder.js'
 import { bestEncoder } from '../../specs/plans/best_encoder.js'
-import { ftV1Gelu } from '../../specs/plans/ft_v1.js'
+import { ftV1 } from '../../specs/plans/ft_v1.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
@@ -24,7 +24,10 @@ import type { MatmulKernel } from '../../src/ir/product.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import { axis, kernel, tensor as parameter } from '../schedule/fixtures.js'
+import { planOf } from './plan_of.js'
 import { Draft } from './random/draft.js'
+
+const ftV1Gelu = planOf(ftV1, encoderLayerGelu)
 
 const dims = { b: 2, s: 3, t: 6, h: 2, d: 4, i: 5, v: 100, u: 2, p: 7 }
 const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2, i8: 4 }, warps: 0.5, launch: 3, product: 5 }

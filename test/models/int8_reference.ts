@@ -67,6 +67,8 @@ export interface Heads {
   readonly heads: number
   readonly headDim: number
   readonly lengths: readonly number[]
+  /** Which pairs count, (batch, query, key): all where undefined. */
+  readonly mask?: readonly number[] | undefined
 }
 
 /** Query times key for every pair of a head: (batch, heads, query, key). Both are (batch, seq, heads, headDim). */
@@ -85,12 +87,14 @@ export function scores(query: Values, key: Values, { batch, seq, heads, headDim 
   return out
 }
 
-/** Softmax over the keys a sequence has; 0 for the others. */
-export function softmax(values: Values, factor: number, { seq, heads, lengths }: Heads): Float64Array {
+/** Softmax over the keys a sequence has and its query may attend, or over all it has where it may attend none; 0 for the others. */
+export function softmax(values: Values, factor: number, { seq, heads, lengths, mask }: Heads): Float64Array {
   const out = new Float64Array(values.length)
   for (let row = 0; row * seq < values.length; row++) {
-    const length = lengths[Math.floor(row / (heads * seq))] ?? seq
-    const scaledRow = Array.from({ length }, (_, t) => at(values, row * seq + t) * factor)
+    const sequence = Math.floor(row / (heads * seq))
+    const length = lengths[sequence] ?? seq
+    const kept = (t: number): boolean => mask === undefined || mask[(sequence * seq + (row % seq)) * seq + t] === 1
+    const scaledRow = Array.from({ length }, (_, t) => (kept(t) ? at(values, row * seq + t) * factor : -1e30))
     const top = Math.max(...scaledRow)
     const total = scaledRow.reduce((sum, value) => sum + Math.exp(value - top), 0)
     scaledRow.forEach((value, t) => {

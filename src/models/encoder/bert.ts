@@ -3,7 +3,7 @@
  * are checked against the configuration here, before any of them reaches a device.
  */
 import { conversions } from '../../../specs/conversions.js'
-import { type BertProgram, bert } from '../../../specs/programs/bert.js'
+import { type BertProgram, bert, bertPairs } from '../../../specs/programs/bert.js'
 import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
@@ -64,7 +64,8 @@ function settingsUnder(config: BertConfig, top: Top) {
   return { layers, activation, norms, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, pooling, ...top }
 }
 
-const programUnder = (config: BertConfig, top: Top): Program => bert.of(settingsUnder(config, top))
+const programUnder = (config: BertConfig, top: Top, decl: typeof bert | typeof bertPairs = bert): Program =>
+  decl.of(settingsUnder(config, top))
 
 /** What a model's files say of its program: all of it. */
 export const bertSettings = (config: BertConfig, pooler: boolean) => settingsUnder(config, usualTop(config, pooler))
@@ -124,6 +125,9 @@ export const bertDims = (config: BertConfig, shape: BatchShape): Record<string, 
 /** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq or, where the embeddings are packed, of the packed rows; `lengths` of batch. */
 export const bertInputs = ['ids', 'typeIds', 'lengths'] as const
 
+/** Those of a model whose tokens attend what a mask says: `mask` is of batch*seq*seq bytes, 1 where a query attends a key. */
+export const pairInputs = [...bertInputs, 'mask'] as const
+
 /** For each layer, the magnitude of each quantised value that becomes 127. */
 export type LayerScales = readonly Readonly<Record<string, number>>[]
 
@@ -140,18 +144,22 @@ export interface Assembly extends WiredProgram {
  * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */
 export const assembleBert = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
-  assembled(config, usualTop(config, hasPooler), plan, scales)
+  assembled(programUnder(config, usualTop(config, hasPooler)), config, plan, scales)
+
+/** The same with a mask over pairs of tokens. @throws like `assembleBert` */
+export const assemblePairs = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
+  assembled(programUnder(config, usualTop(config, hasPooler), bertPairs), config, plan, scales)
 
 /** The layers of a model under a plan, whatever it is used as, and one row of each sequence: `embeddings`. @throws like `assembleBert` */
 export const assemblePooled = (config: BertConfig, plan: ModelPlan, pooling: Pooling, scales?: LayerScales): Assembly =>
-  assembled(config, pooling, plan, scales)
+  assembled(programUnder(config, pooling), config, plan, scales)
 
-function assembled(config: BertConfig, top: Top, plan: ModelPlan, scales: LayerScales | undefined): Assembly {
+function assembled(program: Program, config: BertConfig, plan: ModelPlan, scales: LayerScales | undefined): Assembly {
   const { layers } = config
   if (scales !== undefined && scales.length !== layers) {
     throw usageError('run.scales', `there are scales of ${scales.length} layers, the model has ${layers}`)
   }
-  const compiled = compileProgram(programUnder(config, top), plan, { conversions })
+  const compiled = compileProgram(program, plan, { conversions })
   const sites = new Map(scales?.map((layer, i) => [`layer${i}`, layer]))
   const wired = wireProgram(compiled, { amax: (at, site) => sites.get(at)?.[site], tensors: tensorNames(config) })
   const [first = ''] = wired.outputs

@@ -19,10 +19,20 @@ import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } fr
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import type { BatchShape } from '../parts/token_rows.js'
 import { turns } from '../parts/turns.js'
-import { type Assembly, assembleBert, assemblePooled, bertWeights, embeddingNames, hasPooler, type Pooling } from './bert.js'
+import {
+  type Assembly,
+  assembleBert,
+  assemblePairs,
+  assemblePooled,
+  bertWeights,
+  embeddingNames,
+  hasPooler,
+  type Pooling,
+} from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { encoderPrograms, type Outputs } from './encoder_programs.js'
+import { expectNoPairs, type MaskedCase, withoutMasks } from './masks.js'
 
 export interface EncoderOptions extends ModelOptions {
   /** Of this model; a quantised plan needs them. */
@@ -68,7 +78,7 @@ export const embedNames: NamesOf<EmbedOptions> = { ...batchNames, pooling: true,
 export interface Encoder extends LoadedModel<BertConfig> {
   /**
    * Runs cases in order. Runs of one encoder follow each other; they never interleave.
-   * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` for a result that holds NaN or an
+   * @throws usage `run.batch`, `run.mask`, `run.sequence`, `run.token`, `plan.model` for a mask under a plan without layers that take one, before anything runs; finding `run.value` for a result that holds NaN or an
    * infinity; the signal's reason when it aborts
    */
   run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
@@ -78,8 +88,8 @@ export interface Encoder extends LoadedModel<BertConfig> {
    * @throws like `run`; usage `embed.pooling`
    */
   embed(cases: readonly TokenCase[], options?: EmbedOptions): Promise<Float32Array[]>
-  /** The program of a shape, built if needed; for inspection and timing. */
-  program(shape: BatchShape): Promise<Program>
+  /** The program of a shape, built if needed, by lengths or with a mask of pairs; for inspection and timing. */
+  program(shape: BatchShape, form?: { readonly masked?: boolean }): Promise<Program>
 }
 
 /**
@@ -95,7 +105,8 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const weights = bertWeights(config, file, dtype)
   const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
   if (scales !== undefined) expectModel(scales, await bertIdentity(config, exact, signal), 'scales')
-  const assembly = assembleBert(config, plan, hasPooler(config, weights), scales?.layers)
+  const withPooler = hasPooler(config, weights)
+  const assembly = assembleBert(config, plan, withPooler, scales?.layers)
   if (multipliesInt8(assembly)) expectInt8(device.info(), plan.name)
   const prepared = prepareWeights(assembly.applications, weights, layouts, exact)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
@@ -110,21 +121,33 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     return known
   }
 
+  let pairs: Assembly | undefined
+  /** By lengths where no case of a batch has a mask. */
+  const formOf = (batch: readonly MaskedCase[]): readonly [Assembly, string] =>
+    batch.some((each) => each.pairs !== undefined) ? pairForm() : [assembly, '']
+  const pairForm = (): readonly [Assembly, string] => {
+    pairs ??= assemblePairs(config, plan, withPooler, scales?.layers)
+    return [pairs, 'pairs ']
+  }
+
   const turn = turns()
   /** Runs cases batch by batch. */
   async function inBatches<T>(
     cases: readonly TokenCase[],
     { batch = 8, signal, progress }: BatchOptions,
-    run: (cases: readonly TokenCase[], start: number) => Promise<T[]>,
+    ready: (cases: readonly MaskedCase[]) => void,
+    run: (cases: readonly MaskedCase[], start: number) => Promise<T[]>,
   ): Promise<T[]> {
     const done = await turn()
     try {
-      checkCases(config, cases, batch)
+      const masked = Array.isArray(cases) ? withoutMasks(cases) : []
+      checkCases(config, Array.isArray(cases) ? masked.map(({ item }) => item) : cases, batch)
+      ready(masked)
       const results: T[] = []
-      for (let start = 0; start < cases.length; start += batch) {
+      for (let start = 0; start < masked.length; start += batch) {
         signal?.throwIfAborted()
-        results.push(...(await run(cases.slice(start, start + batch), start)))
-        progress?.(results.length, cases.length)
+        results.push(...(await run(masked.slice(start, start + batch), start)))
+        progress?.(results.length, masked.length)
       }
       return results
     } finally {
@@ -136,11 +159,11 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     config,
     dtype,
     plan: plan.name,
-    program: (shape) => programs.of(assembly, '', shape),
+    program: (shape, { masked = false } = {}) => programs.of(...(masked ? pairForm() : ([assembly, ''] as const)), shape),
     async run(cases, given = {}) {
       expectOptions('run', batchNames, given)
-      return inBatches(cases, given, async (batch, start) => {
-        const { outputs, lengths, first } = await programs.run(assembly, '', batch, given.signal)
+      return inBatches(cases, given, formOf, async (batch, start) => {
+        const { outputs, lengths, first } = await programs.run(...formOf(batch), batch, given.signal)
         return lengths.map((length, index) =>
           unpackOutputs(config, outputs, { index, first: first[index] ?? 0, length }, `case ${start + index}`),
         )
@@ -149,7 +172,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     async embed(cases, given = {}) {
       expectOptions('embed', embedNames, given)
       const pooling = poolingOf(given)
-      return inBatches(cases, given, async (batch, start) => {
+      return inBatches(cases, given, expectNoPairs, async (batch, start) => {
         const { outputs } = await programs.run(pooledBy(pooling), nameOf(pooling), batch, given.signal)
         return batch.map((_, index) => embeddingOf(config, outputs, index, `case ${start + index}`))
       })

@@ -9,10 +9,10 @@ import { packedRows } from '../../runtime/packed_rows.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import type { Session } from '../../runtime/session.js'
 import { releasingCache } from '../parts/lru_cache.js'
-import { longestOf, type TokenCase } from '../parts/token_cases.js'
 import { type BatchShape, firstRows, idInputs, idRows } from '../parts/token_rows.js'
-import { type Assembly, bertDims, bertInputs } from './bert.js'
+import { type Assembly, bertDims } from './bert.js'
 import type { BertConfig } from './config.js'
+import { batchMask, type MaskedCase } from './masks.js'
 
 /** Results by their names, as the device stores them. */
 export type Outputs = Readonly<Record<string, Uint8Array>>
@@ -28,7 +28,7 @@ interface Programs {
   /** @param name of what the assembly gives */
   of(assembly: Assembly, name: string, shape: BatchShape): Promise<Program>
   /** Runs a batch. @throws what the device rejects with; the signal's reason when it aborts */
-  run(assembly: Assembly, name: string, batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<Ran>
+  run(assembly: Assembly, name: string, batch: readonly MaskedCase[], signal: AbortSignal | undefined): Promise<Ran>
   release(): void
 }
 
@@ -49,7 +49,6 @@ export function encoderPrograms({ config, dtype, session, seqStep, maxPrograms, 
       const built = await buildProgram({
         session,
         ...assembly,
-        inputs: bertInputs,
         dims: bertDims(config, shape),
         types: { T: dtype },
       })
@@ -59,10 +58,10 @@ export function encoderPrograms({ config, dtype, session, seqStep, maxPrograms, 
   return {
     of,
     async run(assembly, name, batch, signal) {
-      const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
-      const sequences = batch.map(({ inputIds }) => inputIds)
-      const types = batch.map(({ typeIds = [] }) => typeIds)
+      const sequences = batch.map(({ item }) => item.inputIds)
+      const types = batch.map(({ item: { typeIds = [] } }) => typeIds)
       const lengths = sequences.map(({ length }) => length)
+      const seq = Math.min(Math.ceil(Math.max(...lengths) / seqStep) * seqStep, config.positions)
       const tokens = packedRows(lengths, seq)
       const ready = await of(assembly, name, { batch: batch.length, seq, tokens })
       const rows = assembly.packed.inputs ? tokens : batch.length * seq
@@ -71,6 +70,7 @@ export function encoderPrograms({ config, dtype, session, seqStep, maxPrograms, 
       const inputs = {
         ...idInputs(sequences, { ...place, filler: Math.min(config.padToken, config.vocab - 1) }),
         typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),
+        ...(assembly.inputs.includes('mask') ? { mask: batchMask(batch, seq) } : {}),
       }
       const outputs = await abortable(ready, signal, () => ready.run(inputs))
       return { outputs, lengths, first: firstRows(lengths, seq, assembly.packed.outputs) }

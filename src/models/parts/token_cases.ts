@@ -7,6 +7,11 @@ export interface TokenCase {
   readonly inputIds: readonly number[]
   /** Which of the parts of a case each token is of, such as a question and its text; all of the first where undefined. */
   readonly typeIds?: readonly number[] | undefined
+  /**
+   * Which keys are attended, of encoders: 1 keeps a key, 0 removes it. A number for each token says it for all queries, a row for each token
+   * for that query. A query that may attend nothing gets the mean of all.
+   */
+  readonly attentionMask?: readonly number[] | readonly (readonly number[])[] | undefined
 }
 
 /** Tokens of the longest case. */
@@ -33,12 +38,16 @@ export function expectPositive(what: 'batch' | 'chunk', count: number): void {
   throw usageError(`run.${what}`, `${what} is ${count}, expected a positive integer`)
 }
 
-/** @throws usage `run.batch`, `run.case`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
+/** @throws usage `run.batch`, `run.case`, `run.mask`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
 export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batch: number): void {
   expectPositive('batch', batch)
   expectForm(cases)
   if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
-  for (const [i, { inputIds, typeIds }] of cases.entries()) {
+  for (const [i, { inputIds, typeIds, attentionMask }] of cases.entries()) {
+    if (attentionMask !== undefined)
+      throw usageError('run.mask', `case ${i} has an attention mask, which encoders take as they run`, {
+        hint: 'leave out the mask, and the tokens that it removes',
+      })
     if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)
     if (inputIds.length > config.positions) {
       throw usageError('run.sequence', `case ${i} has ${inputIds.length} tokens, the model has ${config.positions} positions`, {
@@ -66,7 +75,7 @@ export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batc
   }
 }
 
-const fields = ['inputIds', 'typeIds'] as const
+const fields = ['inputIds', 'typeIds', 'attentionMask'] as const
 const example = 'for example [{ inputIds: [1, 2, 3] }]'
 
 /** What a value is, for messages. */
@@ -92,7 +101,7 @@ function expectForm(cases: unknown): void {
       })
     }
     for (const [name, value] of Object.entries({ inputIds: undefined, ...item })) {
-      if (Array.isArray(value) || (name === 'typeIds' && value === undefined)) continue
+      if (Array.isArray(value) || (name !== 'inputIds' && value === undefined)) continue
       throw usageError('run.case', `case ${i}: ${name} is ${kindOf(value)}, expected an array of integers`, { hint: example })
     }
   }

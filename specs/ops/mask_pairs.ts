@@ -1,0 +1,19 @@
+/**
+ * Hides attention scores of pairs of a query and a key that a mask leaves out, and of padded keys. A key beyond the length of its
+ * sequence is hidden as `mask_scores` hides it. A pair that is left out has the lowest number of float16, whatever the storage type:
+ * below the scores of any model, so that its weight is exactly zero, and a number, so that a query that may attend nothing gets the mean of
+ * the sequence's values, as it does in PyTorch under a mask of finite numbers.
+ */
+import { op, tensor } from 'heddle'
+
+/** Where `mask` is true a query of s attends a key of t. */
+export const maskPairs = op('mask_pairs', {
+  dims: ['b', 'h', 's', 't'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'b h s t'), lengths: tensor('i32', 'b'), mask: tensor('bool', 'b s t') },
+  outputs: { y: tensor('T', 'b h s t') },
+  facts: { lengths: { from: 1, to: 't' } },
+  body:
+    ({ x, lengths, mask }) =>
+    (b, h, s, t) => ({ y: t < lengths(b) ? (mask(b, s, t) ? x(b, h, s, t) : -65504) : -1e30 }),
+})

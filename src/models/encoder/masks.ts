@@ -1,0 +1,96 @@
+/**
+ * Masks of cases, as an encoder takes them. A mask of keys whose ones come first is padding: its tokens are cut off, and the case runs as
+ * one without a mask, by its length. So is what stands behind the last token of any other mask of keys. All others become a mask of pairs.
+ */
+import { usageError } from '../../errors.js'
+import type { TokenCase } from '../parts/token_cases.js'
+
+/** A case without padding behind it. */
+export interface MaskedCase {
+  readonly item: TokenCase
+  /** A byte for each query and key, row by row: whether the query attends the key. Undefined where every one attends every other. */
+  readonly pairs: Uint8Array | undefined
+}
+
+/**
+ * Takes the masks off cases. Whatever else is wrong with a case is left to `checkCases`.
+ * @throws usage `run.mask` naming the case for a mask that is not of its length, or holds something else than 0 and 1
+ */
+export const withoutMasks = (cases: readonly TokenCase[]): readonly MaskedCase[] => cases.map(withoutMask)
+
+const plain = (item: TokenCase): MaskedCase => ({ item, pairs: undefined })
+
+function withoutMask(given: TokenCase, index: number): MaskedCase {
+  const isCase = typeof given === 'object' && given !== null && Array.isArray(given.inputIds)
+  if (!isCase || !Array.isArray(given.attentionMask)) return plain(given)
+  const { attentionMask: mask, ...item } = given
+  const length = item.inputIds.length
+  if (mask.length !== length) throw ofOtherLength(index, `has ${length} tokens and a mask of ${mask.length}`)
+  if (length === 0) return plain(item)
+  const rows = rowsOf(mask, index)
+  const isOfKeys = rows.every((row) => row === rows[0] || row.every((kept, key) => kept === rows[0]?.[key]))
+  if (!isOfKeys) return { item, pairs: Uint8Array.from(rows.flat()) }
+  const [keys = []] = rows
+  // Where nothing is kept, no token is padding: each attends the mean of all.
+  const kept = keys.lastIndexOf(1) + 1 || length
+  const { typeIds } = item
+  const cut = {
+    ...item,
+    inputIds: item.inputIds.slice(0, kept),
+    ...(Array.isArray(typeIds) && typeIds.length === length ? { typeIds: typeIds.slice(0, kept) } : {}),
+  }
+  const left = keys.slice(0, kept)
+  if (left.every((key) => key === 1)) return plain(cut)
+  return { item: cut, pairs: Uint8Array.from(left.flatMap(() => left)) }
+}
+
+/** A row for each query. */
+function rowsOf(mask: readonly unknown[], index: number): readonly (readonly number[])[] {
+  if (!mask.some(Array.isArray)) {
+    const keys = numbersOf(mask, index, 'attentionMask')
+    return mask.map(() => keys)
+  }
+  return mask.map((row, query) => {
+    const name = `attentionMask[${query}]`
+    if (!Array.isArray(row)) throw refuse(index, `${name} is no row, and others are`)
+    if (row.length !== mask.length) throw ofOtherLength(index, `has ${mask.length} tokens, and ${name} is of ${row.length}`)
+    return numbersOf(row, index, name)
+  })
+}
+
+function numbersOf(row: readonly unknown[], index: number, name: string): readonly number[] {
+  const at = row.findIndex((kept) => kept !== 0 && kept !== 1)
+  if (at >= 0) throw refuse(index, `${name}[${at}] is ${JSON.stringify(row[at])}, expected 1 for a key that is kept, or 0`)
+  return row as readonly number[]
+}
+
+const hint = 'give a number for each token, or a row of them for each token: 1 keeps a key, 0 removes it'
+const refuse = (index: number, what: string): Error => usageError('run.mask', `case ${index}: ${what}`, { hint })
+const ofOtherLength = (index: number, what: string): Error => usageError('run.mask', `case ${index} ${what}`, { hint })
+
+/** @throws usage `run.mask` for a mask that lengths do not say: poolings go by the lengths of cases */
+export function expectNoPairs(cases: readonly MaskedCase[]): void {
+  const at = cases.findIndex(({ pairs }) => pairs !== undefined)
+  if (at < 0) return
+  throw usageError(
+    'run.mask',
+    `case ${at}: its mask is more than padding behind its tokens, and embeddings count all tokens of a case`,
+    {
+      hint: 'leave out what is masked, or pool the states of the tokens that run gives',
+    },
+  )
+}
+
+/** The mask of a batch, `seq` rows and columns a case: whole where a case has none, as lengths hide padding. */
+export function batchMask(batch: readonly MaskedCase[], seq: number): Uint8Array {
+  const mask = new Uint8Array(batch.length * seq * seq)
+  for (const [at, { item, pairs }] of batch.entries()) {
+    const length = item.inputIds.length
+    for (let row = 0; row < length; row++) {
+      const start = (at * seq + row) * seq
+      if (pairs === undefined) mask.fill(1, start, start + length)
+      else mask.set(pairs.subarray(row * length, (row + 1) * length), start)
+    }
+  }
+  return mask
+}

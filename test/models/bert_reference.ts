@@ -1,0 +1,104 @@
+/**
+ * BERT written out over one sequence under a mask, in double precision, from the tensors of a checkpoint by their own names, with the rule
+ * of Hugging Face: a score whose key is removed is a number below all others, so that a query without a key gives the mean of all values.
+ * It shares nothing with what it is held against: no graphs, no ops, no name tables.
+ */
+import type { StoredTensor } from '../../src/checkpoint/safetensors.js'
+import { erf } from '../../src/ir/erf.js'
+import { decode } from '../../src/runtime/buffer.js'
+
+type Row = readonly number[]
+type Rows = readonly Row[]
+
+/** Row s says which tokens the token s attends. */
+export type PairMask = readonly (readonly number[])[]
+
+export interface BertReference {
+  readonly layers: number
+  readonly heads: number
+  readonly eps: number
+}
+
+/** Below all scores: every exponential of a difference from it is 0, or 1 where nothing else is there. */
+const removed = -1e30
+
+/** Rows of tokens behind the last layer. */
+export function encodedBy(
+  { layers, heads, eps }: BertReference,
+  tensors: ReadonlyMap<string, StoredTensor>,
+  ids: readonly number[],
+  mask: PairMask,
+): Rows {
+  const values = valuesOf(tensors)
+  const norm = (name: string, rows: Rows): Rows =>
+    rows.map((row) => normed(row, values(`${name}.weight`), values(`${name}.bias`), eps))
+  const linear = (name: string, rows: Rows): Rows => linearOf(rows, values(`${name}.weight`), values(`${name}.bias`))
+  const [words, places, types] = ['word', 'position', 'token_type'].map((table) =>
+    values(`embeddings.${table}_embeddings.weight`),
+  )
+  const hidden = values('embeddings.LayerNorm.weight').length
+  let x = norm(
+    'embeddings.LayerNorm',
+    ids.map((id, s) =>
+      Array.from(
+        { length: hidden },
+        (_, j) => (words?.[id * hidden + j] ?? 0) + (places?.[s * hidden + j] ?? 0) + (types?.[j] ?? 0),
+      ),
+    ),
+  )
+  for (let i = 0; i < layers; i++) {
+    const at = `encoder.layer.${i}`
+    const [query = [], key = [], value = []] = ['query', 'key', 'value'].map((part) => linear(`${at}.attention.self.${part}`, x))
+    const attended = linear(`${at}.attention.output.dense`, attention(query, key, value, heads, mask))
+    const first = norm(`${at}.attention.output.LayerNorm`, plus(attended, x))
+    const inner = linear(`${at}.intermediate.dense`, first).map((row) => row.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))))
+    x = norm(`${at}.output.LayerNorm`, plus(linear(`${at}.output.dense`, inner), first))
+  }
+  return x
+}
+
+/** Logits of the tokens, by the classifier of a checkpoint. */
+export const classifiedBy = (tensors: ReadonlyMap<string, StoredTensor>, states: Rows): Rows =>
+  linearOf(states, valuesOf(tensors)('classifier.weight'), valuesOf(tensors)('classifier.bias'))
+
+/** Values of a tensor, whose name may have the prefix of a model below a head. */
+const valuesOf =
+  (tensors: ReadonlyMap<string, StoredTensor>) =>
+  (name: string): ArrayLike<number> => {
+    const tensor = tensors.get(name) ?? tensors.get(`bert.${name}`)
+    if (tensor === undefined) throw new Error(`no tensor ${name}`)
+    return decode('f32', tensor.data)
+  }
+
+const plus = (x: Rows, y: Rows): Rows => x.map((row, s) => row.map((value, j) => value + (y[s]?.[j] ?? 0)))
+
+const linearOf = (rows: Rows, weight: ArrayLike<number>, bias: ArrayLike<number>): Rows =>
+  rows.map((row) => Array.from(bias, (b, j) => row.reduce((sum, v, k) => sum + v * (weight[j * row.length + k] ?? 0), b)))
+
+function normed(row: Row, gamma: ArrayLike<number>, beta: ArrayLike<number>, eps: number): Row {
+  const mean = row.reduce((sum, v) => sum + v, 0) / row.length
+  const variance = row.reduce((sum, v) => sum + (v - mean) ** 2, 0) / row.length
+  return row.map((v, j) => ((v - mean) / Math.sqrt(variance + eps)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
+}
+
+/** Attention head by head to the rows of `key` that the mask keeps; the heads of a token lie side by side. */
+export function attention(query: Rows, key: Rows, value: Rows, heads: number, mask: PairMask): Rows {
+  return query.map((row, s) => {
+    const size = row.length / heads
+    return Array.from({ length: row.length }, (_, at) => at).flatMap((at) => {
+      if (at % size !== 0) return []
+      const scores = key.map((other, t) => {
+        if (mask[s]?.[t] === 0) return removed
+        let sum = 0
+        for (let j = at; j < at + size; j++) sum += (row[j] ?? 0) * (other[j] ?? 0)
+        return sum / Math.sqrt(size)
+      })
+      const top = Math.max(...scores)
+      const weights = scores.map((score) => Math.exp(score - top))
+      const total = weights.reduce((sum, weight) => sum + weight, 0)
+      return Array.from({ length: size }, (_, j) =>
+        weights.reduce((sum, w, t) => sum + (w / total) * (value[t]?.[at + j] ?? 0), 0),
+      )
+    })
+  })
+}
