@@ -68,6 +68,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/toolchain/precompiled.simt.test.ts',
     'test/cli/finishing.test.ts',
     'test/models/heads.simt.test.ts',
+    'test/runtime/api/encoder_layer.simt.test.ts',
   ],
   [
     'test/models/llama_invariant.simt.test.ts',

@@ -30,31 +30,36 @@ export function encodedBy(
   mask: PairMask,
 ): Rows {
   const values = valuesOf(tensors)
-  const norm = (name: string, rows: Rows): Rows =>
-    rows.map((row) => normed(row, values(`${name}.weight`), values(`${name}.bias`), eps))
-  const linear = (name: string, rows: Rows): Rows => linearOf(rows, values(`${name}.weight`), values(`${name}.bias`))
   const [words, places, types] = ['word', 'position', 'token_type'].map((table) =>
     values(`embeddings.${table}_embeddings.weight`),
   )
   const hidden = values('embeddings.LayerNorm.weight').length
-  let x = norm(
-    'embeddings.LayerNorm',
-    ids.map((id, s) =>
-      Array.from(
-        { length: hidden },
-        (_, j) => (words?.[id * hidden + j] ?? 0) + (places?.[s * hidden + j] ?? 0) + (types?.[j] ?? 0),
-      ),
+  const embedded = ids.map((id, s) =>
+    Array.from(
+      { length: hidden },
+      (_, j) => (words?.[id * hidden + j] ?? 0) + (places?.[s * hidden + j] ?? 0) + (types?.[j] ?? 0),
     ),
   )
-  for (let i = 0; i < layers; i++) {
-    const at = `encoder.layer.${i}`
-    const [query = [], key = [], value = []] = ['query', 'key', 'value'].map((part) => linear(`${at}.attention.self.${part}`, x))
-    const attended = linear(`${at}.attention.output.dense`, attention(query, key, value, heads, mask))
-    const first = norm(`${at}.attention.output.LayerNorm`, plus(attended, x))
-    const inner = linear(`${at}.intermediate.dense`, first).map((row) => row.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))))
-    x = norm(`${at}.output.LayerNorm`, plus(linear(`${at}.output.dense`, inner), first))
-  }
+  let x = normOf(embedded, values('embeddings.LayerNorm.weight'), values('embeddings.LayerNorm.bias'), eps)
+  for (let i = 0; i < layers; i++) x = layerBy({ heads, eps }, (name) => values(`encoder.layer.${i}.${name}`), x, x, mask)
   return x
+}
+
+/** A layer whose tokens attend those of `memory`, which may be their own. @param values tensors by their names in a layer */
+export function layerBy(
+  { heads, eps }: Omit<BertReference, 'layers'>,
+  values: (name: string) => ArrayLike<number>,
+  x: Rows,
+  memory: Rows,
+  mask: PairMask,
+): Rows {
+  const norm = (name: string, rows: Rows): Rows => normOf(rows, values(`${name}.weight`), values(`${name}.bias`), eps)
+  const linear = (name: string, rows: Rows): Rows => linearOf(rows, values(`${name}.weight`), values(`${name}.bias`))
+  const part = (name: string, rows: Rows): Rows => linear(`attention.self.${name}`, rows)
+  const attended = attention(part('query', x), part('key', memory), part('value', memory), heads, mask)
+  const first = norm('attention.output.LayerNorm', plus(linear('attention.output.dense', attended), x))
+  const inner = linear('intermediate.dense', first).map((row) => row.map((v) => 0.5 * v * (1 + erf(v / Math.SQRT2))))
+  return norm('output.LayerNorm', plus(linear('output.dense', inner), first))
 }
 
 /** Logits of the tokens, by the classifier of a checkpoint. */
@@ -75,14 +80,15 @@ const plus = (x: Rows, y: Rows): Rows => x.map((row, s) => row.map((value, j) =>
 const linearOf = (rows: Rows, weight: ArrayLike<number>, bias: ArrayLike<number>): Rows =>
   rows.map((row) => Array.from(bias, (b, j) => row.reduce((sum, v, k) => sum + v * (weight[j * row.length + k] ?? 0), b)))
 
-function normed(row: Row, gamma: ArrayLike<number>, beta: ArrayLike<number>, eps: number): Row {
-  const mean = row.reduce((sum, v) => sum + v, 0) / row.length
-  const variance = row.reduce((sum, v) => sum + (v - mean) ** 2, 0) / row.length
-  return row.map((v, j) => ((v - mean) / Math.sqrt(variance + eps)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
-}
+const normOf = (rows: Rows, gamma: ArrayLike<number>, beta: ArrayLike<number>, eps: number): Rows =>
+  rows.map((row) => {
+    const mean = row.reduce((sum, v) => sum + v, 0) / row.length
+    const variance = row.reduce((sum, v) => sum + (v - mean) ** 2, 0) / row.length
+    return row.map((v, j) => ((v - mean) / Math.sqrt(variance + eps)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
+  })
 
 /** Attention head by head to the rows of `key` that the mask keeps; the heads of a token lie side by side. */
-export function attention(query: Rows, key: Rows, value: Rows, heads: number, mask: PairMask): Rows {
+function attention(query: Rows, key: Rows, value: Rows, heads: number, mask: PairMask): Rows {
   return query.map((row, s) => {
     const size = row.length / heads
     return Array.from({ length: row.length }, (_, at) => at).flatMap((at) => {
