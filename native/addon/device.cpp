@@ -41,6 +41,8 @@ Device::Device(const std::string& plugin_path, int32_t ordinal) {
       open_symbol(plugin_path, "heddle_device_facts", "heddle device plugin of this version"));
   fences_ = reinterpret_cast<heddle_device_fences_fn>(
       open_symbol(plugin_path, "heddle_device_fences", "heddle device plugin of this version"))();
+  algorithms_ = reinterpret_cast<heddle_device_algorithms_fn>(
+      open_symbol(plugin_path, "heddle_device_algorithms", "heddle device plugin of this version"))();
   heddle_error error = {};
   require(api_->open(ordinal, &device_, &error), error);
   const int32_t status = api_->queue_create(device_, &queue_, &error);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "heddle/abi.h"
+#include "heddle/algorithms.h"
 #include "heddle/facts.h"
 #include "heddle/fences.h"
 
@@ -25,6 +26,7 @@ class Device {
 
   const heddle_device_api& api() const { return *api_; }
   const heddle_fences_api& fences() const { return *fences_; }
+  const heddle_algorithms_api& algorithms() const { return *algorithms_; }
   heddle_queue* queue() const { return queue_; }
   heddle_device* handle() const { return device_; }
 
@@ -46,6 +48,7 @@ class Device {
   const heddle_device_api* api_ = nullptr;
   heddle_device_facts_fn facts_ = nullptr;
   const heddle_fences_api* fences_ = nullptr;
+  const heddle_algorithms_api* algorithms_ = nullptr;
   heddle_device* device_ = nullptr;
   heddle_queue* queue_ = nullptr;
   std::atomic<bool> closed_{false};

@@ -1,5 +1,6 @@
 // NativeDevice, NativeBuffer and NativeLibrary.
 #include <algorithm>
+#include <iterator>
 
 #include "host.hpp"
 
@@ -107,6 +108,45 @@ Napi::Object info_object(Napi::Env env, Device& device) {
   return object;
 }
 
+// As many as a library may offer for one matmul.
+constexpr uint32_t most_algorithms = 512;
+
+Napi::Object algorithm_object(Napi::Env env, const heddle_algorithm& algorithm) {
+  auto object = Napi::Object::New(env);
+  auto bytes = Napi::Uint8Array::New(env, HEDDLE_ALGORITHM_BYTES);
+  std::copy(std::begin(algorithm.bytes), std::end(algorithm.bytes), bytes.Data());
+  object.Set("bytes", bytes);
+  const auto number = [&](const char* name, double value) { object.Set(name, Napi::Number::New(env, value)); };
+  number("id", algorithm.id);
+  number("tile", algorithm.tile);
+  number("stages", algorithm.stages);
+  number("split", algorithm.split);
+  number("swizzle", algorithm.swizzle);
+  number("custom", algorithm.custom);
+  number("cluster", algorithm.cluster);
+  number("workspaceBytes", static_cast<double>(algorithm.workspace_bytes));
+  return object;
+}
+
+Napi::Value list_algorithms(const Napi::CallbackInfo& info, const std::shared_ptr<Host>& host) {
+  host->device()->check_open();
+  const auto step = std::make_shared<MatmulStep>(read_matmul_step(info[0], "matmul", *host->device()));
+  const auto found = std::make_shared<std::vector<heddle_algorithm>>();
+  const auto work = [device = host->device(), step, found] {
+    device->check_open();
+    found->resize(most_algorithms);
+    uint32_t count = 0;
+    heddle_error error = {};
+    require(device->algorithms().list(device->queue(), &step->matmul, most_algorithms, found->data(), &count, &error), error);
+    found->resize(count);
+  };
+  return host->worker().submit(work, [host, found](Napi::Env env) -> Napi::Value {
+    auto array = Napi::Array::New(env, found->size());
+    for (uint32_t i = 0; i < found->size(); ++i) array.Set(i, algorithm_object(env, (*found)[i]));
+    return array;
+  });
+}
+
 Napi::Value close_device(const Napi::CallbackInfo& info, const std::shared_ptr<Host>& host) {
   const auto undefined = info.Env().Undefined();
   if (host->device()->closed()) return undefined;
@@ -175,6 +215,7 @@ Napi::Object device_face(Napi::Env env, const std::shared_ptr<Host>& host) {
     self->device()->check_open();
     return program_face(info.Env(), self, info[0]);
   });
+  add_async_method(object, "algorithms", host, list_algorithms);
   add_method(object, "close", host, close_device);
   object.Freeze();
   return object;

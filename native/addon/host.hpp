@@ -67,6 +67,17 @@ const std::shared_ptr<Memory>& live_memory(const BufferFace& face, const Device&
 // Reads `{ buffer, offset, bytes }`, a piece of a live buffer of the device.
 Slice read_slice(const Napi::Value& value, const std::string& what, const Device& device);
 
+// A matmul step: what the plugin is asked for, and the buffers and the algorithm that it refers to.
+struct MatmulStep {
+  std::string label;
+  heddle_matmul matmul = {};
+  std::vector<Slice> held;
+  std::vector<uint8_t> algorithm;  // empty: the library chooses
+};
+
+// Reads a matmul by itself, for NativeDevice.algorithms.
+MatmulStep read_matmul_step(const Napi::Value& value, const std::string& what, const Device& device);
+
 // Reads the argument of NativeDevice.program.
 std::vector<Step> read_steps(const Napi::Value& value, const Device& device);
 

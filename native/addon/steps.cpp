@@ -117,12 +117,20 @@ std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& la
   return held;
 }
 
-Step read_matmul(const Napi::Object& object, const std::string& label, const Device& device, ConstantFinder& finder) {
+// Reads the bytes of an algorithm; none where it is left out.
+std::vector<uint8_t> read_algorithm(const Napi::Value& value, const std::string& label) {
+  if (value.IsUndefined()) return {};
+  const Bytes bytes = read_bytes(value, label + ".algorithm");
+  if (bytes.size != HEDDLE_ALGORITHM_BYTES) {
+    invalid(label + ".algorithm: expected " + std::to_string(HEDDLE_ALGORITHM_BYTES) + " bytes, got " + std::to_string(bytes.size));
+  }
+  return std::vector<uint8_t>(bytes.data, bytes.data + bytes.size);
+}
+
+MatmulStep read_matmul(const Napi::Object& object, const std::string& label, const Device& device) {
   const Slice a = read_slice(object.Get("a"), label + ".a", device);
   const Slice b = read_slice(object.Get("b"), label + ".b", device);
   const Slice out = read_slice(object.Get("out"), label + ".out", device);
-  finder.begin_step(false);
-  finder.write(out);
   const auto dtypes =
       read_list<int32_t>(object.Get("dtypes"), label + ".dtypes", 3, [](const Napi::Value& entry, const std::string& name) {
         return static_cast<int32_t>(read_whole(entry, name, 0, dtype_bytes.size() - 1));
@@ -159,9 +167,18 @@ Step read_matmul(const Napi::Object& object, const std::string& label, const Dev
   matmul.out_batch = strides[2][0];
   matmul.out_m = strides[2][1];
   matmul.out_n = strides[2][2];
-  std::vector<Slice> added = read_epilogue(object.Get("epilogue"), label, device, &matmul);
-  const auto enqueue = [a, b, out, added = std::move(added), matmul](const Device& on, heddle_error* error) {
-    return on.api().matmul(on.queue(), &matmul, error);
+  std::vector<Slice> held = read_epilogue(object.Get("epilogue"), label, device, &matmul);
+  held.insert(held.end(), {a, b, out});
+  return {label, matmul, std::move(held), read_algorithm(object.Get("algorithm"), label)};
+}
+
+Step matmul_step(MatmulStep read, ConstantFinder& finder) {
+  finder.begin_step(false);
+  finder.write(read.held.back());
+  const std::string label = read.label;
+  const auto enqueue = [read = std::move(read)](const Device& on, heddle_error* error) {
+    if (read.algorithm.empty()) return on.api().matmul(on.queue(), &read.matmul, error);
+    return on.algorithms().matmul(on.queue(), &read.matmul, read.algorithm.data(), error);
   };
   return {label, enqueue};
 }
@@ -198,13 +215,18 @@ Step read_step(const Napi::Value& value, const std::string& what, const Device& 
   const std::string label = read_text(object.Get("label"), what + ".label");
   const std::string kind = read_text(object.Get("kind"), label + ".kind");
   if (kind == "kernel") return read_kernel(object, label, device, finder);
-  if (kind == "matmul") return read_matmul(object, label, device, finder);
+  if (kind == "matmul") return matmul_step(read_matmul(object, label, device), finder);
   if (kind == "fill") return read_fill(object, label, device, finder);
   if (kind == "copy") return read_copy(object, label, device, finder);
   invalid(label + ".kind: expected kernel, matmul, fill or copy, got \"" + kind + '"');
 }
 
 }  // namespace
+
+MatmulStep read_matmul_step(const Napi::Value& value, const std::string& what, const Device& device) {
+  const Napi::Object object = read_object(value, what);
+  return read_matmul(object, read_text(object.Get("label"), what + ".label"), device);
+}
 
 std::vector<Step> read_steps(const Napi::Value& value, const Device& device) {
   const Napi::Array array = read_array(value, "steps", most_steps);

@@ -84,7 +84,9 @@ bool CublasLt::bind(void* library) {
          bind_one(library, "cublasLtMatmulPreferenceCreate", preference_create) &&
          bind_one(library, "cublasLtMatmulPreferenceDestroy", preference_destroy) &&
          bind_one(library, "cublasLtMatmulPreferenceSetAttribute", preference_set) &&
-         bind_one(library, "cublasLtMatmulAlgoGetHeuristic", heuristic) && bind_one(library, "cublasLtMatmul", matmul);
+         bind_one(library, "cublasLtMatmulAlgoGetHeuristic", heuristic) &&
+         bind_one(library, "cublasLtMatmulAlgoCheck", algo_check) &&
+         bind_one(library, "cublasLtMatmulAlgoConfigGetAttribute", algo_config) && bind_one(library, "cublasLtMatmul", matmul);
 }
 
 int32_t CublasLt::version() const { return loaded_ ? static_cast<int32_t>(get_version()) : 0; }

@@ -45,6 +45,16 @@ enum CublasLtMatmulPreferenceAttribute : int {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
+// Parts of an algorithm's configuration, for people to read.
+enum CublasLtAlgoConfigAttribute : int {
+  CUBLASLT_ALGO_CONFIG_ID = 0,              // int32_t
+  CUBLASLT_ALGO_CONFIG_TILE_ID = 1,         // uint32_t
+  CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,      // int32_t
+  CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING = 4,   // uint32_t
+  CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION = 5,   // uint32_t
+  CUBLASLT_ALGO_CONFIG_STAGES_ID = 6,       // uint32_t
+  CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8  // uint16_t
+};
 // Split-K parts are added in the compute type: never in the output's, which would sum in float16.
 constexpr uint32_t CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2;
 
@@ -86,6 +96,11 @@ class CublasLt {
   cublasStatus_t (*heuristic)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int requested,
                               cublasLtMatmulHeuristicResult_t*, int* returned) = nullptr;
+  // Whether an algorithm that was kept may be taken for a problem, and the workspace it then needs.
+  cublasStatus_t (*algo_check)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t*,
+                               cublasLtMatmulHeuristicResult_t*) = nullptr;
+  cublasStatus_t (*algo_config)(const cublasLtMatmulAlgo_t*, int attribute, void*, size_t, size_t* written) = nullptr;
   cublasStatus_t (*matmul)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t,
                            const void* b, cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t,
                            void* d, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void* workspace,

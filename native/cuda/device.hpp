@@ -10,6 +10,7 @@
 
 #include "cublaslt.hpp"
 #include "heddle/abi.h"
+#include "heddle/algorithms.h"
 
 namespace heddle {
 
@@ -21,6 +22,8 @@ int32_t fail(heddle_error* error, heddle_status status, const char* format, ...)
 int32_t check(cudaError_t result, const char* call, heddle_error* error);
 
 struct MatmulCache;
+struct MatmulPlan;
+struct Types;
 
 // The matmul plans of a device; cuBLASLt is asked for an algorithm once for each problem.
 class MatmulPlans {
@@ -31,9 +34,20 @@ class MatmulPlans {
   MatmulPlans& operator=(const MatmulPlans&) = delete;
 
   const CublasLt& library() const { return library_; }
-  int32_t run(const heddle_matmul& problem, void* workspace, cudaStream_t stream, heddle_error* error);
+  // `chosen` is an algorithm of HEDDLE_ALGORITHM_BYTES bytes; null takes the library's first.
+  int32_t run(const heddle_matmul& problem, const uint8_t* chosen, void* workspace, cudaStream_t stream, heddle_error* error);
+  // At most `capacity` algorithms for a problem, the library's first one first; none where it does not take the problem.
+  int32_t list(const heddle_matmul& problem, uint32_t capacity, heddle_algorithm* algorithms, uint32_t* count, heddle_error* error);
 
  private:
+  int32_t refuse(const char* call, cublasStatus_t status, const heddle_matmul& problem, heddle_error* error) const;
+  // What follows needs the lock.
+  int32_t open(const heddle_matmul& problem, heddle_error* error);
+  int32_t plan_of(const heddle_matmul& problem, const Types& types, const MatmulPlan** found, heddle_error* error);
+  int32_t plan_by(const heddle_matmul& problem, const Types& types, const uint8_t* chosen, const MatmulPlan** found,
+                  heddle_error* error);
+  int32_t enqueue(const heddle_matmul& problem, const MatmulPlan& plan, void* workspace, cudaStream_t stream, heddle_error* error);
+
   CublasLt library_;
   cublasLtHandle_t handle_ = nullptr;
   std::mutex mutex_;

@@ -60,6 +60,13 @@ std::string describe_problem(const heddle_matmul& p) {
   return text;
 }
 
+bool is_aligned(const heddle_matmul& p) {
+  for (const void* data : {p.a.data, p.b.data, p.out.data, p.bias.data, p.residual.data}) {
+    if (alignment(data) < 256) return false;
+  }
+  return true;
+}
+
 bool has_epilogue(const heddle_matmul& p) {
   return p.bias.data != nullptr || p.residual.data != nullptr || p.relu != 0;
 }

@@ -117,7 +117,7 @@ int32_t queue_fill(heddle_queue* queue, void* device_data, uint8_t value, uint64
 
 int32_t queue_matmul(heddle_queue* queue, const heddle_matmul* matmul, heddle_error* error) {
   HEDDLE_TRY(cudaSetDevice(queue->device->ordinal));
-  return queue->device->matmuls.run(*matmul, queue->workspace, queue->stream, error);
+  return queue->device->matmuls.run(*matmul, nullptr, queue->workspace, queue->stream, error);
 }
 
 int32_t graph_begin(heddle_queue* queue, heddle_error* error) {

@@ -38,7 +38,7 @@ class Cuda : public Backend {
     // Of each stream its own, since streams may run side by side.
     void*& workspace = workspaces_[native(stream)];
     if (workspace == nullptr && plans_.library().loaded()) HEDDLE_TRY(cudaMalloc(&workspace, matmul_workspace_bytes));
-    return plans_.run(matmul, workspace, native(stream), error);
+    return plans_.run(matmul, nullptr, workspace, native(stream), error);
   }
   int32_t run(const RunKey& key, void* stream, const Enqueue& enqueue, heddle_error* error) override {
     return replays_.run(key, native(stream), enqueue, error);

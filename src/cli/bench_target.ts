@@ -103,11 +103,11 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   }
 }
 
-/** @throws usage `bench.unknown` naming what there is */
-async function findSubject(
+/** What a name and plans are. @throws usage `bench.unknown` naming what there is */
+export async function findSubject(
   name: string,
   manifest: Manifest,
-  { plans, dtype, config }: BenchTargetOptions,
+  { plans, dtype, config }: Pick<BenchTargetOptions, 'plans' | 'dtype' | 'config'>,
   path: SearchPath,
 ): Promise<Subject> {
   const { graphs, programs, conversions } = path

@@ -2,6 +2,7 @@
  * `heddle gen`: specs to generated CUDA. The front end and its TypeScript compiler are loaded here and in `inspect` only, so that
  * the other verbs start fast and the portable bundle does without them.
  */
+import { existsSync, readdirSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
@@ -10,7 +11,7 @@ import type { TemplateKernel } from '../ir/template.js'
 import { openKept } from '../kept.js'
 import type { Note } from '../schedule/notes.js'
 import { noteGen } from '../toolchain/gen_state.js'
-import { readKernels } from '../verify/check/specs.js'
+import { readKernels, type SpecKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
 import { readTuning } from './tuning_file.js'
 
@@ -62,12 +63,25 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
+/** Whether a folder holds modules that may be specs. What is no folder is a file or a pattern, which names some. */
+const holdsSpecs = (folder: string): boolean =>
+  !existsSync(folder) ||
+  !statSync(folder).isDirectory() ||
+  readdirSync(folder, { recursive: true }).some((name) => /\.[cm]?ts$/.test(String(name)))
+
+/** What a project without specs declares: the tuning file alone, for matmuls of what ships. */
+const nothingRead: Pick<SpecKernels, 'kernels' | 'graphs' | 'templates' | 'schedules' | 'left' | 'refused' | 'locating'> = {
+  ...{ kernels: [], graphs: {}, templates: [], schedules: {}, left: [], refused: [] },
+  locating: (action) => action(),
+}
+
 async function generateAll(options: GenOptions, context: CliContext): Promise<GenResult> {
   const { root } = context
   const { generate, writeGenerated } = await import('../emit/index.js')
-  const read = await readKernels(root, options.specs)
-  context.signal.throwIfAborted()
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
+  const isAlone = tuning?.matmuls !== undefined && !holdsSpecs(resolve(root, options.specs ?? 'specs'))
+  const read = isAlone ? nothingRead : await readKernels(root, options.specs)
+  context.signal.throwIfAborted()
   const notes = new Map<string, readonly KernelNote[]>()
   // Instances of an op differ in the bytes of a note only.
   const see = ({ name: op, source }: Kernel | TemplateKernel, found: readonly Note[]): void => {

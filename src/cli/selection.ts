@@ -5,7 +5,8 @@ import { usageError } from '../errors.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import { loadLlama } from '../models/llama/llama_pipeline.js'
 import { loadSeq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
-import { recording } from '../runtime/recording.js'
+import type { Scales } from '../quant/index.js'
+import { type Recording, recording } from '../runtime/recording.js'
 import { type DemandOptions, demandKernels, type SearchedManifest, searchManifests, type Target } from '../toolchain/index.js'
 import { continuesText } from './continues_text.js'
 import { generatesText } from './generate.js'
@@ -77,13 +78,28 @@ const sampleOf = (padToken?: number) => ({ inputIds: [0, 1, 2].filter((id) => id
 /** What a model asks for when it runs. Kernels that only other sizes or ways of generating need are compiled when they are asked for. */
 export async function keysOfModel(
   model: string,
-  { plan, dtype }: Pick<Selection, 'plan' | 'dtype'>,
+  selection: Pick<Selection, 'plan' | 'dtype'>,
   { manifest }: Pick<SearchedManifest, 'manifest'>,
   { root, target, architecture, signal }: Pick<DemandOptions, 'root' | 'target' | 'architecture' | 'signal'>,
 ): Promise<readonly string[]> {
-  const folder = resolve(root, model)
+  const recorded = recording(target, architecture)
+  await runRecorded(resolve(root, model), recorded, { ...selection, manifest, signal })
+  return recorded.keys()
+}
+
+/** How a model is run on a device that only records. */
+export interface RecordedRun extends Pick<Selection, 'plan' | 'dtype'>, Pick<SearchedManifest, 'manifest'> {
+  readonly signal?: AbortSignal | undefined
+  /** Of a quantised encoder. */
+  readonly scales?: Scales | undefined
+  /** Sequences and tokens of each; a short case where undefined. */
+  readonly shape?: { readonly batch: number; readonly seq: number } | undefined
+}
+
+/** Runs a model folder on a device that only records. @throws usage `run.model`, and what the model's loader throws */
+export async function runRecorded(folder: string, { device, library }: Recording, run: RecordedRun): Promise<void> {
   expectFolder(folder)
-  const { device, library, keys } = recording(target, architecture)
+  const { plan, dtype, manifest, signal, scales, shape } = run
   const how = {
     device,
     library,
@@ -92,18 +108,21 @@ export async function keysOfModel(
     ...(plan === undefined ? {} : { plan }),
     ...(dtype === undefined ? {} : { dtype }),
   }
+  const cases = (usual: readonly number[]) =>
+    shape === undefined
+      ? [{ inputIds: usual }]
+      : Array.from({ length: shape.batch }, () => ({ inputIds: Array.from({ length: shape.seq }, () => usual.at(-1) ?? 0) }))
   if (await continuesText(folder)) {
     const llama = await loadLlama(folder, how)
-    await llama.generate([{ inputIds: [0, 0] }], { maxNewTokens: 1 })
+    await llama.generate(cases([0, 0]), { maxNewTokens: 1 })
     llama.release()
   } else if (await generatesText(folder)) {
     const generator = await loadSeq2seq(folder, how)
-    await generator.generate([sampleOf()], { maxNewTokens: 1 })
+    await generator.generate(cases(sampleOf().inputIds), { maxNewTokens: 1 })
     generator.release()
   } else {
-    const encoder = await loadEncoder(folder, how)
-    await encoder.run([sampleOf(encoder.config.padToken)])
+    const encoder = await loadEncoder(folder, { ...how, ...(scales === undefined ? {} : { scales }) })
+    await encoder.run(cases(sampleOf(encoder.config.padToken).inputIds))
     encoder.release()
   }
-  return keys()
 }

@@ -2,9 +2,9 @@
  * `heddle tune`: measures schedule candidates on a device and writes a tuning file, which `heddle gen` reads. Preparing candidates needs
  * the front end and a compiler, measuring needs the device: `--prepare` and `--candidates` do them on different machines.
  */
-import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { libraryTable } from '../bench/library/table.js'
 import { type TuneResult, tune, tuningEntries } from '../bench/tune.js'
 import { besideLibrary, planTuning, type TunePlan, tunePlanSchema } from '../bench/tune_plan.js'
 import { tuneTable } from '../bench/tune_table.js'
@@ -12,7 +12,7 @@ import { generateCandidates, writeGenerated } from '../emit/index.js'
 import { parseManifest } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { readText } from '../files.js'
-import { expectApart, expectEmpty, namedFile, writeWhole } from '../output.js'
+import { expectApart, expectEmpty, writeWhole } from '../output.js'
 import { architectureOf, type DeviceKind, openDevice } from '../runtime/device.js'
 import { parseDevice } from '../runtime/device_name.js'
 import { loadKernels } from '../runtime/library.js'
@@ -21,12 +21,14 @@ import type { TileSize } from '../schedule/tiles.js'
 import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning.js'
 import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
 import { readKernels } from '../verify/check/specs.js'
+import { shapesOf } from './bench_options.js'
 import { type CliContext, json } from './context.js'
-import { countsOf, positive } from './options.js'
+import { countsOf, dimensions, positive } from './options.js'
 import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
 import { buildProgress } from './progress.js'
 import { searchPath } from './search_path.js'
-import { readTuning, tuningFile } from './tuning_file.js'
+import { tuneLibrary } from './tune_library.js'
+import { openTuning } from './tuning_file.js'
 
 export interface TuneOptions {
   /** Without names, every kernel that one of the lengths suits. */
@@ -125,18 +127,11 @@ async function expectOwnFolder(folder: string, { specs }: TuneOptions, root: str
   if (!isPrepared) await expectEmpty(folder, [], 'name a new or an empty folder with --prepare')
 }
 
-/** The tuning file: what it holds, and what writes it. @throws usage `tuning.*` for one that is none, `output.write` where none can be written */
-async function openTuning({ specs, out }: TuneOptions, root: string) {
-  const place = { root, specs, file: out }
-  const file = tuningFile(place)
-  return { file, old: existsSync(file) ? await readTuning(place) : undefined, write: await namedFile(file) }
-}
-
 /** Measures the candidates of a folder and brings the tuning file up to date. */
 async function measure(folder: string, options: TuneOptions, context: CliContext): Promise<TuneVerbResult> {
   const { root, signal, log } = context
   const plan = await readPlan(folder)
-  const { file, old, write } = await openTuning(options, root)
+  const { file, old, write } = await openTuning({ root, specs: options.specs, file: options.out })
   const text = join(folder, 'generated', 'manifest.json')
   const manifest = parseManifest(await readText(text, { code: 'tune.plan', hint: prepareAgain }), text, 'tune.plan')
   // A machine that only measures may have no specs, and needs none for rows.
@@ -156,7 +151,7 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
     const entries = tuningEntries(results, info)
     const architecture = architectureOf(info)
     const measured = results.map(({ kernel, dtype, length, depth }) => ({ kernel, dtype, length, depth, architecture }))
-    await write(formatTuning(mergeTuning(old?.entries ?? [], entries, measured)))
+    await write(formatTuning(mergeTuning(old?.entries ?? [], entries, measured), old?.matmuls))
     log(`tune: ${entries.length} of ${results.length} sizes beat the rules, ${file}\n`)
     return { folder, results, entries, file }
   } finally {
@@ -174,7 +169,7 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   const folder = given === undefined ? join(outputs(root).base, 'tune') : resolve(root, given)
   if (options.prepare !== undefined) await expectOwnFolder(folder, options, root)
   // Nothing is compiled for times that could not be written.
-  else await openTuning(options, root)
+  else await openTuning({ root, specs: options.specs, file: options.out })
   // A machine that only prepares needs no addon.
   if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
   if (options.candidates === undefined)
@@ -221,8 +216,25 @@ export const tuneCommand = (context: () => CliContext) =>
     .option('--out <file>', 'tuning file; default: tuning.json beside the specs')
     .addOption(new Option('--prepare <dir>', 'only generate and build the candidates').conflicts('candidates'))
     .option('--candidates <dir>', 'only measure the candidates that --prepare left')
+    .option(
+      '--library',
+      'measure the algorithms of the matmul library instead, for the matmuls of a model, a graph or an encoder',
+    )
+    .option('--model <dir>', 'with --library: a model folder, at each of the shapes')
+    .option('--graph <name>', 'with --library: a graph or program, of the project or a shipped one')
+    .option('--plans <names>', 'with --library: fusion plans, separated by commas', names, ['unfused'])
+    .option('--shapes <shapes>', 'with --library: batch x length, separated by commas', shapesOf, [{ batch: 1, seq: 128 }])
+    .option('--heads <count>', 'with --library: heads of the encoder, where neither a model nor a graph is named', positive, 12)
+    .option('--size <count>', 'with --library: elements of a head', positive, 64)
+    .option('--dims <dims>', 'with --graph: dimensions by name, such as m=512,n=768; default: the usual', dimensions)
+    .option('--scales <file>', 'with --model: a scales file, for quantised plans')
     .option('--json', 'print the results as JSON')
     .action(async (options) => {
+      if (options.library) {
+        const found = await tuneLibrary(options, context())
+        context().out(options.json ? json(found) : libraryTable(found.results))
+        return
+      }
       const result = await tuneVerb(options, context())
       if (options.json) context().out(json(plain(result)))
       else if (result.results !== undefined) context().out(tuneTable(result.results))

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { usageError } from '../errors.js'
+import { namedFile } from '../output.js'
 import { parseTuning, type Tuning } from '../schedule/tuning.js'
 
 /** Where a tuning file is sought. */
@@ -28,4 +29,10 @@ export async function readTuning(place: TuningPlace): Promise<Tuning | undefined
   if (existsSync(path)) return parseTuning(await readFile(path, 'utf8'), file ?? join(specs, 'tuning.json'))
   if (file === undefined) return undefined
   throw usageError('tuning.missing', `there is no tuning file ${path}`, { hint: 'run `heddle tune`, or leave the option out' })
+}
+
+/** The tuning file: what it holds, and what writes it. @throws usage `tuning.*` for one that is none, `output.write` where none can be written */
+export async function openTuning(place: TuningPlace) {
+  const file = tuningFile(place)
+  return { file, old: existsSync(file) ? await readTuning(place) : undefined, write: await namedFile(file) }
 }

@@ -162,6 +162,10 @@ export const toolCodes = texts({
     'nvcc is missing. | The CUDA toolkit is not installed, or HEDDLE_NVCC names no compiler. | Install it, or use --target simt, which needs no CUDA.',
   'tune.kernel':
     'A kernel cannot be tuned. | It has no choices, or its integers have no stated range. | State facts on the op, or leave it out.',
+  'tune.library':
+    'A device has no matmul library whose algorithms could be measured. | It is the CPU device, or cuBLASLt is not found. | Run it on a machine with a GPU and cuBLASLt; heddle doctor says what is found.',
+  'tune.matmuls':
+    'There are no matmuls to measure algorithms for. | The plans leave none to the library, or a model, a graph, its dimensions or scales do not go together. | Name a plan that leaves matmuls to the library, and one model or one graph.',
   'tune.plan':
     'A plan of candidates cannot be used. | It was made for other text, or is damaged. | Run heddle tune --prepare again.',
   'tune.size':

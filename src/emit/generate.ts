@@ -99,7 +99,7 @@ export function generateInstances(
   const entries = written.map(manifestEntry)
   const layouts = layoutForms(written.map(({ kernel }) => kernel))
   const named = Object.keys(layouts).length === 0 ? {} : { layouts }
-  const manifest = manifestSchema.parse({ version: 1, kernels: entries, plans, ...named })
+  const manifest = manifestSchema.parse({ version: 1, kernels: entries, plans, ...named, matmuls: tuning?.matmuls })
   files.set('registry.cpp', registryText(entries))
   files.set('manifest.json', `${jsonText(manifest)}\n`)
   return files

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { type ErrorCode, usageError } from '../errors.js'
 import { dtypes } from '../ir/dtype.js'
+import { tunedMatmulSchema } from '../schedule/library_tuning.js'
 import { factsSchema } from './facts.js'
 import { plannedGraphsSchema } from './graphs.js'
 import { layoutFormSchema } from './layout_forms.js'
@@ -64,6 +65,8 @@ export const manifestSchema = z.strictObject({
   plans: plannedGraphsSchema.optional(),
   /** Layouts of the kernels' buffers by name, but rows: how much memory each takes. */
   layouts: z.record(z.string(), layoutFormSchema).optional(),
+  /** Algorithms of matmul libraries that were measured, as in the tuning file. */
+  matmuls: z.array(tunedMatmulSchema).optional(),
 })
 
 export type KernelEntry = z.infer<typeof kernelEntrySchema>

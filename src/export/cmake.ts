@@ -48,7 +48,7 @@ else()
   set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
   find_package(CUDAToolkit REQUIRED)
   add_library(${program} SHARED \${sources} \${kernels} src/export/backend_cuda.cpp src/cuda/cublaslt.cpp src/cuda/error.cpp
-    src/cuda/matmul.cpp src/cuda/matmul_problem.cpp src/cuda/fallback_matmul.cu)
+    src/cuda/matmul.cpp src/cuda/matmul_plan.cpp src/cuda/matmul_problem.cpp src/cuda/fallback_matmul.cu)
   set_target_properties(${program} PROPERTIES CUDA_RUNTIME_LIBRARY Static)
   target_include_directories(${program} PRIVATE src/cuda)
   target_link_libraries(${program} PRIVATE CUDA::cudart_static)

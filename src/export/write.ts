@@ -34,6 +34,7 @@ type Shared = readonly (readonly [from: string, to: string])[]
 
 const shared: Shared = [
   ['include/heddle/abi.h', 'include/heddle/abi.h'],
+  ['include/heddle/algorithms.h', 'include/heddle/algorithms.h'],
   ['include/heddle/export.h', 'include/heddle/export.h'],
   ['export/example/tensors.hpp', 'example/tensors.hpp'],
   ...[
@@ -54,7 +55,7 @@ const shared: Shared = [
   ),
   ...[
     ...['cublaslt.cpp', 'cublaslt.hpp', 'device.hpp', 'error.cpp', 'fallback_matmul.cu'],
-    ...['matmul.cpp', 'matmul_problem.cpp', 'matmul_problem.hpp'],
+    ...['matmul.cpp', 'matmul_plan.cpp', 'matmul_plan.hpp', 'matmul_problem.cpp', 'matmul_problem.hpp'],
   ].map((name) => [`cuda/${name}`, `src/cuda/${name}`] as const),
 ]
 

@@ -194,6 +194,7 @@ function wrapDevice(native: NativeDevice): NativeDevice {
     allocate: (bytes) => wrapBuffer(translated(() => native.allocate(bytes))),
     loadLibrary: (path): NativeLibrary => translated(() => native.loadLibrary(path)),
     program: (steps) => wrapProgram(translated(() => native.program(steps.map(unwrapStep)))),
+    algorithms: (matmul) => settled(native.algorithms(unwrapMatmul(matmul))),
     close: () => translated(() => native.close()),
   }
 }

@@ -62,6 +62,23 @@ export interface NativeMatmul {
     readonly [number, number, number],
   ]
   readonly epilogue?: NativeEpilogue
+  /** Bytes of one of the device's `algorithms` for it; the library's first where it is left out. */
+  readonly algorithm?: Uint8Array
+}
+
+/** A way of the device's matmul library to compute a matmul. */
+export interface NativeAlgorithm {
+  /** All of its configuration, as the library writes it. */
+  readonly bytes: Uint8Array
+  /** Parts of the configuration, in the library's numbers. */
+  readonly id: number
+  readonly tile: number
+  readonly stages: number
+  readonly split: number
+  readonly swizzle: number
+  readonly custom: number
+  readonly cluster: number
+  readonly workspaceBytes: number
 }
 
 export interface NativeKernelStep {
@@ -153,6 +170,8 @@ export interface NativeDevice {
   allocate(bytes: number): NativeBuffer
   loadLibrary(path: string): NativeLibrary
   program(steps: readonly NativeStep[]): NativeProgram
+  /** What its matmul library offers for a matmul, what it takes unasked first; nothing where it has none, or does not take the matmul. */
+  algorithms(matmul: NativeMatmul): Promise<NativeAlgorithm[]>
   close(): void
 }
 

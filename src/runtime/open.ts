@@ -16,6 +16,7 @@ import {
 import { type DemandedKernelsOptions, demandedKernels } from './demand.js'
 import { type Device, type DeviceKind, type DeviceName, detectDevices, openDevice } from './device.js'
 import { type KernelSource, loadKernels } from './library.js'
+import { untunedNote } from './tuned_matmuls.js'
 
 export interface OpenOptions {
   /** The project; its kernels are found first, the package's behind them. */
@@ -76,6 +77,8 @@ export async function openKernels(name: DeviceName | undefined, options: OpenOpt
   await prepareNative(name, options)
   const device = openDevice(name ?? defaultDevice())
   try {
+    const untuned = untunedNote(manifest.matmuls, device.info())
+    if (untuned !== undefined) options.onNotice?.(untuned)
     const { portable, library } = installation(root)
     if (portable) return { device, library: loadKernels(device, library(device.kind), manifest), manifest }
     return { device, library: demandedKernels(device, searched, { ...options, root }), manifest }

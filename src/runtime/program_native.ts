@@ -1,6 +1,6 @@
 /** Flattened steps for the device that runs them and for whoever measures them. */
 import { abiType, type DType, dtypeInfo } from '../ir/dtype.js'
-import type { NativeEpilogue, NativeSlice, NativeStep } from './native.js'
+import type { NativeEpilogue, NativeMatmul, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'
 import type { FlatEpilogue, FlatStep } from './program_steps.js'
 import type { Session } from './session.js'
@@ -32,7 +32,7 @@ export function nativeStep(session: Session, step: FlatStep, slice: (id: Storage
   if (step.kind === 'copy') return { kind: 'copy', label: step.label, from: slice(step.from), to: slice(step.to) }
   const [a, b, out] = step.dtypes
   const [fromA, fromB, fromOut] = step.offsets ?? [0, 0, 0]
-  return {
+  const matmul: NativeMatmul = {
     kind: 'matmul',
     label: step.label,
     a: from(slice(step.a), a, fromA),
@@ -43,6 +43,8 @@ export function nativeStep(session: Session, step: FlatStep, slice: (id: Storage
     ...step.matmul,
     ...(step.epilogue === undefined ? {} : { epilogue: nativeEpilogue(step.epilogue, slice, out, fromOut) }),
   }
+  const algorithm = session.algorithmOf(matmul)
+  return algorithm === undefined ? matmul : { ...matmul, algorithm }
 }
 
 /** A slice from one of its elements on. */

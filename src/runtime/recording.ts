@@ -3,18 +3,21 @@
  * kernels it needs, on a machine that has neither the device nor the kernels.
  */
 import type { KernelSource } from './library.js'
-import type { NativeBuffer, NativeDevice, NativeDeviceInfo, NativeProgram } from './native.js'
+import type { NativeBuffer, NativeDevice, NativeDeviceInfo, NativeMatmul, NativeProgram } from './native.js'
 
 export interface Recording {
   readonly device: NativeDevice
   readonly library: KernelSource
   /** Keys of the kernels asked for so far, sorted. */
   keys(): readonly string[]
+  /** Matmuls of its library in the programs so far, in order. */
+  matmuls(): readonly NativeMatmul[]
 }
 
 /** @param architecture of a CUDA device, such as `90` */
 export function recording(kind: NativeDeviceInfo['kind'], architecture: string = '90'): Recording {
   const keys = new Set<string>()
+  const matmuls: NativeMatmul[] = []
   const info: NativeDeviceInfo = {
     kind,
     name: 'recording',
@@ -51,7 +54,11 @@ export function recording(kind: NativeDeviceInfo['kind'], architecture: string =
       info: () => info,
       allocate: buffer,
       loadLibrary: () => empty,
-      program: (steps) => program(steps.length),
+      program(steps) {
+        for (const step of steps) if (step.kind === 'matmul') matmuls.push(step)
+        return program(steps.length)
+      },
+      algorithms: async () => [],
       close: () => {},
     },
     library: {
@@ -62,5 +69,6 @@ export function recording(kind: NativeDeviceInfo['kind'], architecture: string =
       of: () => empty,
     },
     keys: () => [...keys].sort(),
+    matmuls: () => matmuls,
   }
 }

@@ -6,6 +6,7 @@ import type { Layouts } from './layouts.js'
 import type { KernelSource } from './library.js'
 import type { NativeDevice, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
+import { type AlgorithmOf, tunedAlgorithms } from './tuned_matmuls.js'
 import { uploadTo } from './upload.js'
 import { piecesOf, type Weight, weightBytes } from './weight.js'
 
@@ -34,6 +35,8 @@ export interface Session extends Omit<Required<SessionConfig>, 'weights'> {
   readonly weights: ReadonlyMap<string, DeviceTensor>
   /** Device memory the weights take. */
   readonly weightBytes: number
+  /** Algorithms of the device's matmul library that were measured. */
+  readonly algorithmOf: AlgorithmOf
   /** Frees the weights. Programs built from the session keep them alive until they are released too. */
   release(): void
 }
@@ -83,5 +86,12 @@ export async function openSession(config: SessionConfig, signal?: AbortSignal): 
     buffer.release()
     throw error
   }
-  return { ...config, allowTf32: config.allowTf32 ?? false, weights, weightBytes: bytes, release: () => buffer.release() }
+  return {
+    ...config,
+    allowTf32: config.allowTf32 ?? false,
+    weights,
+    weightBytes: bytes,
+    algorithmOf: tunedAlgorithms(config.manifest.matmuls, config.device.info()),
+    release: () => buffer.release(),
+  }
 }

@@ -7,6 +7,7 @@ import { type CodeOf, type HeddleError, usageError } from '../errors.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import { keepsOrder } from './candidates.js'
 import { choiceName, choiceSchema, elementwiseVariant, problemOf, rowVariant } from './choice.js'
+import { sortedMatmuls, type TunedMatmul, tunedMatmulKey, tunedMatmulSchema } from './library_tuning.js'
 import type { Limit, MappedKernel } from './mapped.js'
 import { isTile, tileSchema } from './tiles.js'
 
@@ -48,7 +49,12 @@ const entrySchema = z.strictObject({
   variants: z.array(variantSchema).min(1),
 })
 
-const tuningSchema = z.strictObject({ version: z.literal(1), entries: z.array(entrySchema) })
+const tuningSchema = z.strictObject({
+  version: z.literal(1),
+  entries: z.array(entrySchema),
+  /** Algorithms of matmul libraries. */
+  matmuls: z.array(tunedMatmulSchema).min(1).optional(),
+})
 
 export type TuningEntry = z.infer<typeof entrySchema>
 export type TunedVariant = TuningEntry['variants'][number]
@@ -58,6 +64,8 @@ export interface Tuning {
   /** Path, for messages. */
   readonly file: string
   readonly entries: readonly TuningEntry[]
+  /** Algorithms of matmul libraries. */
+  readonly matmuls?: readonly TunedMatmul[] | undefined
 }
 
 type TuningKey = Pick<TuningEntry, 'kernel' | 'dtype' | 'length' | 'depth' | 'architecture'>
@@ -85,18 +93,27 @@ export function parseTuning(text: string, file: string): Tuning {
       },
     )
   }
-  const { entries } = parsed.data
+  const { entries, matmuls } = parsed.data
   const keys = entries.map(keyOf)
   const twin = keys.findIndex((key, i) => keys.indexOf(key) !== i)
   if (twin >= 0) throw refusal('tuning.twice', { file, entries }, twin, 'it is there twice', 'keep one of the two')
-  return { file, entries }
+  refuseTwice(matmuls ?? [], file)
+  return { file, entries, ...(matmuls === undefined ? {} : { matmuls }) }
+}
+
+function refuseTwice(matmuls: readonly TunedMatmul[], file: string): void {
+  const keys = matmuls.map(tunedMatmulKey)
+  const at = keys.findIndex((key, i) => keys.indexOf(key) !== i)
+  if (at < 0) return
+  throw usageError('tuning.twice', `${file}: matmuls[${at}] (${keys[at]}): it is there twice`, { hint: 'keep one of the two' })
 }
 
 /** The text of a tuning file: sorted by key, ending with a line end. */
-export function formatTuning(entries: readonly TuningEntry[]): string {
+export function formatTuning(entries: readonly TuningEntry[], matmuls: readonly TunedMatmul[] = []): string {
   const sorted = [...entries].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  const ofLibraries = matmuls.length === 0 ? {} : { matmuls: sortedMatmuls(matmuls) }
   // The schema writes the fields of every object in its own order.
-  return `${JSON.stringify(tuningSchema.parse({ version: 1, entries: sorted }), null, 2)}\n`
+  return `${JSON.stringify(tuningSchema.parse({ version: 1, entries: sorted, ...ofLibraries }), null, 2)}\n`
 }
 
 /** Entries with those of measured keys replaced: a key that was measured and has no fresh entry is served by the rules. */
@@ -187,7 +204,13 @@ export function reasonOf({ device }: TuningEntry, measured: TunedVariant['measur
 }
 
 /** An error about one entry of a tuning file. */
-export function refusal(code: CodeOf<'tuning'>, { file, entries }: Tuning, at: number, why: string, hint: string): HeddleError {
+export function refusal(
+  code: CodeOf<'tuning'>,
+  { file, entries }: Pick<Tuning, 'file' | 'entries'>,
+  at: number,
+  why: string,
+  hint: string,
+): HeddleError {
   const entry = entries[at]
   const what = entry === undefined ? '' : ` (${entry.kernel} ${entry.dtype}, rows of ${sizeName(entry)}, ${entry.architecture})`
   return usageError(code, `${file}: entries[${at}]${what}: ${why}`, { hint })

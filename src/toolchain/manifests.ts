@@ -7,6 +7,7 @@ import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type KernelEntry, type Manifest, parseManifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
+import { mergeMatmuls } from '../schedule/library_tuning.js'
 import { installation } from './installation.js'
 import { expectTrusted } from './own_source.js'
 
@@ -75,11 +76,14 @@ function behind(front: SearchedManifest, back: Manifest, folder: string): Search
     merged[plan] = { ...graphs, ...own }
   }
   const keys = new Set(added.map(({ key }) => key))
+  const matmuls = mergeMatmuls(back.matmuls ?? [], front.manifest.matmuls ?? [], front.manifest.matmuls ?? [])
+  const tuned = matmuls.length === 0 ? {} : { matmuls }
   return {
     manifest: {
       ...front.manifest,
       kernels: [...kernels, ...added].sort(byKey),
       plans: merged,
+      ...tuned,
       layouts: { ...back.layouts, ...front.manifest.layouts },
     },
     folderOf: (key) => (keys.has(key) ? folder : front.folderOf(key)),

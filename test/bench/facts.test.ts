@@ -38,6 +38,7 @@ function fake(info: NativeDeviceInfo, asked: string[] = []): NativeDevice {
     info: () => info,
     allocate: () => buffer,
     loadLibrary: () => ({ target: 'cuda', kernels: [] }),
+    algorithms: async () => [],
     close: () => {},
     program: (steps) => ({
       steps: steps.length,

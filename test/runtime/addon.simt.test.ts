@@ -212,6 +212,15 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await outcome(() => bench.device.program([overflow]))).toBe('INVALID')
   })
 
+  it('refuses what is no matmul, and no algorithm', async () => {
+    const step = matmul(bench)
+    expect(await outcome(() => bench.device.algorithms({ ...step, a: slice(bench.buffer, 0, 63) }))).toBe('INVALID')
+    const given = (algorithm: Uint8Array) => outcome(() => bench.device.program([{ ...step, algorithm }]).run([], []))
+    expect(await given(new Uint8Array(63))).toBe('INVALID')
+    // No device has this one, and the CPU device has none.
+    expect(await given(new Uint8Array(64).fill(3))).toBe('INVALID')
+  })
+
   it('refuses an epilogue that does not fit its matmul', async () => {
     const { buffer } = bench
     const given = (epilogue: NativeEpilogue, dtypes: NativeMatmul['dtypes'] = [0, 0, 0]) =>
@@ -390,6 +399,27 @@ it('says what is wrong with a plugin', async () => {
   expect(() => addon.openDevice('/nowhere/libheddle_x.so', 0)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
   expect(() => addon.openDevice('libc.so.6', 0)).toThrow(expect.objectContaining({ code: 'INVALID' }))
   expect(() => addon.openDevice(fixture, 2)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
+})
+
+describe('algorithms of a matmul library', () => {
+  it('lists them for a matmul, and runs it by the one that is given', async () => {
+    const bench = openBench(fixture, fixture)
+    const step = matmul(bench)
+    const found = await bench.device.algorithms(step)
+    expect(found.map(({ id, workspaceBytes }) => [id, workspaceBytes])).toEqual([
+      [7, 64],
+      [8, 64],
+    ])
+    for (const [i, { bytes }] of found.entries()) {
+      expect(bytes).toHaveLength(64)
+      const program = bench.device.program([{ ...step, algorithm: bytes }])
+      const [result = new Uint8Array()] = await program.run([], [slice(bench.buffer, 128, 4)])
+      expect(new Float32Array(result.buffer)[0]).toBe(i + 1)
+      program.release()
+    }
+    expect(await outcome(() => bench.device.algorithms({ ...step, dtypes: [1, 1, 1] }))).toBe('DEVICE')
+    bench.device.close()
+  })
 })
 
 describe('a GPU of several', () => {

@@ -145,6 +145,7 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
   const steps: readonly NativeStep[] = [
     scale(bench),
     matmul(bench),
+    { ...matmul(bench), algorithm: new Uint8Array(64) },
     { ...matmul(bench), epilogue: { bias: slice(bench.buffer, 192), residual: slice(bench.buffer, 256), relu: true } },
     { kind: 'fill', label: 'fill', target: slice(bench.buffer), value: 1 },
     { kind: 'copy', label: 'copy', from: slice(bench.buffer), to: slice(bench.buffer, 64) },
@@ -171,6 +172,7 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
     [bench.device, 'allocate', value],
     [bench.device, 'loadLibrary', value],
     [bench.device, 'program', fc.oneof(value, fc.array(step, { maxLength: 3 }))],
+    [bench.device, 'algorithms', fc.oneof(value, step)],
     [bench.device, 'info', value],
     [bench.buffer, 'write', value],
     [bench.buffer, 'read', value],

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "heddle/abi.h"
+#include "heddle/algorithms.h"
 #include "heddle/facts.h"
 #include "heddle/fences.h"
 
@@ -262,6 +263,34 @@ int32_t fence_query(heddle_fence* fence, int32_t* done, heddle_error*) {
 
 void fence_destroy(heddle_fence* fence) { delete fence; }
 
+// Two algorithms, whose first byte is 1 and 2.
+int32_t algorithms_list(heddle_queue*, const heddle_matmul* p, uint32_t capacity, heddle_algorithm* algorithms, uint32_t* count,
+                        heddle_error* error) {
+  *count = 0;
+  if (p->dtype_a != HEDDLE_F32) return fail(error, HEDDLE_DEVICE, "matmul: the fixture knows no such type");
+  for (; *count < 2 && *count < capacity; ++*count) {
+    heddle_algorithm& algorithm = algorithms[*count];
+    algorithm = heddle_algorithm{};
+    algorithm.bytes[0] = static_cast<uint8_t>(*count + 1);
+    algorithm.id = *count + 7;
+    algorithm.workspace_bytes = 64;
+  }
+  return HEDDLE_OK;
+}
+
+// Writes the algorithm's first byte as a float in front of the result.
+int32_t algorithms_matmul(heddle_queue* queue, const heddle_matmul* p, const uint8_t* algorithm, heddle_error* error) {
+  if (algorithm[0] > 2) return fail(error, HEDDLE_INVALID, "matmul: there is no such algorithm");
+  const auto value = static_cast<float>(algorithm[0]);
+  auto* out = p->out.data;
+  return submit(queue, error, [=](heddle_error*) {
+    memcpy(out, &value, sizeof value);
+    return static_cast<int32_t>(HEDDLE_OK);
+  });
+}
+
+const heddle_algorithms_api algorithms = {algorithms_list, algorithms_matmul};
+
 const heddle_fences_api fences = {fence_create, fence_query, fence_destroy};
 
 const heddle_device_api api = {
@@ -278,4 +307,5 @@ extern "C" int32_t heddle_device_facts(heddle_device*, heddle_facts* facts, hedd
   return HEDDLE_OK;
 }
 extern "C" const heddle_fences_api* heddle_device_fences(void) { return &fences; }
+extern "C" const heddle_algorithms_api* heddle_device_algorithms(void) { return &algorithms; }
 extern "C" const heddle_kernel_library_info* heddle_kernel_library(void) { return &library; }

@@ -115,6 +115,7 @@ export function referenceDevice(manifest: Manifest): { readonly device: NativeDe
       return buffer
     },
     loadLibrary: () => referenceLibrary(manifest).library,
+    algorithms: async () => [],
     program(steps) {
       let aborted = false
       return {

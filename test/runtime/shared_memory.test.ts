@@ -12,7 +12,7 @@ const unused = (): never => {
 function counting() {
   const live: number[] = []
   const device: NativeDevice = {
-    ...{ info: unused, loadLibrary: unused, program: unused, close: unused },
+    ...{ info: unused, loadLibrary: unused, program: unused, algorithms: unused, close: unused },
     allocate(bytes) {
       live.push(bytes)
       return { bytes, write: unused, read: unused, release: () => void live.splice(live.indexOf(bytes), 1) }

@@ -10,6 +10,7 @@ import { demandedKernels } from '../demand.js'
 import type { Device as NativeDevice } from '../device.js'
 import { type KernelSource, loadKernels } from '../library.js'
 import type { OpenOptions } from '../open.js'
+import { untunedNote } from '../tuned_matmuls.js'
 
 /** What a device has to launch. */
 export interface Project {
@@ -56,6 +57,8 @@ export const projectIn =
     const searched = await searchManifests(options.root)
     const { manifest, hidden } = searched
     if (hidden.length > 0) options.onNotice?.(`the project's own take the place of what is shipped: ${hidden.join(', ')}`)
+    const untuned = untunedNote(manifest.matmuls, device.info())
+    if (untuned !== undefined) options.onNotice?.(untuned)
     const { portable, library, generated } = installation(options.root)
     const kernels = portable ? loadKernels(device, library(device.kind), manifest) : demandedKernels(device, searched, options)
     const isShipped = (key: string): boolean => generated.length > 1 && searched.folderOf(key) === generated.at(-1)

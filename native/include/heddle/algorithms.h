@@ -1,0 +1,46 @@
+/*
+ * The algorithms that a device's matmul library offers for a matmul, and running one of them, so that they can be timed and the best kept. A
+ * plugin exports heddle_device_algorithms() beside its table of functions; kernels know nothing of it.
+ */
+#ifndef HEDDLE_ALGORITHMS_H
+#define HEDDLE_ALGORITHMS_H
+
+#include "heddle/abi.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HEDDLE_ALGORITHM_BYTES 64
+
+/* An algorithm with its configuration, as the library writes it: the same library version reads it back on the same kind of device. */
+typedef struct heddle_algorithm {
+  uint8_t bytes[HEDDLE_ALGORITHM_BYTES];
+  /* Parts of the configuration, for people; 0 where the library does not tell. */
+  uint32_t id;
+  uint32_t tile;
+  uint32_t stages;
+  uint32_t split; /* parts of k that are summed apart */
+  uint32_t swizzle;
+  uint32_t custom;
+  uint32_t cluster;
+  uint64_t workspace_bytes;
+} heddle_algorithm;
+
+typedef struct heddle_algorithms_api {
+  /* Writes at most `capacity` algorithms for a matmul, what it takes unasked first. *count is 0 where the device has no library, or the
+     library does not take the matmul. */
+  int32_t (*list)(heddle_queue* queue, const heddle_matmul* matmul, uint32_t capacity, heddle_algorithm* algorithms, uint32_t* count,
+                  heddle_error* error);
+  /* Enqueues a matmul by an algorithm of HEDDLE_ALGORITHM_BYTES bytes, which needs operands aligned to 256 bytes. HEDDLE_INVALID for one that the
+     library does not take for it. */
+  int32_t (*matmul)(heddle_queue* queue, const heddle_matmul* matmul, const uint8_t* algorithm, heddle_error* error);
+} heddle_algorithms_api;
+
+typedef const heddle_algorithms_api* (*heddle_device_algorithms_fn)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

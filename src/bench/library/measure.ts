@@ -1,0 +1,171 @@
+/**
+ * Measures a matmul by every algorithm that the device's library offers for it. Each is first compared with what the library takes unasked,
+ * and refused when it differs by more than two right results may; then they are timed in turns, and the fastest ones once more.
+ */
+import { decode } from '../../runtime/buffer.js'
+import type { NativeAlgorithm, NativeDevice, NativeMatmul, NativeProgram } from '../../runtime/native.js'
+import { matmulName } from '../../runtime/tuned_matmuls.js'
+import type { TunedMatmul } from '../../schedule/library_tuning.js'
+import { compare } from '../../verify/compare.js'
+import { betweenResults, type Tolerance, tolerance, withStoredPart } from '../../verify/tolerance.js'
+import { cacheOf, rotationOf } from '../rotation.js'
+import { type Summary, summarise } from '../statistics.js'
+import { type Operands, openOperands, operandBytes } from './operands.js'
+import { chosen, leaders } from './select.js'
+
+export interface LibraryBench {
+  readonly device: NativeDevice
+  /** Timed replays of each algorithm. */
+  readonly repeats: number
+  readonly signal?: AbortSignal | undefined
+}
+
+/** A matmul of the library, and where it is used. */
+export interface LibraryMatmul {
+  readonly matmul: NativeMatmul
+  /** Labels of the steps that are this matmul. */
+  readonly used: readonly string[]
+}
+
+export interface LibraryResult {
+  /** What the matmul is, as a tuning file names it. */
+  readonly matmul: string
+  readonly extents: NativeMatmul['extents']
+  readonly used: readonly string[]
+  /** Algorithms that the library offers. */
+  readonly offered: number
+  /** Microseconds of the library's first algorithm; undefined where it does not take the matmul. */
+  readonly first: Summary | undefined
+  /** Microseconds of the fastest one, the first among them, as the second timing found. */
+  readonly best: Summary | undefined
+  readonly refused: readonly { readonly algorithm: string; readonly detail: string }[]
+  /** What is kept: undefined where no algorithm beats the first. */
+  readonly kept: TunedMatmul | undefined
+}
+
+const rounds = 5
+const warmup = 1
+
+/** Parts of an algorithm's configuration in words: `id 66, tile 20, stages 36, split 1, swizzle 0, custom 0, cluster 2`. */
+export const configText = ({ id, tile, stages, split, swizzle, custom, cluster }: NativeAlgorithm): string =>
+  Object.entries({ id, tile, stages, split, swizzle, custom, cluster })
+    .map(([name, value]) => `${name} ${value}`)
+    .join(', ')
+
+/** @throws environment `device.memory`; the signal's reason */
+export async function measureMatmul(bench: LibraryBench, { matmul, used }: LibraryMatmul): Promise<LibraryResult> {
+  const { device, signal } = bench
+  signal?.throwIfAborted()
+  const sets = rotationOf(operandBytes(matmul), cacheOf(device.info())).passes
+  const operands = await openOperands(device, matmul, sets)
+  try {
+    const [step] = operands.steps()
+    if (step === undefined) throw new Error('internal: a matmul without operands')
+    const offered = await device.algorithms(step)
+    const about = { matmul: matmulName(matmul), extents: matmul.extents, used, offered: offered.length }
+    if (offered.length === 0) return { ...about, first: undefined, best: undefined, refused: [], kept: undefined }
+    const { accepted, refused } = await examine(device, operands, matmul, offered)
+    const [, ...heat] = await timeAll(bench, operands, accepted, sets)
+    const final = leaders(heat).flatMap((i) => accepted[i] ?? [])
+    const [first, ...times] = await timeAll(bench, operands, final, sets)
+    if (first === undefined) throw new Error('internal: the first algorithm has no time')
+    const at = chosen(first, times)
+    const algorithm = at === undefined ? undefined : final[at]
+    const time = at === undefined ? undefined : times[at]
+    if (algorithm === undefined || time === undefined) return { ...about, first, best: first, refused, kept: undefined }
+    return { ...about, first, best: time, refused, kept: entryOf(device, about.matmul, algorithm, first, time) }
+  } finally {
+    operands.release()
+  }
+}
+
+/** Three digits, as a tuning file holds them. */
+const rounded = (value: number): number => Number(value.toPrecision(3))
+
+function entryOf(device: NativeDevice, matmul: string, algorithm: NativeAlgorithm, first: Summary, time: Summary): TunedMatmul {
+  const { name, matmulVersion } = device.info()
+  return {
+    device: name,
+    library: matmulVersion,
+    matmul,
+    algorithm: Buffer.from(algorithm.bytes).toString('hex'),
+    config: configText(algorithm),
+    measured: { first: rounded(first.median), algorithm: rounded(time.median) },
+  }
+}
+
+/** Parts the algorithms whose results agree with the first one's from the others. */
+async function examine(device: NativeDevice, operands: Operands, matmul: NativeMatmul, offered: readonly NativeAlgorithm[]) {
+  const { out, initial, bias } = operands
+  const elements = comparedElements(matmul)
+  const result = async (algorithm?: Uint8Array): Promise<ArrayLike<number>> => {
+    const program = device.program(operands.steps(algorithm).slice(0, 1))
+    try {
+      const [bytes = new Uint8Array()] = await program.run([initial], [out.slice])
+      const values = decode(out.dtype, bytes)
+      return Float64Array.from(elements, (at) => values[at] ?? Number.NaN)
+    } finally {
+      program.release()
+    }
+  }
+  const expected = await result()
+  const [, , , k] = matmul.extents
+  const bound = tolerance({ dtype: out.dtype, class: out.dtype === 'i32' ? 'exact' : 'matmul', length: k })
+  const allowed = (i: number): Tolerance =>
+    betweenResults(bias === 0 ? bound : withStoredPart(bound, out.dtype, Math.abs(expected[i] ?? 0) + bias))
+  const accepted: NativeAlgorithm[] = []
+  const refused: { algorithm: string; detail: string }[] = []
+  for (const algorithm of offered) {
+    const detail = await result(algorithm.bytes).then(
+      (found) => {
+        const { passed, summary } = compare(found, expected, allowed)
+        return passed ? undefined : summary
+      },
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    )
+    if (detail === undefined) accepted.push(algorithm)
+    else refused.push({ algorithm: configText(algorithm), detail })
+  }
+  return { accepted, refused }
+}
+
+/** Of a larger result as many are compared, evenly over all of it. */
+const mostCompared = 1 << 20
+
+/** Places of the elements of a result that are compared: of those that a matmul writes, since there may be others between its lines. */
+function comparedElements({ extents: [batch, m, n], strides: [, , [ofBatch, ofRow, ofColumn]] }: NativeMatmul): Float64Array {
+  const count = batch * m * n
+  // An odd stride meets every column of a matrix whose lines are even.
+  const stride = count <= mostCompared ? 1 : Math.ceil(count / mostCompared) | 1
+  return Float64Array.from({ length: Math.ceil(count / stride) }, (_, i) => {
+    const element = i * stride
+    return Math.floor(element / (m * n)) * ofBatch + (Math.floor(element / n) % m) * ofRow + (element % n) * ofColumn
+  })
+}
+
+/** Microseconds of the library's first algorithm and behind it of each that is given, over all sets in turn. */
+async function timeAll(
+  { device, repeats, signal }: LibraryBench,
+  operands: Operands,
+  algorithms: readonly NativeAlgorithm[],
+  sets: number,
+): Promise<Summary[]> {
+  const turns: { readonly program: NativeProgram; readonly samples: number[] }[] = []
+  try {
+    for (const bytes of [undefined, ...algorithms.map((algorithm) => algorithm.bytes)]) {
+      const program = device.program(operands.steps(bytes))
+      turns.push({ program, samples: [] })
+      await program.run([], [])
+      await program.capture()
+    }
+    const perRound = Math.ceil(repeats / rounds)
+    for (let round = 0; round * perRound < repeats; round++) {
+      signal?.throwIfAborted()
+      for (const { program, samples } of round % 2 === 0 ? turns : turns.toReversed())
+        samples.push(...(await program.time(perRound, warmup)))
+    }
+    return turns.map(({ samples }) => summarise(samples.map((milliseconds) => (1000 * milliseconds) / sets)))
+  } finally {
+    for (const { program } of turns) program.release()
+  }
+}
