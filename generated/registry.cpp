@@ -280,50 +280,74 @@ int32_t heddle_launch_greedy__bf16(const heddle_launch* launch, heddle_error* er
 int32_t heddle_launch_greedy__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_greedy_of_peaks(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_and_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_silu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
@@ -358,24 +382,34 @@ int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_int8_merge_heads__n464(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads_pack__n264(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_qk__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_silu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_v__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
@@ -430,6 +464,7 @@ int32_t heddle_launch_layer_norm_quantize__f32(const heddle_launch* launch, hedd
 int32_t heddle_launch_layer_norm_to_int8__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_to_int8__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_to_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8_col32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_to_int8_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_beams_softmax__bf16(const heddle_launch* launch, heddle_error* error);
@@ -591,6 +626,7 @@ int32_t heddle_launch_qkv_bias_unpack_split_heads__f32(const heddle_launch* laun
 int32_t heddle_launch_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize_col32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
@@ -1048,50 +1084,74 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"greedy__f16", "865cc8b25e0697c35b6803b0359355d62122a8853a817ef3bcb4f9bc21f68083", 7, 4, 0, heddle_launch_greedy__f16, "rrrrrww"},
       {"greedy__f32", "0d605a4baffb2364ac921a510d1a05799c3488f0a15e81a10a3f8bb4b0892fd0", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
       {"greedy_of_peaks", "70acaad71f1656aab2ac63590d042ce1b9a4059474b9b5acc0a4cabbac025922", 8, 4, 0, heddle_launch_greedy_of_peaks, "rrrrrrww"},
+      {"int8_bias_gelu__bf16", "8f45db90f8c69c8c532006c4638e9668b586d2a2858102337f5b06ebbdb0ce1f", 4, 2, 1, heddle_launch_int8_bias_gelu__bf16, "rrrw"},
       {"int8_bias_gelu__f16", "284bb48ccafe0c91a0bb31b2959185fdafe001f0cf0b19eeb76e31a7d405ee84", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
       {"int8_bias_gelu__f32", "73edddf030236323b1e83862e74c71a6f6059c57b9c8172e8f2f93232bf309f1", 4, 2, 1, heddle_launch_int8_bias_gelu__f32, "rrrw"},
+      {"int8_bias_gelu_tanh__bf16", "71d95aee5a9edc1a4e8c187380a9fe2b78eaa2b4d2f84c084f8c8fdd9f0f1795", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__bf16, "rrrw"},
       {"int8_bias_gelu_tanh__f16", "7e682eb7d9f9da5d98a02a36b3bd301f4ef493b772a5862c2d584246f4bf05af", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f16, "rrrw"},
       {"int8_bias_gelu_tanh__f32", "47dbd5c55e8bcbff36046fdb044315286e99e2e5b9980bb7560278d7076e7d4c", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f32, "rrrw"},
+      {"int8_bias_qk_2r4r4__bf16", "779287666bfd921f5e436dbb1c9b7192d29e9fdccf1130d7a05478e5b79458ec", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__bf16, "rrrrrrww"},
+      {"int8_bias_qk_2r4r4__bf16__d64", "944dc73347266a76afd02928974e21825f7fcbb49c4705d0b2e97f4f8f5a5909", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__bf16__d64, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f16", "9963fbb44235c851adab877b6733186efb41a58103166813da283e56e021b32c", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f16__d64", "de0a00dc010447a3a0cfa359b45d61aa26ca60bbffbe71a181d2694090fb04f5", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16__d64, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f32", "ea3539ed8fdd7fd9ebe6d5a86d83bb3be4a765dd24c14bd13e3804022190b27f", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f32__d64", "f1460a658201d1e27969428e701585c1a113e47d0eb7e9fd4a47c2f8969da6c7", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32__d64, "rrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__bf16", "dd9ef90c0de418f703f095ac8a1c39178ad294dfa1a81d47dd9cabcd7b43d31b", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16, "rrrrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__bf16__d64", "2970247699c75017da98acc5bd36aea380c0a1d2440601b59559c3f43bc9938a", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_2r4r4_unpack__f16", "6fb1952730aa3b1160ada7370c714daabacf203c47aa603c069349bfe91e6156", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16, "rrrrrrrrww"},
       {"int8_bias_qk_2r4r4_unpack__f16__d64", "f1fceaf30dcfc9822320965bd3490abc7b39c6be2d4d924664c7630b7fa2be47", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_2r4r4_unpack__f32", "fb3074b2af3de4bd12bb1cf8a71c9d588cb91b044408adf1760683b176751ef0", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32, "rrrrrrrrww"},
       {"int8_bias_qk_2r4r4_unpack__f32__d64", "919b032df5345a58dec0a38ee0074c11a84a36a499a5ad0174b4cccd26ec6e6a", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_col4__bf16", "8be34ca28e77af8d691f4d9a89db7c7b95b49922c61d45d7f98c715b30a1e2cb", 8, 4, 2, heddle_launch_int8_bias_qk_col4__bf16, "rrrrrrww"},
+      {"int8_bias_qk_col4__bf16__d64", "b54957942d41c4b4f1b2f35394fa4e4304391b22b59c6f0845431093edef727c", 8, 4, 2, heddle_launch_int8_bias_qk_col4__bf16__d64, "rrrrrrww"},
       {"int8_bias_qk_col4__f16", "76f9022793a51eb324194fac528c1dbb77073fd90f861e6f89f0f953dcec49b4", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16, "rrrrrrww"},
       {"int8_bias_qk_col4__f16__d64", "ca702bb782a6afe1e4a68624a29cd4be79d8832fc20746b23d7d6c274a7c6051", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16__d64, "rrrrrrww"},
       {"int8_bias_qk_col4__f32", "a1ca6ce61d76adaf14f0c8ad5db0f3c192803c00eb298a0bef18dcbc8fce2a91", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32, "rrrrrrww"},
       {"int8_bias_qk_col4__f32__d64", "1b881a4a083e7b05241f190017ada58e12266a3ea04873894c4805af28717732", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32__d64, "rrrrrrww"},
+      {"int8_bias_qk_col4_unpack__bf16", "d4f69bc1534de2e0a88bd18d0413b18e9a55f60ec6975124bde746463f25be85", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__bf16, "rrrrrrrrww"},
+      {"int8_bias_qk_col4_unpack__bf16__d64", "4b801dfbdbfb7a05adc470d0ec99208dca2f892f29c400b0066da258f92eff2a", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__bf16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f16", "ed0c94dfdd9727e3caa5a062bf5af262c0ab51de0b76dfbe2cc4de3f684f7ebf", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f16__d64", "2fdd903a612ad5a9bf3bf189c84dc6f15dddedc7668f23553f38816a183e69a0", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f32", "0efcd20c6c165d6bb39d2f5352c51ae8987b2c48d35674bafb66b8be342b50d5", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f32__d64", "1bb9ac9c4f5fb768672bb5fd32b8d2e35287766b3557ec47064eedc952744d06", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_relu__bf16", "e545515f8f82889825917f55c403645462621b2cc4539b9be84f1850feb6368e", 4, 2, 1, heddle_launch_int8_bias_relu__bf16, "rrrw"},
       {"int8_bias_relu__f16", "8e7402682c58b3072f3c103082d361a67fa7e4973a9365bfb4a3eeaaade4889c", 4, 2, 1, heddle_launch_int8_bias_relu__f16, "rrrw"},
       {"int8_bias_relu__f32", "6dfdd6b2b95ebcb34cdf7925fbcbd6a0db9e8b5f01f7139838a1fc58eb08a40a", 4, 2, 1, heddle_launch_int8_bias_relu__f32, "rrrw"},
+      {"int8_bias_residual__bf16", "7d9231f5b3bcbd0b39149960d120e3c2075d7b71ccc012b4cd5b38f34374548f", 5, 2, 0, heddle_launch_int8_bias_residual__bf16, "rrrrw"},
       {"int8_bias_residual__f16", "fc07bf7213af385773f4f2e4fff7ab9919590e5be2e7ef245054ce4c7bc774d9", 5, 2, 0, heddle_launch_int8_bias_residual__f16, "rrrrw"},
       {"int8_bias_residual__f32", "46a2e11e851465644997c767fd74bdffa2ea538d730a20759e42d28d3d36bcbe", 5, 2, 0, heddle_launch_int8_bias_residual__f32, "rrrrw"},
+      {"int8_bias_residual_and_layer_norm__bf16", "b5183d2cfa22d9a93ca762c846f3a568d2f4f278b6ef4afcfaf8cb414974acc2", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__bf16, "rrrrrrww"},
       {"int8_bias_residual_and_layer_norm__f16", "cbd244d44e53a3e03a77f28345ff03c987b8aae53c541e2af40a2a25605041c7", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f16, "rrrrrrww"},
       {"int8_bias_residual_and_layer_norm__f32", "081a52270040ca6d4ccb06717536c33b75fca709f0bf073b00b9e8fc358c4dc8", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f32, "rrrrrrww"},
+      {"int8_bias_residual_layer_norm__bf16", "6244320b87b02ca18ac29a0773ce8f060db4ecb5bc90c804f35a225ca88af7c3", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__bf16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm__f16", "eb7aa3f96465555d09eae30b89df799deae843b929aa1bb951c600e8691b9ad9", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm__f32", "570fdad126eacb01f26edf77737ab876fc0f5f24e1d28dc84501cc23666aa556", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f32, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm_quantize__bf16", "df56ece5ed40a0909b738cdb3d96f893452c79c036cf83f4daebf14ff8979179", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f16", "c5bce71bb9ae6e514ebad2738fde832a9b03423c90bd8de5174daae1017180df", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f32", "1732422282310b27277a9b4c82f9f1f98da064e8bf3fafc8e8c30b3d32d12d58", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
+      {"int8_bias_silu__bf16", "2b95358bdac49ba2e0b9a4a3d0ad1e94ebfbc8300f3ff7b37dd5cd0c4aa32e9a", 4, 2, 1, heddle_launch_int8_bias_silu__bf16, "rrrw"},
       {"int8_bias_silu__f16", "2a144701229f0411fdc99b098232f6f4617112ec7abe33744b4ddd64f97b07c9", 4, 2, 1, heddle_launch_int8_bias_silu__f16, "rrrw"},
       {"int8_bias_silu__f32", "14d0f86bcdf5edf5e4872a099c364a6e7d89690f33893698eca32f8579a2c492", 4, 2, 1, heddle_launch_int8_bias_silu__f32, "rrrw"},
+      {"int8_bias_v_2r4r4__bf16", "69c3d0763c7185eb8022d434dc713f753eaf7108e54e563b6931c2845e8645cf", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__bf16, "rrrw"},
+      {"int8_bias_v_2r4r4__bf16__d64", "3326ba0ca2fc0690b48b64ac9d6673ea8690eaff77316ce8f12acc0420e83752", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__bf16__d64, "rrrw"},
       {"int8_bias_v_2r4r4__f16", "ba8769896b1c8e6f72cf9db513c8a8529a0709654246986bc3387094184a8956", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16, "rrrw"},
       {"int8_bias_v_2r4r4__f16__d64", "af46801775899fddb51b0ad3a10c0110fabf758328c120ea573b13955d6e6ae6", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16__d64, "rrrw"},
       {"int8_bias_v_2r4r4__f32", "2070841e3cbded33738237780d20d28ac9984579a8dbb7346de41f073692c9f7", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32, "rrrw"},
       {"int8_bias_v_2r4r4__f32__d64", "ccfea3dba26aa7b5bcd7243548646de6e84d40ba9962f9ca3fdc54b9a63be2cf", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32__d64, "rrrw"},
+      {"int8_bias_v_2r4r4_unpack__bf16", "9a95130a0cf6b892efeec82c2b50ed404b56d05c77a8080fb471780557a85028", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__bf16, "rrrrrw"},
+      {"int8_bias_v_2r4r4_unpack__bf16__d64", "9584a6d950f79b6897e30a02070d21d268f5d2b01df15c5910af998d827fb377", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__bf16__d64, "rrrrrw"},
       {"int8_bias_v_2r4r4_unpack__f16", "ae995a83beaf4190f7f294029f89fbdddac8bb0425a5a0c2865f4713f1ed59a7", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f16, "rrrrrw"},
       {"int8_bias_v_2r4r4_unpack__f16__d64", "281d60c97d8261af9ae1491b3bd0503c158bfa82f48a27eea373fe4e62320967", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64, "rrrrrw"},
       {"int8_bias_v_2r4r4_unpack__f32", "fe620a1e0dd6770fddf67d2fb262e82d51b87a128e79b79572c961c12c773573", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f32, "rrrrrw"},
       {"int8_bias_v_2r4r4_unpack__f32__d64", "516f7997bc7171a3f58284425504cfae1fc5a60b199eec016fb85c14ea43fbd7", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64, "rrrrrw"},
+      {"int8_bias_v_col4__bf16", "459829fb1d761717477fe3efcce3f4e4aa805993ccda0a3230aaba993b6737fc", 4, 4, 1, heddle_launch_int8_bias_v_col4__bf16, "rrrw"},
+      {"int8_bias_v_col4__bf16__d64", "95878699983fb14128e834f8978dbca41be5ddad11876f4f6a13cf61b0156054", 4, 4, 1, heddle_launch_int8_bias_v_col4__bf16__d64, "rrrw"},
       {"int8_bias_v_col4__f16", "f08b069879ec25883dc38fd261a64821c694d9405ad57b7b952bbd1a6147eabe", 4, 4, 1, heddle_launch_int8_bias_v_col4__f16, "rrrw"},
       {"int8_bias_v_col4__f16__d64", "f6a0f866ed2504af4f4f0be55a806fc3c1df3e7158e1b0422357d4605ea45c07", 4, 4, 1, heddle_launch_int8_bias_v_col4__f16__d64, "rrrw"},
       {"int8_bias_v_col4__f32", "0122ddca17425b3c85bbe5099ff4a73ab585aac51182b81dbc9aca6ccc6e3ac1", 4, 4, 1, heddle_launch_int8_bias_v_col4__f32, "rrrw"},
       {"int8_bias_v_col4__f32__d64", "8352305eeed632aeb9bae03b041c4be9736b3a0692e153a587a494087b8d09d7", 4, 4, 1, heddle_launch_int8_bias_v_col4__f32__d64, "rrrw"},
+      {"int8_bias_v_col4_unpack__bf16", "101af6bcfeac5e8e84671680776475abe1ab43218bdbcd9dfb0977b1104d3342", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__bf16, "rrrrrw"},
+      {"int8_bias_v_col4_unpack__bf16__d64", "e88d9ca362e701eaa872ce243018ef70c5d5187b2484f3c21ea229af36f76b6c", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__bf16__d64, "rrrrrw"},
       {"int8_bias_v_col4_unpack__f16", "32dcea761b48697795fd2b9eb75a551bc142d5282eb58758a73afa662bffda6c", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f16, "rrrrrw"},
       {"int8_bias_v_col4_unpack__f16__d64", "b04cba7f4dcd02e3c4318a28791a16168ca0a94e7038f9584615572dcd7707e6", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f16__d64, "rrrrrw"},
       {"int8_bias_v_col4_unpack__f32", "2cf52cdb69dd18a1e37b7ce79f99fc4c2cb1daf092c8f9c5f872ba982380e9f4", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f32, "rrrrrw"},
@@ -1126,24 +1186,34 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_merge_heads__n464", "b9acb5f764cc38921aecdb6b6a29bc99515a9fcb64b436dc9243a11650525d60", 2, 4, 3, heddle_launch_int8_merge_heads__n464, "rw"},
       {"int8_merge_heads_pack", "d9470e6216c4375f46d4f74549f09e71e313046e768ea623942b5ed8a3a2bd2b", 4, 5, 3, heddle_launch_int8_merge_heads_pack, "rrrw"},
       {"int8_merge_heads_pack__n264", "bb7b1e37c71c3d4c8a037a098d5465a9bbe96969c7d54876a1796ce05bac9cd9", 4, 5, 3, heddle_launch_int8_merge_heads_pack__n264, "rrrw"},
+      {"int8_row_bias_gelu__bf16", "24fb6484f91e1cb8fca27a21804921401edbc80c7a18de46b19edfb1d80b0f9c", 4, 2, 1, heddle_launch_int8_row_bias_gelu__bf16, "rrrw"},
       {"int8_row_bias_gelu__f16", "b985618dd37780bfbee7c6f0935f2a17a2daa8cf731e96f45ec22c000537c5a8", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f16, "rrrw"},
       {"int8_row_bias_gelu__f32", "3c1caf7919ca3245a23d2be8877523715e454af1c4e2c446f6f04fd34ff3c278", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f32, "rrrw"},
+      {"int8_row_bias_gelu_tanh__bf16", "c179ca92f8751eb48975b9b63ade5693afc3108fc5c021c7d1062603fe0f3cae", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__bf16, "rrrw"},
       {"int8_row_bias_gelu_tanh__f16", "309ba8ba773fa28c8d2efb039e34e9732d0acff25d2b1de7b715ddca344a55fd", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f16, "rrrw"},
       {"int8_row_bias_gelu_tanh__f32", "590de4c3965e327760d9073cdb73c036720be950ba9e4def824c7fa57fdca037", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f32, "rrrw"},
+      {"int8_row_bias_qk__bf16", "ecdfa61367f2cb9c87e9287b4a4e1e27a338c073d488b8f8061bf78b1e7d374f", 10, 6, 2, heddle_launch_int8_row_bias_qk__bf16, "rrrrrrrrww"},
       {"int8_row_bias_qk__f16", "03b183572f4ce247c29367471cb11737ef667821bcc7df9bfb434cfc38fc44b5", 10, 6, 2, heddle_launch_int8_row_bias_qk__f16, "rrrrrrrrww"},
       {"int8_row_bias_qk__f32", "fd70bc3ee4f6bcbbff3662e4aea2c985ec3e84feb7d48a5e11c84d09fb9b0d2e", 10, 6, 2, heddle_launch_int8_row_bias_qk__f32, "rrrrrrrrww"},
+      {"int8_row_bias_relu__bf16", "a8bf48cca07039a97bce6ea4894d81de3dfb09cdf26a5a914207842f471d8803", 4, 2, 1, heddle_launch_int8_row_bias_relu__bf16, "rrrw"},
       {"int8_row_bias_relu__f16", "3583af1c5c644dbdf257ec7976c001887ccc15a60d5e0e82f20dd7932f74be71", 4, 2, 1, heddle_launch_int8_row_bias_relu__f16, "rrrw"},
       {"int8_row_bias_relu__f32", "e9eac60a58e93963481b800021152c00f7b96b4e92aa966c0c5d6268ed809e7d", 4, 2, 1, heddle_launch_int8_row_bias_relu__f32, "rrrw"},
+      {"int8_row_bias_residual__bf16", "2aefb445bcfeb920ae75bf09389445b98def6b3071e62547d4c02b56f4e68253", 5, 2, 0, heddle_launch_int8_row_bias_residual__bf16, "rrrrw"},
       {"int8_row_bias_residual__f16", "f0b0b62ce7595d43fb0bf4ba00de0381d77e4d66101d37bd97eb4f0839f08fe6", 5, 2, 0, heddle_launch_int8_row_bias_residual__f16, "rrrrw"},
       {"int8_row_bias_residual__f32", "6eb96dfe4a522f8d2388d8a3b2ce7cce49e29d6370f63dd6521b197563a4bf91", 5, 2, 0, heddle_launch_int8_row_bias_residual__f32, "rrrrw"},
+      {"int8_row_bias_residual_and_layer_norm__bf16", "956d7dc96391e89b5a2a4679678aa631e26e3daa2037f2632f3a2c26415ef35c", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__bf16, "rrrrrrww"},
       {"int8_row_bias_residual_and_layer_norm__f16", "a52f1682b160139630bd64a2d60344fa84f9e0f0f314090a2c372d1d0acf8a48", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f16, "rrrrrrww"},
       {"int8_row_bias_residual_and_layer_norm__f32", "af95cc369268711a9c6109131d461516d0247cf6063a5b63a596b56efecd2c10", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_residual_layer_norm__bf16", "5b33d763303701d492775815b165272cf1277c5fab267429039295bec4cc344a", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__bf16, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f16", "0c53d0b4daf26024e0140a577cbee0032d48b56cbbbcc9ce9166e61f022f1b8b", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f32", "c1f7bd71878990442bb48727fc2ca45aa55d21218586fecde165e855dc89a5a1", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_silu__bf16", "af8ef98764d974b17e7ee586043abcce2f5fd39573c2db4c4f9c047f54b5b96b", 4, 2, 1, heddle_launch_int8_row_bias_silu__bf16, "rrrw"},
       {"int8_row_bias_silu__f16", "6e0d52dcfb40c74988322fd5fcdd7e73484fee81b2033a84bf4b229bedeee1bd", 4, 2, 1, heddle_launch_int8_row_bias_silu__f16, "rrrw"},
       {"int8_row_bias_silu__f32", "804460a8b224d93d259d0abc9f608746d546abbcc6339c4cbf61bb0a45d05171", 4, 2, 1, heddle_launch_int8_row_bias_silu__f32, "rrrw"},
+      {"int8_row_bias_v__bf16", "29f3a666b24fa2d334d965498df5ba4689d9a22a259fb756ccbe4dba65971929", 6, 5, 1, heddle_launch_int8_row_bias_v__bf16, "rrrrrw"},
       {"int8_row_bias_v__f16", "f077c22cdf878fa4ba99a437c359564e19115ae7a24a17b05daf102b8786db23", 6, 5, 1, heddle_launch_int8_row_bias_v__f16, "rrrrrw"},
       {"int8_row_bias_v__f32", "556c54a9bf9a986b517cff497a9af32834630a9ace8faf7a7c7973dc1f86f0e7", 6, 5, 1, heddle_launch_int8_row_bias_v__f32, "rrrrrw"},
+      {"int8_row_layer_norm__bf16", "6777bd9dde3cb43a6388d2bbe4b3b2dd72c987e000608b724f4500f9a4d55222", 4, 2, 2, heddle_launch_int8_row_layer_norm__bf16, "rrrw"},
       {"int8_row_layer_norm__f16", "30e5f02107b78d8b2c0806fa2c2d20269be8be30d89ddfbc090835dd10b66226", 4, 2, 2, heddle_launch_int8_row_layer_norm__f16, "rrrw"},
       {"int8_row_layer_norm__f32", "e4677926e303492c59a740858ee8137f92304afd532d5984f2fea4327bf44ee3", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
       {"int8_row_merge_heads_pack", "c96d37c493d234ca73a75803ec5e1250d22fd5e76b56c2e1d11e93d28d92010a", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
@@ -1198,6 +1268,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm_to_int8__bf16", "9525dc43118b331e8dcf0c07238aa339d69ccc9245a353e561c6cff0dfd41bc1", 4, 2, 2, heddle_launch_layer_norm_to_int8__bf16, "rrrw"},
       {"layer_norm_to_int8__f16", "e2752596d83878d96f1cb505a09a959a16d4934d4bfc70c833abadac75a7b86b", 4, 2, 2, heddle_launch_layer_norm_to_int8__f16, "rrrw"},
       {"layer_norm_to_int8__f32", "b13acc9f45a51d54794af200e104fd4f93325b2633c23f9da2f493a72b1b371e", 4, 2, 2, heddle_launch_layer_norm_to_int8__f32, "rrrw"},
+      {"layer_norm_to_int8_col32__bf16", "4acbf764d7b8f9caef46f39043bc00614a7cdf3df763a797a67218bdd7f1c8b8", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__bf16, "rrrw"},
       {"layer_norm_to_int8_col32__f16", "b81a65c7fc373e05eb41961e1c013fc11af07f8db3c8adc3d025629243ef6004", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
       {"layer_norm_to_int8_col32__f32", "04c5da0fb44d6313f9ca684ac156d22093f324bd0b4042ac7e2c8a5c75bdeb48", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
       {"llama_beams_softmax__bf16", "892ccbd5ec0fd3f12f41b698743d420576b05b53fa0cc2ddb53d1a0d00306f47", 5, 4, 1, heddle_launch_llama_beams_softmax__bf16, "rrrrw"},
@@ -1359,6 +1430,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize__bf16", "e41d355200057a4fc5c779e66fd33dc050677c07432f61899714b09160eae670", 2, 2, 1, heddle_launch_quantize__bf16, "rw"},
       {"quantize__f16", "b2e567a64a56dae04e657e779851a25e47eaaa10e8354d9b3895127784ae3b6c", 2, 2, 1, heddle_launch_quantize__f16, "rw"},
       {"quantize__f32", "0f7e2578e2590d5c84fa261abc52cc0bcea3e4bc0c71e874d785c4c0dbfe2a95", 2, 2, 1, heddle_launch_quantize__f32, "rw"},
+      {"quantize_col32__bf16", "e1fa70fdbd5eeb935baea4e501e829f1b1df24c862dba28d24c4ae8dd557262c", 2, 2, 1, heddle_launch_quantize_col32__bf16, "rw"},
       {"quantize_col32__f16", "78aa554dfa94268c4bc7e77a7d45540cd52c1c0c27cc1d34c94e41adc1f38871", 2, 2, 1, heddle_launch_quantize_col32__f16, "rw"},
       {"quantize_col32__f32", "b28a32b7e2abcde1d53e99053b806b286c93c5015c6d0c32efde02550663e649", 2, 2, 1, heddle_launch_quantize_col32__f32, "rw"},
       {"quantize_rows__bf16", "b2debcee54b1a5161af7830cdbe6e740e880faf6ef965091d5dc930aaf90063e", 3, 2, 0, heddle_launch_quantize_rows__bf16, "rww"},

@@ -35,9 +35,6 @@ const ampere: Order = {
   values: transposedHeadsCol32TwoRows,
 }
 
-/** As v3.0 has them. */
-const dtypes = ['f32', 'f16'] as const
-
 const packing = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
 /** Matrices stored in COL32 between kernels in both modes. */
@@ -96,7 +93,7 @@ function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, 
       } as const)
   const merged = packed ? 'merged.pack' : 'merged'
   const quantised = ['queryBias', 'keyBias', 'valueBias', 'probabilities', merged, 'fc1Activation'] as const
-  const common = packed ? { packed: packing, dtypes } : { dtypes }
+  const common = packed ? { packed: packing } : {}
   const context = packed ? ({ 'merged.pack.int8': { layout: col32 } } as const) : ({ 'merged.int8': { layout: col32 } } as const)
   return {
     name: `${name}${packed ? '-packed' : ''}`,

@@ -23,7 +23,6 @@ const across = ['x', 'outputNorm'] as const
 
 const rowStart = {
   packed,
-  dtypes: ['f32', 'f16'],
   edges: {
     queryHeads: { layout: headsRows16 },
     keyHeads: { layout: headsRows16 },

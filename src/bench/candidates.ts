@@ -13,6 +13,7 @@ import { encode } from '../runtime/buffer.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeDevice } from '../runtime/native.js'
 import { packedRows } from '../runtime/packed_rows.js'
+import { expectPlanTypes } from '../runtime/plan_types.js'
 import { prepareWeights } from '../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { hasInt8Weights } from '../runtime/program_wiring.js'
@@ -65,9 +66,13 @@ export interface Sessions {
   readonly rotation: Rotation
 }
 
-/** The model under each of the plans. @throws usage `plan.unknown` */
-export const assemble = ({ config, manifest, plans }: EncoderBench, scales?: LayerScales): Assembled[] =>
-  plans.map((plan) => ({ plan, ...assembleBert(config, findPlan(plan, manifest.plans), false, scales) }))
+/** The model under each of the plans. @throws usage `plan.unknown`, `plan.dtype` */
+export const assemble = ({ config, dtype, manifest, plans }: EncoderBench, scales?: LayerScales): Assembled[] =>
+  plans.map((plan) => {
+    const assembled = assembleBert(config, findPlan(plan, manifest.plans), false, scales)
+    expectPlanTypes(plan, assembled.applications, { T: dtype }, manifest)
+    return { plan, ...assembled }
+  })
 
 /** Uploads what any of the plans reads. */
 export async function openSessions(

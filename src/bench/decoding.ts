@@ -13,6 +13,7 @@ import { seq2seqShapes } from '../models/seq2seq/seq2seq_weights.js'
 import { findPlan } from '../program/plans.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeDevice } from '../runtime/native.js'
+import { expectPlanTypes } from '../runtime/plan_types.js'
 import { prepareWeights } from '../runtime/prepare_weights.js'
 import { openSession } from '../runtime/session.js'
 import { integer, random } from '../verify/random.js'
@@ -106,7 +107,9 @@ export async function benchDecoding(
     const plan = findPlan(name, manifest.plans)
     const encoder = assembleSeq2seqEncoder(config, plan)
     const decoder = assembleDecoder(config, false, plan, generation, 1)
-    return { plan, encoder, applications: [...encoder.wired.applications, ...decoder.wired.applications] }
+    const applications = [...encoder.wired.applications, ...decoder.wired.applications]
+    expectPlanTypes(name, applications, { T: dtype }, manifest)
+    return { plan, encoder, applications }
   })
   const prepared = Object.assign({}, ...models.map(({ applications }) => prepareWeights(applications, weights, layouts)))
   const session = await openSession({ device, library, manifest, layouts, weights: prepared })

@@ -92,6 +92,8 @@ export const specCodes = texts({
     'One kernel name would mean two kernels. | Two groups of a name have different bodies, or a group is called like an op. | Rename one of the groups.',
   'plan.dim':
     'A size is given for a dimension that the graph does not have. | The name in --dim is misspelt, or of another graph. | Write a dimension that the hint lists.',
+  'plan.dtype':
+    'A plan has no kernels of the storage type that a model is loaded in. | The plan names its types in dtypes, or generated/ is older than the plan. | Load the model in a type that the hint names, or take another plan; after a change of the plan run heddle gen.',
   'plan.duplicate':
     'Two plans for one graph share a name. | A plan was copied, or a loop makes several under one name. | Give each one a name of its own.',
   'plan.edge':

@@ -53,9 +53,15 @@ it('observes what enters each layer, which is no norm of the layer before, and s
   )
 })
 
-it.each(['int8-row', 'best-encoder-int8', 'ft-v3-mode1', 'ft-v3-mode1-packed'])('%s has the labels of HF', async (plan) => {
+it.each([
+  ['int8-row', 'f32'],
+  ['best-encoder-int8', 'f32'],
+  ['ft-v3-mode1', 'bf16'],
+  ['ft-v3-mode1-packed', 'f32'],
+  ['int8-row', 'bf16'],
+] as const)('%s in %s has the labels of HF', async (plan, dtype) => {
   const labelsOf = async (of: Scales): Promise<number[]> => {
-    const encoder = await load(familyFolder(name), { plan, scales: of })
+    const encoder = await load(familyFolder(name), { plan, scales: of, dtype })
     const results = await encoder.run(given)
     encoder.release()
     return results.flatMap((result) => (result.kind === 'token-classifier' ? result.labelIds : []))

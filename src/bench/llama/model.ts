@@ -12,6 +12,7 @@ import type { ModelPlan } from '../../program/index.js'
 import { findPlan } from '../../program/plans.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
+import { expectPlanTypes } from '../../runtime/plan_types.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { hasInt8Weights } from '../../runtime/program_wiring.js'
 import { openSession, type Session } from '../../runtime/session.js'
@@ -56,6 +57,7 @@ export async function openTimedModel(source: LlamaModelSource, planName: string)
     ...assembleSteps(config, plan, generationOf(config, 1), 1).wired.applications,
   ]
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
+  expectPlanTypes(plan.name, applications, { T: dtype }, manifest)
   const checkpoint = folder === undefined ? randomCheckpoint(config, dtype) : (await openLlamaFiles(folder, signal)).checkpoint
   const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', usualRotation)

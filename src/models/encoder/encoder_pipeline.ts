@@ -9,6 +9,7 @@ import { usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { decode } from '../../runtime/buffer.js'
+import { expectPlanTypes } from '../../runtime/plan_types.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import type { Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
@@ -94,7 +95,7 @@ export interface Encoder extends LoadedModel<BertConfig> {
 
 /**
  * Loads a BERT model folder: `config.json`, and `model.safetensors` or its shards, which pass through host memory piece by piece.
- * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.unknown`, `run.dtype`, `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
+ * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.unknown`, `plan.dtype`, `run.dtype`, `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
  */
 export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
   const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16, scales, signal } = options
@@ -108,6 +109,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const withPooler = hasPooler(config, weights)
   const assembly = assembleBert(config, plan, withPooler, scales?.layers)
   if (multipliesInt8(assembly)) expectInt8(device.info(), plan.name)
+  expectPlanTypes(plan.name, assembly.applications, { T: dtype }, manifest)
   const prepared = prepareWeights(assembly.applications, weights, layouts, exact)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 

@@ -6,6 +6,7 @@ import { layouts } from '../../../specs/index.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
+import { expectPlanTypes } from '../../runtime/plan_types.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
 import { anyGeneration, type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
@@ -67,6 +68,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
   ])
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
+  expectPlanTypes(plan.name, applications, { T: dtype }, manifest)
   // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
   const int8 = llamaInt8(config, checkpoint)

@@ -7,6 +7,7 @@ import { layouts } from '../../../specs/index.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
+import { expectPlanTypes } from '../../runtime/plan_types.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
@@ -64,6 +65,7 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   const encoder = assembleSeq2seqEncoder(config, plan)
   const decoder = assembleDecoder(config, headBias, plan, anyGeneration, 1)
   const applications = [...encoder.wired.applications, ...decoder.wired.applications]
+  expectPlanTypes(plan.name, applications, { T: dtype }, manifest)
   const prepared = prepareWeights(applications, weights, layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 

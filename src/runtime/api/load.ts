@@ -1,6 +1,7 @@
 /** Loading a model: its plan found, what is given once checked and brought to the device. */
 import type { GraphDecl } from '../../lang/graph.js'
 import type { ProgramDecl } from '../../lang/program.js'
+import { expectPlanTypes } from '../plan_types.js'
 import { openSession, type Session } from '../session.js'
 import type { AnyTensor } from './call_types.js'
 import type { DeviceCore } from './core.js'
@@ -62,6 +63,7 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
     conversions,
     scales: options.scales,
   })
+  expectPlanTypes(source.plan.name, source.applications, chosen, manifest)
   const states = statesOf(source, kept)
   const values =
     declared.kind === 'graph'
