@@ -1,15 +1,18 @@
 /**
- * Texts to token ids and back, by a model's `tokenizer.json`. The file is as little trusted as any other: whatever it makes the library
- * do, a caller gets ids or an error that names the file.
+ * Texts to token ids and back, by a model's `tokenizer.json`, or by its SentencePiece models where it has none. The files are as little trusted
+ * as any other: whatever they make the library do, a caller gets ids or an error that names the file.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
 import { HeddleError, usageError } from '../errors.js'
 import { isMissing, readText } from '../files.js'
+import { followRules } from './precompiled.js'
+import { sentencePieceTokenizer } from './sentencepiece/folder.js'
 import { insideWords, singleWords, withoutTokens } from './single_words.js'
 import { withStatedEnds } from './stated_ends.js'
 import { withinTime } from './time_limit.js'
+import type { TokenLibrary } from './token_library.js'
 import { type Encoded, type Side, sideOf, type Truncation, truncated } from './truncation.js'
 
 export interface EncodeOptions {
@@ -48,24 +51,35 @@ export interface Tokenizer {
 }
 
 /**
- * Loads `tokenizer.json` and, if there is one, `tokenizer_config.json` of a model folder.
- * @throws usage `tokenizer.read` when tokenizer.json cannot be read, `tokenizer.invalid` when it is not a tokenizer this understands,
- * `tokenizer.time` when it takes too long
+ * Loads `tokenizer.json` and, if there is one, `tokenizer_config.json` of a model folder; without the first, the SentencePiece models that
+ * Marian, Pegasus and LLaMA folders have.
+ * @throws usage `tokenizer.read` when the files cannot be read, `tokenizer.invalid` when they are not a tokenizer this understands,
+ * `config.field` for a field of its configuration, `tokenizer.time` when it takes too long
  */
 export async function loadTokenizer(dir: string): Promise<Tokenizer> {
   const path = join(dir, 'tokenizer.json')
   const definition = await readJson(path)
-  if (definition === undefined) throw usageError('tokenizer.read', `there is no ${path}`, { hint: hintWithoutTokenizer(dir) })
+  if (definition === undefined) {
+    const pieces = await sentencePieceTokenizer(dir)
+    if (pieces === undefined) throw usageError('tokenizer.read', `there is no ${path}`, { hint: hintWithoutTokenizer(dir) })
+    return tokenizerBy(pieces.library, (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}, pieces.path)
+  }
   return tokenizerOf(definition, (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}, path)
 }
 
-/** Files that tokenizers had before `tokenizer.json`, and what writes it for them. No tool of HF does for Marian's two SentencePiece models. */
+/** The tokenizer that another library than that of `tokenizer.json` makes. */
+function tokenizerBy(library: TokenLibrary, config: object, path: string): Tokenizer {
+  const side = plainly(path)('load', 0, () => sideOf({}, config))
+  return guarded(
+    wrap(library, () => library, side),
+    { guard: guardOf(path), decoding: plainly(path) },
+  )
+}
+
+/** Files that tokenizers had before `tokenizer.json`, where they are of no class that is read, and what to do with them. */
 const saving = 'AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers writes tokenizer.json beside it'
 const older: readonly (readonly [string, string])[] = [
-  [
-    'source.spm',
-    'the copy of the model that was converted for transformers.js (Xenova/opus-mt-...) has a tokenizer.json, which belongs beside it',
-  ],
+  ['source.spm', 'state "tokenizer_class": "MarianTokenizer" in tokenizer_config.json if it is Marian\'s'],
   ...['tokenizer.model', 'spiece.model', 'sentencepiece.bpe.model', 'vocab.txt', 'merges.txt'].map(
     (file) => [file, saving] as const,
   ),
@@ -89,7 +103,7 @@ export function tokenizerOf(definition: object, config: object, path: string): T
   const { decoder = null } = definition as { readonly decoder?: unknown }
   const watched = JSON.stringify(decoder).includes('"Regex"')
   const { hf, side } = guard('load', JSON.stringify(definition).length, () => ({
-    hf: new HfTokenizer(ended, config),
+    hf: libraryOf(ended, config),
     side: sideOf(definition, config),
   }))
   return guarded(wrap(hf, encodersOf(hf, ended, config), side), { guard, decoding: watched ? guard : plainly(path) })
@@ -144,11 +158,11 @@ function guarded(tokenizer: Tokenizer, { guard, decoding }: { readonly guard: Gu
   }
 }
 
-/** What the library returns; types only where they are asked for. */
-interface Encoding {
-  readonly ids: readonly number[]
-  readonly tokens: readonly string[]
-  readonly token_type_ids?: readonly number[]
+/** The library's tokenizer, which normalises by the rules of its file. */
+function libraryOf(definition: object, config: object): HfTokenizer {
+  const hf = new HfTokenizer(definition, config)
+  followRules(hf.normalizer)
+  return hf
 }
 
 /** The tokenizer that encodes texts: the one without the tokens that they have inside of words, where these must be words of their own. */
@@ -160,7 +174,7 @@ function encodersOf(hf: HfTokenizer, definition: object, config: object): (texts
     const inside = insideWords(texts, words, normal)
     if (inside.length === 0) return hf
     const key = JSON.stringify(inside)
-    const encoder = made.get(key) ?? new HfTokenizer(withoutTokens(definition, inside), config)
+    const encoder = made.get(key) ?? libraryOf(withoutTokens(definition, inside), config)
     made.set(key, encoder)
     return encoder
   }
@@ -170,11 +184,11 @@ function encodersOf(hf: HfTokenizer, definition: object, config: object): (texts
  * @param encoderOf texts that are encoded together
  * @param side that texts are cut from
  */
-function wrap(hf: HfTokenizer, encoderOf: (texts: readonly string[]) => HfTokenizer, side: Side): Tokenizer {
+function wrap(hf: TokenLibrary, encoderOf: (texts: readonly string[]) => TokenLibrary, side: Side): Tokenizer {
   const encode: Tokenizer['encode'] = (text, { special = true, pair, truncate: how } = {}) => {
     const ofPair = pair === undefined ? {} : { text_pair: pair, return_token_type_ids: true }
     const encoder = encoderOf(pair === undefined ? [text] : [text, pair])
-    const { ids, tokens, token_type_ids: types } = encoder.encode(text, { add_special_tokens: special, ...ofPair }) as Encoding
+    const { ids, tokens, token_type_ids: types } = encoder.encode(text, { add_special_tokens: special, ...ofPair })
     const whole = { ids, tokens, types }
     if (how === undefined || ids.length <= how.most) return whole
     const bare = (part: string): readonly number[] => encode(part, { special: false }).ids

@@ -52,7 +52,7 @@ describe('the tokenizer', () => {
       await writeFile(join(dir, 'vocab.txt'), '')
       await hint('vocab.txt is not read: AutoTokenizer.from_pretrained(FOLDER)', 'give token ids')
       await writeFile(join(dir, 'source.spm'), '')
-      await hint('source.spm is not read: the copy of the model that was converted for transformers.js')
+      await hint('source.spm is not read: state "tokenizer_class": "MarianTokenizer"')
     } finally {
       await rm(dir, { recursive: true })
     }

@@ -1,0 +1,69 @@
+/**
+ * Texts cut into the pieces whose scores add up to most (Kudo 2018): Viterbi's search over all ways, from left to right. Sums are float32, as
+ * SentencePiece has them, and of equal ways the one whose last piece begins first is taken, so that ids are the same.
+ */
+import type { PieceModel } from './model.js'
+
+/** How much worse than the worst piece a character is that no piece has. */
+const unknownPenalty = 10
+/** What a symbol of the user costs: less than any piece. */
+const ownCost = 0.1
+
+/** A piece of a text and its id. */
+export interface Cut {
+  readonly text: string
+  readonly id: number
+}
+
+/** A function that cuts a normalised text. */
+export function unigramOf({ pieces, unknown }: Pick<PieceModel, 'pieces' | 'unknown'>): (text: string) => readonly Cut[] {
+  const normal = pieces.filter(({ type }) => type === 'normal').map(({ score }) => score)
+  const worst = Math.fround(normal.reduce((least, score) => Math.min(least, score), 0) - unknownPenalty)
+  const best = normal.reduce((most, score) => Math.max(most, score), 0)
+  const ids = new Map<string, number>()
+  let longest = 1
+  for (const [id, { text, type }] of pieces.entries()) {
+    // Control pieces and bytes stand for no text, and what is unused is no piece.
+    if (type !== 'normal' && type !== 'user') continue
+    ids.set(text, id)
+    longest = Math.max(longest, text.length)
+  }
+  const scoreOf = (id: number): number => {
+    const piece = pieces[id]
+    if (piece?.type !== 'user') return piece?.score ?? 0
+    return Buffer.byteLength(piece.text) * best - ownCost
+  }
+  return (text) => {
+    /** The best way to each place: its sum, and the last piece. */
+    const sums = new Float32Array(text.length + 1)
+    const last: (Cut | undefined)[] = Array.from({ length: text.length + 1 }, () => undefined)
+    const offer = (from: number, cut: Cut, score: number): void => {
+      const to = from + cut.text.length
+      const sum = Math.fround((sums[from] ?? 0) + score)
+      if (last[to] !== undefined && !(sum > (sums[to] ?? 0))) return
+      sums[to] = sum
+      last[to] = cut
+    }
+    for (let from = 0; from < text.length; ) {
+      const width = String.fromCodePoint(text.codePointAt(from) ?? 0).length
+      let alone = false
+      for (let length = 1; length <= longest && from + length <= text.length; length++) {
+        const part = text.slice(from, from + length)
+        const id = ids.get(part)
+        if (id === undefined) continue
+        alone ||= length === width
+        offer(from, { text: part, id }, scoreOf(id))
+      }
+      if (!alone) offer(from, { text: text.slice(from, from + width), id: unknown }, worst)
+      from += width
+    }
+    const way: Cut[] = []
+    for (let to = text.length; to > 0; ) {
+      const cut = last[to]
+      if (cut === undefined) throw new Error('internal: no way leads through a text')
+      way.push(cut)
+      to -= cut.text.length
+    }
+    return way.reverse()
+  }
+}
