@@ -8,6 +8,7 @@ import type { Hypothesis } from '../models/decoding/beam_trace.js'
 import type { GenerationOptions } from '../models/decoding/generation_options.js'
 import { type GenerationSettings, readGenerationSettings } from '../models/decoding/generation_settings.js'
 import { expectOptions, named } from '../models/parts/known_options.js'
+import { modelTypes } from '../models/parts/model_types.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { type GenerateOptions, type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import { type GeneratorTextOptions, seq2seqTexts } from '../models/seq2seq/text.js'
@@ -36,7 +37,7 @@ const modelType = z.looseObject({ model_type: z.string().optional() })
 /** Whether a folder holds a model that generates text, by its configuration. @throws usage `config.read`, `config.json` */
 export async function generatesText(folder: string): Promise<boolean> {
   const parsed = modelType.safeParse(await readConfigFile(join(folder, 'config.json')))
-  return parsed.success && ['pegasus', 'marian'].includes(parsed.data.model_type ?? '')
+  return parsed.success && modelTypes.seq2seq.some((type) => type === parsed.data.model_type)
 }
 
 /** Hypotheses as a JSON line has them. */

@@ -239,7 +239,8 @@ export const modelCodes = texts({
     'Weights that are int8 already cannot be smoothed. | Factors would be rounded a second time. | Smooth the float model that they were made of.',
   'tokenizer.invalid':
     'A file of the tokenizer cannot be used. | It is damaged, or has parts that heddle does not know. | Download it again, or give token ids.',
-  'tokenizer.read': 'The tokenizer cannot be read. | The model folder has no tokenizer.json, and no SentencePiece models of Marian, Pegasus or LLaMA. | Add the file, or give token ids.',
+  'tokenizer.read':
+    'The tokenizer cannot be read. | The model folder has no tokenizer.json, and no SentencePiece models of Marian, Pegasus or LLaMA. | Add the file, or give token ids.',
   'tokenizer.time':
     'The tokenizer takes too long for a text. | One of its regular expressions needs time that grows exponentially. | Give token ids, or split the text.',
   'weights.adapter':

@@ -17,6 +17,8 @@ describe('configurations of encoder-decoder models', () => {
       encoder: stack,
       decoder: stack,
       positions: 64,
+      sinusoids: 'halves',
+      firstPosition: 0,
       activation: 'relu',
       preNorm: true,
       finalNorm: true,

@@ -14,12 +14,13 @@ const activations: Readonly<Partial<Record<Seq2seqConfig['activation'], (x: numb
 
 /** The logits after a start token and the ids so far, for one source. */
 export function referenceModel(config: Seq2seqConfig, file: Safetensors, source: readonly number[]): Model {
-  const { preNorm, encoder, decoder, vocab } = config
+  const { preNorm, encoder, decoder, vocab, eps } = config
   const { hidden } = decoder
   const activation = activations[config.activation]
   if (activation === undefined) throw new Error(`no reference of ${config.activation}`)
   const sizes: Omit<ReferenceConfig, 'hidden' | 'embedScale'> = {
     preNorm,
+    eps,
     activation,
     layers: encoder.layers,
     heads: encoder.heads,

@@ -20,6 +20,7 @@ export interface ReferenceConfig {
   readonly decoderLayers: number
   readonly heads: number
   readonly embedScale: number
+  readonly eps?: number
   readonly preNorm: boolean
   readonly activation: (x: number) => number
 }
@@ -32,7 +33,7 @@ export function wordsOf({ tensors }: Safetensors, side: 'encoder' | 'decoder'): 
   return decode('f32', table.data)
 }
 
-export function partsOf({ hidden, embedScale }: ReferenceConfig, file: Safetensors) {
+export function partsOf({ hidden, embedScale, eps = 1e-5 }: ReferenceConfig, file: Safetensors) {
   const { tensors } = file
   const vector = (name: string): ArrayLike<number> => {
     const tensor = tensors.get(name)
@@ -50,7 +51,7 @@ export function partsOf({ hidden, embedScale }: ReferenceConfig, file: Safetenso
     return x.map((row) => {
       const mean = row.reduce((total, value) => total + value, 0) / hidden
       const variance = row.reduce((total, value) => total + (value - mean) ** 2, 0) / hidden
-      return row.map((value, j) => ((value - mean) / Math.sqrt(variance + 1e-5)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
+      return row.map((value, j) => ((value - mean) / Math.sqrt(variance + eps)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
     })
   }
 

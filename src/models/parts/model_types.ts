@@ -7,7 +7,7 @@ import { usageError } from '../../errors.js'
 
 export const modelTypes = {
   encoder: ['bert', 'distilbert', 'roberta', 'roberta-prelayernorm', 'xlm-roberta', 'camembert'],
-  seq2seq: ['pegasus', 'marian'],
+  seq2seq: ['pegasus', 'marian', 'opennmt'],
   llama: ['llama', 'mistral', 'qwen2', 'qwen3', 'phi3'],
 } as const
 

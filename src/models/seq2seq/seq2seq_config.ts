@@ -1,6 +1,7 @@
 /**
  * HF `config.json` and `generation_config.json` of encoder-decoder models, Pegasus and Marian: read, checked, and reduced to what
- * assembly and generation need. What a file leaves out has the default of its model type.
+ * assembly and generation need. What a file leaves out has the default of its model type. OpenNMT has no such file: whoever converts one of
+ * its models writes the same fields, with a type of its own.
  */
 import { z } from 'zod'
 import { checkFields, keysOf, size } from '../../checkpoint/config_file.js'
@@ -9,16 +10,34 @@ import { type Activation, activations } from '../parts/activations.js'
 import { bannedFields, bannedTokens, checkToken, expectArchitecture, readModelConfig, token } from '../parts/config_checks.js'
 import { expectModelType } from '../parts/model_types.js'
 
-/** What sets the model types apart, and the token ids of one that states none. */
+/** Layer norms of HF and of OpenNMT have these, and configurations do not state them. */
+const [usualEps, opennmtEps] = [1e-5, 1e-6]
+
+/** What sets the model types apart, the token ids of one that states none, and what fields are that a file leaves out. */
 const kinds = {
-  pegasus: { architecture: 'PegasusForConditionalGeneration', preNorm: true, start: 0, end: 1, pad: 0 },
-  marian: { architecture: 'MarianMTModel', preNorm: false, start: 58_100, end: 0, pad: 58_100 },
+  pegasus: {
+    ...{ architecture: 'PegasusForConditionalGeneration', preNorm: true, start: 0, end: 1, pad: 0, eps: usualEps },
+    defaults: {},
+  },
+  marian: { architecture: 'MarianMTModel', preNorm: false, start: 58_100, end: 0, pad: 58_100, eps: usualEps, defaults: {} },
+  opennmt: {
+    ...{ architecture: 'Transformer', preNorm: true, start: 2, end: 3, pad: 1, eps: opennmtEps },
+    defaults: {
+      ...{ activation_function: 'relu', scale_embedding: true, sinusoids: 'pairs' },
+      ...{ tie_word_embeddings: false, share_encoder_decoder_embeddings: false },
+    },
+  },
 } as const
 
 type Kind = keyof typeof kinds
 
-/** HF's layer norms have this one, and configurations do not state it. */
-const eps = 1e-5
+/**
+ * How a row of sines and cosines is laid out, of c channels: `halves` (Hugging Face) has sines of the position over 10000^(2k/c), then cosines;
+ * `pairs` (OpenNMT-py) has the same sine and cosine side by side; `timescales` (tensor2tensor, OpenNMT-tf, FasterTransformer) has halves of the
+ * position over 10000^(k/(c/2 - 1)).
+ */
+const layouts = ['halves', 'pairs', 'timescales'] as const
+export type Sinusoids = (typeof layouts)[number]
 
 const tokens = z.union([token, z.array(token)])
 
@@ -36,6 +55,9 @@ const schema = z.looseObject({
   encoder_ffn_dim: size,
   decoder_ffn_dim: size,
   max_position_embeddings: size,
+  /** Of position tables that the checkpoint leaves out: how they are computed, and what the first position counts as. */
+  sinusoids: z.enum(layouts).default('halves'),
+  first_position: z.int().min(0).max(1).default(0),
   activation_function: z.enum(keysOf(activations)).default('gelu'),
   scale_embedding: z.boolean().default(false),
   tie_word_embeddings: z.boolean().default(true),
@@ -75,6 +97,9 @@ export interface Seq2seqConfig {
   readonly decoder: StackConfig
   /** Rows of both position tables. */
   readonly positions: number
+  /** Of position tables that the checkpoint leaves out: how they are computed, and what the first position counts as. */
+  readonly sinusoids: Sinusoids
+  readonly firstPosition: number
   /** Name of the activation op. */
   readonly activation: Activation
   /** Whether norms stand in front of attention and inner networks. */
@@ -104,7 +129,7 @@ export const readSeq2seqConfig = (dir: string): Promise<Seq2seqConfig> => readMo
  */
 export function parseSeq2seqConfig(value: unknown, name: string, generation: unknown = {}): Seq2seqConfig {
   expectModelType(value, 'seq2seq', name)
-  const config = checkFields(schema, value, name)
+  const config = checkFields(schema, withDefaults(value), name)
   const settings = checkFields(generationSchema, generation, `the generation settings of ${name}`)
   const kind = kinds[config.model_type]
   expectArchitecture(config, kind.architecture, name)
@@ -136,10 +161,12 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
     encoder: stackOf(config, 'encoder', memory, name),
     decoder: stackOf(config, 'decoder', config.d_model, name),
     positions: config.max_position_embeddings,
+    sinusoids: config.sinusoids,
+    firstPosition: config.first_position,
     activation: activations[config.activation_function],
     preNorm: kind.preNorm,
     finalNorm: kind.preNorm,
-    eps,
+    eps: kind.eps,
     sharedEmbeddings,
     tied: config.tie_word_embeddings,
     startToken: checked('decoder_start_token_id', settings.decoder_start_token_id ?? config.decoder_start_token_id ?? kind.start),
@@ -149,8 +176,21 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   }
 }
 
+/** A configuration with the fields that it leaves out, where its type has others than most. */
+function withDefaults(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('model_type' in value)) return value
+  const { model_type: type } = value
+  return typeof type === 'string' && Object.hasOwn(kinds, type) ? { ...kinds[type as Kind].defaults, ...value } : value
+}
+
 function stackOf(config: z.output<typeof schema>, side: 'encoder' | 'decoder', hidden: number, name: string): StackConfig {
   const { [`${side}_layers` as const]: layers, [`${side}_attention_heads` as const]: heads } = config
+  if (config.sinusoids === 'timescales' && (hidden < 4 || hidden % 2 !== 0)) {
+    throw usageError('config.field', `${name}: sinusoids is timescales, expected an even width of 4 or more, got ${hidden}`)
+  }
+  if (config.sinusoids === 'pairs' && hidden % 2 !== 0) {
+    throw usageError('config.field', `${name}: sinusoids is pairs, expected an even width, got ${hidden}`)
+  }
   if (hidden % heads !== 0) {
     throw usageError('config.heads', `${name}: a width of ${hidden} is not a multiple of ${side}_attention_heads ${heads}`)
   }

@@ -1,17 +1,18 @@
 /**
- * Weights of encoder-decoder models, Pegasus and Marian: their shapes, and what a checkpoint may leave out. Names are without the
+ * Weights of encoder-decoder models, Pegasus, Marian and OpenNMT: their shapes, and what a checkpoint may leave out. Names are without the
  * checkpoint's `model.` prefix.
  */
 
 import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { computedTensor, type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
 import { anyGeneration } from '../decoding/generation_options.js'
 import { shapesOf } from '../parts/weight_names.js'
+import { expectOnly, opennmtNames } from './opennmt_names.js'
 import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
+import { sinusoids } from './sinusoids.js'
 import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, wordsOf } from './tensor_names.js'
 
 type Shapes = Readonly<Record<string, readonly number[]>>
@@ -28,7 +29,8 @@ export function seq2seqShapes(config: Seq2seqConfig): Shapes {
 }
 
 /** Names a checkpoint may have for a tensor. Of tied embeddings it may hold any one. */
-function namesOf(name: string, config: Seq2seqConfig): string[] {
+function namesOf(name: string, config: Seq2seqConfig): readonly string[] {
+  if (config.kind === 'opennmt') return opennmtNames(name)
   const sides = (['encoder', 'decoder'] as const).filter((side) => wordsOf(side, config) === name)
   const copies = sides.map((side) => `${side}.embed_tokens.weight`)
   const head = config.tied && sides.includes('decoder') ? [ownHead] : []
@@ -41,31 +43,61 @@ export const embeddingNames = (config: Seq2seqConfig): readonly string[] => name
 /**
  * The model's weights by name, in `dtype` when they are read. Position tables that the checkpoint leaves out are computed; the bias of the
  * logits is taken if there is one, and rules out the tokens that the configuration does.
- * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype`, `weights.unknown` naming the tensor, what the configuration expects and what was found
  */
 export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
   expectCount(file, 'encoder_layers', config.encoder.layers)
   expectCount(file, 'decoder_layers', config.decoder.layers)
-  const find = (name: string) => findTensor(file, namesOf(name, config))
-  const weights: Record<string, DeferredTensor> = {}
-  const sides = ['encoder', 'decoder'] as const
-  const tables = [...sides.map((side) => wordsOf(side, config)), ownHead]
-  for (const [name, shape] of Object.entries(seq2seqShapes(config))) {
-    const found = find(name)
-    const side = found === undefined ? sides.find((each) => positionsOf(each) === name) : undefined
-    weights[name] =
-      side === undefined
-        ? takeTensor(found, name, shape, dtype, { hints: tables.includes(name) ? tokenRows : undefined })
-        : sinusoids({ positions: config.positions, hidden: config[side].hidden }, dtype)
+  const find: Find = (name) => findTensor(file, namesOf(name, config))
+  const weights = Object.fromEntries(
+    Object.entries(seq2seqShapes(config)).map(([name, shape]) => [name, weightOf(name, shape, { config, dtype, find })]),
+  )
+  const ofOpennmt = config.kind === 'opennmt'
+  if (ofOpennmt) {
+    const names = [...Object.keys(weights), logitsBias, ownHead]
+    expectOnly(file, new Set(names.flatMap((name) => namesOf(name, config))))
   }
   const bias = find(logitsBias)
   if (bias !== undefined) {
-    const taken = takeTensor(bias, logitsBias, [1, config.vocab], dtype, { allowed: 'finite or -Infinity' })
+    const shape = ofOpennmt ? [config.vocab] : [1, config.vocab]
+    const taken = takeTensor(bias, logitsBias, shape, dtype, { allowed: 'finite or -Infinity' })
     weights[logitsBias] = { ...taken, shape: [config.vocab] }
   }
   if (config.badTokens.length > 0) weights[logitsBias] = withoutTokens(config, weights[logitsBias], dtype)
   return weights
 }
+
+/** What a checkpoint has for a tensor. */
+type Find = (name: string) => ReturnType<typeof findTensor>
+
+interface Reading {
+  readonly config: Seq2seqConfig
+  readonly dtype: FloatType
+  readonly find: Find
+}
+
+/** A tensor of the checkpoint, or what is computed in its place. @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` */
+function weightOf(name: string, shape: readonly number[], { config, dtype, find }: Reading): DeferredTensor {
+  const sides = ['encoder', 'decoder'] as const
+  const found = find(name)
+  const side = sides.find((each) => positionsOf(each) === name)
+  if (found === undefined && side !== undefined) return sinusoids(config, config[side].hidden, dtype)
+  const ofOpennmt = config.kind === 'opennmt'
+  if (found === undefined && ofOpennmt && hasNoBias(name, find)) return zeros(shape, dtype)
+  const isTable = [...sides.map((each) => wordsOf(each, config)), ownHead].includes(name)
+  // OpenNMT keeps a batch of one in its tables of positions.
+  const stored = ofOpennmt && side !== undefined ? shape.toSpliced(1, 0, 1) : shape
+  return { ...takeTensor(found, name, stored, dtype, { hints: isTable ? tokenRows : undefined }), shape }
+}
+
+/** Whether a linear layer of OpenNMT has a weight and no bias, which it may be made without. */
+const hasNoBias = (name: string, find: Find): boolean =>
+  /\.(?:\w+_proj|fc\d)\.bias$/.test(name) && find(name.replace(/bias$/, 'weight')) !== undefined
+
+const zeros = (shape: readonly number[], dtype: FloatType): DeferredTensor =>
+  computedTensor(dtype, shape, async function* () {
+    yield encode(dtype, new Float32Array(shape.reduce((product, extent) => product * extent, 1)))
+  })
 
 /** The bias of the logits, by which tokens that a result never has get no probability. */
 function withoutTokens({ vocab, badTokens }: Seq2seqConfig, bias: DeferredTensor | undefined, dtype: FloatType): DeferredTensor {
@@ -76,39 +108,3 @@ function withoutTokens({ vocab, badTokens }: Seq2seqConfig, bias: DeferredTensor
     yield encode(dtype, values)
   })
 }
-
-/** Rows of a table that is computed at most: nothing in a checkpoint holds the count of positions against a table that it leaves out. */
-const mostPositions = 2 ** 17
-
-/**
- * Sines and cosines of the position times 10000^(-2k/hidden) (Vaswani et al. 2017), as HF lays them out: a row holds the sines for every
- * k, one more of them where `hidden` is odd, and then the cosines.
- * @throws usage `config.count` for more positions than any model has
- */
-function sinusoids(
-  { positions, hidden }: { readonly positions: number; readonly hidden: number },
-  dtype: FloatType,
-): DeferredTensor {
-  if (positions > mostPositions) {
-    throw usageError('config.count', `max_position_embeddings is ${positions}, and the checkpoint has no table of positions`, {
-      hint: `tables of at most ${mostPositions} positions are computed`,
-    })
-  }
-  const sines = Math.ceil(hidden / 2)
-  const value = (position: number, column: number): number => {
-    const k = column < sines ? column : column - sines
-    const angle = position / 10_000 ** ((2 * k) / hidden)
-    return column < sines ? Math.sin(angle) : Math.cos(angle)
-  }
-  return computedTensor(dtype, [positions, hidden], async function* (signal) {
-    for (let first = 0; first < positions; first += rowsAtOnce) {
-      signal?.throwIfAborted()
-      const length = Math.min(rowsAtOnce, positions - first) * hidden
-      const values = Float32Array.from({ length }, (_, i) => value(first + Math.floor(i / hidden), i % hidden))
-      yield encode(dtype, values)
-    }
-  })
-}
-
-/** Rows of a computed table that are made between two looks at whether loading was cancelled. */
-const rowsAtOnce = 512
