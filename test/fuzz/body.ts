@@ -1,5 +1,5 @@
 /** The state of a body while it is drawn: names that its next statements may read. */
-import { call, type Expr, type Result } from './describe.js'
+import { call, type Expr, type Result, type ScalarType } from './describe.js'
 import type { Context, OpDraft } from './draft.js'
 
 /** Names that a body has made so far, and outputs that its last statements leave. */
@@ -11,13 +11,14 @@ export interface Body {
 
 export const along = ({ at, n }: Body): Context => ({ ...at, indices: [...at.indices, { name: 'c', dim: n }] })
 
-export function withNumber(body: Body, name: string, type: 'f32' | 'i32'): Body {
+export function withNumber(body: Body, name: string, type: ScalarType): Body {
   return { ...body, at: { ...body.at, numbers: [...body.at.numbers, { name, type }] } }
 }
-export function withRow(body: Body, name: string, type: 'f32' | 'i32', ordered: boolean, dim = body.n): Body {
+export function withRow(body: Body, name: string, type: ScalarType, ordered: boolean, dim = body.n): Body {
   return { ...body, at: { ...body.at, rows: [...body.at.rows, { name, type, dim, ordered }] } }
 }
 
+/** The type of a sum, or of an extreme, of such elements. */
 export const numeric = (e: Expr): 'f32' | 'i32' => (e.type === 'i32' ? 'i32' : 'f32')
 
 /** A number that is loaded, so that its order among others is known. */

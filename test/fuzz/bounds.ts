@@ -16,12 +16,17 @@ export const flushed = 2 ** -126
 export const slack = 4
 
 /**
- * Errors of functions: relative in roundings of float32, and absolute. CUDA's math functions err by 2 roundings (exp, log, sin, cos, rsqrt) to 8 (pow);
+ * Errors of functions: relative in roundings of float32, and absolute. CUDA's math functions err by 2 roundings (exp, exp2, log, log2, log1p, sin, cos, rsqrt) to 8 (pow);
  * heddle's own by 7 (tanh), by 1e-7 absolute (erf) and 1e-6 absolute (gelu), as native/device/math.cuh promises.
  */
 export const functionErrors: Readonly<Record<string, { readonly roundings: number; readonly absolute: number }>> = {
   exp: { roundings: 4, absolute: 0 },
   log: { roundings: 4, absolute: 2 ** -24 },
+  exp2: { roundings: 4, absolute: 0 },
+  expm1: { roundings: 4, absolute: 0 },
+  log2: { roundings: 4, absolute: 2 ** -24 },
+  log10: { roundings: 4, absolute: 2 ** -24 },
+  log1p: { roundings: 4, absolute: 0 },
   sin: { roundings: 4, absolute: 2 ** -22 },
   cos: { roundings: 4, absolute: 2 ** -22 },
   rsqrt: { roundings: 4, absolute: 0 },

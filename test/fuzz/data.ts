@@ -38,6 +38,8 @@ function sizeOf(dim: DimDesc, random: Random, limit: number): number {
       return below(edges.filter((size) => size <= 129))
     case 'row':
       return below(edges)
+    case 'fixed':
+      return dim.at
     case 'derived':
       return 0
   }
@@ -67,7 +69,7 @@ export function drawSizes(op: OpDesc, random: Random): Readonly<Record<string, n
   for (const dim of random.shuffle(op.dims)) {
     if (dim.size === 'derived') continue
     const longest = isQuadratic ? Math.min(left, 300) : left
-    const most = Math.min(longest, dim.most ?? longest)
+    const most = Math.min(longest, 'most' in dim ? (dim.most ?? longest) : longest)
     const size = dim.size === 'row' && mayBeEmpty(op) && random.chance(0.04) ? 0 : sizeOf(dim, random, most)
     sizes[dim.name] = size
     left = Math.max(1, left / Math.max(size, 1))
@@ -101,6 +103,8 @@ function intOf(domain: Domain, dtype: DType, random: Random, dims: Readonly<Reco
       return isSpecial && random.chance(0.2)
         ? random.pick([0, -1, 2 ** 31 - 1, -(2 ** 31)])
         : Math.floor(random.next() * 2 ** 32) - 2 ** 31
+    case 'flag':
+      return random.below(2)
     case 'int':
       return random.chance(0.3) ? random.pick([domain.from, domain.to, 0, 1]) : random.between(domain.from, domain.to)
     default:

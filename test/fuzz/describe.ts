@@ -3,11 +3,11 @@
  * what the language says and nothing of how a compiler sees it.
  */
 
-export type DType = 'f32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' | 'i32' | 'i16' | 'i8' | 'u8' | 'u32' | 'i64'
+export type DType = 'f32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' | 'i32' | 'i16' | 'i8' | 'u8' | 'u32' | 'i64' | 'bool'
 export type ScalarType = 'f32' | 'i32' | 'bool'
 
 /** The type that a body reads of a storage type. */
-export const scalarOf = (dtype: DType): 'f32' | 'i32' => (/^(f|bf|i8)/.test(dtype) ? 'f32' : 'i32')
+export const scalarOf = (dtype: DType): ScalarType => (dtype === 'bool' ? 'bool' : /^(f|bf|i8)/.test(dtype) ? 'f32' : 'i32')
 
 export type Reducer = 'sum' | 'max' | 'min' | 'argmax' | 'argmin'
 
@@ -15,8 +15,8 @@ export type Reducer = 'sum' | 'max' | 'min' | 'argmax' | 'argmin'
 export type Expr =
   | { readonly kind: 'const'; readonly type: 'f32' | 'i32'; readonly value: number }
   | { readonly kind: 'name'; readonly type: ScalarType; readonly name: string }
-  | { readonly kind: 'load'; readonly type: 'f32' | 'i32'; readonly tensor: string; readonly at: readonly Expr[] }
-  | { readonly kind: 'element'; readonly type: 'f32' | 'i32'; readonly row: string; readonly at: Expr }
+  | { readonly kind: 'load'; readonly type: ScalarType; readonly tensor: string; readonly at: readonly Expr[] }
+  | { readonly kind: 'element'; readonly type: ScalarType; readonly row: string; readonly at: Expr }
   | { readonly kind: 'call'; readonly type: ScalarType; readonly fn: string; readonly args: readonly Expr[] }
   | { readonly kind: 'reduce'; readonly type: 'f32' | 'i32'; readonly fn: Reducer; readonly loop: Loop }
 
@@ -47,7 +47,9 @@ export type Field =
 /** A const of a body. */
 export type Stmt =
   | { readonly kind: 'const'; readonly name: string; readonly value: Expr }
-  | { readonly kind: 'row'; readonly name: string; readonly loop: Loop }
+  /** With consts of each element in front of its value. */
+  | { readonly kind: 'row'; readonly name: string; readonly loop: Loop; readonly inner?: readonly Stmt[] }
+  | { readonly kind: 'histogram'; readonly name: string; readonly bins: string; readonly loop: Loop }
   | { readonly kind: 'scan'; readonly name: string; readonly loop: Loop }
   | {
       readonly kind: 'monoid'
@@ -83,6 +85,7 @@ export type Domain =
   | { readonly kind: 'int'; readonly from: number; readonly to: number }
   | { readonly kind: 'index'; readonly of: string }
   | { readonly kind: 'bits' }
+  | { readonly kind: 'flag' }
 
 export interface TensorDesc {
   readonly name: string
@@ -98,9 +101,10 @@ export interface OutputDesc extends TensorDesc {
   readonly updates?: string
 }
 
-/** A dimension, and its lengths: any, a few, or what another says. */
+/** A dimension, and its lengths: any, a few, one, or what another says. */
 export type DimDesc =
   | { readonly name: string; readonly size: 'rows' | 'row' | 'few' | 'ranked' | 'carried'; readonly most?: number }
+  | { readonly name: string; readonly size: 'fixed'; readonly at: number }
   | { readonly name: string; readonly size: 'derived'; readonly of: string; readonly times: number; readonly plus: number }
 
 export interface AttrDesc {
@@ -130,8 +134,8 @@ export const num = (value: number): Expr => ({ kind: 'const', type: 'f32', value
 export const whole = (value: number): Expr => ({ kind: 'const', type: 'i32', value })
 export const named = (name: string, type: ScalarType = 'i32'): Expr => ({ kind: 'name', type, name })
 export const call = (type: ScalarType, fn: string, ...args: readonly Expr[]): Expr => ({ kind: 'call', type, fn, args })
-export const load = (type: 'f32' | 'i32', tensor: string, ...at: readonly Expr[]): Expr => ({ kind: 'load', type, tensor, at })
-export const element = (type: 'f32' | 'i32', row: string, at: Expr): Expr => ({ kind: 'element', type, row, at })
+export const load = (type: ScalarType, tensor: string, ...at: readonly Expr[]): Expr => ({ kind: 'load', type, tensor, at })
+export const element = (type: ScalarType, row: string, at: Expr): Expr => ({ kind: 'element', type, row, at })
 export const reduce = (fn: Reducer, length: string | number, index: string, value: Expr): Expr => ({
   kind: 'reduce',
   type: fn.startsWith('arg') || value.type === 'i32' ? 'i32' : 'f32',

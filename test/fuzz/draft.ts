@@ -1,16 +1,17 @@
 /** An op while it is drawn: expressions over what its names stand for. */
 import { call, type Expr, element, type InputDesc, load, named, num, type ScalarType, scalarOf, whole } from './describe.js'
+import { bitsOfLoad, cutFloat } from './draw_bits.js'
 import { Signature } from './signature.js'
 
 /** Names that an expression may read. */
 export interface Context {
   /** Index variables, and the dimensions that they run over. */
   readonly indices: readonly { readonly name: string; readonly dim: string }[]
-  readonly numbers: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
+  readonly numbers: readonly { readonly name: string; readonly type: ScalarType }[]
   /** Rows by name. One that is made in order is read at its own index. */
   readonly rows: readonly {
     readonly name: string
-    readonly type: 'f32' | 'i32'
+    readonly type: ScalarType
     readonly dim: string
     readonly ordered: boolean
   }[]
@@ -57,7 +58,7 @@ export class OpDraft extends Signature {
     return all.length === dims.length ? load(scalarOf(dtype), name, ...all) : undefined
   }
 
-  leaf(type: 'f32' | 'i32', at: Context): Expr | undefined {
+  leaf(type: ScalarType, at: Context): Expr | undefined {
     const { random } = this
     const loads = this.inputs
       .filter(({ dtype, domain }) => scalarOf(dtype) === type && domain.kind !== 'bits')
@@ -72,12 +73,17 @@ export class OpDraft extends Signature {
     return all.length === 0 ? undefined : (random.pick(all)() ?? random.pick(all)())
   }
 
+  /** An element of an input as it is, whose bits are known. */
+  loaded(at: Context): Expr | undefined {
+    return this.leaf('f32', { ...at, numbers: [], rows: [], plain: true })
+  }
+
   float(depth: number, at: Context): Expr {
     const { random } = this
     const inner = (): Expr => this.float(depth - 1, at)
     if (depth <= 0 || random.chance(0.15)) return this.#floatLeaf(at)
     const binary = (fn: string): Expr => call('f32', fn, inner(), this.#factor(inner(), fn))
-    const jumps = this.smooth ? { choice: 1, whole: 0.3, raw: 0 } : { choice: 2, whole: 0.6, raw: 0.35 }
+    const jumps = this.smooth ? { choice: 1, whole: 0.3, raw: 0, bits: 0 } : { choice: 2, whole: 0.6, raw: 0.35, bits: 0.5 }
     switch (random.weighed({ arithmetic: 7, pair: 2, one: 3, smooth: 3, guarded: 2, ...jumps })) {
       case 'arithmetic':
         return binary(random.pick(['add', 'sub', 'mul', 'mul', 'add']))
@@ -86,7 +92,7 @@ export class OpDraft extends Signature {
       case 'one':
         return call(
           'f32',
-          random.pick(this.smooth ? ['neg', 'abs', 'square'] : ['neg', 'abs', 'square', 'floor', 'round']),
+          random.pick(this.smooth ? ['neg', 'abs', 'square'] : ['neg', 'abs', 'square', 'floor', 'ceil', 'trunc', 'round']),
           inner(),
         )
       case 'smooth':
@@ -99,8 +105,12 @@ export class OpDraft extends Signature {
         return call('f32', 'toFloat', this.integer(depth - 1, at))
       case 'raw':
         return random.chance(0.5)
-          ? call('f32', random.pick(['sqrt', 'log', 'exp', 'rsqrt']), inner())
+          ? call('f32', random.pick(['sqrt', 'log', 'exp', 'rsqrt', 'log2', 'exp2', 'expm1', 'log1p']), inner())
           : call('f32', 'div', inner(), inner())
+      case 'bits': {
+        const loaded = this.loaded(at)
+        return loaded === undefined ? inner() : cutFloat(random, loaded)
+      }
     }
   }
 
@@ -108,17 +118,24 @@ export class OpDraft extends Signature {
   #guarded(inner: () => Expr): Expr {
     const { random } = this
     const positive = (): Expr => call('f32', 'add', call('f32', 'abs', inner()), num(0.5))
-    switch (random.below(6)) {
+    switch (random.below(8)) {
       case 0:
         return call('f32', 'div', inner(), positive())
       case 1:
         return call('f32', 'exp', call('f32', 'neg', call('f32', 'abs', inner())))
       case 2:
-        return call('f32', random.pick(['log', 'sqrt', 'rsqrt']), positive())
+        return call('f32', random.pick(['log', 'log2', 'log10', 'log1p', 'sqrt', 'rsqrt']), positive())
       case 3:
         return call('f32', 'pow', positive(), num(random.pick([0.5, 1.5, -0.75, 2.5])))
       case 4:
-        return call('f32', 'exp', call('f32', 'minimum', inner(), num(2.5)))
+        return call('f32', random.pick(['exp', 'exp2', 'expm1']), call('f32', 'minimum', inner(), num(2.5)))
+      case 5:
+        return call('f32', 'exp2', call('f32', 'neg', call('f32', 'abs', inner())))
+      case 6:
+        // A scale that is a power of two, as quantisers have them.
+        return this.smooth
+          ? inner()
+          : call('f32', 'exp2', call('f32', random.pick(['ceil', 'floor', 'round']), call('f32', 'log2', positive())))
       default:
         return call('f32', 'div', inner(), num(random.pick([0.5, 2.5, 1.75, 0.3])))
     }
@@ -143,7 +160,7 @@ export class OpDraft extends Signature {
     const { random } = this
     const inner = (): Expr => this.integer(depth - 1, at)
     if (depth <= 0 || random.chance(0.2)) return this.#integerLeaf(at)
-    switch (random.below(10)) {
+    switch (random.below(11)) {
       case 0:
       case 1:
         return call('i32', random.pick(['add', 'sub', 'minimum', 'maximum']), inner(), inner())
@@ -178,6 +195,10 @@ export class OpDraft extends Signature {
         return call('i32', 'select', this.boolean(depth - 1, at), inner(), inner())
       case 8:
         return this.smooth ? this.#integerLeaf(at) : call('i32', 'toInt', this.float(depth - 1, at))
+      case 9: {
+        const loaded = this.smooth ? undefined : this.loaded(at)
+        return loaded === undefined ? this.#integerLeaf(at) : bitsOfLoad(random, loaded)
+      }
       default:
         return call('i32', random.pick(['abs', 'neg']), call('i32', 'mod', inner(), whole(97)))
     }
@@ -197,6 +218,10 @@ export class OpDraft extends Signature {
     if (depth > 1 && random.chance(0.2)) {
       if (random.chance(0.3)) return call('bool', 'not', this.boolean(depth - 1, at))
       return call('bool', random.pick(['and', 'or']), this.boolean(depth - 1, at), this.boolean(depth - 1, at))
+    }
+    const held = random.chance(0.25) ? this.leaf('bool', at) : undefined
+    if (held !== undefined) {
+      return random.chance(0.7) ? held : call('bool', random.pick(['eq', 'ne']), held, this.boolean(depth - 1, at))
     }
     const fn = random.pick(['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
     const type: ScalarType = !this.smooth && random.chance(0.5) ? 'f32' : 'i32'

@@ -2,6 +2,8 @@
 import type { DType, OpDesc } from './describe.js'
 import { OpDraft } from './draft.js'
 import { columns, type Drawn, elementwise, rowwise, total, windows } from './families.js'
+import { grouped } from './grouped.js'
+import { moves, scaled } from './moves.js'
 import { gathers, hashes, recurrences, updates } from './places.js'
 import { pruned } from './prune.js'
 import { Random } from './random.js'
@@ -16,15 +18,20 @@ const weights = {
   windows: 1.5,
   gathers: 2,
   updates: 2,
+  moves: 1.5,
+  scaled: 1,
+  grouped: 1,
   hashes: 1.5,
   recurrences: 1.5,
   scan: 2,
   monoid: 2,
   fold: 2,
   topK: 1.5,
+  longTopK: 0.7,
   argsort: 1.5,
   threshold: 1,
-  histogram: 1,
+  histogram: 0.7,
+  counted: 1,
   carry: 1.5,
 } as const
 type Family = keyof typeof weights
@@ -33,14 +40,29 @@ const special: readonly string[] = [
   'monoid',
   'fold',
   'topK',
+  'longTopK',
   'argsort',
   'threshold',
   'histogram',
+  'counted',
   'carry',
 ] satisfies Special[]
 const isSpecial = (family: Family): family is Family & Special => special.includes(family)
 
-const plain = { elementwise, rowwise, columns, total, windows, gathers, updates, hashes, recurrences } as const
+const plain = {
+  elementwise,
+  rowwise,
+  columns,
+  total,
+  windows,
+  gathers,
+  updates,
+  moves,
+  scaled,
+  grouped,
+  hashes,
+  recurrences,
+} as const
 
 const draw = (family: Family, draft: OpDraft): Drawn => (isSpecial(family) ? rowwise(draft, family) : plain[family](draft))
 

@@ -202,7 +202,8 @@ function store(result: Result, values: Val[], shape: readonly number[], rows: re
   for (const [i, value] of all.entries()) values[offset * length + i] = value
 }
 
-function counted(bins: number, all: readonly Val[]): Val[] {
+/** How many elements fall into each bin; those that are not known may fall into any. */
+export function counted(bins: number, all: readonly Val[]): Val[] {
   const sure = Array.from({ length: bins }, () => exact(0))
   for (const each of all) {
     if (isExact(each)) {

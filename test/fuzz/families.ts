@@ -23,7 +23,8 @@ export interface Drawn {
   readonly outputs: readonly OutputDesc[]
 }
 
-const typeOf = (draft: OpDraft, value: Expr): DType => (value.type === 'i32' ? draft.intType() : draft.floatType())
+const typeOf = (draft: OpDraft, { type }: Expr): DType =>
+  type === 'bool' ? 'bool' : type === 'i32' ? draft.intType() : draft.floatType()
 
 export function output(draft: OpDraft, dims: readonly string[], result: Result, dtype?: DType): OutputDesc {
   const value = result.kind === 'number' ? result.value : result.loop.value
@@ -37,6 +38,7 @@ export function inputsOver(draft: OpDraft, dims: readonly string[]): void {
   draft.input(dims)
   for (let more = random.below(3); more > 0; more--) draft.input(random.chance(0.5) ? dims : subset(draft, dims))
   if (random.chance(0.35)) draft.input(random.chance(0.5) ? dims : subset(draft, dims), { dtype: draft.intType() })
+  if (random.chance(0.2)) draft.input(random.chance(0.6) ? dims : subset(draft, dims), { dtype: 'bool' })
 }
 
 function subset(draft: OpDraft, dims: readonly string[]): string[] {
@@ -56,7 +58,7 @@ export function elementwise(draft: OpDraft): Drawn {
   inputsOver(draft, dims)
   const at: Context = { ...empty, indices: indicesOf(dims) }
   const outputs = Array.from({ length: draft.random.pick([1, 1, 1, 2, 3]) }, () =>
-    output(draft, dims, { kind: 'number', value: draft.number(4, at) }),
+    output(draft, dims, { kind: 'number', value: draft.random.chance(0.12) ? draft.boolean(3, at) : draft.number(4, at) }),
   )
   return { rows: rowsOf(dims), outputs }
 }
@@ -95,6 +97,9 @@ function specialOf(before: Context, after: Context, n: string): Expr | undefined
 /** A row that is stored. @param own what its elements are made of, beside what is drawn */
 function rowResult(draft: OpDraft, at: Context, n: string, own?: Expr): Result {
   const inside: Context = { ...at, indices: [...at.indices, { name: 'c', dim: n }] }
+  if (own === undefined && draft.random.chance(0.08))
+    return { kind: 'row', loop: { length: n, index: 'c', value: draft.boolean(3, inside) } }
+  if (own?.type === 'bool') return { kind: 'row', loop: { length: n, index: 'c', value: own } }
   const drawn = draft.number(3, inside)
   const isAlone = own === undefined || draft.random.chance(0.3)
   const both = own?.type === drawn.type ? drawn : draft.float(2, inside)

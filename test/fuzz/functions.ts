@@ -1,5 +1,5 @@
 /** The meaning of operators and functions over intervals: integers of 32 bits, floats in float64. Written apart from src. */
-import { functionErrors } from './bounds.js'
+import { flushed, functionErrors } from './bounds.js'
 import type { Expr } from './describe.js'
 import type { Val } from './value.js'
 import * as value from './value.js'
@@ -98,10 +98,44 @@ const floatFunctions: Readonly<Record<string, (a: Val, b: Val) => Val>> = {
   erf: (a) => value.within('erf', erf, a),
   gelu: (a) => value.within('gelu', gelu, a),
   // Bases that are drawn are positive; the power rises or falls with them.
+  ceil: value.ceil,
+  trunc: value.trunc,
+  expm1: (a) => value.within('expm1', Math.expm1, a),
+  log1p: (a) => value.within('log1p', Math.log1p, a, -1),
+  log10: (a) => value.within('log10', Math.log10, a, 0),
+  exp2,
+  log2,
+  floatOfBits: (a) => (value.isExact(a) ? value.exact(floatOfBits(a.v)) : value.unknown(Number.NaN)),
   pow: (a, b) =>
     value.isExact(b) && a.lo > 0 && Number.isFinite(a.hi)
       ? value.within('pow', (x) => x ** b.v, a, 0)
       : value.unknown(a.v ** b.v),
+}
+
+/** A power of two, where the exponent is a whole number: as it is. */
+function exp2(a: Val): Val {
+  const isKnown = value.isExact(a) && Number.isInteger(a.v) && a.v >= -126 && a.v <= 127
+  return isKnown ? value.exact(2 ** a.v) : value.within('exp2', (x) => 2 ** x, a)
+}
+
+/** The exponent of a power of two: as it is. */
+function log2(a: Val): Val {
+  const exponent = Math.round(Math.log2(a.v))
+  const isKnown = value.isExact(a) && a.v >= flushed && 2 ** exponent === a.v
+  return isKnown ? value.exact(exponent) : value.within('log2', Math.log2, a, 0)
+}
+
+const words = new DataView(new ArrayBuffer(4))
+
+/** The bits of the float32 that a number is; of every NaN the same. */
+function bitsOf(a: Val): Val {
+  if (!value.isExact(a) || (!Number.isNaN(a.v) && Math.fround(a.v) !== a.v)) return value.unknown(0)
+  words.setFloat32(0, a.v)
+  return value.exact(Number.isNaN(a.v) ? 0x7fc00000 : words.getInt32(0))
+}
+function floatOfBits(word: number): number {
+  words.setInt32(0, word)
+  return words.getFloat32(0)
 }
 
 function gelu(x: number): number {
@@ -117,6 +151,7 @@ export function apply(e: Expr & { readonly kind: 'call' }, args: readonly Val[])
   if (fn === 'toFloat')
     return value.isUnknown(a) ? a : Math.fround(a.lo) === a.lo && Math.fround(a.hi) === a.hi ? a : value.rounded(a.v, a.lo, a.hi)
   if (fn === 'toInt') return value.toInt(a)
+  if (fn === 'bitsOf') return bitsOf(a)
   if (fn === 'uniform') {
     if (![a, b, c].every(value.isExact)) return value.unknown(0.5)
     const v = uniform(a.v, b.v, c.v)

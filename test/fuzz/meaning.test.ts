@@ -131,6 +131,60 @@ describe('statements, by hand on 3, -1, 2, 2, 0.5', () => {
     expect(ofRow([statement], value)).toEqual(expected)
   })
 
+  const seldom: readonly (readonly [string, Stmt, Expr, readonly number[]])[] = [
+    [
+      'counts that are read at any place',
+      { kind: 'histogram', name: 'h', bins: 'n', loop: loop(call('i32', 'toInt', x(at('c')))) },
+      element('i32', 'h', call('i32', 'sub', whole(4), at('c'))),
+      [0, 1, 2, 0, 1],
+    ],
+    [
+      'the second largest of each element and those behind it',
+      {
+        kind: 'row',
+        name: 'v',
+        inner: [
+          {
+            kind: 'topK',
+            name: 'k',
+            k: 2,
+            loop: {
+              length: 'n',
+              index: 'j',
+              value: call('f32', 'select', call('bool', 'lt', at('j'), at('c')), num(-9), x(at('j'))),
+            },
+          },
+        ],
+        loop: loop(element('f32', 'k.values', whole(1))),
+      },
+      element('f32', 'v', at('c')),
+      [2, 2, 2, 0.5, -9],
+    ],
+    [
+      'conditions of a row',
+      { kind: 'row', name: 'is', loop: loop(call('bool', 'gt', x(at('c')), num(1))) },
+      call('i32', 'select', element('bool', 'is', at('c')), whole(1), whole(0)),
+      [1, 0, 1, 1, 0],
+    ],
+  ]
+  it.each(seldom)('%s', (_, statement, value, expected) => {
+    expect(ofRow([statement], value)).toEqual(expected)
+  })
+
+  it.each([
+    ['bitsOf', call('i32', 'bitsOf', x(at('c'))), [0x40400000, 0xbf800000 | 0, 0x40000000, 0x40000000, 0x3f000000]],
+    [
+      'floatOfBits',
+      call('f32', 'floatOfBits', call('i32', 'bitAnd', call('i32', 'bitsOf', x(at('c'))), whole(-(2 ** 23)))),
+      [2, -1, 2, 2, 0.5],
+    ],
+    ['exp2', call('f32', 'exp2', x(at('c'))), [8, 0.5, 4, 4, Math.SQRT2]],
+    ['log2', call('f32', 'log2', call('f32', 'exp2', call('f32', 'ceil', x(at('c'))))), [3, -1, 2, 2, 1]],
+    ['trunc', call('f32', 'trunc', call('f32', 'mul', x(at('c')), num(-0.5))), [-1, 0, -1, -1, -0]],
+  ])('%s', (_, value, expected) => {
+    expect(ofRow([], value).map((v) => v + 0)).toEqual(expected.map((v) => v + 0))
+  })
+
   it('integers, with signs', () => {
     const n = call('i32', 'toInt', call('f32', 'mul', x(at('c')), num(3)))
     expect(ofRow([], call('i32', 'idiv', n, whole(2)))).toEqual([4, -1, 3, 3, 0])

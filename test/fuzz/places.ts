@@ -98,7 +98,7 @@ export function updates(draft: OpDraft): Drawn {
 }
 
 /** Draws while an input cannot be seen. */
-function draftWithout<T>(draft: OpDraft, name: string, act: () => T): T {
+export function draftWithout<T>(draft: OpDraft, name: string, act: () => T): T {
   const at = draft.inputs.findIndex((input) => input.name === name)
   const [hidden] = draft.inputs.splice(at, 1)
   try {
@@ -131,8 +131,17 @@ export function hashes(draft: OpDraft): Drawn {
     }
   }
   const hash = mixed(random.between(1, 4))
-  const value = random.chance(0.4) ? call('f32', 'uniform', hash, whole(random.between(0, 9)), named('i_n')) : hash
-  return { rows: rowsOf(dims), outputs: [output(draft, dims, { kind: 'number', value }, value.type === 'i32' ? 'i32' : 'f32')] }
+  const value = random.weighed({ hash: 5, uniform: 4, float: 2 })
+  const made: Expr =
+    value === 'hash'
+      ? hash
+      : value === 'float'
+        ? call('f32', 'floatOfBits', hash)
+        : call('f32', 'uniform', hash, whole(random.between(0, 9)), named('i_n'))
+  return {
+    rows: rowsOf(dims),
+    outputs: [output(draft, dims, { kind: 'number', value: made }, made.type === 'i32' ? 'i32' : 'f32')],
+  }
 }
 
 /** A recurrence of each channel: a thread has one, and carries numbers. */

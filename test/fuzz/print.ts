@@ -78,9 +78,16 @@ function printStmt(s: Stmt, used: Set<string>, indent: string): string {
   switch (s.kind) {
     case 'const':
       return `const ${s.name} = ${printExpr(s.value, used)}`
-    case 'row':
+    case 'row': {
+      const { length, index, value } = s.loop
+      if (s.inner === undefined) return called('row', printLoop(s.loop, used))
+      const inner = s.inner.map((part) => `${indent}  ${printStmt(part, used, `${indent}  `)}\n`).join('')
+      return called('row', `${length}, (${index}) => {\n${inner}${indent}  return ${printExpr(value, used)}\n${indent}}`)
+    }
     case 'scan':
-      return called(s.kind, printLoop(s.loop, used))
+      return called('scan', printLoop(s.loop, used))
+    case 'histogram':
+      return called('histogram', `${s.bins}, ${printLoop(s.loop, used)}`)
     case 'topK':
       return called('topK', `${s.k}, ${printLoop(s.loop, used)}`)
     case 'argsort':
@@ -155,7 +162,9 @@ export function printOp(op: OpDesc): string {
   const facts = op.dims.flatMap((dim) =>
     dim.size === 'derived'
       ? [[dim.name, `'${dim.times === 1 ? dim.of : `${dim.times}*${dim.of}`}${dim.plus === 0 ? '' : `+${dim.plus}`}'`] as const]
-      : [],
+      : dim.size === 'fixed'
+        ? [[dim.name, String(dim.at)] as const]
+        : [],
   )
   const environment = [...op.dims.map(({ name }) => name), ...op.attrs.map(({ name }) => name)].filter((name) => words.has(name))
   const inputs = op.inputs.map(({ name }) => name).filter((name) => words.has(name))

@@ -44,6 +44,8 @@ export function exprsOf(s: Stmt): readonly Expr[] {
       ]
     case 'threshold':
       return [s.target, s.loop.value, s.weight]
+    case 'row':
+      return [...(s.inner ?? []).flatMap(exprsOf), s.loop.value]
     default:
       return [s.loop.value]
   }
@@ -64,11 +66,12 @@ export function mentioned(exprs: readonly Expr[], statements: readonly Stmt[], r
     if (e.kind === 'reduce') addLength(e.loop.length)
   }
   for (const e of [...exprs, ...statements.flatMap(exprsOf), ...results.map(elementOf)]) visit(e, see)
-  for (const s of statements) {
+  for (const s of statements.flatMap((each) => [each, ...(each.kind === 'row' ? (each.inner ?? []) : [])])) {
     for (const loop of loopsOf(s)) addLength(loop.length)
     if (s.kind === 'monoid') names.add(s.monoid)
     if (s.kind === 'monoid' || s.kind === 'fold') addLength(s.length)
     if (s.kind === 'topK') addLength(s.k)
+    if (s.kind === 'histogram') addLength(s.bins)
   }
   for (const result of results) {
     if (result.kind !== 'number') addLength(result.loop.length)

@@ -1,9 +1,10 @@
 /** Statements of a body along a row: reductions, rows, and one thing that is special about it. */
 
-import { along, type Body, key, numeric, withNumber, withRow } from './body.js'
-import { call, type Expr, element, load, named, num, type Result, reduce, scalarOf, whole } from './describe.js'
+import { along, type Body, numeric, withNumber, withRow } from './body.js'
+import { call, type Expr, named, reduce } from './describe.js'
 import type { Context, OpDraft } from './draft.js'
 import { carry, fold, monoid } from './in_order.js'
+import { argsort, counted, histogram, longTopK, threshold, topK } from './ranked.js'
 
 /** Says if an expression reads rows that are made in order: a row of such expressions is read in order as well. */
 function readsOrdered(e: Expr, rows: Context['rows']): boolean {
@@ -26,6 +27,7 @@ function readsOrdered(e: Expr, rows: Context['rows']): boolean {
 export function addStatements(draft: OpDraft, body: Body, count: number): Body {
   const { random } = draft
   if (count === 0) return body
+  if (random.chance(0.12)) return addStatements(draft, condition(draft, body), count - 1)
   const isRow = random.chance(0.4)
   const value = draft.number(3, along(body))
   const ordered = readsOrdered(value, body.at.rows)
@@ -47,7 +49,26 @@ export function addStatements(draft: OpDraft, body: Body, count: number): Body {
   return addStatements(draft, withNumber(body, mean, 'f32'), count - 1)
 }
 
-export type Special = 'scan' | 'monoid' | 'fold' | 'topK' | 'argsort' | 'threshold' | 'histogram' | 'carry'
+/** A condition of the row, or one of each element. */
+function condition(draft: OpDraft, body: Body): Body {
+  const name = draft.fresh('is')
+  const isRow = draft.random.chance(0.7)
+  const value = draft.boolean(2, isRow ? along(body) : body.at)
+  draft.body.push(isRow ? { kind: 'row', name, loop: { length: body.n, index: 'c', value } } : { kind: 'const', name, value })
+  return isRow ? withRow(body, name, 'bool', readsOrdered(value, body.at.rows)) : withNumber(body, name, 'bool')
+}
+
+export type Special =
+  | 'scan'
+  | 'monoid'
+  | 'fold'
+  | 'topK'
+  | 'longTopK'
+  | 'argsort'
+  | 'threshold'
+  | 'histogram'
+  | 'counted'
+  | 'carry'
 
 /** The thing that is special about a body. */
 export function addSpecial(draft: OpDraft, special: Special, body: Body): Body {
@@ -60,12 +81,16 @@ export function addSpecial(draft: OpDraft, special: Special, body: Body): Body {
       return fold(draft, body)
     case 'topK':
       return topK(draft, body)
+    case 'longTopK':
+      return longTopK(draft, body)
     case 'argsort':
       return argsort(draft, body)
     case 'threshold':
       return threshold(draft, body)
     case 'histogram':
       return histogram(draft, body)
+    case 'counted':
+      return counted(draft, body)
     case 'carry':
       return carry(draft, body)
   }
@@ -76,68 +101,4 @@ function scan(draft: OpDraft, body: Body): Body {
   const name = draft.fresh('s')
   draft.body.push({ kind: 'scan', name, loop: { length: body.n, index: 'c', value } })
   return withRow(body, name, numeric(value), !draft.random.chance(0.2) || readsOrdered(value, body.at.rows))
-}
-
-function topK(draft: OpDraft, body: Body): Body {
-  const { random } = draft
-  const name = draft.fresh('k')
-  const k = draft.dim('k', 'ranked')
-  const isFixed = random.chance(0.5)
-  const count = random.between(1, 9)
-  draft.body.push({ kind: 'topK', name, k: isFixed ? count : k, loop: { length: body.n, index: 'c', value: key(draft, body) } })
-  const first = isFixed ? element('f32', `${name}.values`, whole(random.below(count))) : undefined
-  const row = (which: 'values' | 'indices'): Result => ({
-    kind: 'row',
-    loop: { length: k, index: 'j', value: element(which === 'values' ? 'f32' : 'i32', `${name}.${which}`, named('j')) },
-  })
-  if (first === undefined)
-    return {
-      ...body,
-      outputs: [
-        { dims: [k], result: row('values') },
-        { dims: [k], result: row('indices') },
-      ],
-    }
-  const held = draft.fresh('t')
-  draft.body.push({ kind: 'const', name: held, value: first })
-  return withNumber(body, held, 'f32')
-}
-
-function argsort(draft: OpDraft, body: Body): Body {
-  const name = draft.fresh('o')
-  const most = draft.random.pick([129, 512, 1024, 4096])
-  draft.limit(body.n, most)
-  draft.body.push({ kind: 'argsort', name, most, loop: { length: body.n, index: 'c', value: key(draft, body) } })
-  const place = element('i32', name, named('c'))
-  const [source] = draft.inputs.filter(({ dims }) => dims.at(-1) === body.n)
-  const at = body.at.indices
-  const places = source?.dims.slice(0, -1).flatMap((dim) => at.find((index) => index.dim === dim) ?? []) ?? []
-  const isReadable = source !== undefined && places.length === source.dims.length - 1
-  const value =
-    isReadable && draft.random.chance(0.7)
-      ? load(scalarOf(source.dtype), source.name, ...places.map((index) => named(index.name)), place)
-      : place
-  return { ...body, outputs: [{ dims: [body.n], result: { kind: 'row', loop: { length: body.n, index: 'c', value } } }] }
-}
-
-function threshold(draft: OpDraft, body: Body): Body {
-  const name = draft.fresh('t')
-  const weight = draft.random.chance(0.6) ? num(1) : call('f32', 'abs', key(draft, body))
-  const target = draft.random.chance(0.5) ? num(draft.random.between(1, 9)) : num(draft.random.pick([0.5, 2.5, 100.5]))
-  const own = key(draft, body)
-  draft.body.push({ kind: 'threshold', name, target, loop: { length: body.n, index: 'c', value: own }, weight })
-  const kept = call('f32', 'select', call('bool', 'ge', own, named(name, 'f32')), own, num(0))
-  return {
-    ...withNumber(body, name, 'f32'),
-    outputs: [{ dims: [body.n], result: { kind: 'row', loop: { length: body.n, index: 'c', value: kept } } }],
-  }
-}
-
-function histogram(draft: OpDraft, body: Body): Body {
-  const bins = draft.dim('v', 'few')
-  const value = draft.integer(3, along(body))
-  return {
-    ...body,
-    outputs: [{ dims: [bins], result: { kind: 'histogram', bins, loop: { length: body.n, index: 'c', value } } }],
-  }
 }

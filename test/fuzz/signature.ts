@@ -16,6 +16,17 @@ import type { Random } from './random.js'
 const floatTypes = { f32: 5, f16: 3, bf16: 2, i8: 0.8, f8e4m3: 0.5, f8e5m2: 0.5 } as const
 const intTypes = { i32: 4, u8: 1, i16: 1, u32: 0.6, i64: 0.6 } as const
 
+function domainOf(dtype: DType): Domain {
+  switch (scalarOf(dtype)) {
+    case 'f32':
+      return { kind: 'float' }
+    case 'i32':
+      return { kind: 'int', from: dtype === 'u8' || dtype === 'u32' ? 0 : -100, to: 100 }
+    case 'bool':
+      return { kind: 'flag' }
+  }
+}
+
 /** Dimensions, inputs and attributes, which are added as they are needed. */
 export class Signature {
   readonly random: Random
@@ -45,7 +56,13 @@ export class Signature {
   limit(name: string, most: number): void {
     const at = this.dims.findIndex((dim) => dim.name === name)
     const dim = this.dims[at]
-    if (dim !== undefined && dim.size !== 'derived') this.dims[at] = { ...dim, most }
+    if (dim !== undefined && dim.size !== 'derived' && dim.size !== 'fixed') this.dims[at] = { ...dim, most }
+  }
+
+  /** A length that the op states. */
+  fixed(name: string, at: number): string {
+    if (!this.dims.some((dim) => dim.name === name)) this.dims.push({ name, size: 'fixed', at })
+    return name
   }
 
   derived(name: string, of: string, times: number, plus: number): string {
@@ -63,11 +80,7 @@ export class Signature {
 
   input(dims: readonly string[], given: { readonly dtype?: DType; readonly domain?: Domain } = {}): string {
     const dtype = given.dtype ?? this.floatType()
-    const domain =
-      given.domain ??
-      (scalarOf(dtype) === 'f32'
-        ? { kind: 'float' }
-        : { kind: 'int', from: dtype === 'u8' || dtype === 'u32' ? 0 : -100, to: 100 })
+    const domain = given.domain ?? domainOf(dtype)
     const name = this.fresh('x')
     this.inputs.push({ name, dtype, dims, domain, ...this.layoutOf(dims) })
     return name

@@ -1,6 +1,6 @@
 /** The meaning of what a body gives a name: rows, scans, monoids, folds, rankings, sorted rows and thresholds. Written apart from src. */
 import type { MonoidDesc, Stmt } from './describe.js'
-import { elements, evaluate, prefixSums, reorderError, type Scope } from './evaluate.js'
+import { counted, elements, evaluate, prefixSums, reorderError, type Scope } from './evaluate.js'
 import { exact, isExact, isNaNVal, isUnknown, unknown, type Val, widened } from './value.js'
 
 type StmtOf<K extends Stmt['kind']> = Stmt & { readonly kind: K }
@@ -12,7 +12,10 @@ export function runStatement(s: Stmt, scope: Scope): void {
       scope.numbers.set(s.name, evaluate(s.value, scope))
       return
     case 'row':
-      scope.rows.set(s.name, elements(s.loop, scope))
+      scope.rows.set(s.name, s.inner === undefined ? elements(s.loop, scope) : rowOf(s, s.inner, scope))
+      return
+    case 'histogram':
+      scope.rows.set(s.name, counted(scope.lengthOf(s.bins), elements(s.loop, scope)))
       return
     case 'scan':
       scope.rows.set(s.name, prefixSums(elements(s.loop, scope), s.loop.value.type === 'i32' ? 'i32' : 'f32'))
@@ -32,6 +35,15 @@ export function runStatement(s: Stmt, scope: Scope): void {
     case 'threshold':
       scope.numbers.set(s.name, threshold(s, scope))
   }
+}
+
+/** A row whose elements have consts of their own. */
+function rowOf({ loop: { length, index, value } }: StmtOf<'row'>, inner: readonly Stmt[], scope: Scope): Val[] {
+  return Array.from({ length: scope.lengthOf(length) }, (_, i) => {
+    scope.numbers.set(index, exact(i))
+    for (const part of inner) runStatement(part, scope)
+    return evaluate(value, scope)
+  })
 }
 
 function monoidOf(name: string, { monoids }: Scope): MonoidDesc {

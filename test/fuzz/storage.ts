@@ -26,6 +26,7 @@ const ranges: Readonly<Partial<Record<DType, readonly [number, number]>>> = {
   u32: [0, 2 ** 31 - 1],
   i32: [-(2 ** 31), 2 ** 31 - 1],
   i64: [-(2 ** 31), 2 ** 31 - 1],
+  bool: [0, 1],
 }
 
 /** The nearest integer; the even one of two. */
@@ -118,6 +119,9 @@ export function encode(dtype: DType, values: readonly number[]): HostData {
       return Uint32Array.from(values)
     case 'i64':
       return BigInt64Array.from(values, BigInt)
+    // On the host any byte but 0 holds.
+    case 'bool':
+      return Uint8Array.from(values, (x, at) => (x === 0 ? 0 : ([1, 2, 255][at % 3] ?? 1)))
   }
 }
 

@@ -109,6 +109,8 @@ export function sqrt(a: Val): Val {
 /** A step function, whose result is known where both ends agree. */
 const step = (f: (x: number) => number, a: Val): Val => special(f(a.v), a) ?? interval(f(a.v), f(a.lo), f(a.hi))
 export const floor = (a: Val): Val => step(Math.floor, a)
+export const ceil = (a: Val): Val => step(Math.ceil, a)
+export const trunc = (a: Val): Val => step(Math.trunc, a)
 export const round = (a: Val): Val => step(nearestEven, a)
 export const square = (a: Val): Val => monotone((x) => x * x, abs(a))
 
@@ -129,7 +131,10 @@ export function within(name: string, f: (x: number) => number, a: Val, least = N
   if (name === 'rsqrt' && a.lo <= 0) return unknown(v)
   const [low, high] = rangeOf(name, f, a)
   // An argument of an exponential errs by itself where it is brought to base two.
-  const own = name === 'exp' || name === 'pow' ? roundings + Math.min(Math.max(Math.abs(a.lo), Math.abs(a.hi)), 128) : roundings
+  const own =
+    name === 'exp' || name === 'expm1' || name === 'pow'
+      ? roundings + Math.min(Math.max(Math.abs(a.lo), Math.abs(a.hi)), 128)
+      : roundings
   const tail = low < flushed && high > -flushed ? flushed : 0
   return rounded(v, low, high, own, slack * absolute + tail)
 }
