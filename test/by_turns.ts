@@ -71,6 +71,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/runtime/api/encoder_layer.simt.test.ts',
   ],
   [
+    'test/export/generate.simt.test.ts',
     'test/models/llama_invariant.simt.test.ts',
     'test/models/plans.simt.test.ts',
     'test/cli/calibrate.simt.test.ts',

@@ -1,17 +1,15 @@
-/** The C++ example of an exported generator: prompts of token ids from standard input, a line each; texts to standard output. */
+/** The C++ example of an exported generator: prompts of token ids from a file, a line each; texts to standard output. */
 import type { LoweredGenerator } from './generator.js'
 
 export const generatorExample = ({
   parts: { name },
-}: LoweredGenerator): string => `// Generates texts: example WEIGHTS [option=number ...] < prompts. A line of standard input is a prompt, ids with blanks between them. A line of the
-// output is a text: the number of its prompt, how it ended (0: an end id, 1: the limit, 2: stopped), its sum of log-probabilities, and its ids.
+}: LoweredGenerator): string => `// Generates texts: example WEIGHTS PROMPTS [option=number ...]. A line of the file PROMPTS is a prompt, ids with blanks between them. A line of the
+// output is a text: the number of its prompt, how it ended (0: an end id, 1: the limit, 2: stopped), its sum of log-probabilities and its score
+// (of beams), and its ids. stream=n prints the words of each of the first n steps, and stops there.
 #include <cstdio>
-#include <iostream>
 #include <sstream>
 
 #include "${name}.hpp"
-
-namespace {
 
 void set(${name}::Options& options, const std::string& option, const std::string& value) {
   const auto whole = [&] { return static_cast<uint32_t>(std::stoul(value)); };
@@ -28,42 +26,40 @@ void set(${name}::Options& options, const std::string& option, const std::string
   else if (option == "diversity_rate") options.diversity_rate = std::stof(value);
   else if (option == "length_penalty") options.length_penalty = std::stof(value);
   else if (option == "early_stopping") options.early_stopping = std::stoi(value);
-  else throw std::runtime_error("there is no option " + option);
+  else if (option == "chunk") options.chunk = whole();
+  else if (option != "stream") throw std::runtime_error("there is no option " + option);
+  else options.on_words = [last = whole()](const heddle_chosen& chosen) {
+    for (uint32_t row = 0; row < chosen.rows; ++row) std::printf("%s%d", row == 0 ? "words " : " ", chosen.words[row]);
+    std::puts("");
+    return chosen.step + 1 < last;
+  };
 }
 
-void run(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) throw std::runtime_error("usage: example WEIGHTS [option=number ...] < prompts");
+int main(int argc, char** argv) try {
+  if (argc < 3) throw std::runtime_error("usage: example WEIGHTS PROMPTS [option=number ...]");
   ${name}::Options options;
-  for (size_t i = 1; i < arguments.size(); ++i) {
-    const size_t at = arguments[i].find('=');
-    set(options, arguments[i].substr(0, at), at == std::string::npos ? "" : arguments[i].substr(at + 1));
+  for (const std::string& argument : std::vector<std::string>(argv + 3, argv + argc)) {
+    const size_t at = std::min(argument.find('='), argument.size() - 1);
+    set(options, argument.substr(0, at), argument.substr(at + 1));
   }
   std::vector<std::vector<int32_t>> prompts;
-  for (std::string line; std::getline(std::cin, line);) {
+  std::ifstream file(argv[2]);
+  for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     prompts.emplace_back();
     for (int32_t id = 0; words >> id;) prompts.back().push_back(id);
   }
-  ${name}::Generator generator(arguments[0]);
+  ${name}::Generator generator(argv[1]);
   const auto texts = generator.generate(prompts, options);
   for (size_t prompt = 0; prompt < texts.size(); ++prompt) {
     for (const ${name}::Text& text : texts[prompt]) {
-      std::printf("%zu %d %.9g", prompt, text.finish, static_cast<double>(text.log_probability));
+      std::printf("%zu %d %.9g %.9g", prompt, text.finish, static_cast<double>(text.log_probability), static_cast<double>(text.score));
       for (const int32_t id : text.ids) std::printf(" %d", id);
-      std::printf("\\n");
+      std::puts("");
     }
   }
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  try {
-    run(std::vector<std::string>(argv + 1, argv + argc));
-    return 0;
-  } catch (const std::exception& exception) {
-    std::fprintf(stderr, "%s\\n", exception.what());
-    return 1;
-  }
+} catch (const std::exception& exception) {
+  std::fprintf(stderr, "%s\\n", exception.what());
+  return 1;
 }
 `

@@ -72,6 +72,7 @@ export function generatorWrapper({ parts: { name } }: LoweredGenerator): string 
 #ifndef ${guard}
 #define ${guard}
 
+#include <algorithm>
 #include <functional>
 
 #include "${name}.h"

@@ -15,6 +15,7 @@ import { generatorHeader, generatorWrapper } from './generator_header.js'
 import { generatorText, programText } from './generator_source.js'
 import { headerText, namesOf } from './header.js'
 import { keysOf, type Lowered } from './lowered.js'
+import { generatorReadme, programReadme } from './readme.js'
 import { sourceText } from './source.js'
 import { torchText } from './torch.js'
 
@@ -87,6 +88,7 @@ export async function writeExport(
     [`src/${program}.cpp`, sourceText(lowered, names)],
     ['example/main.cpp', exampleText(lowered, names)],
     [`${program}_torch.py`, torchText(lowered, names)],
+    ['README.md', programReadme(lowered, names, options.target, options.weights !== undefined)],
   ])
   return writeFolder(own, texts, shared, options)
 }
@@ -111,6 +113,7 @@ export async function writeGenerator(
     [`src/${name}.cpp`, generatorText(generator)],
     ...programs.map((each) => [`src/${each.name}.cpp`, programText(each)] as const),
     ['example/main.cpp', generatorExample(generator)],
+    ['README.md', generatorReadme(generator, options.target)],
   ])
   return writeFolder(own, texts, [...shared, ...sharedByGenerators], options)
 }

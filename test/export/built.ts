@@ -1,6 +1,7 @@
 /** Exports built and run: by CMake as their users do, or, for speed, linked with kernels that the run in Node has compiled already. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { expect } from 'vitest'
 import { formatSafetensors, parseSafetensors, type StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { demandKernels, findCxx, runTool, searchManifests } from '../../src/toolchain/index.js'
 
@@ -47,22 +48,87 @@ const running = (folder: string, example: string): Built => ({
 })
 
 /** By CMake, for CUDA as machine code of one GPU. */
-export async function builtByCmake(folder: string, target: 'simt' | 'cuda' = 'simt'): Promise<Built> {
+export async function builtByCmake(
+  folder: string,
+  target: 'simt' | 'cuda' = 'simt',
+  flags: readonly string[] = [],
+): Promise<Built> {
   const build = join(folder, 'build')
-  await tool('cmake', ['-S', folder, '-B', build, `-DHEDDLE_TARGET=${target}`, '-DCMAKE_CUDA_ARCHITECTURES=90a-real'])
+  await tool('cmake', ['-S', folder, '-B', build, `-DHEDDLE_TARGET=${target}`, '-DCMAKE_CUDA_ARCHITECTURES=90a-real', ...flags])
   await tool('cmake', ['--build', build, '--parallel', '2'])
   return running(folder, join(build, 'example'))
 }
 
 /** Linked with kernels of the cache: those a run in Node launches, compiled from the same text. */
 export const linked = async (root: string, folder: string, program: string): Promise<Built> =>
-  running(folder, await linkedTo(join(folder, 'example/main.cpp'), root, folder, program))
+  running(folder, await linkedTo(join(folder, 'example/main.cpp'), root, folder, [program]))
+
+/** A text that a generator's example printed. */
+export interface Printed {
+  readonly prompt: number
+  readonly finish: number
+  readonly logProbability: number
+  readonly score: number
+  readonly ids: readonly number[]
+}
+
+export interface BuiltGenerator {
+  readonly folder: string
+  /** Runs the example; an error is what it prints. @returns texts, and the words of steps where they were asked for */
+  run(
+    prompts: readonly (readonly number[])[],
+    options: Readonly<Record<string, number | readonly number[]>>,
+  ): Promise<{ readonly texts: readonly Printed[]; readonly steps: readonly (readonly number[])[] }>
+}
+
+const generating = (folder: string, example: string): BuiltGenerator => ({
+  folder,
+  async run(prompts, options) {
+    const file = join(folder, 'prompts.txt')
+    await writeFile(file, prompts.map((ids) => `${ids.join(' ')}\n`).join(''))
+    const given = Object.entries(options).flatMap(([name, value]) => [value].flat().map((each) => `${name}=${each}`))
+    const { exitCode, stdout, stderr } = await runTool(example, [join(folder, 'weights.safetensors'), file, ...given], {})
+    if (exitCode !== 0) throw new Error(stderr)
+    const lines = stdout.split('\n').map((line) => line.split(' '))
+    const texts = lines.filter(([first]) => first !== 'words').map((words) => words.map(Number))
+    return {
+      texts: texts.map(([prompt = -1, finish = -1, logProbability = 0, score = 0, ...ids]) => ({
+        prompt,
+        finish,
+        logProbability,
+        score,
+        ids,
+      })),
+      steps: lines.flatMap(([first, ...words]) => (first === 'words' ? [words.map(Number)] : [])),
+    }
+  },
+})
+
+/** A generator, by CMake; what is no kernel and no matmul is not optimised, which takes a compiler longer than it saves. */
+export async function generatorByCmake(folder: string): Promise<BuiltGenerator> {
+  const { folder: built } = await builtByCmake(folder, 'simt', ['-DCMAKE_CXX_FLAGS_RELEASE=-O0'])
+  return generating(built, join(built, 'build', 'example'))
+}
+
+/** A generator, linked with kernels of the cache. */
+export async function linkedGenerator(root: string, folder: string, name: string): Promise<BuiltGenerator> {
+  const programs = (await readdir(join(folder, 'src'))).filter((file) => file.endsWith('.cpp')).map((file) => file.slice(0, -4))
+  const needed = ['generate', 'generate_options', 'generate_start', 'generate_texts'].map((file) => `src/export/${file}.cpp`)
+  expect(programs).toContain(name)
+  return generating(folder, await linkedTo(join(folder, 'example/main.cpp'), root, folder, programs, needed))
+}
 
 /** A program in C++ linked with an export as the example is; returns its path. */
-export async function linkedTo(main: string, root: string, folder: string, program: string): Promise<string> {
+export async function linkedTo(
+  main: string,
+  root: string,
+  folder: string,
+  programs: readonly string[],
+  needed: readonly string[] = [],
+): Promise<string> {
   const { path: cxx } = (await findCxx()) ?? { path: 'c++' }
-  const text = await readFile(join(folder, 'src', `${program}.cpp`), 'utf8')
-  const keys = new Set([...text.matchAll(/heddle_launch_(\w+)\(/g)].map(([, key]) => key))
+  const texts = await Promise.all(programs.map((program) => readFile(join(folder, 'src', `${program}.cpp`), 'utf8')))
+  const keys = new Set(texts.flatMap((text) => [...text.matchAll(/heddle_launch_(\w+)\(/g)].map(([, key]) => key)))
   const searched = await searchManifests(root)
   const kernels = searched.manifest.kernels.filter(({ key }) => keys.has(key))
   const placed = kernels.map((entry) => ({ entry, folder: searched.folderOf(entry.key) }))
@@ -70,7 +136,7 @@ export async function linkedTo(main: string, root: string, folder: string, progr
   const runtime = await runtimeObjects(cxx, folder)
   const made = join(folder, `linked_${basename(main, '.cpp')}`)
   const own = ['include', 'src/export', 'example'].flatMap((name) => ['-I', join(folder, name)])
-  const sources = [join(folder, 'src', `${program}.cpp`), main]
+  const sources = [...[...programs.map((program) => `src/${program}.cpp`), ...needed].map((file) => join(folder, file)), main]
   await tool(cxx, [
     '-std=c++17',
     '-O0',

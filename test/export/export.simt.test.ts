@@ -95,7 +95,7 @@ describe('BERT', () => {
 
   /** What a program in C++ of one's own prints, with the exported folder alone. */
   async function labelled(exported: string): Promise<string> {
-    const program = await linkedTo(join(import.meta.dirname, 'labels.cpp'), repository, exported, 'bert')
+    const program = await linkedTo(join(import.meta.dirname, 'labels.cpp'), repository, exported, ['bert'])
     const texts = cases.map(({ inputIds }) => inputIds.join())
     const { exitCode, stdout, stderr } = await runTool(program, [join(exported, 'weights.safetensors'), ...texts], {})
     expect(exitCode, stderr).toBe(0)
