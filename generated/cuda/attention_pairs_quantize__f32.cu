@@ -32,7 +32,12 @@ struct Slots {
   __device__ __forceinline__ int64_t value_row(int b, int h, int j) const { return (((((static_cast<int64_t>(heddle::read(starts, b)) + j) * extent) + 2) * h_extent) + h) * d_extent; }
   __device__ __forceinline__ int64_t value_stride() const { return (static_cast<int64_t>(extent) * h_extent) * d_extent; }
   __device__ __forceinline__ int64_t out_row(int b, int h, int i_value) const { return (((static_cast<int64_t>(heddle::read(starts, b)) + i_value) * h_extent) + h) * d_extent; }
-  __device__ __forceinline__ float score(float raw, int b, int, int i_value, int j, float, float, float, float) const { return (heddle::read(mask, (((static_cast<int64_t>(b) * s_extent) + i_value) * s_extent) + j) != 0) ? (raw * factor) : (-65504.0f); }
+  static constexpr bool pair_of_sequence = true;
+  static constexpr bool pair_of_head = false;
+  /// Neighbouring keys of what is read for each pair.
+  template <int Vec>
+  __device__ __forceinline__ auto pair_chunk(int b, int, int i_value, int j, int valid) const { return heddle::load_chunk<Vec>(mask, (((static_cast<int64_t>(b) * s_extent) + i_value) * s_extent) + j, valid); }
+  __device__ __forceinline__ float score(float raw, int, int, int, int, float, float, float, float, int pair) const { return (pair != 0) ? (raw * factor) : (-65504.0f); }
   /// What is stored of a result.
   __device__ __forceinline__ float stored(float result, int, int, int, int) const { return result * inverse; }
   /// Whether rows begin at multiples of 8 elements.

@@ -15,14 +15,18 @@
 namespace heddle {
 
 /// A thread's `Elements` of a tile, in the order of its scores: element i is of row i / 2 % 2 and of the key i / 4 * 8 + i % 2 places
-/// behind the thread's first. Types of 16 bits are read 8 keys at a time, a quad's lanes the 32 of four fragments; others when they are
-/// asked for, since registers are short.
+/// behind the thread's first. Types of 8 and of 16 bits are read 8 keys at a time, a quad's lanes the 32 of four fragments; others when they
+/// are asked for, since registers are short.
 template <class Slots, int Elements>
 class TilePairs {
   using Eight = decltype(std::declval<const Slots&>().template pair_chunk<8>(0, 0, 0, 0, 0));
-  static constexpr bool is_ahead = Eight::in_words && Eight::per_word == 2 && Elements % 16 == 0;
+  static constexpr bool is_ahead = Eight::in_words && Elements % 16 == 0;
+  /// Words of 8 keys: a pair of keys in each, or two pairs.
+  static constexpr int per_eight = 8 / Eight::per_word;
 
  public:
+  using Value = std::decay_t<decltype(std::declval<const Eight&>()[0])>;
+
   /// Starts reading, for the tile whose first key is `from`, of `keys` there are. `row(half)` is either of the thread's rows.
   template <class Row>
   __device__ __forceinline__ void load(const Slots& slots, int b, int h, int from, int keys, Row row) {
@@ -38,7 +42,7 @@ class TilePairs {
           const int column = from + group * 32 + own;
           const Eight chunk = slots.template pair_chunk<8>(b, h, rows_[half], column, keys - column);
           HEDDLE_UNROLL
-          for (int i = 0; i < 4; ++i) words_[(group * 4 + i) * 2 + half] = chunk.words[i];
+          for (int i = 0; i < per_eight; ++i) words_[(group * per_eight + i) * 2 + half] = chunk.words[i];
         }
       }
     }
@@ -52,23 +56,25 @@ class TilePairs {
       for (int group = 0; group < Elements / 16; ++group) {
         HEDDLE_UNROLL
         for (int half = 0; half < 2; ++half) {
-          uint32_t words[4];
+          uint32_t words[per_eight];
           HEDDLE_UNROLL
-          for (int i = 0; i < 4; ++i) words[i] = words_[(group * 4 + i) * 2 + half];
+          for (int i = 0; i < per_eight; ++i) words[i] = words_[(group * per_eight + i) * 2 + half];
           transpose_quad(words, lane);
           HEDDLE_UNROLL
-          for (int i = 0; i < 4; ++i) words_[(group * 4 + i) * 2 + half] = words[i];
+          for (int i = 0; i < per_eight; ++i) words_[(group * per_eight + i) * 2 + half] = words[i];
         }
       }
     }
   }
 
   /// What is read for a row and the key `place` behind the thread's first.
-  __device__ __forceinline__ float operator()(int half, int place) const {
+  __device__ __forceinline__ Value operator()(int half, int place) const {
     if constexpr (is_ahead) {
+      // Pairs of keys lie in the order of fragments, as many in a word as it holds.
+      const int at = place / 8 * 2 + place % 2;
       Eight one;
-      one.words[0] = words_[place / 8 * 2 + half];
-      return one[place % 2];
+      one.words[0] = words_[at / Eight::per_word * 2 + half];
+      return one[at % Eight::per_word];
     } else {
       const int column = from_ + static_cast<int>(threadIdx.x) % 4 * 2 + place / 8 * 8;
       return slots_->template pair_chunk<2>(b_, h_, rows_[half], column, keys_ - column)[place % 2];
@@ -78,7 +84,7 @@ class TilePairs {
  private:
   const Slots* slots_;
   int b_, h_, from_, keys_, rows_[2];
-  uint32_t words_[is_ahead ? Elements / 2 : 1];
+  uint32_t words_[is_ahead ? Elements / Eight::per_word : 1];
 };
 
 /// Nothing, for scores that read nothing of the kind.
@@ -101,7 +107,7 @@ using Pairs = typename PairsOf<Slots, Elements, reads_pairs<Slots>>::Type;
 
 /// What is read for one pair.
 template <class Slots>
-__device__ __forceinline__ float pair_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
+__device__ __forceinline__ auto pair_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
                                          [[maybe_unused]] int i, [[maybe_unused]] int j) {
   if constexpr (reads_pairs<Slots>) {
     return slots.template pair_chunk<2>(b, h, i, j, 1)[0];

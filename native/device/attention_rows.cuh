@@ -72,12 +72,12 @@ __global__ void __launch_bounds__(32 * Warps, 1)
   for (int from = lower[0]; from < end; from += 32) {
     const int here = min(end - from, 32), j = from + lane;
     float weights[Rows] = {};
-    float pairs[Rows];
+    decltype(pair_of(slots, b, h, 0, 0)) pairs[Rows];
     bool attended[Rows], some = false;
     HEDDLE_UNROLL
     for (int r = 0; r < Rows; ++r) {
       attended[r] = j >= lower[r] && j < upper[r];
-      pairs[r] = attended[r] ? pair_of(slots, b, h, rows[r], j) : 0.0f;
+      pairs[r] = attended[r] ? pair_of(slots, b, h, rows[r], j) : 0;
       attended[r] = attended[r] && is_allowed(slots, b, h, rows[r], j, pairs[r]);
       some = some || attended[r];
     }

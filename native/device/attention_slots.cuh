@@ -131,10 +131,10 @@ struct PairPlace {
   float i, j, apart, further;
 };
 
-/// What softmax is taken of. `pair` is what is read for the pair.
-template <class Slots>
+/// What softmax is taken of. `pair` is what is read for the pair: a float or an integer.
+template <class Slots, class Pair>
 __device__ __forceinline__ float score_of(const Slots& slots, float raw, int b, int h, int i, int j, PairPlace at,
-                                          [[maybe_unused]] float pair) {
+                                          [[maybe_unused]] Pair pair) {
   if constexpr (reads_pairs<Slots>) {
     return slots.score(raw, b, h, i, j, at.i, at.j, at.apart, at.further, pair);
   } else {
@@ -153,9 +153,9 @@ __device__ __forceinline__ int upper_of(const Slots& slots, int b, int h, int i,
 }
 
 /// Whether the mask lets query i see a key of its range.
-template <class Slots>
+template <class Slots, class Pair>
 __device__ __forceinline__ bool is_allowed([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
-                                           [[maybe_unused]] int i, [[maybe_unused]] int j, [[maybe_unused]] float pair) {
+                                           [[maybe_unused]] int i, [[maybe_unused]] int j, [[maybe_unused]] Pair pair) {
   if constexpr (masks_pairs<Slots> && reads_pairs<Slots>) {
     return slots.allowed(b, h, i, j, pair);
   } else if constexpr (masks_pairs<Slots>) {

@@ -13,7 +13,7 @@ import { elementStatements } from './computed_row.js'
 import { expressionText, offsetText, type Scope, tensorOf, wideText } from './expression.js'
 import { capitalise } from './launcher.js'
 import { createNames } from './names.js'
-import { pairLoad, withPair } from './pair_load.js'
+import { pairLoad, pair as pairName, withPair } from './pair_load.js'
 import { alignedText, alongRow, isTogether, refuseScattered, stepOf } from './row_access.js'
 import { factorOf, placesAsFloats, withoutDivisions, withPlacesAsFloats, withShifts } from './score.js'
 import { notingScope, SlotWriter } from './slots.js'
@@ -131,8 +131,9 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
     writer.constant('pair_of_head', read.has('h'))
     writer.comment('Neighbouring keys of what is read for each pair.')
     writer.chunk('pair_chunk', ['b', 'h', 'i', 'j'], pair)
+    if (pair.type === 'i32') writer.integer(pairName)
   }
-  const ofPair = pair === undefined ? [] : ['pair']
+  const ofPair = pair === undefined ? [] : [pairName]
   if (condition !== undefined) {
     writer.comment('Which keys of its range a query attends.')
     writer.value('allowed', ['b', 'h', 'i', 'j', ...ofPair], withShifts(known(condition)))

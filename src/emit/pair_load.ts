@@ -12,7 +12,7 @@ import { isInside } from '../schedule/tile_mask.js'
 import { type Scope, tensorOf } from './expression.js'
 
 /** The local that stands for what is read for a pair. */
-const pair = 'pair'
+export const pair = 'pair'
 
 /**
  * The first load of the expressions whose neighbouring keys lie side by side, if any. It reads inside of its tensor for every pair there
@@ -30,11 +30,11 @@ export function pairLoad(exprs: readonly Expr[], kernel: AttentionKernel, scope:
 
 function isChunked(load: ExprOf<'load'>, kernel: AttentionKernel, scope: Scope): boolean {
   const names = freeNames(load)
-  if (load.type !== 'f32' || !names.has('i') || !names.has('j') || !isInside(load, kernel)) return false
+  if (load.type === 'bool' || !names.has('i') || !names.has('j') || !isInside(load, kernel)) return false
   const found = classify(offsetOf(tensorOf(load.tensor, scope), load.indices, scope.fixed), 'j')
   return found.kind === 'contiguous' && found.run === Number.POSITIVE_INFINITY
 }
 
 /** An expression that is given what the load reads. */
 export const withPair = (expr: Expr, load: ExprOf<'load'>): Expr =>
-  rewrite(expr, (node) => (node.kind === 'load' && keyOf(node) === keyOf(load) ? local(pair) : node))
+  rewrite(expr, (node) => (node.kind === 'load' && keyOf(node) === keyOf(load) ? local(pair, load.type) : node))

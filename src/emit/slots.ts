@@ -22,6 +22,8 @@ export const notingScope = (scope: Pick<Scope, 'names' | 'tensors'>): Scope & No
 export class SlotWriter {
   readonly #writer = bodyWriter()
   readonly #scope: Scope
+  /** Parameters that are numbers of another type than float. */
+  readonly #integers = new Set<string>()
 
   constructor(scope: Scope) {
     this.#scope = scope
@@ -64,6 +66,11 @@ export class SlotWriter {
     this.define(scalarText[expr.type], name, parameters, () => expressionText(expr, this.#scope))
   }
 
+  /** Says of a parameter that it is an integer. */
+  integer(parameter: string): void {
+    this.#integers.add(parameter)
+  }
+
   /** A template that reads Vec neighbouring elements, of which `valid` exist, from that on which `load` gives. */
   chunk(name: string, parameters: readonly string[], { tensor, indices }: ExprOf<'load'>): void {
     const list = this.#named(parameters, () => offsetText(tensor, indices, this.#scope))
@@ -94,7 +101,7 @@ export class SlotWriter {
     used.locals?.clear()
     const text = make()
     const list = parameters.map((parameter) => {
-      const isNumber = numbers.includes(parameter)
+      const isNumber = numbers.includes(parameter) && !this.#integers.has(parameter)
       const isUsed = used.indices.has(parameter) || used.locals?.has(parameter)
       return `${isNumber ? 'float' : 'int'}${isUsed === true ? ` ${names.value(parameter)}` : ''}`
     })

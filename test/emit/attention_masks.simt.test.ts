@@ -63,6 +63,27 @@ const kernels: readonly AttentionKernel[] = [
     extra: [input('bias', 'b s t'), ...ids],
     score: masked(and(sameDocument, call('ge', load('bias', b, i, j), number(-0.5)))),
   }),
+  // Of bytes, whatever a pair that is left out has for a score.
+  attentionKernel('hidden_bytes', {
+    ...half,
+    extra: [input('kept', 'b s t', 'u8')],
+    range: { lower: i32(0), upper: add(i, i32(120)) },
+    score: masked(call('ne', loadInt('kept', b, i, j), i32(0))),
+  }),
+  attentionKernel('low_bytes', {
+    extra: [input('kept', 'b s t', 'bool')],
+    score: masked(call('ne', loadInt('kept', b, i, j), i32(0)), -65504),
+  }),
+  attentionKernel('bytes_as_floats', {
+    ...half,
+    extra: [input('bias', 'b s t', 'i8')],
+    score: add(scaled(0.25), load('bias', b, i, j)),
+  }),
+  attentionKernel('integers', {
+    ...half,
+    extra: [input('kept', 'h s t', 'i32')],
+    score: masked(call('gt', loadInt('kept', h, i, j), i32(0)), -65504),
+  }),
   ...['few_tiles', 'always_open', 'always_shut', 'wrong_rule'].map(documents),
 ]
 
@@ -86,6 +107,7 @@ interface Sizes {
 const draws: Readonly<Record<string, (at: number, dims: Readonly<Record<string, number>>) => number>> = {
   own: (at, { s = 1 }) => Math.floor((at % s) / 37),
   other: (at, { t = 1 }) => Math.floor((at % t) / 37) + (at % t > 170 ? 7 : 0),
+  kept: (at) => (at % 7 < 3 || at % 11 === 4 ? 1 : 0),
   flag: (at) => (at % 64 < 50 ? 0 : 1 + (at % 3)),
 }
 const pattern = (at: number): number => ([3, -5, 1, 7, -2, -8, 4, 6, -1, -3, 8, 2, -6][(at * 5 + (at >> 3)) % 13] ?? 0) / 8
