@@ -5,7 +5,7 @@
 import { layouts } from '../../specs/index.js'
 import type { FloatType } from '../checkpoint/convert.js'
 import type { Manifest } from '../emit/manifest.js'
-import { type Assembly, assembleBert, bertDims, bertInputs, type LayerScales } from '../models/encoder/bert.js'
+import { type Assembly, assembleBert, assemblePairs, bertDims, type LayerScales } from '../models/encoder/bert.js'
 import type { BertConfig } from '../models/encoder/config.js'
 import { idRows } from '../models/parts/token_rows.js'
 import { findPlan } from '../program/plans.js'
@@ -35,6 +35,8 @@ export interface EncoderBench {
   readonly plans: readonly string[]
   readonly shapes: readonly Shape[]
   readonly lengths: Lengths
+  /** Whether tokens attend what a mask of pairs says, which is drawn, beside the lengths. */
+  readonly masked?: boolean | undefined
   /** Timed replays of each plan and shape. */
   readonly repeats: number
   /** Also times every step by itself. */
@@ -67,9 +69,9 @@ export interface Sessions {
 }
 
 /** The model under each of the plans. @throws usage `plan.unknown`, `plan.dtype` */
-export const assemble = ({ config, dtype, manifest, plans }: EncoderBench, scales?: LayerScales): Assembled[] =>
+export const assemble = ({ config, dtype, manifest, plans, masked }: EncoderBench, scales?: LayerScales): Assembled[] =>
   plans.map((plan) => {
-    const assembled = assembleBert(config, findPlan(plan, manifest.plans), false, scales)
+    const assembled = (masked ? assemblePairs : assembleBert)(config, findPlan(plan, manifest.plans), false, scales)
     expectPlanTypes(plan, assembled.applications, { T: dtype }, manifest)
     return { plan, ...assembled }
   })
@@ -95,7 +97,7 @@ export async function openSessions(
   )
   if (passes === 1) return { single, chain: undefined, rotation }
   try {
-    const chains = models.flatMap((model) => chain(model, bertInputs, passes).applications)
+    const chains = models.flatMap((model) => chain(model, model.inputs, passes).applications)
     return { single, chain: await open(chains, (tensors) => chainedWeights(passes, tensors)), rotation }
   } catch (error) {
     single.release()
@@ -113,12 +115,12 @@ export async function prepare(bench: EncoderBench, sessions: Sessions, model: As
   const { passes } = sessions.rotation
   const tokens = packedRows(bench.lengths(shape.batch, shape.seq), shape.seq)
   const at = { dims: bertDims(bench.config, { ...shape, tokens }), types: { T: bench.dtype } }
-  const flat = { ...model, inputs: bertInputs, ...at }
+  const flat = { ...model, ...at }
   const single = await buildProgram({ session: sessions.single, ...flat })
   let timed = single
   try {
     if (sessions.chain !== undefined) {
-      timed = await buildProgram({ session: sessions.chain, ...chain(model, bertInputs, passes), ...at })
+      timed = await buildProgram({ session: sessions.chain, ...chain(model, model.inputs, passes), ...at })
     }
     const candidate = { model, single, timed, memory: footprintOf(single, sessions.single, flat) }
     if (timed !== single) await single.run(inputsOf(bench, model, shape, 'single'))
@@ -133,7 +135,7 @@ export async function prepare(bench: EncoderBench, sessions: Sessions, model: As
 
 /** Input values of one pass; `draw` names the ids. */
 function inputsOf(
-  { config, lengths: draw }: EncoderBench,
+  { config, lengths: draw, masked }: EncoderBench,
   { packed }: Assembly,
   { batch, seq }: Shape,
   name: string,
@@ -146,6 +148,7 @@ function inputsOf(
     ids: encode('i32', idRows(sequences, { seq, rows, packed: packed.inputs, filler: 0 })),
     typeIds: encode('i32', new Int32Array(rows)),
     lengths: encode('i32', Int32Array.from(lengths)),
+    ...(masked ? { mask: Uint8Array.from({ length: batch * seq * seq }, () => integer(next, 0, 1)) } : {}),
   }
 }
 

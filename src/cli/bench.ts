@@ -31,6 +31,8 @@ export interface BenchEncoderOptions {
   readonly shapes: readonly Shape[]
   /** `full`, `half` or a file of lengths. */
   readonly lengths: string
+  /** Times the model with a random mask over pairs of tokens. */
+  readonly masked?: boolean | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
   readonly repeats: number
@@ -55,9 +57,12 @@ async function timePeers(bench: EncoderBench, { log }: CliContext): Promise<Peer
 }
 
 /** The command line of options, for the report. */
-function commandOf({ config, plans = [], shapes, lengths, dtype, repeats, peer }: BenchEncoderOptions, name: DeviceName): string {
+function commandOf(
+  { config, plans = [], shapes, lengths, masked, dtype, repeats, peer }: BenchEncoderOptions,
+  name: DeviceName,
+): string {
   const sizes = shapes.map(({ batch, seq }) => `${batch}x${seq}`).join()
-  const common = `heddle bench encoder --config ${config} --plans ${plans.join()} --shapes ${sizes} --lengths ${lengths}`
+  const common = `heddle bench encoder --config ${config} --plans ${plans.join()} --shapes ${sizes} --lengths ${lengths}${masked ? ' --masked' : ''}`
   return `${common} --dtype ${dtype} --device ${name} --repeats ${repeats}${peer === undefined ? '' : ` --peer ${peer}`}`
 }
 
@@ -79,10 +84,29 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
     const plans = options.plans ?? [chosen?.name ?? defaultPlan]
     const profile = options.profile ?? report !== undefined
     const ceilings = await deviceCeilings(device, { onStage: (what) => log(`${what}\n`) })
-    const bench = { ceilings, device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
+    const bench = {
+      ceilings,
+      device,
+      library,
+      manifest,
+      config,
+      dtype,
+      plans,
+      shapes,
+      lengths,
+      masked: options.masked,
+      repeats,
+      profile,
+      signal,
+    }
     const results = await benchEncoder(bench, observer(context))
     const peers = options.peer === undefined ? undefined : await timePeers(bench, context)
-    const about = { config: options.config, dtype, lengths: options.lengths }
+    const about = {
+      config: options.config,
+      dtype,
+      lengths: options.lengths,
+      ...(options.masked ? { masked: true as const } : {}),
+    }
     const result = { device: info, ceilings, ...about, results, peers, ratios: ratiosOf(results, peers) }
     if (report !== undefined) {
       await writeReport?.(reportPage(result, commandOf({ ...options, plans }, options.device ?? kind)))
@@ -103,6 +127,7 @@ const encoderCommand = (context: () => CliContext) =>
     )
     .option('--shapes <shapes>', 'batch x seq, separated by commas', shapesOf, [{ batch: 1, seq: 128 }])
     .option('--lengths <lengths>', 'full, half (uniform in 1..seq), or a file of lengths', 'full')
+    .addOption(new Option('--masked', 'with a random mask over pairs of tokens beside the lengths').conflicts('peer'))
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)

@@ -121,6 +121,14 @@ describe('benchEncoder', () => {
     expect(result?.matmuls).toBe(16)
   })
 
+  it('launches as much under a mask, of which it draws one', async () => {
+    const [[lengths], [masked]] = [await benchEncoder(bench), await benchEncoder({ ...bench, masked: true })]
+    expect([masked?.kernels, masked?.matmuls]).toEqual([lengths?.kernels, lengths?.matmuls])
+    const kernels = (profile: readonly { readonly kernel: string }[] = []) => profile.map(({ kernel }) => kernel)
+    expect(kernels(lengths?.profile)).not.toContain('mask_pairs__f32')
+    expect(kernels(masked?.profile)).toContain('mask_pairs__f32')
+  })
+
   it('has no floor where nothing is known of the device, and puts the peak beside what it could be', async () => {
     const [result] = await benchEncoder(bench)
     expect(result).toMatchObject({ floor: undefined, fraction: undefined, rotation: { passes: 1 } })

@@ -70,7 +70,7 @@ def score_none(score, b, h, q, k):
 def variants(data):
     """By name: score and mask functions of flex_attention."""
     slopes, lengths, ids = data["slopes"], data["lengths"], data["ids"]
-    bias, pairs, mask = data["bias"], data["k"], data["c2"]
+    bias, pairs, mask, kept = data["bias"], data["k"], data["c2"], data["kept"]
     reach = bias.shape[1]
     return {
         "plain": (None, None),
@@ -86,6 +86,7 @@ def variants(data):
         "relative_bias": (lambda s, b, h, q, k: s + bias[h, (k - q + reach // 2).clamp(0, reach - 1)], None),
         "pair_bias": (lambda s, b, h, q, k: s + pairs[h, q, k], None),
         "dense_mask": (lambda s, b, h, q, k: s + mask[b, q, k], None),
+        "kept_pairs": (None, lambda b, h, q, k: kept[b, q, k]),
         "grouped": (None, causal),
     }
 
@@ -166,6 +167,8 @@ def draw(sequence, size):
         # As the manifest names what pair_bias and dense_mask read for each pair.
         "k": (normal(heads, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
         "c2": (normal(batch, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
+        # Half of the pairs, drawn: no tile of them is empty or whole.
+        "kept": torch.rand(batch, sequence, sequence, device="cuda", generator=generator) < 0.5,
         "y": torch.empty(batch, sequence, heads, size, device="cuda", dtype=torch.float16),
     }
 
@@ -185,7 +188,7 @@ def main():
         data = draw(sequence, size)
         for name, (score, masked) in variants(data).items():
             # Those that read a tensor for each pair have none for longer sequences.
-            if sequence > 2048 and name in ("pair_bias", "dense_mask"):
+            if sequence > 2048 and name in ("pair_bias", "dense_mask", "kept_pairs"):
                 continue
             if name not in (options.variants or names or [name]):
                 continue

@@ -11,6 +11,7 @@ const extra = {
   bias: tensor('T', 'h r'),
   k: tensor('T', 'h s s'),
   c: tensor('T', 'b s s'),
+  kept: tensor('bool', 'b s s'),
   lengths: tensor('i32', 'b'),
   ids: tensor('i32', 'b s'),
   sink: tensor('f32', 'h'),
@@ -159,6 +160,14 @@ const variants: Readonly<Record<string, Variant>> = {
       weigh,
     ),
     reads: ['c'],
+  },
+  kept_pairs: {
+    between: chain(
+      scaled,
+      step('kept', (g, x, given) => g.apply(ops.keptPairs, { x, kept: value(given, 'kept') }).y),
+      weigh,
+    ),
+    reads: ['kept'],
   },
   sink: { between: chain(scaled, causal, sinking), reads: ['sink'] },
   off_by_one: {

@@ -135,6 +135,17 @@ export const denseMask = op('dense_mask', {
     (b, h, s, t) => ({ y: x(b, h, s, t) + mask(b, s, t) }),
 })
 
+/** The mask of the shipped encoder layers, which read a byte for each pair. */
+export const keptPairs = op('kept_pairs', {
+  dims: ['b', 'h', 's', 't'],
+  types: { T: floats },
+  inputs: { ...scores, kept: tensor('bool', 'b s t') },
+  outputs: masked,
+  body:
+    ({ x, kept }) =>
+    (b, h, s, t) => ({ y: kept(b, s, t) ? x(b, h, s, t) : -65504 }),
+})
+
 export const pairBias = op('pair_bias', {
   dims: ['b', 'h', 's', 't'],
   types: { T: floats },
