@@ -18,6 +18,8 @@ import { prepareWeights } from '../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { hasInt8Weights } from '../runtime/program_wiring.js'
 import { openSession, type Session, type WeightTensor } from '../runtime/session.js'
+import { type AlgorithmOf, tunedAlgorithms } from '../runtime/tuned_matmuls.js'
+import type { TunedMatmul } from '../schedule/library_tuning.js'
 import { integer, random } from '../verify/random.js'
 import { type Ceilings, layerBytes } from './floor.js'
 import type { Lengths } from './lengths.js'
@@ -43,12 +45,16 @@ export interface EncoderBench {
   readonly profile: boolean
   /** Undefined where nothing is known of the device. */
   readonly ceilings: Ceilings | undefined
+  /** Algorithms of the matmul library: each plan is timed with the library's first ones, and with these. */
+  readonly algorithms?: readonly TunedMatmul[] | undefined
   readonly signal?: AbortSignal | undefined
 }
 
 /** A model under a plan. */
 export interface Assembled extends Assembly {
   readonly plan: string
+  /** Where it is not the session's: which algorithms the matmuls of the library take. */
+  readonly algorithmOf?: AlgorithmOf
 }
 
 /** A plan at a shape, ready to be timed. */
@@ -68,12 +74,31 @@ export interface Sessions {
   readonly rotation: Rotation
 }
 
-/** The model under each of the plans. @throws usage `plan.unknown`, `plan.dtype` */
-export const assemble = ({ config, dtype, manifest, plans, masked }: EncoderBench, scales?: LayerScales): Assembled[] =>
-  plans.map((plan) => {
-    const assembled = (masked ? assemblePairs : assembleBert)(config, findPlan(plan, manifest.plans), false, scales)
-    expectPlanTypes(plan, assembled.applications, { T: dtype }, manifest)
-    return { plan, ...assembled }
+/** What a plan is called with the algorithms that are given. */
+export const tunedName = (plan: string): string => `${plan} tuned`
+
+/** The model under each of the plans, and with algorithms under each of them twice. @throws usage `plan.unknown`, `plan.dtype` */
+export const assemble = (
+  {
+    device,
+    config,
+    dtype,
+    manifest,
+    plans,
+    masked,
+    algorithms,
+  }: Pick<EncoderBench, 'device' | 'config' | 'dtype' | 'manifest' | 'plans' | 'masked' | 'algorithms'>,
+  scales?: LayerScales,
+): Assembled[] =>
+  plans.flatMap((plan): Assembled[] => {
+    const model = (masked ? assemblePairs : assembleBert)(config, findPlan(plan, manifest.plans), false, scales)
+    expectPlanTypes(plan, model.applications, { T: dtype }, manifest)
+    if (algorithms === undefined) return [{ plan, ...model }]
+    const tuned = tunedAlgorithms(algorithms, device.info())
+    return [
+      { plan, ...model, algorithmOf: () => undefined },
+      { plan: tunedName(plan), ...model, algorithmOf: tuned },
+    ]
   })
 
 /** Uploads what any of the plans reads. */
@@ -116,11 +141,13 @@ export async function prepare(bench: EncoderBench, sessions: Sessions, model: As
   const tokens = packedRows(bench.lengths(shape.batch, shape.seq), shape.seq)
   const at = { dims: bertDims(bench.config, { ...shape, tokens }), types: { T: bench.dtype } }
   const flat = { ...model, ...at }
-  const single = await buildProgram({ session: sessions.single, ...flat })
+  const under = (session: Session): Session =>
+    model.algorithmOf === undefined ? session : { ...session, algorithmOf: model.algorithmOf }
+  const single = await buildProgram({ session: under(sessions.single), ...flat })
   let timed = single
   try {
     if (sessions.chain !== undefined) {
-      timed = await buildProgram({ session: sessions.chain, ...chain(model, model.inputs, passes), ...at })
+      timed = await buildProgram({ session: under(sessions.chain), ...chain(model, model.inputs, passes), ...at })
     }
     const candidate = { model, single, timed, memory: footprintOf(single, sessions.single, flat) }
     if (timed !== single) await single.run(inputsOf(bench, model, shape, 'single'))

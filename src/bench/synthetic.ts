@@ -42,6 +42,30 @@ export async function benchConfig(nameOrDir: string, root: string): Promise<Bert
   return readBertConfig(path)
 }
 
+/** Heads and their elements, in the place of those that a named configuration has. */
+export interface HeadSizes {
+  readonly heads?: number | undefined
+  readonly size?: number | undefined
+}
+
+/**
+ * The configuration of a name or a folder; of a name with other heads: as wide as they are together, and four times as wide inside.
+ * @throws usage `bench.config` for other heads of a folder, and as `benchConfig`
+ */
+export async function sizedConfig(nameOrDir: string, root: string, { heads, size }: HeadSizes): Promise<BertConfig> {
+  if (heads === undefined && size === undefined) return benchConfig(nameOrDir, root)
+  if (!Object.hasOwn(named, nameOrDir)) {
+    throw usageError('bench.config', `heads are those of the configuration, and ${nameOrDir} is a folder with one of its own`, {
+      hint: `leave --heads and --size out, or name one of: ${Object.keys(named).join(', ')}`,
+    })
+  }
+  const usual = await benchConfig(nameOrDir, root)
+  const [count, elements] = [heads ?? usual.heads, size ?? usual.headDim]
+  const hidden = count * elements
+  const given = { num_attention_heads: count, hidden_size: hidden, intermediate_size: 4 * hidden }
+  return parseBertConfig({ ...named[nameOrDir], ...given }, nameOrDir)
+}
+
 /** Values drawn once and repeated: a model has a hundred million, and only their spread matters. */
 const drawn = 65_521
 

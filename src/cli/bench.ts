@@ -7,21 +7,26 @@ import { deviceCeilings } from '../bench/facts/facts.js'
 import { lengthsOf } from '../bench/lengths.js'
 import { timeTorch } from '../bench/peers.js'
 import { type BenchEncoderResult, type Peers, ratiosOf, type Shape } from '../bench/result.js'
-import { benchConfig } from '../bench/synthetic.js'
+import { sizedConfig } from '../bench/synthetic.js'
 import { benchTable, describePeer, describeTimes } from '../bench/table.js'
+import { usageError } from '../errors.js'
 import { reportPage } from '../explorer/report.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { namedFile } from '../output.js'
 import { defaultPlan } from '../program/plans.js'
 import { choosePlan } from '../runtime/default_plan.js'
+import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
+import { keptFor } from '../runtime/tuned_matmuls.js'
+import type { TunedMatmul } from '../schedule/library_tuning.js'
 import { decodingCommand } from './bench_decoding.js'
 import { llamaCommand } from './bench_llama.js'
-import { shapesOf } from './bench_options.js'
+import { givenShapes, shapesOf } from './bench_options.js'
 import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
-import { positive } from './options.js'
+import { countsOf, positive } from './options.js'
 import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
+import { readTuning } from './tuning_file.js'
 
 export interface BenchEncoderOptions {
   /** A known configuration or a model folder. */
@@ -29,6 +34,9 @@ export interface BenchEncoderOptions {
   /** What a model takes by default on the device, where undefined. */
   readonly plans?: readonly string[] | undefined
   readonly shapes: readonly Shape[]
+  /** Heads and elements of each, in the place of those of a named configuration. */
+  readonly heads?: number | undefined
+  readonly size?: number | undefined
   /** `full`, `half` or a file of lengths. */
   readonly lengths: string
   /** Times the model with a random mask over pairs of tokens. */
@@ -36,6 +44,8 @@ export interface BenchEncoderOptions {
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
   readonly repeats: number
+  /** A tuning file: each plan is timed with the matmul library's first algorithms, and with those that it keeps. */
+  readonly algorithms?: string | undefined
   readonly profile?: boolean | undefined
   /** Also times what this framework offers, where Python has it. */
   readonly peer?: 'torch' | undefined
@@ -57,13 +67,24 @@ async function timePeers(bench: EncoderBench, { log }: CliContext): Promise<Peer
 }
 
 /** The command line of options, for the report. */
-function commandOf(
-  { config, plans = [], shapes, lengths, masked, dtype, repeats, peer }: BenchEncoderOptions,
-  name: DeviceName,
-): string {
+function commandOf(options: BenchEncoderOptions, name: DeviceName): string {
+  const { config, plans = [], shapes, lengths, masked, dtype, repeats } = options
+  const others = (['heads', 'size', 'algorithms', 'peer'] as const).flatMap((option) =>
+    options[option] === undefined ? [] : [` --${option} ${options[option]}`],
+  )
   const sizes = shapes.map(({ batch, seq }) => `${batch}x${seq}`).join()
   const common = `heddle bench encoder --config ${config} --plans ${plans.join()} --shapes ${sizes} --lengths ${lengths}${masked ? ' --masked' : ''}`
-  return `${common} --dtype ${dtype} --device ${name} --repeats ${repeats}${peer === undefined ? '' : ` --peer ${peer}`}`
+  return `${common} --dtype ${dtype} --device ${name} --repeats ${repeats}${others.join('')}`
+}
+
+/** The algorithms of a tuning file for a device. @throws usage `tuning.*`, `bench.algorithms` for a file that has none of them */
+async function keptAlgorithms(file: string, info: NativeDeviceInfo, root: string): Promise<readonly TunedMatmul[]> {
+  const tuning = await readTuning({ root, file })
+  const own = keptFor(tuning?.matmuls, info)
+  if (own.length > 0) return own
+  throw usageError('bench.algorithms', `${file} keeps no algorithms of the matmul library of ${info.name}`, {
+    hint: `measure some on it: heddle tune --library --out ${file}`,
+  })
 }
 
 /** @throws usage `bench.*`, `plan.unknown`, `manifest.*`; environment for a missing device, addon or kernel library */
@@ -72,7 +93,7 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
   const { dtype, shapes, repeats } = options
   const report = options.report === undefined ? undefined : resolve(root, options.report)
   const writeReport = report === undefined ? undefined : await namedFile(report, 'bench.report')
-  const config = await benchConfig(options.config, root)
+  const config = await sizedConfig(options.config, root, options)
   const lengths = lengthsOf(options.lengths)
   const { device, library, manifest } = await openKernels(options.device, openOptions(context))
   const { kind } = device
@@ -84,7 +105,9 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
     const plans = options.plans ?? [chosen?.name ?? defaultPlan]
     const profile = options.profile ?? report !== undefined
     const ceilings = await deviceCeilings(device, { onStage: (what) => log(`${what}\n`) })
+    const algorithms = options.algorithms === undefined ? undefined : await keptAlgorithms(options.algorithms, info, root)
     const bench = {
+      algorithms,
       ceilings,
       device,
       library,
@@ -125,18 +148,23 @@ const encoderCommand = (context: () => CliContext) =>
     .option('--plans <names>', 'fusion plans, separated by commas; default: what a model takes on the device', (text) =>
       text.split(','),
     )
-    .option('--shapes <shapes>', 'batch x seq, separated by commas', shapesOf, [{ batch: 1, seq: 128 }])
+    .option('--shapes <shapes>', 'batch x length, separated by commas; default: 1x128', shapesOf)
+    .option('--batch <counts>', 'sequences, separated by commas, each with every --length', countsOf)
+    .option('--length <counts>', 'tokens of a sequence, separated by commas', countsOf)
+    .option('--heads <count>', 'attention heads, in the place of those that a named configuration has', positive)
+    .option('--size <count>', 'elements of a head', positive)
     .option('--lengths <lengths>', 'full, half (uniform in 1..seq), or a file of lengths', 'full')
     .addOption(new Option('--masked', 'with a random mask over pairs of tokens beside the lengths').conflicts('peer'))
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
+    .option('--algorithms <file>', 'also time each plan with the algorithms of matmuls that a tuning file keeps')
     .option('--profile', 'also time every step by itself')
     .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))
     .option('--report <file>', 'write a page with charts, as `heddle explore` does; times every step by itself too')
     .option('--json', 'print the results as JSON')
     .action(async (options) => {
-      const result = await runBenchEncoder(options, context())
+      const result = await runBenchEncoder({ ...options, shapes: givenShapes(options) }, context())
       context().out(options.json ? json(result) : benchTable(result, options.profile ?? false))
     })
 

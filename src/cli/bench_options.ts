@@ -14,6 +14,26 @@ export function shapesOf(text: string): Shape[] {
   })
 }
 
+/** Shapes as options name them: a list, or every batch with every length. */
+export interface ShapeOptions {
+  readonly shapes?: readonly Shape[] | undefined
+  readonly batch?: readonly number[] | undefined
+  readonly length?: readonly number[] | undefined
+}
+
+const [usualBatch, usualLength] = [1, 128]
+
+/** The shapes of options; one sequence of 128 where none says any. @throws usage `bench.shape` for both forms at once */
+export function givenShapes({ shapes, batch, length }: ShapeOptions): readonly Shape[] {
+  if (shapes !== undefined && (batch !== undefined || length !== undefined)) {
+    throw usageError('bench.shape', 'shapes are given twice: by --shapes, and by --batch or --length', {
+      hint: 'leave one of them out',
+    })
+  }
+  if (shapes !== undefined) return shapes
+  return (batch ?? [usualBatch]).flatMap((count) => (length ?? [usualLength]).map((seq) => ({ batch: count, seq })))
+}
+
 /** Medians that differ by less are no difference. */
 export const usualRatio = 1.05
 

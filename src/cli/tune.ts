@@ -21,7 +21,7 @@ import type { TileSize } from '../schedule/tiles.js'
 import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning.js'
 import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
 import { readKernels } from '../verify/check/specs.js'
-import { shapesOf } from './bench_options.js'
+import { givenShapes, shapesOf } from './bench_options.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, dimensions, positive } from './options.js'
 import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
@@ -223,7 +223,9 @@ export const tuneCommand = (context: () => CliContext) =>
     .option('--model <dir>', 'with --library: a model folder, at each of the shapes')
     .option('--graph <name>', 'with --library: a graph or program, of the project or a shipped one')
     .option('--plans <names>', 'with --library: fusion plans, separated by commas', names, ['unfused'])
-    .option('--shapes <shapes>', 'with --library: batch x length, separated by commas', shapesOf, [{ batch: 1, seq: 128 }])
+    .option('--shapes <shapes>', 'with --library: batch x length, separated by commas; default: 1x128', shapesOf)
+    .option('--batch <counts>', 'with --library: sequences, separated by commas, each with every --length', countsOf)
+    .option('--length <counts>', 'with --library: tokens of a sequence, separated by commas', countsOf)
     .option('--heads <count>', 'with --library: heads of the encoder, where neither a model nor a graph is named', positive, 12)
     .option('--size <count>', 'with --library: elements of a head', positive, 64)
     .option('--dims <dims>', 'with --graph: dimensions by name, such as m=512,n=768; default: the usual', dimensions)
@@ -231,7 +233,7 @@ export const tuneCommand = (context: () => CliContext) =>
     .option('--json', 'print the results as JSON')
     .action(async (options) => {
       if (options.library) {
-        const found = await tuneLibrary(options, context())
+        const found = await tuneLibrary({ ...options, shapes: givenShapes(options) }, context())
         context().out(options.json ? json(found) : libraryTable(found.results))
         return
       }

@@ -2,6 +2,8 @@
 import { texts } from './text.js'
 
 export const toolCodes = texts({
+  'bench.algorithms':
+    'A tuning file keeps no algorithms that could be timed here. | It has none, or those of another GPU or version of cuBLASLt. | Run heddle tune --library on this machine.',
   'bench.baseline':
     'Times cannot be compared with the file given. | It was not written by --save, or has other plans and shapes. | Write one with --save for the same plans and shapes.',
   'bench.config':

@@ -40,9 +40,13 @@ const fits =
   ({ device, library }: TunedMatmul): boolean =>
     device === name && library === matmulVersion
 
-/** The kept algorithms that are of a device and its library. */
+/** Those of a device and its library. */
+export const keptFor = (matmuls: readonly TunedMatmul[] | undefined, info: DeviceInfo): readonly TunedMatmul[] =>
+  (matmuls ?? []).filter(fits(info))
+
+/** The kept algorithms that are of a device and its library, by matmul. */
 export function tunedAlgorithms(matmuls: readonly TunedMatmul[] | undefined, info: DeviceInfo): AlgorithmOf {
-  const own = (matmuls ?? []).filter(fits(info))
+  const own = keptFor(matmuls, info)
   if (own.length === 0) return () => undefined
   const known = new Map(own.map(({ matmul, algorithm }) => [matmul, new Uint8Array(Buffer.from(algorithm, 'hex'))]))
   return (matmul) => (isAligned(matmul) ? known.get(matmulName(matmul)) : undefined)

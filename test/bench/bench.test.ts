@@ -2,15 +2,18 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { EncoderBench } from '../../src/bench/candidates.js'
+import { assemble, type EncoderBench } from '../../src/bench/candidates.js'
 import { benchEncoder } from '../../src/bench/encoder.js'
 import { lengthsOf } from '../../src/bench/lengths.js'
 import { summarise } from '../../src/bench/statistics.js'
-import { benchConfig, syntheticWeights } from '../../src/bench/synthetic.js'
-import { shapesOf } from '../../src/cli/bench_options.js'
+import { benchConfig, sizedConfig, syntheticWeights } from '../../src/bench/synthetic.js'
+import { givenShapes, shapesOf } from '../../src/cli/bench_options.js'
 import { bertShapes, bertWeights } from '../../src/models/encoder/bert.js'
 import { decode } from '../../src/runtime/buffer.js'
+import { matmulName } from '../../src/runtime/tuned_matmuls.js'
+import { refusal } from '../refusal.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime/reference_device.js'
+import { fakeDevice, fakeInfo, plainMatmul } from './library/fake.js'
 import { tinyConfig as config } from './results.js'
 
 describe('summarise', () => {
@@ -59,7 +62,43 @@ describe('shapesOf', () => {
   })
 })
 
+describe('givenShapes', () => {
+  it('is the list, every batch with every length, or one usual shape', () => {
+    const shapes = [{ batch: 2, seq: 3 }]
+    expect(givenShapes({ shapes })).toEqual(shapes)
+    expect(givenShapes({ batch: [1, 8], length: [32] })).toEqual([
+      { batch: 1, seq: 32 },
+      { batch: 8, seq: 32 },
+    ])
+    expect(givenShapes({ length: [5] })).toEqual([{ batch: 1, seq: 5 }])
+    expect(givenShapes({})).toEqual([{ batch: 1, seq: 128 }])
+    expect(refusal(() => givenShapes({ shapes, batch: [1] }))).toMatchObject({ code: 'bench.shape' })
+  })
+})
+
 describe('synthetic models', () => {
+  it('have the heads that are given, and are as wide as they are together', async () => {
+    const found = await sizedConfig('bert-base', '.', { heads: 3, size: 10 })
+    expect([found.heads, found.headDim, found.hidden, found.inner]).toEqual([3, 10, 30, 120])
+    expect((await sizedConfig('bert-base', '.', { heads: 4 })).hidden).toBe(256)
+    expect(await sizedConfig('bert-large', '.', {})).toEqual(await benchConfig('bert-large', '.'))
+    await expect(sizedConfig('test/data', '.', { size: 10 })).rejects.toMatchObject({ code: 'bench.config' })
+  })
+
+  it('are timed under a plan with the first algorithms and with those that are given', () => {
+    const device = fakeDevice([])
+    const bench = { device, config, dtype: 'f16', manifest: referenceManifest(), plans: ['unfused'], masked: undefined } as const
+    expect(assemble(bench).map(({ plan, algorithmOf }) => [plan, algorithmOf])).toEqual([['unfused', undefined]])
+    const matmul = plainMatmul([1, 2, 3, 4])
+    const kept = { device: fakeInfo.name, library: fakeInfo.matmulVersion, matmul: matmulName(matmul), config: '' }
+    const algorithms = [{ ...kept, algorithm: '01'.repeat(64), measured: { first: 2, algorithm: 1 } }]
+    const models = assemble({ ...bench, algorithms })
+    expect(models.map(({ plan, algorithmOf }) => [plan, algorithmOf?.(matmul)?.length])).toEqual([
+      ['unfused', undefined],
+      ['unfused tuned', 64],
+    ])
+  })
+
   it('know their names', async () => {
     expect(await benchConfig('bert-base', '/')).toMatchObject({ hidden: 768, layers: 12, heads: 12, inner: 3072 })
     expect(await benchConfig('bert-large', '/')).toMatchObject({ hidden: 1024, layers: 24, headDim: 64 })

@@ -61,6 +61,10 @@ describe('refusals', () => {
     ['an unknown configuration', ['--config', 'bert-none'], 'bench.config'],
     ['an unknown plan', ['--plans', 'none'], 'plan.unknown'],
     ['lengths that cannot be read', ['--lengths', '/nowhere/lengths'], 'bench.lengths'],
+    ['shapes in two forms', ['--shapes', '1x2', '--length', '4'], 'bench.shape'],
+    ['other heads of a model folder', ['--heads', '3'], 'bench.config'],
+    ['a tuning file that is not there', ['--algorithms', '/nowhere/tuning.json'], 'tuning.missing'],
+    ['a tuning file without algorithms of the device', ['--algorithms', 'specs/tuning.json'], 'bench.algorithms'],
     ['an unknown peer', ['--peer', 'abacus'], 'cli.usage'],
   ])('%s', async (_, argv, code) => {
     const { exitCode, out, log } = await encoder(...argv)
