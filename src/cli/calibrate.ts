@@ -1,6 +1,7 @@
 /**
  * `heddle calibrate`: runs the float model over cases and chooses for every activation the magnitude that becomes 127 in INT8; or
- * takes such choices from a list that was made elsewhere. Everything is checked before the model runs, and files appear when all is done.
+ * takes such choices from a list that was made elsewhere, or from the quantisers of the checkpoint. Everything is checked before the model
+ * runs, and files appear when all is done.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -8,49 +9,44 @@ import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typin
 import Table from 'cli-table3'
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
-import { readText } from '../files.js'
-import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
-import { calibrateLlama } from '../models/llama/calibration.js'
-import { checkCases } from '../models/parts/token_cases.js'
+import { largestWeights, readCheckpoint } from '../models/encoder/calibration.js'
 import { namedFile } from '../output.js'
 import {
-  type ChannelMaxima,
-  collect,
   defaultPercentile,
   formatAmaxList,
-  formatChannels,
   formatScales,
-  type Histogram,
   type Method,
   magnitude,
   methodNames,
-  parseAmaxList,
-  perSite,
   type Scales,
   sites,
   type Thresholds,
-  threshold,
   thresholdChart,
 } from '../quant/index.js'
-import { openKernels } from '../runtime/open.js'
-import { readCases } from './cases.js'
+import { calibrateChannels, channelTable } from './calibrate_channels.js'
+import { type Calibrated, imported, methodOf, observed, trained } from './calibrate_sources.js'
 import { type CliContext, json } from './context.js'
 import { continuesText } from './continues_text.js'
-import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.js'
-import { countProgress } from './progress.js'
-import { tokenIds } from './token_ids.js'
+import { type DeviceName, deviceOption, dtypes } from './pipeline.js'
+
+/** How weights are quantised: each output channel by itself, or a matrix by its largest weight. */
+export const weightScales = ['per-channel', 'per-tensor'] as const
 
 export interface CalibrateOptions {
   /** A file of cases, as `heddle run` takes them. */
   readonly cases?: string | undefined
   /** A list of maxima in FasterTransformer v3.0's order, instead of cases. */
   readonly import?: string | undefined
+  /** Takes the maxima of the checkpoint's quantisers, and calibrates by cases what has none. */
+  readonly fromCheckpoint?: boolean | undefined
   readonly method?: Method['name'] | undefined
   /** Of the method `percentile`; 99.99 by default. */
   readonly percentile?: number | undefined
   readonly device?: DeviceName | undefined
   /** Storage type of the float model; f32 by default. */
   readonly dtype?: FloatType | undefined
+  /** Of the six matrices of a layer; per channel by default. */
+  readonly weights?: (typeof weightScales)[number] | undefined
   /** The scales file to write. */
   readonly out: string
   /** A list of maxima to write besides. */
@@ -63,60 +59,33 @@ export interface CalibrateResult {
   readonly layers: readonly Thresholds[]
 }
 
-/** @throws usage `calibrate.option` for what chooses single scales, given for a model whose rows are quantised as they are made */
-function expectChannelsOnly(options: CalibrateOptions): void {
-  const names = { import: '--import', method: '--method', percentile: '--percentile', amaxList: '--amax-list' } as const
-  const given = (['import', 'method', 'percentile', 'amaxList'] as const).find((name) => options[name] !== undefined)
-  if (given === undefined) return
-  throw usageError('calibrate.option', `${names[given]} chooses scales, and rows of this model have scales of their own`, {
-    hint: 'give --cases and --out: the largest magnitudes of channels are what smoothing goes by',
+/** @throws usage `calibrate.input` for no source of scales, or two that exclude each other, and for options that say nothing about it */
+function expectSource({ cases, import: list, fromCheckpoint = false, weights, method, percentile }: CalibrateOptions): void {
+  const from = fromCheckpoint ? '--from-checkpoint' : list === undefined ? undefined : '--import'
+  if (cases === undefined ? from === undefined : list !== undefined) {
+    throw usageError('calibrate.input', 'give either cases to run or a list to import', {
+      hint: '--cases FILE.jsonl, --import LIST, or --from-checkpoint',
+    })
+  }
+  if (fromCheckpoint && list !== undefined)
+    throw usageError('calibrate.input', 'give either --from-checkpoint or --import', { hint: 'each of them has all maxima' })
+  const how = method === undefined ? (percentile === undefined ? undefined : '--percentile') : '--method'
+  if (cases === undefined && how !== undefined) {
+    throw usageError('calibrate.input', `${how} says how cases are calibrated, and there are none`, {
+      hint: `leave it out: ${from} has what was chosen`,
+    })
+  }
+  if (weights === undefined || from === undefined) return
+  throw usageError('calibrate.input', `${from} has the maxima of weights, and --weights would choose others`, {
+    hint: 'leave --weights out, or calibrate by --cases alone',
   })
-}
-
-/**
- * The largest magnitudes of the channels of a LLaMA-like model's activations, which smoothing goes by.
- * @throws usage `calibrate.*`, `run.*`; environment for what the machine lacks
- */
-export async function calibrateChannels(model: string, options: CalibrateOptions, context: CliContext): Promise<ChannelMaxima> {
-  const { root, signal } = context
-  expectChannelsOnly(options)
-  const { cases: file } = options
-  if (file === undefined) throw usageError('calibrate.input', 'give cases to run', { hint: '--cases FILE.jsonl' })
-  const folder = resolve(root, model)
-  const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), signal))
-  const write = await namedFile(resolve(root, options.out))
-  const { device, library, manifest } = await openKernels(options.device, { ...openOptions(context), model: folder })
-  try {
-    const count = countProgress('calibrate', context)
-    const progress = (done: number, total: number): void => count(done, total, 'channels')
-    const found = await calibrateLlama(folder, cases, { device, library, manifest, dtype: options.dtype, signal, progress })
-    await write(formatChannels(found))
-    context.log(`written: ${resolve(root, options.out)}\n`)
-    return found
-  } finally {
-    device.close()
-  }
-}
-
-/** A line for each activation: its largest channel, and the one in the middle. */
-function channelTable({ values }: ChannelMaxima): string {
-  const table = new Table({ head: ['activation', 'largest', 'median'], style: { head: [], border: [] } })
-  for (const [name, maxima] of Object.entries(values)) {
-    const sorted = [...maxima].sort((a, b) => a - b)
-    table.push([name, magnitude(sorted.at(-1) ?? 0), magnitude(sorted[Math.floor(sorted.length / 2)] ?? 0)])
-  }
-  return `${table.toString()}\n`
 }
 
 /** @throws usage `calibrate.*`, `run.*`, `scales.*`, `amax.*`, …; environment for what the machine lacks */
 export async function calibrate(model: string, options: CalibrateOptions, context: CliContext): Promise<CalibrateResult> {
   const { root } = context
-  if ((options.cases === undefined) === (options.import === undefined)) {
-    throw usageError('calibrate.input', 'give either cases to run or a list to import', {
-      hint: '--cases FILE.jsonl, or --import LIST',
-    })
-  }
-  const method = methodOf(options)
+  expectSource(options)
+  methodOf(options)
   const folder = resolve(root, model)
   if (!existsSync(folder)) {
     throw usageError('run.model', `there is no model folder ${folder}`, {
@@ -127,10 +96,7 @@ export async function calibrate(model: string, options: CalibrateOptions, contex
   const amaxList = options.amaxList === undefined ? undefined : resolve(root, options.amaxList)
   const writeScales = await namedFile(resolve(root, options.out))
   const writeAmax = amaxList === undefined ? undefined : await namedFile(amaxList)
-  const result =
-    options.import === undefined
-      ? await observe(checkpoint, folder, method, options, context)
-      : await importList(checkpoint, resolve(root, options.import))
+  const result = await scalesOf({ checkpoint, folder, options, context })
   const list = amaxList === undefined ? '' : formatAmaxList(result.scales, await checkpoint.weightMaxima())
   await writeScales(formatScales(result.scales))
   context.log(`written: ${resolve(root, options.out)}\n`)
@@ -139,64 +105,17 @@ export async function calibrate(model: string, options: CalibrateOptions, contex
   return result
 }
 
-/** @throws usage `calibrate.percentile` for one outside (0, 100], or of another method */
-function methodOf({ method = 'percentile', percentile }: CalibrateOptions): Method {
-  if (method !== 'percentile') {
-    if (percentile === undefined) return { name: method }
-    throw usageError('calibrate.percentile', `the method ${method} has no percentile`, {
-      hint: 'leave it out, or use --method percentile',
-    })
-  }
-  const share = percentile ?? defaultPercentile
-  if (share > 0 && share <= 100) return { name: method, percentile: share }
-  throw usageError('calibrate.percentile', `percentile is ${share}`, { hint: 'more than 0 and at most 100, such as 99.99' })
-}
-
-async function observe(
-  checkpoint: BertCheckpoint,
-  folder: string,
-  method: Method,
-  { cases: file = '', device: wanted, dtype = 'f32' }: CalibrateOptions,
-  context: CliContext,
-): Promise<CalibrateResult> {
-  const { root, signal } = context
-  const { tokenTypes } = checkpoint.config
-  const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), context.signal), { tokenTypes })
-  checkCases(checkpoint.config, cases, 1)
-  const { device, library, manifest } = await openKernels(wanted, { ...openOptions(context), model: folder })
-  try {
-    const tokens = cases.reduce((sum, { inputIds }) => sum + inputIds.length, 0)
-    context.log(`${device.info().name} (${device.kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
-    const model = await openCalibration(checkpoint, { device, library, manifest, dtype })
-    const progress = countProgress('calibrate', context)
-    const histograms = await collect(model, cases, { signal, progress }).finally(() => model.session.release())
-    // A layer's input has the histogram of the output before it, for which the work is done once.
-    const chosen = new Map<Histogram, number>()
-    const choose = (histogram: Histogram): number => {
-      const value = chosen.get(histogram) ?? threshold(histogram, method)
-      chosen.set(histogram, value)
-      return value
-    }
-    const layers = histograms.map((layer) => ({
-      amax: perSite((site) => layer[site].amax),
-      threshold: perSite((site) => choose(layer[site])),
-    }))
-    const scales: Scales = {
-      model: checkpoint.identity,
-      method,
-      calibration: { cases: cases.length, tokens, dtype },
-      layers: layers.map((layer) => layer.threshold),
-    }
-    return { scales, layers }
-  } finally {
-    device.close()
-  }
-}
-
-async function importList({ identity }: BertCheckpoint, path: string): Promise<CalibrateResult> {
-  const text = await readText(path, { code: 'amax.read', hint: 'give a list in the order of FasterTransformer v3.0' })
-  const scales = parseAmaxList(text, path, identity)
-  return { scales, layers: scales.layers.map((layer) => ({ amax: layer, threshold: layer })) }
+async function scalesOf(calibrated: Calibrated): Promise<CalibrateResult> {
+  const { checkpoint, options, context } = calibrated
+  const { root } = context
+  const { cases, weights } = options
+  const file = cases === undefined || cases === '-' ? cases : resolve(root, cases)
+  if (options.fromCheckpoint === true) return trained(calibrated, file)
+  if (options.import !== undefined) return imported(calibrated, resolve(root, options.import))
+  const { scales, layers } = await observed(calibrated, file ?? '-')
+  return weights === 'per-tensor'
+    ? { scales: { ...scales, weights: await largestWeights(checkpoint) }, layers }
+    : { scales, layers }
 }
 
 /** The thresholds, a column a site; with what was observed where that is more. */
@@ -222,10 +141,17 @@ export const calibrateCommand = (context: () => CliContext) =>
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."} or {"text":"...","pair":"..."} a line, or a labelled set')
     .addOption(new Option('--import <list>', "take the scales from a list in FasterTransformer v3.0's order").conflicts('cases'))
+    .addOption(
+      new Option(
+        '--from-checkpoint',
+        "take the maxima of the checkpoint's quantisers (_amax); --cases calibrates what has none",
+      ).conflicts('import'),
+    )
     .addOption(new Option('--method <method>', 'how thresholds are chosen; default: percentile').choices(methodNames))
     .option('--percentile <share>', `of the method percentile; default: ${defaultPercentile}`, percent)
     .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of the float model; default: f32').choices(dtypes))
+    .addOption(new Option('--weights <scales>', 'scales of weights; default: per-channel').choices(weightScales))
     .requiredOption('--out <file>', 'the scales file to write')
     .option('--amax-list <file>', "also write a list in FasterTransformer v3.0's order")
     .option('--json', 'print the result as JSON instead of a table and a chart')

@@ -81,8 +81,11 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
     ['heddle score DIR --cases texts.json --plan best-llama-w8a8', 'the same under an INT8 plan'],
   ],
   calibrate: [
-    ['heddle calibrate DIR --cases cases.json', 'scales of INT8 activations'],
-    ['heddle calibrate DIR --cases cases.json --method percentile --percentile 99.9', 'without outliers'],
+    ['heddle calibrate DIR --cases cases.jsonl --out scales.json', 'scales of INT8 activations'],
+    ['heddle calibrate DIR --cases cases.jsonl --method max --weights per-tensor --out scales.json', 'other choices'],
+    ['heddle calibrate DIR --import amax.json --out scales.json', "a list in FasterTransformer's order"],
+    ['heddle calibrate DIR --from-checkpoint --out scales.json', 'quantisers of the checkpoint'],
+    ['heddle calibrate LLAMA --cases cases.jsonl --out channels.json', 'channels, for --smooth'],
   ],
   build: [
     ['heddle build', 'the addon, the device and all kernels'],

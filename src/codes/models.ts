@@ -23,13 +23,17 @@ export const modelCodes = texts({
   'calibrate.finite':
     'An activation is NaN or infinite during calibration. | Values exceed float16, or the weights are damaged. | Calibrate with --dtype f32; if it happens there too, the weights are wrong.',
   'calibrate.input':
-    'Calibration is given neither or both of its sources. | The option --cases runs texts, --import reads a list. | Give one of the two.',
+    'Calibration is given no source of scales, or two that exclude each other. | The option --cases runs texts, --import reads a list, --from-checkpoint takes what training left; the last two have scales of weights too. | Give one of them; --cases also beside --from-checkpoint, for what it lacks.',
+  'calibrate.missing':
+    'Quantisers of the checkpoint have no maximum for some activations. | Training had no quantiser there, such as behind the last layer. | Give --cases besides: what is missing is calibrated by them.',
   'calibrate.option':
     'An option chooses scales where rows get theirs as they run. | The model quantises activations by rows. | Give --cases and --out only: channels are what smoothing goes by.',
   'calibrate.percentile':
     'A percentile is given where there is none, or is no percentile. | The option --percentile goes with --method percentile. | Give more than 0 and at most 100, or leave it out.',
   'calibrate.plans':
     'No plan quantises this model. | There are int8 plans for encoders and LLaMA-like models alone. | Run the model in floats.',
+  'calibrate.state':
+    'Quantisers of the checkpoint cannot be read as scales. | It has none, one has another number of maxima than expected, or two of one activation differ. | Save the model after calibration of its quantisers, or calibrate it by --cases.',
   'channels.json': 'A file of channels is not JSON. | It was edited or cut off. | Write it again with heddle calibrate.',
   'channels.read': 'A file of channels cannot be read. | A wrong path, or no permission. | Write one with heddle calibrate.',
   'channels.schema':
@@ -164,6 +168,8 @@ export const modelCodes = texts({
     'The model does not restore punctuation. | Its labels lack O and marks. | Use a token classifier with such labels.',
   'quant.layout':
     'Weights are to be quantised in a layout that is no matrix. | The layout has not two axes. | Quantise matrices.',
+  'quant.maxima':
+    'Maxima that are given for weights do not go with them. | There are fewer or more than output channels, or one is 0 where weights are not. | Take maxima and weights from one model, or leave the maxima out.',
   'quant.shape':
     'A tensor has another number of values than its matrix. | It is of another configuration. | Take weights and configuration from one model.',
   'quant.weights':
@@ -228,6 +234,8 @@ export const modelCodes = texts({
   'scales.site':
     'A file of scales has sites that the model has not, or lacks some. | It was made for another plan or family. | Calibrate this model.',
   'scales.value': 'A scale is no finite number from 0. | The calibration met NaN, or the file was edited. | Calibrate again.',
+  'scales.weights':
+    'Maxima of weights in a file of scales are not as expected. | A matrix has neither one number nor one for each output channel, or one is no finite number from 0. | Write it again with heddle calibrate.',
   'score.model':
     'The model continues no texts, so that none can be scored. | It is an encoder or a classifier. | Score with a model that generates.',
   'smooth.alpha': 'The strength of smoothing is out of range. | alpha is not from 0 to 1. | Give a number such as 0.5.',

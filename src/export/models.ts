@@ -15,6 +15,7 @@ import {
   embeddingNames,
   hasPooler,
   tensorNames,
+  weightMaxima,
 } from '../models/encoder/bert.js'
 import { bertIdentity } from '../models/encoder/calibration.js'
 import { readBertConfig } from '../models/encoder/config.js'
@@ -29,7 +30,7 @@ import { hasLogitsBias, embeddingNames as seq2seqEmbeddings, seq2seqWeights } fr
 import { decoderTensors, encoderTensors } from '../models/seq2seq/tensor_names.js'
 import { readScales } from '../quant/index.js'
 import type { Layouts } from '../runtime/layouts.js'
-import { prepareWeights } from '../runtime/prepare_weights.js'
+import { type KnownInt8, prepareWeights } from '../runtime/prepare_weights.js'
 import type { Amax } from '../runtime/program_wiring.js'
 import type { Int8Tensor, Weight } from '../runtime/weight.js'
 import type { LowerOptions } from './lower.js'
@@ -43,6 +44,8 @@ interface ModelFiles {
   /** In float32, for what is made from exact numbers. */
   readonly exact: Readonly<Record<string, Weight>>
   readonly stored: Readonly<Record<string, Int8Tensor>>
+  /** What the scales file says of its weights. */
+  readonly maxima?: KnownInt8['maxima']
   /** What the scales file says of its activations. */
   readonly amax?: Amax
 }
@@ -70,9 +73,9 @@ export async function exportModel(
   options: ModelOptions,
   signal?: AbortSignal,
 ): Promise<ExportedModel> {
-  const { program, dims, weights, exact, stored, amax } = await filesOf(name, folder, options, signal)
+  const { program, dims, weights, exact, stored, maxima, amax } = await filesOf(name, folder, options, signal)
   const { compiled, wired } = compiledUnder(program, options, { amax })
-  const prepared = (layouts: Layouts) => prepareWeights(wired.applications, weights, layouts, exact, stored)
+  const prepared = (layouts: Layouts) => prepareWeights(wired.applications, weights, layouts, exact, { stored, maxima })
   return { compiled, wired, dims, prepared }
 }
 
@@ -127,6 +130,7 @@ async function bertModel(
     weights: renamed(weights, names),
     exact: renamed(exact, names),
     stored: {},
+    maxima: renamed(weightMaxima(config, found?.weights), names),
     amax: (at, site) => sites.get(at)?.[site],
   }
 }

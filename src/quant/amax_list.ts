@@ -11,6 +11,7 @@ import { negligible } from '../ir/int8_scale.js'
 import type { ModelIdentity, ModelSizes } from './identity.js'
 import { checkScales, type Scales } from './scales.js'
 import { type PerSite, perSite, sites } from './sites.js'
+import { channelsOfMatrix, eachChannel, matrices, shortened, type WeightMaxima } from './weight_maxima.js'
 
 const slots = 80
 const perSlot = 4
@@ -26,16 +27,20 @@ const slotsOf = (amax: number): readonly number[] =>
   amax < negligible ? [0, 0, 0, 0] : [amax, amax / steps, amax / steps / steps, steps / amax]
 
 /**
- * The text of a list. `weightMaxima` holds for each layer the channel maxima of its matmul weights, in the order query, key, value,
- * projection, FC1, FC2.
+ * The text of a list, with the maxima of weights that scales have. `own` holds for each layer the channel maxima of its weights
+ * themselves, in the order query, key, value, projection, FC1, FC2.
  * @throws usage `amax.weights` for maxima of another number of channels than the model has
  */
-export function formatAmaxList(scales: Scales, weightMaxima: readonly (readonly Float32Array[])[]): string {
+export function formatAmaxList(scales: Scales, own: readonly (readonly Float32Array[])[]): string {
   const wanted = layerLength(scales.model)
   const layers = scales.layers.map((layer, at) => {
     const activations = sites.flatMap((site) => slotsOf(layer[site]))
     const reserved = Array.from({ length: slots - activations.length }, () => 0)
-    const numbers = [...activations, ...reserved, ...(weightMaxima[at] ?? []).flatMap((maxima) => [...maxima])]
+    const weights = matrices.flatMap((matrix, i) => {
+      const given = scales.weights?.[at]?.[matrix]
+      return [...(given === undefined ? (own[at]?.[i] ?? []) : eachChannel(given, channelsOfMatrix(matrix, scales.model)))]
+    })
+    const numbers = [...activations, ...reserved, ...weights]
     if (numbers.length !== wanted) {
       throw usageError(
         'amax.weights',
@@ -48,24 +53,25 @@ export function formatAmaxList(scales: Scales, weightMaxima: readonly (readonly 
 }
 
 /**
- * The scales of a list; its weight maxima are left to the weights themselves.
+ * The scales of a list, in float32 as it is: of activations, and of every output channel of the weights.
  * @throws usage `amax.json`, `amax.number`, `amax.length`, `amax.slots`, and what `checkScales` throws
  */
 export function parseAmaxList(text: string, file: string, model: ModelIdentity): Scales {
   const wanted = layerLength(model)
-  const layers = text.trimStart().startsWith('{') ? fromJson(text, file) : fromNumbers(text, file, wanted, model.layers)
-  if (layers.length !== model.layers) {
-    throw usageError('amax.length', `${file} has ${layers.length} layers, the model has ${model.layers}`)
+  const lists = text.trimStart().startsWith('{') ? fromJson(text, file) : fromNumbers(text, file, wanted, model.layers)
+  if (lists.length !== model.layers) {
+    throw usageError('amax.length', `${file} has ${lists.length} layers, the model has ${model.layers}`)
   }
-  const read = layers.map((numbers, at) => {
+  const read = lists.map((numbers, at) => {
     if (numbers.length !== wanted) {
       throw usageError('amax.length', `${file}: layer ${at} has ${numbers.length} numbers, expected ${wanted}`, {
         hint: `80 for activations, then one for each output channel of the weights: ${wanted - slots}`,
       })
     }
-    return layerOf(numbers, at, file)
+    return { sites: layerOf(numbers, at, file), weights: weightsOf(numbers.slice(slots), model) }
   })
-  return checkScales({ model, method: { name: 'imported' }, layers: read }, file)
+  const [layers, weights] = [read.map((layer) => layer.sites), read.map((layer) => layer.weights)]
+  return checkScales({ model, method: { name: 'imported' }, layers, weights }, file)
 }
 
 /** How far the derived slots may be from what the first says: they are rounded to float32, or printed with few digits. */
@@ -88,8 +94,21 @@ function layerOf(numbers: readonly number[], at: number, file: string): PerSite<
         { hint: `each site has four slots: ${names.join(', ')}; the sites are ${sites.join(', ')}` },
       )
     }
-    return amax
+    return Math.fround(amax)
   })
+}
+
+/** Maxima of channels by their matrices, which follow each other. */
+function weightsOf(numbers: readonly number[], model: ModelSizes): WeightMaxima {
+  let from = 0
+  return Object.fromEntries(
+    matrices.map((matrix) => {
+      const to = from + channelsOfMatrix(matrix, model)
+      const maxima = shortened(numbers.slice(from, to))
+      from = to
+      return [matrix, maxima]
+    }),
+  )
 }
 
 function fromJson(text: string, file: string): readonly (readonly number[])[] {

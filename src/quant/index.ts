@@ -1,6 +1,12 @@
 /** Calibration and quantisation: what pipelines and the command use of this room. */
 
-export { channelMaxima, type QuantisedWeights, quantiseWeights, type WeightMatrix } from '../runtime/quantise_weights.js'
+export {
+  channelMaxima,
+  givenMaxima,
+  type QuantisedWeights,
+  quantiseWeights,
+  type WeightMatrix,
+} from '../runtime/quantise_weights.js'
 export { formatAmaxList, parseAmaxList } from './amax_list.js'
 export {
   type ChannelMaxima,
@@ -18,3 +24,4 @@ export { expectModel, formatScales, parseScales, readScales, type Scales } from 
 export { type PerSite, perSite, type Site, sites } from './sites.js'
 export { type Smoothing, smoothWeights, usualAlpha } from './smooth.js'
 export { defaultPercentile, type Method, methodNames, threshold } from './thresholds.js'
+export { type Matrix, matrices, type WeightMaxima } from './weight_maxima.js'

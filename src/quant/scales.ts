@@ -8,6 +8,7 @@ import { readText } from '../files.js'
 import type { ModelIdentity } from './identity.js'
 import { type PerSite, perSite, type Site, sites } from './sites.js'
 import { methodNames } from './thresholds.js'
+import { checkWeightMaxima, matrices, type WeightMaxima } from './weight_maxima.js'
 
 const format = 'heddle-scales'
 const size = z.int().positive()
@@ -33,7 +34,8 @@ const headSchema = z.object({
 })
 
 /** Layers are checked one by one, so that messages name layer and site. */
-const fileSchema = headSchema.extend({ layers: z.array(z.record(z.string(), z.unknown())).min(1) }).strict()
+const layersSchema = z.array(z.record(z.string(), z.unknown())).min(1)
+const fileSchema = headSchema.extend({ layers: layersSchema, weights: layersSchema.optional() }).strict()
 
 export interface Scales {
   readonly model: ModelIdentity
@@ -41,6 +43,8 @@ export interface Scales {
   readonly calibration?: z.infer<typeof headSchema>['calibration']
   /** The magnitude that becomes 127, finite and at least 0. 0 quantises everything to 0. */
   readonly layers: readonly PerSite<number>[]
+  /** The same of weights, a layer each. Undefined where every output channel goes by its own largest weight. */
+  readonly weights?: readonly WeightMaxima[] | undefined
 }
 
 /** @throws usage `scales.read`, and what `parseScales` throws */
@@ -50,7 +54,7 @@ export async function readScales(path: string, model?: ModelIdentity): Promise<S
 
 /**
  * Parses a scales file; `file` is used in messages. With `model`, scales of any other are refused.
- * @throws usage `scales.json`, `scales.schema`, `scales.layers`, `scales.site`, `scales.value`, `scales.chain`, `scales.model`
+ * @throws usage `scales.json`, `scales.schema`, `scales.layers`, `scales.site`, `scales.value`, `scales.chain`, `scales.weights`, `scales.model`
  */
 export function parseScales(text: string, file: string, model?: ModelIdentity): Scales {
   let value: unknown
@@ -70,11 +74,10 @@ export function parseScales(text: string, file: string, model?: ModelIdentity): 
       },
     )
   }
-  const { model: identity, method, calibration, layers } = parsed.data
-  const scales = checkScales(
-    { model: identity, method, calibration, layers: layers.map((layer, i) => checkSites(layer, i, file)) },
-    file,
-  )
+  const { layers, weights, format: _, version: __, ...head } = parsed.data
+  const given = weights?.map((layer, i) => checkWeightMaxima(layer, i, { model: head.model, file }))
+  const sites = layers.map((layer, i) => checkSites(layer, i, file))
+  const scales = checkScales({ ...head, layers: sites, ...(given === undefined ? {} : { weights: given }) }, file)
   if (model !== undefined) expectModel(scales, model, file)
   return scales
 }
@@ -107,10 +110,14 @@ const sameActivation = 1e-6
 
 /**
  * Scales that keep every rule.
- * @throws usage `scales.layers`, `scales.value`, `scales.chain` naming file, layer and site
+ * @throws usage `scales.layers`, `scales.value`, `scales.chain`, `scales.weights` naming file, layer and site
  */
 export function checkScales(scales: Scales, file: string): Scales {
-  const { layers, model } = scales
+  const { layers, weights, model } = scales
+  for (const [at, layer] of weights?.entries() ?? []) checkWeightMaxima(layer, at, { model, file })
+  if (weights !== undefined && weights.length !== model.layers) {
+    throw usageError('scales.layers', `${file}: maxima of weights for ${weights.length} layers, the model has ${model.layers}`)
+  }
   if (layers.length !== model.layers) {
     throw usageError('scales.layers', `${file}: scales of ${layers.length} layers, the model has ${model.layers}`)
   }
@@ -151,7 +158,17 @@ function otherModel(field: keyof ModelIdentity, found: ModelIdentity, wanted: Mo
 
 /** The text of a scales file, ending with a line end. Equal scales are equal texts. */
 export function formatScales(scales: Scales): string {
-  const { model, method, calibration, layers } = checkScales(scales, 'scales')
+  const { model, method, calibration, layers, weights } = checkScales(scales, 'scales')
   const head = headSchema.parse({ format, version: 1, model, method, calibration })
-  return `${JSON.stringify({ ...head, layers: layers.map((layer) => perSite((site) => layer[site])) }, null, 2)}\n`
+  const text = JSON.stringify({ ...head, layers: layers.map((layer) => perSite((site) => layer[site])) }, null, 2)
+  if (weights === undefined) return `${text}\n`
+  const lines = weights.map((layer) => {
+    const given = matrices.flatMap((matrix) => {
+      const maxima = layer[matrix]
+      return maxima === undefined ? [] : `      ${JSON.stringify(matrix)}: ${JSON.stringify(maxima)}`
+    })
+    return given.length === 0 ? '    {}' : `    {\n${given.join(',\n')}\n    }`
+  })
+  // A line for each matrix: channels are many.
+  return `${text.slice(0, -2)},\n  "weights": [\n${lines.join(',\n')}\n  ]\n}\n`
 }

@@ -7,16 +7,38 @@ import { own } from '../ir/own.js'
 import { decode } from './buffer.js'
 import { findLayout, type Layouts } from './layouts.js'
 import type { GraphApplication } from './program.js'
-import { channelMaxima, intoLayout, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from './quantise_weights.js'
+import {
+  channelMaxima,
+  givenMaxima,
+  intoLayout,
+  quantisedBytes,
+  quantiseWeights,
+  stepsOf,
+  type WeightMatrix,
+} from './quantise_weights.js'
 import { computedTensor, type DeferredTensor, type Int8Tensor, inMemory, piecesOf, type Weight, weightBytes } from './weight.js'
 import { type WeightSource, weightSources } from './weight_tensors.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
+/** What is known of int8 weights before they are made, by tensor. */
+export interface KnownInt8 {
+  /** Those that the model has as int8 itself. */
+  readonly stored?: Readonly<Record<string, Int8Tensor>>
+  /** The magnitudes that become 127, one for each output channel or one for all: of others, the channels' own. */
+  readonly maxima?: Readonly<Record<string, number | readonly number[]>> | undefined
+}
+
+/** Weights in float32, and the maxima that are given for them. */
+interface Exact {
+  readonly exact: Weights
+  readonly maxima: NonNullable<KnownInt8['maxima']>
+}
+
 /**
  * The weights the applications read, and nothing that none of them reads. `exact` holds the model's weights in float32: int8 ones
- * are made from these, so that they are rounded once, but for those that the model has as int8 itself: `stored`. Reading an int8 weight
- * throws usage `quant.*`.
+ * are made from these, so that they are rounded once, but for those that the model has as int8 itself. Reading an int8 weight throws usage
+ * `quant.*`.
  * @throws usage `program.weight` for a part that does not exist, and for one whose rows are not those of the others
  */
 export function prepareWeights(
@@ -24,21 +46,34 @@ export function prepareWeights(
   weights: Weights,
   layouts: Layouts = {},
   exact: Weights = weights,
-  stored: Readonly<Record<string, Int8Tensor>> = {},
+  { stored = {}, maxima = {} }: KnownInt8 = {},
 ): Record<string, Weight> {
+  const floats = { exact, maxima }
   const made: Record<string, Weight> = {}
   const known = new Map<string, Float32Array>()
   for (const source of applications.flatMap(weightSources)) {
     if (made[source.name] !== undefined) continue
     if (source.made !== undefined && source.parts.some((part) => own(stored, part) !== undefined)) {
-      made[source.name] = asStored(source, { ...madeInt8(source, exact, stored), ...stored }, layouts)
+      made[source.name] = asStored(source, { ...madeInt8(source, floats, stored), ...stored }, layouts)
       continue
     }
     const tensor = stack(source, source.made === undefined ? weights : exact)
     if (tensor === undefined) continue
-    made[source.name] = source.made === undefined ? tensor : int8(source, tensor, layouts, known)
+    made[source.name] = source.made === undefined ? tensor : int8(source, tensor, layouts, { ...floats, known })
   }
   return made
+}
+
+/** Maxima of the channels of parts that lie one behind the other. */
+function maximaOf(parts: readonly string[], matrix: WeightMatrix, { exact, maxima }: Exact): Float32Array {
+  const all = channelMaxima(matrix)
+  let from = 0
+  for (const part of parts) {
+    const to = from + (exact[part]?.shape[0] ?? 0)
+    all.set(givenMaxima(part, all.slice(from, to), own(maxima, part)), from)
+    from = to
+  }
+  return all
 }
 
 /** @param known steps of the matrices that have been read, by their parts: a matrix has the same steps in every layout */
@@ -46,7 +81,7 @@ function int8(
   { name, parts, made, layout, factor = 1 }: WeightSource,
   weight: Weight,
   layouts: Layouts,
-  known: Map<string, Float32Array>,
+  { known, ...floats }: Exact & { readonly known: Map<string, Float32Array> },
 ): DeferredTensor {
   if (weight.dtype !== 'f32') throw new Error(`internal: ${name} is made from ${weight.dtype}`)
   const [rows = 1, ...rest] = weight.shape
@@ -58,7 +93,7 @@ function int8(
   }
   if (made === 'steps') {
     return computedTensor('f32', [rows], async function* (signal) {
-      const steps = known.get(key) ?? stepsOf(channelMaxima(await matrix(signal)))
+      const steps = known.get(key) ?? stepsOf(maximaOf(parts, await matrix(signal), floats))
       known.set(key, steps)
       // A product of float32 numbers, rounded once, as the kernel would compute it.
       yield bytesOf(steps.map((step) => step * factor))
@@ -68,7 +103,8 @@ function int8(
   return {
     ...{ dtype: 'i8', shape: weight.shape, layout, bytes: quantisedBytes({ name: key, rows, columns }, stored) },
     async *pieces(signal) {
-      const { values, scales } = quantiseWeights(await matrix(signal), stored)
+      const read = await matrix(signal)
+      const { values, scales } = quantiseWeights(read, stored, maximaOf(parts, read, floats))
       known.set(key, scales)
       yield bytesOf(values)
     },
@@ -76,18 +112,14 @@ function int8(
 }
 
 /** Int8 of the parts that the model has as floats, beside others that it has as int8: rows have steps of their own, so that parts can be made alone. */
-function madeInt8(
-  source: WeightSource,
-  exact: Weights,
-  stored: Readonly<Record<string, Int8Tensor>>,
-): Record<string, Int8Tensor> {
+function madeInt8(source: WeightSource, floats: Exact, stored: Readonly<Record<string, Int8Tensor>>): Record<string, Int8Tensor> {
   const made: Record<string, Int8Tensor> = {}
   for (const part of source.parts) {
-    const weight = own(exact, part)
+    const weight = own(floats.exact, part)
     if (own(stored, part) !== undefined || weight === undefined) continue
     const alone = { name: part, parts: [part], layout: 'row' }
     const known = new Map<string, Float32Array>()
-    const of = (made: 'int8' | 'steps') => int8({ ...alone, made }, weight, {}, known)
+    const of = (made: 'int8' | 'steps') => int8({ ...alone, made }, weight, {}, { ...floats, known })
     made[part] = { values: of('int8'), steps: of('steps') }
   }
   return made

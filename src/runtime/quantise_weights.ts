@@ -53,12 +53,29 @@ export function channelMaxima({ name, values, rows, columns }: WeightMatrix): Fl
 }
 
 /**
+ * The magnitudes of channels that become 127: those given, or those of the weights themselves.
+ * @param given one for each output channel, or one for all
+ * @throws usage `quant.maxima` for another number of them, and for a 0 of a channel that has weights
+ */
+export function givenMaxima(name: string, own: Float32Array, given: number | readonly number[] | undefined): Float32Array {
+  if (given === undefined) return own
+  const maxima = typeof given === 'number' ? new Float32Array(own.length).fill(given) : Float32Array.from(given)
+  if (maxima.length !== own.length)
+    throw usageError('quant.maxima', `tensor ${name} has ${own.length} output channels, ${maxima.length} maxima are given`)
+  const lost = maxima.findIndex((amax, channel) => amax === 0 && own[channel] !== 0)
+  if (lost < 0) return maxima
+  throw usageError('quant.maxima', `tensor ${name}: the maximum of channel ${lost} is 0, its weights reach ${own[lost]}`, {
+    hint: 'weights beyond a maximum are cut off, and by 0 all are: leave maxima out, and channels go by their largest weights',
+  })
+}
+
+/**
  * Quantises a matrix, row-major or into a layout over (output channel, input): `w * 127 / amax` of the channel, rounded to nearest,
- * ties to even.
+ * ties to even, within [-127, 127].
+ * @param maxima of the channels, where they are not those of the weights
  * @throws usage `quant.weights`, `quant.shape`; `quant.layout` for a layout that does not have two axes
  */
-export function quantiseWeights(matrix: WeightMatrix, layout?: LayoutDecl): QuantisedWeights {
-  const maxima = channelMaxima(matrix)
+export function quantiseWeights(matrix: WeightMatrix, layout?: LayoutDecl, maxima = channelMaxima(matrix)): QuantisedWeights {
   const values = quantiseRows(matrix, maxima)
   const plain = layout === undefined || layout.name === 'row'
   return { values: plain ? values : intoLayout(layout, matrix, values), scales: stepsOf(maxima) }
@@ -81,8 +98,9 @@ function axesOf(layout: LayoutDecl, name: string): readonly [string, string] {
   throw usageError('quant.layout', `layout ${layout.name} of ${name} has axes (${layout.axes.join(' ')}), a matrix has two`)
 }
 
-/** A weight in steps of its channel. Never beyond 127: in doubles, 127 times the largest magnitude divided by it is 127 exactly. */
-const quantise = (value: number, amax: number): number => (value * largest) / amax + rounder - rounder
+/** A weight in steps of its channel; one beyond the channel's maximum is cut off. */
+const quantise = (value: number, amax: number): number =>
+  Math.max(-largest, Math.min(largest, (value * largest) / amax)) + rounder - rounder
 
 function quantiseRows({ values, rows, columns }: WeightMatrix, maxima: Float32Array): Int8Array {
   const quantised = new Int8Array(values.length)

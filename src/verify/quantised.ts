@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { FloatType } from '../checkpoint/convert.js'
 import type { Manifest } from '../emit/manifest.js'
 import { type Graph, isQuantised } from '../ir/graph.js'
-import { openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
+import { largestWeights, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import { defaultPlan } from '../program/plans.js'
 import { collect } from '../quant/collect.js'
@@ -59,12 +59,15 @@ export async function checkQuantised(
     dtype,
     plans,
     method = { name: 'max' },
+    weights,
     bins,
     sentences,
   }: {
     readonly dtype: FloatType
     readonly plans: readonly string[]
     readonly method?: Method
+    /** One scale for a whole matrix of weights; one for each output channel by default. */
+    readonly weights?: 'per-tensor' | undefined
     /** Bins of the histograms that scales are chosen from. */
     readonly bins?: number | undefined
     readonly sentences?: number | undefined
@@ -77,7 +80,7 @@ export async function checkQuantised(
     config,
     dir,
     used.map((item) => item.input_ids),
-    { method, bins },
+    { method, bins, weights },
   )
   const score = async (plan: string, type: FloatType): Promise<number> => {
     config.signal?.throwIfAborted()
@@ -119,12 +122,17 @@ async function scalesOf(
   dir: string,
   cases: readonly (readonly number[])[],
   // The largest magnitude is told without a histogram.
-  { method, bins = method.name === 'max' ? 1 : defaultBins }: { readonly method: Method; readonly bins?: number | undefined },
+  {
+    method,
+    bins = method.name === 'max' ? 1 : defaultBins,
+    weights,
+  }: { readonly method: Method; readonly bins?: number | undefined; readonly weights: 'per-tensor' | undefined },
 ): Promise<Scales> {
   const checkpoint = await readCheckpoint(dir)
   const model = await openCalibration(checkpoint, { device, library, manifest, dtype: 'f32' })
   const sequences = cases.map((inputIds) => ({ inputIds }))
   const histograms = await collect(model, sequences, { bins, signal }).finally(() => model.session.release())
   const layers = histograms.map((layer) => perSite((site) => threshold(layer[site], method)))
-  return checkScales({ model: checkpoint.identity, method, layers }, 'scales')
+  const given = weights === 'per-tensor' ? { weights: await largestWeights(checkpoint) } : {}
+  return checkScales({ model: checkpoint.identity, method, layers, ...given }, 'scales')
 }

@@ -173,6 +173,64 @@ describe("v3.0's list", () => {
     expect(() => formatAmaxList(scales, [maxima.slice(1), maxima])).toThrow(expect.objectContaining({ code: 'amax.weights' })))
 })
 
+describe('maxima of weights', () => {
+  const channels = { query: 4, key: 4, value: 4, projection: 4, fc1: 16, fc2: 4 } as const
+  const drawn = (at: number) =>
+    Object.fromEntries(
+      Object.entries(channels).map(([name, count], i) => [
+        name,
+        Array.from({ length: count }, (_, c) => Math.fround(0.1 * (i + 1) + 0.01 * c + at)),
+      ]),
+    )
+  const weights = [drawn(0), { ...drawn(1), fc1: 0.75 }]
+  const own = [4, 4, 4, 4, 16, 4].map((rows) => new Float32Array(rows).fill(9))
+
+  it('are read as they were written, and left out where channels have their own', () => {
+    const given = { ...scales, weights }
+    const text = formatScales(given)
+    expect(parseScales(text, 's.json', model)).toEqual(given)
+    expect(formatScales(parseScales(text, 's.json'))).toBe(text)
+    expect(JSON.parse(text)).toMatchObject({ weights: [{ query: drawn(0).query }, { fc1: 0.75 }] })
+    const some = { ...scales, weights: [{}, { key: 2 }] }
+    expect(parseScales(formatScales(some), 's.json')).toEqual(some)
+    expect(formatScales(scales)).not.toContain('weights')
+  })
+
+  it('go through a list and back: importing, exporting and importing again gives the same files', () => {
+    const list = formatAmaxList({ ...scales, weights }, [own, own])
+    const first = parseAmaxList(list, 'a.json', model)
+    expect(formatAmaxList(first, [own, own])).toBe(list)
+    expect(formatScales(parseAmaxList(formatAmaxList(first, [own, own]), 'a.json', model))).toBe(formatScales(first))
+    expect(first.weights?.[0]).toEqual(weights[0])
+    // Channels that are alike are one number; those of a layer without maxima are the weights' own.
+    expect(first.weights?.[1]?.fc1).toBe(0.75)
+    expect(parseAmaxList(formatAmaxList(scales, [own, own]), 'a.json', model).weights?.[0]?.key).toBe(9)
+    // A list of more digits than a float32 has is the same list.
+    const digits = list.replaceAll('0.10000000149011612', '0.1')
+    expect(digits).not.toBe(list)
+    expect(formatScales(parseAmaxList(digits, 'a.json', model))).toBe(formatScales(first))
+  })
+
+  it.each([
+    ['another number of channels', { ...drawn(1), key: [1, 2] }, 's.json: layer 1: key has 2 maxima, expected 1 or 4'],
+    ['a negative one', { ...drawn(1), fc2: [1, 2, -3, 4] }, 's.json: layer 1: the maximum of channel 2 of fc2 is -3'],
+    ['a text', { key: 'large' }, 's.json: layer 1: the maximum of key is "large"'],
+    ['one beyond float32', { key: 1e39 }, 's.json: layer 1: the maximum of key is 1e+39'],
+    ['a matrix that is not there', { qkv: 1 }, 's.json: layer 1: there is no matrix qkv, expected query, key, '],
+  ])('are refused with %s', (_, layer, message) => {
+    const text = JSON.stringify({ ...(JSON.parse(formatScales(scales)) as Json), weights: [drawn(0), layer] })
+    expect(() => parseScales(text, 's.json')).toThrow(
+      expect.objectContaining({ code: 'scales.weights', message: expect.stringContaining(message) }),
+    )
+  })
+  it('are refused for another number of layers, and in a list that holds no numbers', () => {
+    const text = JSON.stringify({ ...(JSON.parse(formatScales(scales)) as Json), weights: [drawn(0)] })
+    expect(() => parseScales(text, 's.json')).toThrow(expect.objectContaining({ code: 'scales.layers' }))
+    const list = formatAmaxList(scales, [own, own]).replace(/9]/, '-9]')
+    expect(() => parseAmaxList(list, 'a.json', model)).toThrow(expect.objectContaining({ code: 'scales.weights' }))
+  })
+})
+
 describe('the identity of a model', () => {
   const sizes = { layers: 1, hidden: 4, heads: 2, inner: 8 }
   const tensor = (...values: number[]): WeightTensor => ({

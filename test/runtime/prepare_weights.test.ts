@@ -108,6 +108,57 @@ describe('prepareWeights', () => {
     }
   })
 
+  it('quantises by the maxima that are given, and cuts off what is beyond them', async () => {
+    const own = (name: string) => Array.from({ length: rows }, (_, row) => Math.max(...rowOf(name, row).map(Math.abs)))
+    const rowOf = (name: string, row: number) => [...exactValues(name).slice(row * columns, (row + 1) * columns)]
+    // The first channels are cut off at half of their largest weight, the others have room for twice as much.
+    const halved = own('q').map((amax, row) => Math.fround(row < 2 ? amax / 2 : 2 * amax))
+    const whole = Math.fround(Math.max(...own('fc')))
+    const maxima = { q: halved, fc: whole }
+    const made = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { maxima })
+    // Written out: the nearest number of steps, halves to the even one, within [-127, 127].
+    const steps = (value: number, amax: number): number => {
+      const exact = (value * 127) / amax
+      const down = Math.floor(exact)
+      const nearest = exact - down === 0.5 ? down + (down % 2 === 0 ? 0 : 1) : Math.round(exact)
+      return Math.min(127, Math.max(-127, nearest)) + 0
+    }
+    const reference = (name: string, amax: readonly number[]) =>
+      amax.flatMap((each, row) => rowOf(name, row).map((value) => steps(value, each)))
+    const integers = await numbers(made['q+k:int8:row'])
+    expect(integers).toEqual([...reference('q', halved), ...reference('k', own('k'))])
+    const worth = [...halved, ...own('k')].map((amax) => Math.fround(amax / 127) / 2)
+    expect(await numbers(made['q+k:steps:0.5'])).toEqual(worth.map(Math.fround))
+    // Half of the largest and more is 127; a channel with room for twice as much reaches 64.
+    expect(integers.slice(0, columns).filter((value) => Math.abs(value) === 127).length).toBeGreaterThan(1)
+    expect(Math.max(...integers.slice(2 * columns, 3 * columns).map(Math.abs))).toBe(64)
+    // One number for a matrix: every channel has its step.
+    expect(new Set(await numbers(made['fc:steps:0.5']))).toEqual(new Set([Math.fround(Math.fround(whole / 127) / 2)]))
+    const layout = findLayout(layouts, 'col32', 2)
+    const stored = await numbers(made['fc:int8:col32'])
+    const wanted = reference('fc', Array(rows).fill(whole))
+    for (const [i, value] of wanted.entries()) {
+      const index = { [layout.axes[0] ?? '']: Math.floor(i / columns), [layout.axes[1] ?? '']: i % columns }
+      expect(stored[layout.offset(index, { [layout.axes[0] ?? '']: rows, [layout.axes[1] ?? '']: columns })]).toBe(value)
+    }
+    // The twin: maxima of the weights themselves change nothing.
+    const same = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { maxima: { q: own('q') } })
+    expect(await numbers(same['q+k:int8:row'])).toEqual(await numbers(prepare()['q+k:int8:row']))
+  })
+
+  it('refuses maxima that do not go with the weights', async () => {
+    const made = (maxima: Record<string, number | readonly number[]>) =>
+      numbers(prepareWeights([application], tensors('f32'), layouts, tensors('f32'), { maxima })['q+k:int8:row'])
+    await expect(made({ k: [1, 2] })).rejects.toMatchObject({
+      code: 'quant.maxima',
+      message: 'tensor k has 5 output channels, 2 maxima are given',
+    })
+    await expect(made({ k: [1, 1, 0, 1, 1] })).rejects.toMatchObject({
+      code: 'quant.maxima',
+      message: expect.stringMatching(/^tensor k: the maximum of channel 2 is 0, its weights reach /),
+    })
+  })
+
   it('takes int8 that a model has as it is, with its steps, and makes the rest', async () => {
     const ints = (first: number): Int8Array => Int8Array.from({ length: rows * columns }, (_, i) => ((first + i) % 256) - 128)
     const stored = (first: number): Int8Tensor => ({
@@ -122,7 +173,7 @@ describe('prepareWeights', () => {
       },
     })
     const given = { q: stored(0), k: stored(7) }
-    const made = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), given)
+    const made = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { stored: given })
     expect(made['q+k:int8:row']).toMatchObject({ dtype: 'i8', shape: [2 * rows, columns], layout: 'row' })
     expect(await numbers(made['q+k:int8:row'])).toEqual([...ints(0), ...ints(7)])
     expect(await numbers(made['q+k:steps:0.5'])).toEqual([0, 1, 2, 3, 4, 7, 8, 9, 10, 11].map((step) => step / 2))
@@ -135,14 +186,14 @@ describe('prepareWeights', () => {
       values: { ...given.q.values, data: new Uint8Array(values.buffer) },
       steps: { ...given.q.steps, data: encode('f32', scales) },
     }
-    const same = prepareWeights([application], tensors('f32'), layouts, {}, { ...given, fc: again })
+    const same = prepareWeights([application], tensors('f32'), layouts, {}, { stored: { ...given, fc: again } })
     expect(await numbers(same['fc:int8:col32'])).toEqual(await numbers(prepare()['fc:int8:col32']))
     // Of a stack that is int8 in part, the rest is made as it would be alone.
-    const mixed = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { k: given.k })
+    const mixed = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { stored: { k: given.k } })
     expect(await numbers(mixed['q+k:int8:row'])).toEqual([...quantised('q').values, ...ints(7)])
     const steps = [...quantised('q').scales, 7, 8, 9, 10, 11].map((step) => step / 2)
     expect(await numbers(mixed['q+k:steps:0.5'])).toEqual(steps)
-    expect(() => prepareWeights([application], {}, layouts, {}, { q: given.q })).toThrow(
+    expect(() => prepareWeights([application], {}, layouts, {}, { stored: { q: given.q } })).toThrow(
       'stack q+k:int8:row: there is no tensor k',
     )
   })

@@ -20,6 +20,14 @@ describe('the example model under INT8', () => {
     expect(results).toHaveLength(plans.length)
   })
 
+  it('keeps it with one scale for a whole matrix of weights', async () => {
+    const plans = ['ft-v3-mode2-packed', 'best-encoder-int8']
+    const config = { dtype: 'f32', plans, sentences, weights: 'per-tensor' } as const
+    const results = await checkQuantised(simt, exampleModel, config, 'example')
+    expect(results.filter(({ passed }) => !passed)).toEqual([])
+    expect(results).toHaveLength(plans.length)
+  })
+
   it('loses it when activations are clipped at their medians', async () => {
     const method = { name: 'percentile', percentile: 50 } as const
     const [result] = await checkQuantised(

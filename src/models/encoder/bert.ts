@@ -9,6 +9,7 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { compileProgram, type ModelPlan } from '../../program/index.js'
+import { type Matrix, type Maxima, matrices, type WeightMaxima } from '../../quant/weight_maxima.js'
 import { isPacked, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
 import { behindRows, type DeferredTensor, type Weight } from '../../runtime/weight.js'
 import { type BatchShape, batchDims } from '../parts/token_rows.js'
@@ -19,11 +20,20 @@ import { families } from './families/index.js'
 
 const familyOf = ({ family }: BertConfig): EncoderFamily => families[family]
 
-/** Tensors of a layer's matmuls by the weights in them: query, key, value, projection, FC1, FC2. */
-export function layerMatrices(config: BertConfig, layer: number): string[] {
-  const names = familyOf(config).layer(layer)
-  return ['query', 'key', 'value', 'projection', 'fc1', 'fc2'].map((matmul) => names[`${matmul}Weight`] ?? '')
-}
+/** The tensor of a matrix of a layer. */
+export const matrixTensor = (config: BertConfig, layer: number, matrix: Matrix): string =>
+  familyOf(config).layer(layer)[`${matrix}Weight`] ?? ''
+
+/** The magnitudes of weights that become 127, by tensor; none for those that go by their own channels. */
+export const weightMaxima = (config: BertConfig, layers: readonly WeightMaxima[] = []): Readonly<Record<string, Maxima>> =>
+  Object.fromEntries(
+    layers.flatMap((maxima, layer) =>
+      matrices.flatMap((matrix) => {
+        const given = maxima[matrix]
+        return given === undefined ? [] : [[matrixTensor(config, layer, matrix), given] as const]
+      }),
+    ),
+  )
 
 /** Checkpoint names by the program's names of weights. */
 export function tensorNames(config: BertConfig): TensorNames {
@@ -82,6 +92,9 @@ function namesOf(name: string, { prefix }: EncoderFamily): string[] {
   const old = name.replace(/LayerNorm\.weight$/, 'LayerNorm.gamma').replace(/LayerNorm\.bias$/, 'LayerNorm.beta')
   return [name, `${prefix}${name}`, old, `${prefix}${old}`]
 }
+
+/** Names that a checkpoint may have for a tensor or a state. */
+export const checkpointNames = (config: BertConfig, name: string): readonly string[] => namesOf(name, familyOf(config))
 
 /** Names that the embeddings of tokens may have: every checkpoint has them. */
 export const embeddingNames = (config: BertConfig): readonly string[] => {

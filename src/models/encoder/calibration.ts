@@ -6,14 +6,16 @@ import type { FloatType } from '../../checkpoint/convert.js'
 import { findPlan } from '../../program/plans.js'
 import type { CalibrationModel } from '../../quant/collect.js'
 import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
+import { matrices, type WeightMaxima } from '../../quant/weight_maxima.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { channelMaxima } from '../../runtime/quantise_weights.js'
 import { openSession, type Session } from '../../runtime/session.js'
 import { inMemory, type Weight } from '../../runtime/weight.js'
 import type { ModelOptions } from '../parts/options.js'
-import { assembleBert, bertDims, bertInputs, bertWeights, embeddingNames, encoderTensors, layerMatrices } from './bert.js'
+import { assembleBert, bertDims, bertInputs, bertWeights, embeddingNames, encoderTensors, matrixTensor } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { families } from './families/index.js'
+import { type TrainedMaxima, trainedMaxima } from './quantiser_states.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
@@ -24,6 +26,8 @@ export interface BertCheckpoint {
   weights(dtype: FloatType): Weights
   /** For each layer the largest magnitudes of the output channels: query, key, value, projection, FC1, FC2. */
   weightMaxima(): Promise<Float32Array[][]>
+  /** What quantisation-aware training left in it. @throws usage `calibrate.state` where there is nothing */
+  trainedMaxima(): Promise<TrainedMaxima>
 }
 
 /** The identity of a BERT: its encoder and embeddings, from which every activation of a layer follows. Give float32 weights. */
@@ -46,16 +50,25 @@ export async function readCheckpoint(dir: string, signal?: AbortSignal): Promise
     config,
     identity: await bertIdentity(config, floats, signal),
     weights: (dtype) => (dtype === 'f32' ? floats : bertWeights(config, file, dtype)),
+    trainedMaxima: () => trainedMaxima(config, file, signal),
     async weightMaxima() {
       const maxima: Float32Array[][] = []
       for (let layer = 0; layer < config.layers; layer++) {
         const ofLayer: Float32Array[] = []
-        for (const name of layerMatrices(config, layer)) ofLayer.push(await maximaOf(name, floats[name]))
+        for (const name of matrices.map((matrix) => matrixTensor(config, layer, matrix)))
+          ofLayer.push(await maximaOf(name, floats[name]))
         maxima.push(ofLayer)
       }
       return maxima
     },
   }
+}
+
+/** One magnitude for each matrix: the largest of its weights. */
+export async function largestWeights(checkpoint: Pick<BertCheckpoint, 'weightMaxima'>): Promise<WeightMaxima[]> {
+  const own = await checkpoint.weightMaxima()
+  const largest = (maxima: Float32Array = new Float32Array()): number => maxima.reduce((a, b) => Math.max(a, b), 0)
+  return own.map((layer) => Object.fromEntries(matrices.map((matrix, i) => [matrix, largest(layer[i])])))
 }
 
 /** A matrix is in host memory only while its maxima are taken. */

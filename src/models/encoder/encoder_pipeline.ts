@@ -29,6 +29,7 @@ import {
   embeddingNames,
   hasPooler,
   type Pooling,
+  weightMaxima,
 } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
@@ -110,7 +111,8 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const assembly = assembleBert(config, plan, withPooler, scales?.layers)
   if (multipliesInt8(assembly)) expectInt8(device.info(), plan.name)
   expectPlanTypes(plan.name, assembly.applications, { T: dtype }, manifest)
-  const prepared = prepareWeights(assembly.applications, weights, layouts, exact)
+  const maxima = weightMaxima(config, scales?.weights)
+  const prepared = prepareWeights(assembly.applications, weights, layouts, exact, { maxima })
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const programs = encoderPrograms({ config, dtype, session, seqStep, maxPrograms, captures: device.info().kind === 'cuda' })

@@ -76,7 +76,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     options.smooth === undefined
       ? { weights, exact }
       : await smoothed(config, { applications, plan: plan.name, dtype, ...options.smooth }, { weights, exact }, signal)
-  const prepared = prepareWeights(applications, made.weights, layouts, made.exact, int8)
+  const prepared = prepareWeights(applications, made.weights, layouts, made.exact, { stored: int8 })
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = releasingCache<Rows>(keptShapes)

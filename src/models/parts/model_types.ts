@@ -6,7 +6,7 @@ import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 
 export const modelTypes = {
-  encoder: ['bert', 'distilbert', 'roberta', 'roberta-prelayernorm', 'xlm-roberta', 'camembert'],
+  encoder: ['bert', 'qdqbert', 'distilbert', 'roberta', 'roberta-prelayernorm', 'xlm-roberta', 'camembert'],
   seq2seq: ['pegasus', 'marian', 'opennmt'],
   llama: ['llama', 'mistral', 'qwen2', 'qwen3', 'phi3'],
 } as const

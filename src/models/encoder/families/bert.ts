@@ -1,4 +1,7 @@
-/** BERT (Devlin et al. 2018): learned positions, types of tokens, a pooler of the first token. */
+/**
+ * BERT (Devlin et al. 2018): learned positions, types of tokens, a pooler of the first token. QDQBert is BERT with quantisers, whose states
+ * calibration reads.
+ */
 import { z } from 'zod'
 import { checkFields, epsilon, keysOf, size } from '../../../checkpoint/config_file.js'
 import { activations } from '../../parts/activations.js'
@@ -39,7 +42,7 @@ export function bertFields(value: unknown, name: string, padToken: number): Fami
 }
 
 export const bert: EncoderFamily = {
-  classes: { bert: 'Bert' },
+  classes: { bert: 'Bert', qdqbert: 'QDQBert' },
   fields: (config, name) => bertFields(config, name, 0),
   prefix: 'bert.',
   embeddings: {

@@ -1,0 +1,108 @@
+/**
+ * Maxima that quantisation-aware training leaves in a checkpoint: the states `_amax` of the quantisers that NVIDIA's pytorch-quantization puts
+ * in front of matmuls, by the names of HF's QDQBert. A linear layer has `_input_quantizer` and `_weight_quantizer`; attention has
+ * `matmul_q_input_quantizer` and three more. They are signed and of 8 bits there, as here.
+ */
+import { type Checkpoint, findTensor } from '../../checkpoint/checkpoint.js'
+import { convertTensor } from '../../checkpoint/convert.js'
+import { usageError } from '../../errors.js'
+import { type Site, sites } from '../../quant/sites.js'
+import { channelsOfMatrix, type Matrix, type Maxima, matrices, shortened, type WeightMaxima } from '../../quant/weight_maxima.js'
+import { decode } from '../../runtime/buffer.js'
+import { inMemory } from '../../runtime/weight.js'
+import { checkpointNames, matrixTensor } from './bert.js'
+import type { BertConfig } from './config.js'
+import { families } from './families/index.js'
+
+export interface TrainedMaxima {
+  /** Of each layer, the sites that the checkpoint has a maximum for. */
+  readonly layers: readonly Readonly<Partial<Record<Site, number>>>[]
+  /** The same of weights. */
+  readonly weights: readonly WeightMaxima[]
+}
+
+/** How far maxima of one activation may be apart: FasterTransformer compares them so. */
+const sameActivation = 1e-5
+
+/** The module of a linear layer. */
+const moduleOf = (config: BertConfig, layer: number, matrix: Matrix): string =>
+  matrixTensor(config, layer, matrix).replace(/\.weight$/, '')
+
+/** The state of a site, and others of the same activation. Undefined where no quantiser observes it. */
+export function statesOfSite(config: BertConfig, layer: number, site: Site): readonly string[] {
+  const linear = (matrix: Matrix, at = layer): string => `${moduleOf(config, at, matrix)}._input_quantizer._amax`
+  const query = moduleOf(config, layer, 'query')
+  const product = (name: string): string => `${query.replace(/\.[^.]*$/, '')}.matmul_${name}_input_quantizer._amax`
+  const read = (at: number): readonly string[] => (['query', 'key', 'value'] as const).map((matrix) => linear(matrix, at))
+  const pre = families[config.family].norms === 'pre'
+  const behind = layer + 1 < config.layers ? read(layer + 1) : [`${query.split('.')[0]}.final_input_quantizer._amax`]
+  const states: Readonly<Record<Site, readonly string[]>> = {
+    x: pre ? [] : read(layer),
+    queryBias: [product('q')],
+    keyBias: [product('k')],
+    valueBias: [product('v')],
+    probabilities: [product('a')],
+    merged: [linear('projection')],
+    attentionNorm: pre ? read(layer) : [linear('fc1')],
+    fc1Activation: [linear('fc2')],
+    outputNorm: pre ? [linear('fc1')] : behind,
+  }
+  return states[site]
+}
+
+/**
+ * The maxima of a checkpoint.
+ * @throws usage `calibrate.state` for a checkpoint without any, for states of another size, and for two that differ where an activation is the
+ * same; finding `weights.value` for one that is no number
+ */
+export async function trainedMaxima(config: BertConfig, file: Checkpoint, signal?: AbortSignal): Promise<TrainedMaxima> {
+  const read = async (name: string, channels: number): Promise<Float32Array | undefined> => {
+    const found = findTensor(file, checkpointNames(config, name))
+    if (found === undefined) return undefined
+    const [stored, tensor] = found
+    const { data } = await inMemory(convertTensor(stored, tensor, 'f32'), signal)
+    const values = decode('f32', data)
+    if (values.length === 1 || values.length === channels) return Float32Array.from(values)
+    const expected = channels === 1 ? '1: an activation has one scale' : `1 or ${channels}, the output channels`
+    throw usageError('calibrate.state', `state ${stored} has ${values.length} numbers, expected ${expected}`)
+  }
+  const layers: Partial<Record<Site, number>>[] = []
+  const weights: WeightMaxima[] = []
+  for (let layer = 0; layer < config.layers; layer++) {
+    const ofSites: Partial<Record<Site, number>> = {}
+    for (const site of sites) {
+      const found = await sameOf(statesOfSite(config, layer, site), async (name) => (await read(name, 1))?.[0])
+      if (found !== undefined) ofSites[site] = found
+    }
+    const ofMatrices: Partial<Record<Matrix, Maxima>> = {}
+    for (const matrix of matrices) {
+      const channels = channelsOfMatrix(matrix, config)
+      const found = await read(`${moduleOf(config, layer, matrix)}._weight_quantizer._amax`, channels)
+      if (found !== undefined) ofMatrices[matrix] = shortened(found)
+    }
+    layers.push(ofSites)
+    weights.push(ofMatrices)
+  }
+  if ([...layers, ...weights].some((found) => Object.keys(found).length > 0)) return { layers, weights }
+  throw usageError('calibrate.state', 'the checkpoint has no state of a quantiser', {
+    hint: `quantisation-aware training leaves states such as ${statesOfSite(config, 0, 'merged').join()}; else give --cases`,
+  })
+}
+
+/** The number that states of one activation have; undefined where none of them is there. @throws usage `calibrate.state` */
+async function sameOf(
+  names: readonly string[],
+  read: (name: string) => Promise<number | undefined>,
+): Promise<number | undefined> {
+  let known: { readonly name: string; readonly amax: number } | undefined
+  for (const name of names) {
+    const amax = await read(name)
+    if (amax === undefined) continue
+    known ??= { name, amax }
+    if (Math.abs(amax - known.amax) <= sameActivation * known.amax) continue
+    throw usageError('calibrate.state', `state ${known.name} is ${known.amax}, ${name} is ${amax}: they are of one activation`, {
+      hint: 'it is quantised once: give the states one number before training ends, such as the larger of them',
+    })
+  }
+  return known?.amax
+}
