@@ -695,6 +695,9 @@ int32_t heddle_launch_rotate_append_tokens_int8__f32(const heddle_launch* launch
 int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_pairs__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_pairs__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_pairs__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
@@ -1499,6 +1502,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rotate_halves__bf16", "51fc9ec80a1eae15a7ee2ce02a44bbb0543f878946a6c9f195f76fc3cb3a56c8", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "82a7f4153c27b52d144532d29662fb3a7fc65f9990ddada32d06293cc5ffc9f8", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "56dd49f93b24ca234ba073325ee3f6b90965e58f24af58488d72baef0495ef87", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
+      {"rotate_pairs__bf16", "28746175c7e599170790bc4074fcb230c21bcdfed79e50f46a5648e6f286f68c", 5, 5, 0, heddle_launch_rotate_pairs__bf16, "rrrrw"},
+      {"rotate_pairs__f16", "0004cbfae5c332e0296a377fd124bdd7d9ae0ebce8a4d21e6859c73a9bcf7e8f", 5, 5, 0, heddle_launch_rotate_pairs__f16, "rrrrw"},
+      {"rotate_pairs__f32", "18bb35a0bc62b630ec2819f2ba88aa6d1c87b76b9220baccb84a8505ec3ee8ed", 5, 5, 0, heddle_launch_rotate_pairs__f32, "rrrrw"},
       {"rotate_queries__bf16", "3bbae2d36046b50c4ea747e06ad2a1f8e91ecfa03c4a0e01d79ee71caccae1cc", 5, 6, 0, heddle_launch_rotate_queries__bf16, "rrrrw"},
       {"rotate_queries__f16", "c28bdc28d5299aeb8daee468e36a4e0f4797b3a703f29a33147a65a45fdef2ec", 5, 6, 0, heddle_launch_rotate_queries__f16, "rrrrw"},
       {"rotate_queries__f32", "becae39178881a7eff0497892dfd0d26e53b34c35c09a0a2c38a83ccbfd7f70e", 5, 6, 0, heddle_launch_rotate_queries__f32, "rrrrw"},

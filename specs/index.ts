@@ -84,6 +84,7 @@ import { lastToken, meanTokens, unitRows } from './ops/pooling.js'
 import { record, recordBeams, recordNumbers } from './ops/record.js'
 import { rmsNorm } from './ops/rms_norm.js'
 import { rotateHalves } from './ops/rotate_halves.js'
+import { rotatePairs } from './ops/rotate_pairs.js'
 import { peaks } from './ops/row_parts.js'
 import { greedy, greedyOfPeaks, sample } from './ops/sample.js'
 import { sampleCandidates } from './ops/sample_candidates.js'
@@ -190,6 +191,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   residues,
   rmsNorm,
   rotateHalves,
+  rotatePairs,
   rowsFromCol32,
   rowsFromInt8Col32,
   sample,

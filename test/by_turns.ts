@@ -123,6 +123,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/docs/scripts.simt.test.ts',
     'test/cli/embed.simt.test.ts',
     'test/native/matmul_int8.simt.test.ts',
+    'test/models/llama_interleaved.simt.test.ts',
     'test/fuzz/sample.simt.test.ts',
     'test/export/choices.simt.test.ts',
   ],

@@ -47,6 +47,8 @@ export interface LlamaConfig {
   /** Which layers have the window. */
   readonly windowLayers: readonly boolean[]
   readonly rotary: RotaryConfig
+  /** Whether the checkpoint's heads are turned in pairs of neighbours; in halves where undefined. */
+  readonly interleaved?: true
   /** Whether the checkpoint has queries, keys and values in one tensor, and gate and up in one. */
   readonly fusedRows: boolean
   /** What the products of the layers are stored as; floats where undefined. */
@@ -105,6 +107,7 @@ export function parseLlamaConfig(
     qkNorm: family.qkNorm,
     ...windowOf(config, family, name),
     rotary,
+    ...(config.rope_interleave === true && { interleaved: true }),
     fusedRows: family.fusedRows,
     quantization: parseQuantization(config.quantization_config ?? config.compression_config, name),
     dtype: dtypeOf(config, name),

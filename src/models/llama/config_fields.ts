@@ -42,6 +42,8 @@ export const schema = z.looseObject({
   mlp_bias: z.literal(false).nullish(),
   tie_word_embeddings: z.boolean().nullish(),
   ...rotaryFields,
+  /** Channels 2k and 2k + 1 of a head are turned together, as in Meta's files; a field that DeepSeek's configurations have. */
+  rope_interleave: z.boolean().nullish(),
   sliding_window: size.nullish(),
   use_sliding_window: z.boolean().nullish(),
   max_window_layers: z.int().nonnegative().nullish(),

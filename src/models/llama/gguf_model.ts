@@ -4,6 +4,7 @@
  */
 import { basename } from 'node:path'
 import type { Checkpoint } from '../../checkpoint/checkpoint.js'
+import type { CheckpointTensor } from '../../checkpoint/convert.js'
 import type { Gguf } from '../../checkpoint/gguf.js'
 import { ggufFields } from '../../checkpoint/gguf_fields.js'
 import type { GgufValue } from '../../checkpoint/gguf_header.js'
@@ -15,6 +16,7 @@ import { own } from '../../ir/own.js'
 import { decode } from '../../runtime/buffer.js'
 import { wholeOf } from '../../runtime/weight.js'
 import { type LlamaConfig, parseLlamaConfig } from './config.js'
+import { inHalves } from './paired_heads.js'
 import { rotaryDims } from './rotary_config.js'
 
 export interface LlamaFiles {
@@ -37,12 +39,12 @@ export async function openLlamaGguf(path: string, signal?: AbortSignal): Promise
   const config = await withFactors(parsed, file, name, signal)
   const inPairs = file.metadata.get('general.architecture') === 'llama'
   const factors: readonly string[] = Object.values(factorTensors)
-  const tensors = new Map<string, FileTensor>()
+  const tensors = new Map<string, CheckpointTensor>()
   for (const [found, stored] of file.tensors) {
     if (factors.includes(found)) continue
     const tensor = hfName(found, config.fusedRows)
     const heads = inPairs ? headsOf(tensor, config) : undefined
-    tensors.set(tensor, heads === undefined ? stored : inHalves(stored, heads, config.headDim, name, tensor))
+    tensors.set(tensor, heads === undefined ? stored : wholeInHalves(stored, heads, config.headDim, name, tensor))
   }
   return { config, checkpoint: { tensors }, metadata: file.metadata }
 }
@@ -119,33 +121,14 @@ function headsOf(name: string, { heads, kvHeads }: LlamaConfig): number | undefi
 }
 
 /**
- * Rows of heads in halves: the file has row `half + k` of a head behind its row `k`.
+ * Rows of heads in halves.
  * @throws usage `weights.shape` for rows that are not whole heads
  */
-function inHalves(tensor: FileTensor, heads: number, headDim: number, file: string, name: string): FileTensor {
+function wholeInHalves(tensor: FileTensor, heads: number, headDim: number, file: string, name: string): CheckpointTensor {
   const [rows = 0] = tensor.shape
-  if (rows !== heads * headDim) {
-    throw usageError(
-      'weights.shape',
-      `${file}: tensor ${shown(name)} has shape [${tensor.shape.join(', ')}], expected ${heads * headDim} rows`,
-    )
-  }
-  return {
-    ...tensor,
-    async *pieces(signal) {
-      for (let head = 0; head < heads; head++) {
-        const pairs = await wholeOf(tensor.rows(head * headDim, (head + 1) * headDim), signal)
-        const row = pairs.byteLength / headDim
-        const halves = new Uint8Array(pairs.byteLength)
-        for (let at = 0; at < headDim; at++) {
-          const from = at < headDim / 2 ? 2 * at : 2 * at - headDim + 1
-          halves.set(pairs.subarray(from * row, (from + 1) * row), at * row)
-        }
-        yield halves
-      }
-    },
-    rows: () => {
-      throw new Error(`internal: rows of ${name} are in another order in the file`)
-    },
-  }
+  if (rows === heads * headDim) return inHalves(tensor, { heads, headDim, turned: headDim })
+  throw usageError(
+    'weights.shape',
+    `${file}: tensor ${shown(name)} has shape [${tensor.shape.join(', ')}], expected ${heads * headDim} rows`,
+  )
 }

@@ -9,6 +9,7 @@ import { type GenerationSettings, parseGenerationSettings, readGenerationSetting
 import { type LlamaConfig, readLlamaConfig } from './config.js'
 import { type LlamaFiles, openLlamaGguf } from './gguf_model.js'
 import { withOwnHead } from './own_head.js'
+import { withHeadsInHalves } from './paired_heads.js'
 import { embeddingNames } from './tensor_names.js'
 
 /**
@@ -18,7 +19,8 @@ import { embeddingNames } from './tensor_names.js'
 export async function openLlamaFiles(path: string, signal?: AbortSignal): Promise<LlamaFiles> {
   const file = await ggufPath(path)
   if (file !== undefined) return openLlamaGguf(file, signal)
-  const [config, checkpoint] = [await readLlamaConfig(path), await openModelCheckpoint(path, embeddingNames, signal)]
+  const config = await readLlamaConfig(path)
+  const checkpoint = withHeadsInHalves(await openModelCheckpoint(path, embeddingNames, signal), config)
   return { config: await withOwnHead(config, checkpoint, signal), checkpoint }
 }
 
