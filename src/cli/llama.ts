@@ -59,6 +59,10 @@ const openNames: NamesOf<OpenLlamaOptions> = { ...pipelineNames, caches: true, r
 /** An open LLaMA-like model. */
 export interface OpenLlama {
   readonly device: Device
+  /**
+   * Its `generate` and `stream` take token ids and do what their options say, which are none of the model's own settings: `text`, `chat` and
+   * `session` follow these, and so do ids with `(await reader()).settings.options`.
+   */
   readonly model: Llama
   /**
    * Goes on with a text, or with several at once. With `stream: true` the text of one prompt comes piece by piece.

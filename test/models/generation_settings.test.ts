@@ -95,7 +95,7 @@ describe('generation settings of a model', () => {
     }
   })
 
-  it('are read from a folder, and may be left out', async () => {
+  it('are read from a folder, with what the class of an old one has, and may be left out', async () => {
     expect(await readGenerationSettings(kjvGqa)).toEqual({
       options: {},
       stop: [],
@@ -117,7 +117,15 @@ describe('generation settings of a model', () => {
         ignored: [expect.stringMatching(/config\.json: typical_p 0.3 is not supported/)],
         file: join(dir, 'config.json'),
       })
+      const ended = async () => (await readGenerationSettings(dir, { positions: 64, classEnd: 1 })).options.forcedEosTokenId
+      expect(await ended()).toBe(1)
+      await writeFile(join(dir, 'config.json'), '{"forced_eos_token_id": null}')
+      expect(await ended()).toBeUndefined()
+      await writeFile(join(dir, 'config.json'), '{"forced_eos_token_id": 3}')
+      expect(await ended()).toBe(3)
+      // A file of settings says all there is.
       await writeFile(join(dir, 'generation_config.json'), '{}')
+      expect(await ended()).toBeUndefined()
       expect((await readGenerationSettings(dir)).options).toEqual({})
       await writeFile(join(dir, 'generation_config.json'), '{"top_k": 1, "top_k": 2}')
       await expect(readGenerationSettings(dir)).rejects.toMatchObject({ code: 'config.json' })

@@ -28,6 +28,7 @@ describe('configurations of encoder-decoder models', () => {
       startToken: 0,
       endTokens: [1],
       padToken: 0,
+      classEnd: 1,
       badTokens: [],
     })
   })

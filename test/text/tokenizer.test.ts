@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { loadTokenizer } from '../../src/text/tokenizer.js'
 import { exampleModel } from '../models/fixtures.js'
 import { numberWords } from '../models/seq2seq_fixtures.js'
+import { kjvGqa } from '../models/text_fixtures.js'
 
 describe('the tokenizer', () => {
   it('encodes as the test set was encoded', async () => {
@@ -37,6 +38,13 @@ describe('the tokenizer', () => {
     }
     expect(tokenizer.decode([23, 1], { special: true })).toBe('ten </s>')
     expect([tokenizer.decode([]), tokenizer.decode([1])]).toEqual(['', ''])
+  })
+
+  it('shows nothing of ids that pad a vocabulary', async () => {
+    for (const folder of [kjvGqa, numberWords]) {
+      const tokenizer = await loadTokenizer(folder)
+      expect(tokenizer.decode([5, 99_999, 6])).toBe(tokenizer.decode([5, 6]))
+    }
   })
 
   it('says what writes tokenizer.json where another tokenizer is there', async () => {

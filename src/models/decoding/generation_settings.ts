@@ -86,6 +86,8 @@ const pick = (value: unknown, names: readonly string[]): object =>
 export interface DecoderLimit {
   /** Tokens that the decoder has positions for. */
   readonly positions: number
+  /** The last token of texts that are cut off, which the class of the configuration has where an old `config.json` says nothing of it. */
+  readonly classEnd?: number | undefined
 }
 
 /**
@@ -98,7 +100,10 @@ export async function readGenerationSettings(dir: string, decoder?: DecoderLimit
   const own = await readOptionalConfigFile(path)
   if (own !== undefined) return parseGenerationSettings(own, path, decoder)
   const config = join(dir, 'config.json')
-  const legacy = pick(await readOptionalConfigFile(config), legacyFields)
+  const stated = pick(await readOptionalConfigFile(config), legacyFields)
+  const { classEnd } = decoder ?? {}
+  // A null says that there is none.
+  const legacy = classEnd === undefined ? stated : { forced_eos_token_id: classEnd, ...stated }
   return parseGenerationSettings(legacy, Object.keys(legacy).length > 0 ? config : path, decoder)
 }
 

@@ -16,12 +16,15 @@ const [usualEps, opennmtEps] = [1e-5, 1e-6]
 /** What sets the model types apart, the token ids of one that states none, and what fields are that a file leaves out. */
 const kinds = {
   pegasus: {
-    ...{ architecture: 'PegasusForConditionalGeneration', preNorm: true, start: 0, end: 1, pad: 0, eps: usualEps },
+    ...{ architecture: 'PegasusForConditionalGeneration', preNorm: true, start: 0, end: 1, pad: 0, eps: usualEps, classEnd: 1 },
     defaults: {},
   },
-  marian: { architecture: 'MarianMTModel', preNorm: false, start: 58_100, end: 0, pad: 58_100, eps: usualEps, defaults: {} },
+  marian: {
+    ...{ architecture: 'MarianMTModel', preNorm: false, start: 58_100, end: 0, pad: 58_100, eps: usualEps, classEnd: 0 },
+    defaults: {},
+  },
   opennmt: {
-    ...{ architecture: 'Transformer', preNorm: true, start: 2, end: 3, pad: 1, eps: opennmtEps },
+    ...{ architecture: 'Transformer', preNorm: true, start: 2, end: 3, pad: 1, eps: opennmtEps, classEnd: undefined },
     defaults: {
       ...{ activation_function: 'relu', scale_embedding: true, sinusoids: 'pairs' },
       ...{ tie_word_embeddings: false, share_encoder_decoder_embeddings: false },
@@ -115,6 +118,8 @@ export interface Seq2seqConfig {
   /** Tokens that end a result; empty where the model has none. */
   readonly endTokens: readonly number[]
   readonly padToken: number
+  /** The last token of texts that are cut off where no settings say so: HF's class of the configuration has it. */
+  readonly classEnd: number | undefined
   /** Tokens that a result never has. */
   readonly badTokens: readonly number[]
 }
@@ -172,6 +177,7 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
     startToken: checked('decoder_start_token_id', settings.decoder_start_token_id ?? config.decoder_start_token_id ?? kind.start),
     endTokens,
     padToken: checked('pad_token_id', settings.pad_token_id ?? config.pad_token_id ?? kind.pad),
+    classEnd: kind.classEnd,
     badTokens: bannedTokens(name, banned, { ends: endTokens, vocab }),
   }
 }
