@@ -103,6 +103,8 @@ function intOf(domain: Domain, dtype: DType, random: Random, dims: Readonly<Reco
       return isSpecial && random.chance(0.2)
         ? random.pick([0, -1, 2 ** 31 - 1, -(2 ** 31)])
         : Math.floor(random.next() * 2 ** 32) - 2 ** 31
+    case 'length':
+      return random.between(domain.least, Math.max(domain.least, dims[domain.of] ?? 0))
     case 'flag':
       return random.below(2)
     case 'int':

@@ -86,6 +86,8 @@ export type Domain =
   | { readonly kind: 'index'; readonly of: string }
   | { readonly kind: 'bits' }
   | { readonly kind: 'flag' }
+  /** From 0, or what is given, to a dimension. */
+  | { readonly kind: 'length'; readonly of: string; readonly least: number }
 
 export interface TensorDesc {
   readonly name: string

@@ -1,5 +1,7 @@
-/** Random graphs: chains of ops, layers of matmuls in floats and int8, and attention. */
-import { call, num, whole } from './describe.js'
+/** Random graphs: chains of ops, layers of matmuls in floats and int8; attention and layers of sequences have files of their own. */
+import { call, num } from './describe.js'
+import { attention, decode } from './draw_attention.js'
+import { stack, tokens } from './draw_layers.js'
 import { type GraphDesc, readBy, type ValueDesc } from './graph_describe.js'
 import { GraphDraft } from './graph_draft.js'
 import { all, bias, each, norm, own, read, residual, softmax } from './graph_ops.js'
@@ -114,68 +116,12 @@ function int8(graph: GraphDraft): string[] {
   return [y.name]
 }
 
-/** Scores, what changes them, weights of keys, and the average of values. */
-function attention(graph: GraphDraft): string[] {
-  const { random } = graph
-  const isViewed = random.chance(0.5)
-  const keys = random.chance(0.5) ? 's' : 't'
-  const axes = (rows: string): string[] => (isViewed ? ['b', rows, 'h', 'd'] : ['b', 'h', rows, 'd'])
-  const operand = (rows: string): ValueDesc =>
-    isViewed && random.chance(0.7) ? graph.view(graph.input(['b', rows, 'h*d']), axes(rows)) : graph.input(axes(rows))
-  const [q, k, v] = [operand('s'), operand(keys), operand(keys)]
-  const letters = (rows: string): string => axes(rows).join(' ')
-  const scores = ['b', 'h', 's', keys]
-  let x = graph.matmul(`${letters('s')}, ${letters('t')} -> b h s t`, q, k, scores)
-  x = graph.op([{ value: x, axes: all(x) }], 'T', ({ draft, names }) => ({
-    result: { kind: 'number', value: call('f32', 'mul', read(draft, names[0], own), num(random.pick([0.25, 0.5, 0.75]))) },
-  }))
-  if (random.chance(0.3)) x = each(graph, x, [{ value: graph.input(['h'], 'f32'), axes: [1] }])
-  if (random.chance(0.3))
-    x = graph.op([{ value: x, axes: all(x) }], 'T', ({ draft, names }) => ({
-      result: { kind: 'number', value: call('f32', 'mul', call('f32', 'tanh', read(draft, names[0], own)), num(4)) },
-    }))
-  if (random.chance(0.5)) {
-    const window = random.pick([3, 100])
-    x = graph.op([{ value: x, axes: all(x) }], 'T', ({ draft, dims, names }) => {
-      const [s, t] = [own(dims[2] ?? ''), own(dims[3] ?? '')]
-      // The first key is always seen, so that no row is masked as a whole.
-      const seen = call('bool', 'le', t, s)
-      const near = call(
-        'bool',
-        'or',
-        call('bool', 'lt', call('i32', 'sub', s, t), whole(window)),
-        call('bool', 'eq', t, whole(0)),
-      )
-      return {
-        result: {
-          kind: 'number',
-          value: call(
-            'f32',
-            'select',
-            random.chance(0.5) ? seen : call('bool', 'and', seen, near),
-            read(draft, names[0], own),
-            num(-1e30),
-          ),
-        },
-      }
-    })
-  }
-  const weights = softmax(graph, x)
-  let y = graph.matmul(`b h s t, ${letters('t')} -> ${letters('s')}`, weights, v, axes('s'))
-  if (isViewed && random.chance(0.7)) {
-    y = graph.view(y, ['b', 's', 'h*d'])
-    if (random.chance(0.4)) y = graph.matmul('b s c, n c -> b s n', y, graph.weight(['n', 'h*d']), ['b', 's', 'n'])
-  }
-  if (random.chance(0.3)) y = each(graph, y)
-  return [y.name]
-}
-
-const families = { chain, layers, int8, attention } as const
+const families = { chain, layers, int8, attention, decode, stack, tokens } as const
 
 /** The graph of a seed. @param name snake_case */
 export function drawGraph(seed: number, name: string): GraphDesc {
   const random = new Random(seed)
-  const family = random.weighed({ chain: 3, layers: 4, int8: 2, attention: 3 })
+  const family = random.weighed({ chain: 2, layers: 3, int8: 2, attention: 3, decode: 2, stack: 2, tokens: 3 })
   const draft = new GraphDraft(random, name)
   const outputs = families[family](draft)
   const used = new Set(outputs)
@@ -190,5 +136,8 @@ export function drawGraph(seed: number, name: string): GraphDesc {
     given: draft.given.filter((each) => used.has(each.name)),
     nodes: nodes.toReversed(),
     outputs,
+    core: draft.core.filter((each) => used.has(each)),
+    stacks: draft.stacks.filter((stack) => stack.every((each) => used.has(each))),
+    isRagged: draft.isRagged,
   }
 }

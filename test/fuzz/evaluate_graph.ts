@@ -5,7 +5,8 @@
 import { roundingShare, slack, tiny, unit } from './bounds.js'
 import type { DType } from './describe.js'
 import { type Held, runOp } from './evaluate.js'
-import { extentOf, type GraphDesc, type NodeDesc } from './graph_describe.js'
+import { byRows, calibrated, channels } from './evaluate_int8.js'
+import { extentOf, type GraphDesc, type NodeDesc, type StoredDesc } from './graph_describe.js'
 import { extremes, stored } from './storage.js'
 import { isExact, isNaNVal, isUnknown, unknown, type Val } from './value.js'
 
@@ -16,7 +17,7 @@ const roundings: Readonly<Partial<Record<DType, number>>> = { f16: 2 ** -11, bf1
 
 /** A value with what one rounding to storage, or none, makes of it. */
 function handedOn(dtype: DType, value: Val): Val {
-  if (isNaNVal(value) || isUnknown(value)) return value
+  if (isNaNVal(value) || isUnknown(value) || (isExact(value) && !Number.isFinite(value.v))) return value
   if (dtype === 'i8' || dtype === 'i32')
     return { v: stored(dtype, value.v), lo: stored(dtype, value.lo), hi: stored(dtype, value.hi) }
   const share = roundings[dtype]
@@ -97,8 +98,18 @@ function dot(
   return { v, lo: v - error, hi: v + error }
 }
 
-/** Every value of a graph, inputs and weights among them. */
-export function runGraph(graph: GraphDesc, given: ReadonlyMap<string, Held>, sizes: Sizes): ReadonlyMap<string, Held> {
+/** How a plan stores values, with the largest magnitudes that it is told. */
+export interface StoredBy extends StoredDesc {
+  readonly scales: Readonly<Record<string, number>>
+}
+
+/** Every value of a graph, inputs and weights among them. @param by where a plan stores some in other types, or as int8 */
+export function runGraph(
+  graph: GraphDesc,
+  given: ReadonlyMap<string, Held>,
+  sizes: Sizes,
+  by?: StoredBy,
+): ReadonlyMap<string, Held> {
   const values = new Map(given)
   const at = (name: string): Held => {
     const found = values.get(name)
@@ -107,14 +118,42 @@ export function runGraph(graph: GraphDesc, given: ReadonlyMap<string, Held>, siz
   }
   for (const node of graph.nodes) {
     const dtype = node.dtype === 'T' ? graph.main : node.dtype
-    const made = runNode(node, at, sizes, dtype)
+    const made = runNode(node, node.kind === 'matmul' ? multiplied(graph, node, at, by) : at, sizes, dtype)
+    const edge = by?.edges[node.name]
     values.set(node.name, {
       dtype,
       shape: node.dims.map((extent) => extentOf(extent, sizes)),
-      values: made.values.map((value) => handedOn(dtype, value)),
+      values: made.values.map((value) => handedOn(dtype, edge === undefined ? value : handedOn(edge, value))),
     })
   }
   return values
+}
+
+/** The factors of a matmul: those that a plan stores as int8 are what is left of them, where each is a weight or is stored so. */
+function multiplied(
+  graph: GraphDesc,
+  node: NodeDesc & { readonly kind: 'matmul' },
+  at: (name: string) => Held,
+  by: StoredBy | undefined,
+): (name: string) => Held {
+  if (by === undefined) return at
+  const source = (name: string): string => {
+    const found = graph.nodes.find((each) => each.name === name)
+    return found?.kind === 'view' && !isNamed(name) ? source(found.input) : name
+  }
+  const isNamed = (name: string): boolean => by.values.includes(name) || by.dynamic.includes(name)
+  const isWeight = (name: string): boolean => graph.given.some((each) => each.isWeight && each.name === name)
+  const operands = [node.a, node.b]
+  const isInteger = operands.every((name) => isWeight(name) || isNamed(source(name))) && !operands.every(isWeight)
+  if (!isInteger && !by.weightOnly.includes(node.name)) return at
+  return (name) => {
+    const held = at(name)
+    if (isWeight(name)) return channels(held)
+    const from = source(name)
+    if (!isInteger) return held
+    const own = by.dynamic.includes(from) ? byRows(at(from)) : calibrated(at(from), by.scales[from] ?? 1)
+    return { ...held, values: own.values }
+  }
 }
 
 function runNode(node: NodeDesc, at: (name: string) => Held, sizes: Sizes, dtype: DType): Held {

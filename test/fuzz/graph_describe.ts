@@ -32,6 +32,20 @@ export interface GraphDesc {
   readonly given: readonly GivenDesc[]
   readonly nodes: readonly NodeDesc[]
   readonly outputs: readonly string[]
+  /** The nodes of attention, from its first matmul, or what joins its caches, to its last. */
+  readonly core?: readonly string[]
+  /** Nodes that do the same to different weights. */
+  readonly stacks?: readonly (readonly string[])[]
+  /** True where rows are those of sequences of different lengths, `b*s`: their input is called `lengths`, if there is one. */
+  readonly isRagged?: boolean
+}
+
+/** The types a plan may store a value in, and values as int8: by scales that are measured, by rows, or weights alone by their matmuls. */
+export interface StoredDesc {
+  readonly edges: Readonly<Record<string, 'f32' | 'f16' | 'bf16'>>
+  readonly values: readonly string[]
+  readonly dynamic: readonly string[]
+  readonly weightOnly: readonly string[]
 }
 
 export interface PlanDesc {
@@ -39,6 +53,10 @@ export interface PlanDesc {
   readonly groups: readonly (readonly string[])[]
   /** Groups, by their place, that the matmul library computes. */
   readonly library: readonly number[]
+  /** Stacks by name. */
+  readonly stacked?: Readonly<Record<string, readonly string[]>>
+  readonly isPacked?: boolean
+  readonly stored?: StoredDesc
 }
 
 /** The values that a node reads. */

@@ -12,6 +12,9 @@ export class GraphDraft {
   readonly main: GraphDesc['main']
   readonly given: GivenDesc[] = []
   readonly nodes: NodeDesc[] = []
+  core: readonly string[] = []
+  readonly stacks: (readonly string[])[] = []
+  isRagged = false
 
   constructor(random: Random, name: string) {
     this.random = random
@@ -23,18 +26,24 @@ export class GraphDraft {
     return `n${this.nodes.length + 1}`
   }
 
-  input(dims: readonly string[], dtype: GraphType = 'T', domain: Domain = { kind: 'unit' }): ValueDesc {
-    return this.#give(dims, dtype, domain, false)
+  input(dims: readonly string[], dtype: GraphType = 'T', domain: Domain = { kind: 'unit' }, name?: string): ValueDesc {
+    return this.#give(dims, dtype, domain, false, name)
   }
 
   weight(dims: readonly string[], dtype: GraphType = 'T', domain: Domain = { kind: 'unit' }): ValueDesc {
     return this.#give(dims, dtype, domain, true)
   }
 
-  #give(dims: readonly string[], dtype: GraphType, domain: Domain, isWeight: boolean): ValueDesc {
+  #give(dims: readonly string[], dtype: GraphType, domain: Domain, isWeight: boolean, name?: string): ValueDesc {
     // A tensor of the graph's own type is declared so.
     const own = dtype === this.main ? 'T' : dtype
-    const made: GivenDesc = { name: `${isWeight ? 'w' : 'x'}${this.given.length + 1}`, dtype: own, dims, domain, isWeight }
+    const made: GivenDesc = {
+      name: name ?? `${isWeight ? 'w' : 'x'}${this.given.length + 1}`,
+      dtype: own,
+      dims,
+      domain,
+      isWeight,
+    }
     this.given.push(made)
     return made
   }
@@ -108,7 +117,15 @@ export class GraphDraft {
       rows: dims.slice(0, made.isRow ? -1 : undefined).map((dim) => ({ index: `i_${dim}`, dim })),
       monoids: [],
       body: made.body ?? [],
-      outputs: [{ name: 'y', dtype: typed(dtype), dims, result: made.result }],
+      outputs: [
+        {
+          name: 'y',
+          dtype: typed(dtype),
+          dims,
+          result: made.result,
+          ...(made.updates === undefined ? {} : { updates: made.updates }),
+        },
+      ],
     })
     const inputs = Object.fromEntries(
       names.flatMap((param, at) =>
@@ -116,6 +133,17 @@ export class GraphDraft {
       ),
     )
     const node: NodeDesc = { kind: 'op', name, dtype, dims: first.value.dims, op, inputs }
+    this.nodes.push(node)
+    return node
+  }
+
+  /** The op of a node once more, for other values of as many axes. @throws for a node that is no op of them */
+  again(made: ValueDesc, reads: readonly { readonly value: ValueDesc }[]): ValueDesc {
+    const of = this.nodes.find(({ name }) => name === made.name)
+    const [first] = reads
+    if (of?.kind !== 'op' || first === undefined) throw new Error(`${made.name} is no op of these`)
+    const inputs = Object.fromEntries(Object.keys(of.inputs).map((param, at) => [param, reads[at]?.value.name ?? '']))
+    const node: NodeDesc = { ...of, name: this.#next(), dims: first.value.dims, inputs }
     this.nodes.push(node)
     return node
   }
@@ -130,4 +158,6 @@ export interface Made {
   readonly result: Result
   readonly body?: readonly Stmt[]
   readonly isRow?: boolean
+  /** The input that the result replaces. */
+  readonly updates?: string
 }

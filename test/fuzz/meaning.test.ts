@@ -10,6 +10,7 @@ import { call, type DType, type Expr, element, load, named, num, type OpDesc, re
 import { drawOp } from './draw_op.js'
 import { type Held, runOp } from './evaluate.js'
 import { matmul } from './evaluate_graph.js'
+import { byRows, calibrated, channels } from './evaluate_int8.js'
 import { erf } from './functions.js'
 import { judge } from './judge.js'
 import { exportName, layoutModule, printOp } from './print.js'
@@ -282,6 +283,20 @@ it('a matmul is sums of products by its letters', () => {
   expect(numbers('m k, n k -> m n')).toEqual([7, 5, 16, 11])
   expect(numbers('m k, n k -> n m')).toEqual([7, 16, 5, 11])
   expect(numbers('k m, k n -> m n')).toEqual([1, 4, 6, 2, 5, 9, 3, 6, 12])
+})
+
+describe('what int8 keeps, by hand', () => {
+  const numbers = ({ values }: Held): number[] => values.map(({ v }) => v)
+  const x = held('f32', [2, 3], [127, -64.4, 0.5, 2, -1, 0])
+  it('of a tensor, in steps that are told: ties go to the even integer, and what is too large is cut off', () => {
+    expect(numbers(calibrated(x, 127))).toEqual([127, -64, 0, 2, -1, 0])
+    expect(numbers(calibrated(x, 63.5))).toEqual([63.5, -63.5, 0.5, 2, -1, 0])
+  })
+  it('of rows and of channels, by the largest of each', () => {
+    const rows = [127, -64, 0, 2, -(64 * 2) / 127, 0].map((each) => expect.closeTo(each, 12))
+    expect(numbers(byRows(x))).toEqual(rows)
+    expect(numbers(channels(x))).toEqual(rows)
+  })
 })
 
 describe('bodies that Node runs', () => {

@@ -5,7 +5,7 @@ import { exportName, printOp } from './print.js'
 const tensor = ({ dtype, dims }: ValueDesc): string => `tensor('${dtype}', '${dims.join(' ')}')`
 
 export function printGraph(graph: GraphDesc): string {
-  const ops = graph.nodes.flatMap((node) => (node.kind === 'op' ? [printOp(node.op)] : []))
+  const ops = [...new Set(graph.nodes.flatMap((node) => (node.kind === 'op' ? [printOp(node.op)] : [])))]
   const imported = ops.flatMap((text) => /^import \{ (.*) \} from 'heddle'$/m.exec(text)?.[1]?.split(', ') ?? [])
   const names = [...new Set([...imported, 'graph', 'tensor'])].sort()
   const bodies = ops.map((text) => text.replace(/^import .*$/gm, '').trim())
@@ -48,13 +48,26 @@ ${graph.nodes.map((node) => `    const ${node.name} = ${made(node)}\n`).join('')
 
 export function printPlan(graph: GraphDesc, plan: PlanDesc): string {
   const kernel = (at: number): string => `${plan.name}_g${at}`
+  const list = (names: readonly string[]): string => `[${names.map((name) => `'${name}'`).join(', ')}]`
+  const record = (entries: readonly string[]): string => `{ ${entries.join(', ')} }`
+  const { stacked, isPacked, stored } = plan
+  const int8 = (['values', 'dynamic', 'weightOnly'] as const).flatMap((kind) =>
+    stored === undefined || stored[kind].length === 0 ? [] : [`${kind}: ${list(stored[kind])}`],
+  )
+  const edges = Object.entries(stored?.edges ?? {}).map(([name, dtype]) => `${name}: '${dtype}'`)
+  const whole = [
+    ...(isPacked === true ? ["packed: { batch: 'b', seq: 's', tokens: 'packed', lengths: 'lengths' }"] : []),
+    ...(stacked === undefined ? [] : [`stacked: ${record(Object.entries(stacked).map(([name, of]) => `${name}: ${list(of)}`))}`]),
+    ...(int8.length === 0 ? [] : [`quantised: ${record(int8)}`]),
+    ...(edges.length === 0 ? [] : [`edges: ${record(edges)}`]),
+  ]
   const groups = plan.groups.map((nodes, at) => `    ${kernel(at)}: [${nodes.map((name) => `'${name}'`).join(', ')}],\n`).join('')
   const library = plan.library.length === 0 ? '' : `  library: [${plan.library.map((at) => `'${kernel(at)}'`).join(', ')}],\n`
   return `import { plan } from 'heddle'
 import { ${exportName(graph.name)} } from './${graph.name}.js'
 
 export const ${exportName(plan.name)} = plan('${plan.name}', ${exportName(graph.name)}, {
-  groups: {
+${whole.map((text) => `  ${text},\n`).join('')}  groups: {
 ${groups}  },
 ${library}})
 `

@@ -105,14 +105,10 @@ export class Project {
   }
 }
 
-/** The package as it lies in this checkout. Its types are the sources. */
+/** The package as it lies in this checkout, with the types of its last build. */
 function linkPackage(root: string): void {
-  const entry = (types: string, js: string) => ({ types: `./src/${types}`, import: `./dist/${js}` })
-  const exports = { '.': entry('index.ts', 'index.js'), './std': entry('std/index.ts', 'std.js') }
-  const folder = join(root, 'node_modules/heddle')
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'heddle', type: 'module', exports }))
-  for (const part of ['src', 'dist']) symlinkSync(join(home, part), join(folder, part))
+  mkdirSync(join(root, 'node_modules'))
+  symlinkSync(home, join(root, 'node_modules/heddle'))
 }
 
 interface Said {

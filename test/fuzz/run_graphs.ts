@@ -5,8 +5,8 @@ import { contentOf } from './data.js'
 import { drawGraph } from './draw_graph.js'
 import { drawPlan } from './draw_plan.js'
 import type { Held } from './evaluate.js'
-import { runGraph } from './evaluate_graph.js'
-import { dimsOf, type GraphDesc, type PlanDesc } from './graph_describe.js'
+import { runGraph, type StoredBy } from './evaluate_graph.js'
+import { dimsOf, type GraphDesc, type PlanDesc, type StoredDesc } from './graph_describe.js'
 import type { DeviceKind } from './house.js'
 import { judge, together, type Verdict } from './judge.js'
 import { exportName } from './print.js'
@@ -14,6 +14,7 @@ import { graphOf, printGraph, printIndex, printPlan } from './print_graph.js'
 import { isRefusal, Project, type Refusal } from './project.js'
 import { Random, seedOf } from './random.js'
 import { hostTensor, numbersOf } from './run_ops.js'
+import { exact } from './value.js'
 
 /** A graph, plans of it, and the seed of its cases. */
 export interface GraphSubject {
@@ -46,7 +47,7 @@ export function drawSubject(seed: number, at: number, wanted: number): GraphSubj
   const plans = new Map<string, PlanDesc>()
   for (let i = 0; i < 4 * wanted && plans.size < wanted; i++) {
     const plan = drawPlan(graph, seedOf(own, i), `plan_${at}_${i}`)
-    const key = JSON.stringify([plan.groups.toSorted(), plan.library.length])
+    const key = JSON.stringify([{ ...plan, name: '', groups: plan.groups.toSorted() }])
     if (plan.groups.length > 0 && !plans.has(key)) plans.set(key, plan)
   }
   return { graph, plans: [...plans.values()], seed: own }
@@ -61,12 +62,15 @@ const lengths: Readonly<Record<string, readonly number[]>> = {
   d: [8, 16, 32, 64],
   n: [1, 7, 8, 24, 33, 64, 72],
   k: [1, 8, 13, 16, 40, 64, 65],
+  p: [1, 8, 16, 40],
 }
 
 /** Sizes of a graph, and what is given to it. */
 interface GraphCase {
   readonly sizes: Readonly<Record<string, number>>
   readonly given: ReadonlyMap<string, Held>
+  /** Lengths of sequences, where rows are theirs. */
+  readonly ends?: readonly number[]
 }
 
 /** Sizes, and what is given. */
@@ -77,7 +81,10 @@ export function drawCaseOf(graph: GraphDesc, seed: number): GraphCase {
     const dtype = each.dtype === 'T' ? graph.main : each.dtype
     return [each.name, contentOf({ ...each, dtype }, random, sizes, false)] as const
   })
-  return { sizes, given: new Map(given) }
+  if (graph.isRagged !== true) return { sizes, given: new Map(given) }
+  const own = new Map(given).get('lengths')?.values.map(({ v }) => v)
+  const ends = own ?? Array.from({ length: sizes.b ?? 1 }, () => random.between(0, sizes.s ?? 1))
+  return { sizes, given: new Map(given), ends }
 }
 
 const casesOfEach = 2
@@ -123,18 +130,19 @@ async function runSubject(device: Device, decl: GraphDecl, subject: GraphSubject
   const failures: GraphFailure[] = []
   const verdicts: Verdict[] = []
   for (let i = 0; i < casesOfEach; i++) {
-    const { sizes, given } = drawCaseOf(subject.graph, seedOf(subject.seed, 100 + i))
-    const values = runGraph(subject.graph, given, sizes)
+    const drawn = drawCaseOf(subject.graph, seedOf(subject.seed, 100 + i))
+    const { sizes, given } = drawn
+    const plain = runGraph(subject.graph, given, sizes)
     for (const plan of plans) {
       if (failures.some((failure) => failure.plan === plan)) continue
       const fail = (kind: string, message: string): void =>
         void failures.push({ subject, plan, kind, message: `${plan} at ${JSON.stringify(sizes)}: ${message}` })
       try {
-        const stored = await runOnce(device, decl, subject.graph, plan, { sizes, given })
+        const by = storedBy(subject.plans.find(({ name }) => name === plan)?.stored, plain, seedOf(subject.seed, i))
+        const values = by === undefined ? plain : runGraph(subject.graph, given, sizes, by)
+        const stored = await runOnce(device, decl, subject, plan, drawn, by?.scales)
         const verdict = together(
-          subject.graph.outputs.map((name) =>
-            judge(name, values.get(name) ?? { dtype: 'f32', shape: [], values: [] }, stored.get(name) ?? []),
-          ),
+          subject.graph.outputs.map((name) => judged(drawn, name, values.get(name) ?? noTensor, stored.get(name) ?? [])),
         )
         verdicts.push(verdict)
         if (verdict.wrong > 0) fail('wrong', `${verdict.wrong} of ${verdict.elements} elements: ${verdict.first}`)
@@ -146,6 +154,35 @@ async function runSubject(device: Device, decl: GraphDecl, subject: GraphSubject
   return { failures, verdicts }
 }
 
+const noTensor: Held = { dtype: 'f32', shape: [], values: [] }
+
+/** How a plan stores values. Its scales are about what values reach: some are cut off, some have room. */
+function storedBy(stored: StoredDesc | undefined, values: ReadonlyMap<string, Held>, seed: number): StoredBy | undefined {
+  if (stored === undefined) return undefined
+  const random = new Random(seed)
+  const scales = stored.values.map((name) => {
+    const most = (values.get(name)?.values ?? []).reduce((top, { v }) => Math.max(top, Math.abs(v)), 0)
+    return [name, Number.isFinite(most) && most > 0 ? Math.fround(most * random.pick([1, 0.75, 1.25])) : 1] as const
+  })
+  return { ...stored, scales: Object.fromEntries(scales) }
+}
+
+/** Rows of sequences behind their ends hold whatever a plan leaves there. */
+function judged({ ends, sizes }: GraphCase, name: string, expected: Held, actual: readonly number[]): Verdict {
+  if (ends === undefined || actual.length !== expected.values.length) return judge(name, expected, actual)
+  const [places = 1, width = 0] = [sizes.s, expected.shape.at(-1)]
+  const inside = (i: number): boolean => {
+    const row = Math.floor(i / Math.max(width, 1))
+    return row % places < (ends[Math.floor(row / places)] ?? 0)
+  }
+  const kept = { ...expected, values: expected.values.filter((_, i) => inside(i)) }
+  return judge(
+    `${name} up to the ends ${ends.join(' ')}`,
+    { ...kept, shape: [width === 0 ? 0 : kept.values.length / width, width] },
+    actual.filter((_, i) => inside(i)),
+  )
+}
+
 /** Dimensions that no input and no weight has by itself. */
 function unstated(graph: GraphDesc, sizes: GraphCase['sizes']): GraphCase['sizes'] {
   const stated = new Set(graph.given.flatMap(({ dims }) => dims))
@@ -155,9 +192,10 @@ function unstated(graph: GraphDesc, sizes: GraphCase['sizes']): GraphCase['sizes
 async function runOnce(
   device: Device,
   decl: GraphDecl,
-  graph: GraphDesc,
+  { graph, plans }: GraphSubject,
   plan: string,
-  { sizes, given }: GraphCase,
+  { sizes, given, ends }: GraphCase,
+  scales: StoredBy['scales'] | undefined,
 ): Promise<ReadonlyMap<string, readonly number[]>> {
   const tensors = (isWeight: boolean): object =>
     Object.fromEntries(
@@ -168,9 +206,14 @@ async function runOnce(
     )
   // Only graphs with the parameter T may be told what it is.
   const dtype = [...graph.given, ...graph.nodes].some((value) => value.dtype === 'T') ? { dtype: graph.main } : {}
-  const model = await device.load(decl, { plan, weights: tensors(true), dims: unstated(graph, sizes), ...dtype } as never)
+  const told = { ...dtype, ...(scales === undefined ? {} : { scales }) }
+  const model = await device.load(decl, { plan, weights: tensors(true), dims: unstated(graph, sizes), ...told } as never)
+  // A plan that removes padding asks for lengths where the graph has none.
+  const isPacked = plans.some(({ name, isPacked: packed }) => name === plan && packed)
+  const lengths =
+    isPacked && ends !== undefined ? { lengths: hostTensor({ dtype: 'i32', shape: [ends.length], values: ends.map(exact) }) } : {}
   try {
-    return numbersOf(await model.run(tensors(false) as never))
+    return numbersOf(await model.run({ ...lengths, ...tensors(false) } as never))
   } finally {
     model.close()
   }

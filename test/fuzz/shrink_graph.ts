@@ -23,12 +23,18 @@ export function fewer(plan: PlanDesc): PlanDesc[] {
       ? []
       : [group.slice(1), group.slice(0, -1)].map((nodes) => ({ ...plan, groups: plan.groups.with(at, nodes) })),
   )
-  return [...without, ...shorter]
+  const { stacked: _, ...apart } = plan
+  const { isPacked: __, ...padded } = plan
+  const { stored: ___, ...plain } = plan
+  const alike = [plan.stacked && apart, plan.isPacked && padded, plan.stored && plain].flatMap((each) => (each ? [each] : []))
+  return [...alike, ...without, ...shorter]
 }
 
 /** A plan for what is left of a graph. */
 function within({ nodes }: GraphDesc, plan: PlanDesc): PlanDesc {
-  const groups = plan.groups.map((group) => group.filter((name) => nodes.some((node) => node.name === name)))
+  const has = (name: string): boolean =>
+    (plan.stacked?.[name] ?? [name.split('.')[0]]).every((each) => nodes.some((node) => node.name === each))
+  const groups = plan.groups.map((group) => group.filter(has))
   return groups.every((group, at) => group.length === plan.groups[at]?.length)
     ? plan
     : { ...plan, groups: groups.filter((group) => group.length > 0), library: [] }
@@ -56,7 +62,7 @@ export async function shrinkGraph(kind: DeviceKind, failure: GraphFailure): Prom
         ...each,
         name: `net_${at}`,
         nodes: each.nodes.map((node) =>
-          node.kind === 'op' ? { ...node, op: { ...node.op, name: `net_${at}_${node.name}` } } : node,
+          node.kind === 'op' ? { ...node, op: { ...node.op, name: node.op.name.replace(/^net_\d+/, `net_${at}`) } } : node,
         ),
       }
       return {
