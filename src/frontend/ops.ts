@@ -10,14 +10,15 @@ import { placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { stmtExprs, visitKernel } from '../ir/walk.js'
 import { checkTeams, sortedDims } from './argsort.js'
+import { withoutAuxiliary } from './auxiliary_dims.js'
 import { lowerBody } from './bodies.js'
 import { reject } from './diagnostics.js'
 import { checkSteps } from './fold_rows_checks.js'
 import { Refusals } from './refusals.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
 
-/** Refuses what the signature declares and nothing uses. */
-function checkUnused(signature: Signature, kernel: Kernel, refusals: Refusals): void {
+/** Names that tensors and the body of a kernel use: dimensions, inputs, attributes and type parameters. */
+function usedBy(kernel: Kernel): ReadonlySet<string> {
   const used = new Set<string>(
     kernel.tensors.flatMap(({ dims, dtype }) => [...dims, typeof dtype === 'string' ? dtype : dtype.param]),
   )
@@ -25,6 +26,11 @@ function checkUnused(signature: Signature, kernel: Kernel, refusals: Refusals): 
     if (expr.kind === 'load') used.add(expr.tensor)
     if (expr.kind === 'dim' || expr.kind === 'attr') used.add(expr.name)
   })
+  return used
+}
+
+/** Refuses what the signature declares and nothing uses. */
+function checkUnused(signature: Signature, kernel: Kernel, used: ReadonlySet<string>, refusals: Refusals): void {
   const declared: readonly (readonly [string, readonly string[]])[] = [
     ['input', kernel.tensors.filter((tensor) => tensor.access === 'in').map((tensor) => tensor.name)],
     ['dimension', signature.dims],
@@ -46,16 +52,12 @@ function checkUnused(signature: Signature, kernel: Kernel, refusals: Refusals): 
   }
 }
 
-/** A dimension that nothing but a fact names says that another is a multiple of something. */
+/** A dimension that nothing but a fact names, and that does not follow from another. */
 function unusedHint(name: string, { facts }: Signature): string {
   const told = Object.entries(facts.dims).find(([, { equal = 0 }]) => namesOf(equal).includes(name))
-  if (told === undefined) return 'use it or remove it'
-  const [dim, { equal }] = told
-  const [operation, ...operands] = typeof equal === 'object' ? equal : []
-  const factor = operands.find((operand) => typeof operand === 'number')
-  return operation === 'mul' && operands.length === 2 && factor !== undefined
-    ? `remove it, and write facts: { ${dim}: { multipleOf: ${String(factor)} } }`
-    : `facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of ${dim}`
+  return told === undefined
+    ? 'use it or remove it'
+    : `facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of ${told[0]}`
 }
 
 /** Refuses an attribute that divides integers and is 0 unless something else is given. */
@@ -131,13 +133,22 @@ function lower(
   const simple = simplifyKernel(kernel)
   verifyKernel(simple, 'simplification')
   checkDivisors(signature, simple)
-  checkUnused(signature, simple, refusals)
+  const used = usedBy(simple)
+  const { facts, freed } = withoutAuxiliary(
+    signature.facts,
+    dims.filter((dim) => !used.has(dim)),
+    used,
+  )
+  checkUnused(signature, simple, new Set([...used, ...freed]), refusals)
   const placed = checkUpdates(simple, (output) => values.get(output) ?? nameNode)
-  const { facts } = signature
   // What is stated counts: a body may allow more than makes sense.
   const inputs = { ...impliedDomains(simple), ...facts.inputs }
   return {
-    kernel: { ...simple, facts: { ...facts, inputs, dims: { ...facts.dims, ...sortedDims(placed, facts.dims) } } },
+    kernel: {
+      ...simple,
+      dims: simple.dims.filter((dim) => !freed.includes(dim)),
+      facts: { ...facts, inputs, dims: { ...facts.dims, ...sortedDims(placed, facts.dims) } },
+    },
     nameNode,
   }
 }

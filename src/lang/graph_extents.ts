@@ -7,9 +7,23 @@ import type { Op } from './types.js'
 
 type Bound = Readonly<Record<string, Extent>>
 
-/** What facts tell of a dimension; undefined where they tell nothing, or no product. */
+type DimFacts = ReturnType<typeof dimFactsOf>
+
+/** What facts tell of a dimension, by others that they tell; undefined where they tell nothing, or no product. */
 export function fixedExtent(op: Pick<Op, 'body' | 'dims'>, dim: string, bound: Bound): Extent | undefined {
   const facts = dimFactsOf(op)
+  const known: Record<string, Extent> = { ...bound }
+  for (const _ of op.dims) {
+    for (const each of op.dims) {
+      const told = own(known, each) === undefined ? toldOf(facts, each, known) : undefined
+      if (told !== undefined) known[each] = told
+    }
+  }
+  return own(known, dim)
+}
+
+/** What facts tell of a dimension by what is known. */
+function toldOf(facts: DimFacts, dim: string, bound: Bound): Extent | undefined {
   const stated = own(facts, dim)?.equal
   const told = stated === undefined ? undefined : productOf(stated, bound)
   if (told !== undefined) return told

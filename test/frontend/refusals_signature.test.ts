@@ -196,7 +196,7 @@ describe('outputs and unused names', () => {
     refuses(copy(fields), { code: 'unused', message: `${what} of t is never used`, hint: 'use it or remove it' }),
   )
   it.each([
-    ["{ n: '4*u' }", 'remove it, and write facts: { n: { multipleOf: 4 } }'],
+    ["{ n: { atLeast: 'u' } }", 'use it or remove it'],
     ["{ n: 'm*u' }", 'facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
   ])('refuses a dimension that nothing but %s names, and says what to write', (facts, hint) =>
     refuses(copy({ dims: "['m', 'n', «'u'»]", facts }), { code: 'unused', message: 'dimension u of t is never used', hint }),

@@ -5,9 +5,11 @@
 import type { KernelEntry } from '../../emit/manifest.js'
 import { type ErrorDetails, environmentError, usageError } from '../../errors.js'
 import { type DType, isDType } from '../../ir/dtype.js'
+import { namesOf } from '../../ir/facts/facts.js'
 import { instanceKey } from '../../ir/instance.js'
 import { kernelName } from '../../ir/op_name.js'
 import { rankedCounts } from '../../ir/top_k.js'
+import { dimFactsOf } from '../../lang/stated.js'
 import type { AnyOp } from './call_types.js'
 import type { CheckedCall } from './check_call.js'
 
@@ -126,13 +128,20 @@ function differenceOf(
   const generated = buffers.map((buffer) => tensorText({ ...buffer, dims: buffer.dims.join(' ') }))
   return (
     firstDifference('tensors', declared, generated) ??
-    firstDifference('dimensions', op.dims, dims) ??
+    firstDifference('dimensions', dimsOf(op, dims), dims) ??
     firstDifference(
       'attributes',
       Object.entries(op.attrs).map(([name, value]) => `${name} = ${Math.fround(value)}`),
       attrs.map((attr) => `${attr.name} = ${Math.fround(attr.default)}`),
     )
   )
+}
+
+/** The dimensions of a declaration; those that only its facts name are no kernel's. */
+function dimsOf(op: AnyOp, ofKernel: readonly string[]): readonly string[] {
+  const ofFacts = new Set(Object.values(dimFactsOf(op)).flatMap(({ equal }) => (equal === undefined ? [] : namesOf(equal))))
+  const ofTensors = new Set([...Object.values(op.inputs), ...Object.values(op.outputs)].flatMap(({ dims }) => dims.split(' ')))
+  return op.dims.filter((dim) => ofKernel.includes(dim) || ofTensors.has(dim) || !ofFacts.has(dim))
 }
 
 interface TensorWords {

@@ -445,6 +445,16 @@ describe('the kernel', () => {
     await expect(device.call(attrs, { x, gamma, beta })).rejects.toMatchObject({ code: 'call.stale' })
   })
 
+  test('has no dimension that only facts of its declaration name', async () => {
+    const halved = op('layer_norm', { ...layerNorm, dims: ['m', 'n', 'u'], facts: { n: '5*u' } } as never) as typeof layerNorm
+    await expect(device.call(halved, { x, gamma, beta })).resolves.toMatchObject({ y: { dtype: 'f32' } })
+    const other = op('layer_norm', { ...layerNorm, dims: ['m', 'n', 'w'] } as never) as typeof layerNorm
+    await expect(device.call(other, { x, gamma, beta }, { dims: { w: 2 } } as never)).rejects.toMatchObject({
+      code: 'call.stale',
+      message: expect.stringContaining('of its dimensions, the declaration has w where the kernel has no more'),
+    })
+  })
+
   test('of a shipped op is not taken for an own one of its name: that one is still to be generated', async () => {
     const opened = openReference(undefined, () => true)
     const own = op('layer_norm', { ...layerNorm, attrs: { eps: 1e-3 } } as never) as typeof layerNorm
