@@ -33,18 +33,27 @@ int32_t heddle_launch_append_places__f32(const heddle_launch* launch, heddle_err
 int32_t heddle_launch_append_places_int8__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_int8__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_keys_values__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_keys_values__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_int8__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_int8__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_keys_values__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_keys_values__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_int8__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_int8__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_keys_values__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_keys_values__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -120,6 +129,9 @@ int32_t heddle_launch_beam_heads__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_beam_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
@@ -221,9 +233,9 @@ int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32(
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_bias_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
@@ -236,9 +248,9 @@ int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32(const
 int32_t heddle_launch_dequantize_rows_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_dequantize_rows_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_rows_rotate_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
@@ -599,6 +611,9 @@ int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_past_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_keys_values__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_keys_values__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f32(const heddle_launch* launch, heddle_error* error);
@@ -674,12 +689,9 @@ int32_t heddle_launch_rms_norm_matmul_swiglu__f32(const heddle_launch* launch, h
 int32_t heddle_launch_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rms_norm_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries_keys__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
@@ -840,18 +852,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_places_int8__bf16", "2156c58bb3d531236938b9c477097686b44c0584d8199bdeddc092eab562ca3d", 6, 4, 0, heddle_launch_append_places_int8__bf16, "rrrrww"},
       {"append_places_int8__f16", "7b3749d281a1afd9408b39536e980899f9c0e45a374e5b7a5923b97e8e18257d", 6, 4, 0, heddle_launch_append_places_int8__f16, "rrrrww"},
       {"append_places_int8__f32", "ab8eba256147a5cdc53f789e9dd7967ee097a8665377c6d8c255bd29c57cac34", 6, 4, 0, heddle_launch_append_places_int8__f32, "rrrrww"},
+      {"append_places_keys_values__bf16", "1e33ff3523f3df6451db9ac055c31a0157589b20ef6e6dc8396f540da4d51ca6", 7, 4, 0, heddle_launch_append_places_keys_values__bf16, "rrrrrww"},
+      {"append_places_keys_values__f16", "e69604f0ca0dec463a64ad4ec4f6e18e9d95c497cb4e8c432ad06d5cd4f8a815", 7, 4, 0, heddle_launch_append_places_keys_values__f16, "rrrrrww"},
+      {"append_places_keys_values__f32", "ffa77822706b989b4edf32fd9aaeb6574c937eb0f1652023395b0509b5124c5a", 7, 4, 0, heddle_launch_append_places_keys_values__f32, "rrrrrww"},
       {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16, "rrrw"},
       {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16, "rrrw"},
       {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32, "rrrw"},
       {"append_step_int8__bf16", "df4dd6cce9132cc90248f1b167cb6806fef085d3f1e6aa8ddd64f5bee03eeacf", 6, 5, 0, heddle_launch_append_step_int8__bf16, "rrrrww"},
       {"append_step_int8__f16", "6d04dd66067bb8c2516f15abfa0ff7fffa34233d9bfd912f9232b14343c22d14", 6, 5, 0, heddle_launch_append_step_int8__f16, "rrrrww"},
       {"append_step_int8__f32", "9b8e508afdb02295dd3ca7766edbb0d24b0e18bc26fe27a0ff523f927233affd", 6, 5, 0, heddle_launch_append_step_int8__f32, "rrrrww"},
+      {"append_step_keys_values__bf16", "5b7fb51f3fa80e085f1fd73c84b6403f9ea7109aa5296d67453c8b0ed89efb84", 7, 5, 0, heddle_launch_append_step_keys_values__bf16, "rrrrrww"},
+      {"append_step_keys_values__f16", "fef8b05e9c7e8d181034a2117c6e590776423ffbf71240030d1a8e46bf0737c5", 7, 5, 0, heddle_launch_append_step_keys_values__f16, "rrrrrww"},
+      {"append_step_keys_values__f32", "9b20b751461f2a447c5ce69e184e9c258a9bcf29948380d8b351fdeef304c2c1", 7, 5, 0, heddle_launch_append_step_keys_values__f32, "rrrrrww"},
       {"append_tokens__bf16", "59abe952f62818370da1800fb3f1bcadbe09290e2ed010d07f212fca08802fe7", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
       {"append_tokens__f16", "c27008af90e970ef1cc74f71eaea58eea70454f7e859962062c9bab91f37d6db", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
       {"append_tokens__f32", "db9102084b915b3faa2567634e033d6c62d8d6c2aac237fd65e3242fe6360828", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
       {"append_tokens_int8__bf16", "eeb2bceb589cdf6ff357433182aa543eb90e2a121c5059f9e5a0d404d4c9932a", 9, 6, 0, heddle_launch_append_tokens_int8__bf16, "rrrrrrrww"},
       {"append_tokens_int8__f16", "06d4ced721d6543843a5a94ea923c0562a8ab335beb5ba37e9c9a6c4dd856879", 9, 6, 0, heddle_launch_append_tokens_int8__f16, "rrrrrrrww"},
       {"append_tokens_int8__f32", "739a8cf490195991050fe47e78d0c473a31e2aabf4a3e283d5b75bd81b342088", 9, 6, 0, heddle_launch_append_tokens_int8__f32, "rrrrrrrww"},
+      {"append_tokens_keys_values__bf16", "6b81a4312b2044c9d7713a121d3c3d68501e37d263b069f9caea9c1d69bd0d37", 10, 7, 0, heddle_launch_append_tokens_keys_values__bf16, "rrrrrrrrww"},
+      {"append_tokens_keys_values__f16", "08f601033bf3a4c7ec7cfaefa9f9ef3b9a4b1d38dddc026e45f16b362b64385c", 10, 7, 0, heddle_launch_append_tokens_keys_values__f16, "rrrrrrrrww"},
+      {"append_tokens_keys_values__f32", "568712c075c771a3d69109c31d954e4813e3bdd9980ef64d35db3458e7a9a1f9", 10, 7, 0, heddle_launch_append_tokens_keys_values__f32, "rrrrrrrrww"},
       {"argmax__bf16", "2e1164b6ff574fee3a982f4ccfb7ec7bf1843cc375eee33b49ecea2d579d3d9e", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
       {"argmax__f16", "40d8f6fecd2d351764256cadb0c4d978eefd53b2f09cd9924010f99e842cf1ed", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
       {"argmax__f32", "9bbea808344d52f4717ee70864bc9503cc5cc547646a564b260266c182ed5342", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
@@ -927,6 +948,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_heads_int8__bf16", "103509dfce9501b65405beddb8c0521f4429fc56df54d466e6adc2655fb2add8", 4, 5, 0, heddle_launch_beam_heads_int8__bf16, "rrrw"},
       {"beam_heads_int8__f16", "42e83212905df07b0c7fa0c63f18aa22951ca8781aaa66283e4674fcc19473b6", 4, 5, 0, heddle_launch_beam_heads_int8__f16, "rrrw"},
       {"beam_heads_int8__f32", "1767e7f7a24289574edf1d8220c9ca57e87cbf9b54ad30ee8e516f651abe53b3", 4, 5, 0, heddle_launch_beam_heads_int8__f32, "rrrw"},
+      {"beam_heads_keys_values__bf16", "5f9da77b9f3ff5f7aebe602425c5ba76668b70f78ba8b0cf6335fc83ee123088", 5, 6, 0, heddle_launch_beam_heads_keys_values__bf16, "rrrww"},
+      {"beam_heads_keys_values__f16", "854a8c6d2d2b268347eba9c9caa977a2afecc334b6cc11079d5707a48b05531a", 5, 6, 0, heddle_launch_beam_heads_keys_values__f16, "rrrww"},
+      {"beam_heads_keys_values__f32", "0c6735fce5f753993dba048fa3ae854a70a3a04bc002846da0a18fc93454f0af", 5, 6, 0, heddle_launch_beam_heads_keys_values__f32, "rrrww"},
       {"beam_rank__k1", "cb81db81b3519ad3d0d8d02ecc6ddbe49941506d8298cafe239d1c041721073f", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
       {"beam_rank__k16", "3db98938728886c50e164e2509441b6832dc899550716c60f9c28bff1d12835e", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
       {"beam_rank__k2", "6204837f2d6a84b7a74a9103268788aa2d797417d1ec20fcca4412da314c3c1a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
@@ -1028,9 +1052,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias_rotate_keys__bf16", "1fa4ded3b59c50a9a68b13ab064767b970f94e36cd2d50a69714fbe89530001f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__bf16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f16", "d6b66caa78b7a3d30de610384bc30e74ee481350797e33b8ec85247fd1d76bef", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f16, "rrrrrrrw"},
       {"dequantize_rows_bias_rotate_keys__f32", "8f39dd312f7f0803bc79427ce28313a00db6735d630819441d1a57399c619b84", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f32, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries__bf16", "c06ad27cfe0533bd6e2157a5fbc430360aa49f7bf2cbfd69d1628cd605da8eaf", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__bf16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries__f16", "5972ebcdccbf1bcaa8b30aac33755e4c11b455a81a084a82d799002258bb8cf3", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries__f32", "a14ef1c3d54954c4441e30e2bae78a32a3725986df2851efe1851ea9dc4ffff9", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f32, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries_keys__bf16", "83ea944d56fd4ffa89441141699f1f1fbcac8197755d908329007dc404339f51", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_queries_keys__bf16, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_queries_keys__f16", "59facc038bdb5cd13326cdce9c48560076c405d56dd8e6f0aa7e1628fc01cacc", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_queries_keys__f16, "rrrrrrrrrrww"},
+      {"dequantize_rows_bias_rotate_queries_keys__f32", "81f83fda6b3be5eac3ff8ea0513f0e61abec6ba15f116cd521b822977d2c949a", 12, 6, 0, heddle_launch_dequantize_rows_bias_rotate_queries_keys__f32, "rrrrrrrrrrww"},
       {"dequantize_rows_bias_rotate_queries_transpose__bf16", "8579910ea5d537ed1a827e78a1ecdc12aa4f45fb93f9f1d3e5c5b3fce2e6394d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f16", "0504058de74a6ee24a495a0e302fccecfa1e202035c3c74c65f9687bbb08949c", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16, "rrrrrrrrrw"},
       {"dequantize_rows_bias_rotate_queries_transpose__f32", "66a3cd4303026194bf4ae29d743b6c53aa75a7b7ba1bc86690e0697a7ac34fd9", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32, "rrrrrrrrrw"},
@@ -1043,9 +1067,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_rotate_keys__bf16", "b29b7035480ea4c00174ebf6da9de2b7fabb0801704aeb69dd5538e4d1a3c429", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__bf16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f16", "da73b88b400d3221813113226720be2560acbb37e095146433bd6a06d4b312fc", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f16, "rrrrrrw"},
       {"dequantize_rows_rotate_keys__f32", "6b5a53dc2e73cee4355b43259af707cff3987beef068c4a59b176587f6bf99d4", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f32, "rrrrrrw"},
-      {"dequantize_rows_rotate_queries__bf16", "7cd8eb7f320ffdc7b49d1d8946e2e030affa09dcfcab940a8224edf0cfbb86b6", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__bf16, "rrrrrrw"},
-      {"dequantize_rows_rotate_queries__f16", "312c4956189bf09a43cd6de21389cffb3baa1eeff6e4f2ea6e025cda8b615ada", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f16, "rrrrrrw"},
-      {"dequantize_rows_rotate_queries__f32", "1d1ee01c1386a19c7782b3f6f3151bf15cdf39b19048352a33a4ca1fe6aae792", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f32, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries_keys__bf16", "31d742cd40fbc2769b5103a3b2cdb32661881b06ae8aa5f211b76b932bf7acfd", 10, 6, 0, heddle_launch_dequantize_rows_rotate_queries_keys__bf16, "rrrrrrrrww"},
+      {"dequantize_rows_rotate_queries_keys__f16", "ef4bc14776c2fbad0d65b6af004d5d68808e0ea0aa888bf358580fed7c1df34a", 10, 6, 0, heddle_launch_dequantize_rows_rotate_queries_keys__f16, "rrrrrrrrww"},
+      {"dequantize_rows_rotate_queries_keys__f32", "d4349f1306c40df9dcb6a5a6bcdf802da784b6cd560567a73b921c63dca58e0c", 10, 6, 0, heddle_launch_dequantize_rows_rotate_queries_keys__f32, "rrrrrrrrww"},
       {"dequantize_rows_rotate_queries_transpose__bf16", "c0359d72703abe588a1d9e4ccc6fa625c2ebe33617c46c4e6fb7b12c568fabd4", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__bf16, "rrrrrrrrw"},
       {"dequantize_rows_rotate_queries_transpose__f16", "3e59e65497a3743d2f5bf4e7e6127722eb77aece80c33997e4b1ada6c6755fe7", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f16, "rrrrrrrrw"},
       {"dequantize_rows_rotate_queries_transpose__f32", "4c79cb1121877f9bc38637be375c57fc7ac9bb9f5ac2c67185269fc16c0cd9ba", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f32, "rrrrrrrrw"},
@@ -1406,6 +1430,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_heads_int8__bf16", "13f04cb45e14add6baeb23d927c8bf4a5e173cb2e36459fd9a6f2f063c46b623", 4, 6, 0, heddle_launch_past_heads_int8__bf16, "rrrw"},
       {"past_heads_int8__f16", "d95af5ee953befe8e8eb801ddf83cfda61ab5ea189d4c405591c32fb5b9d840d", 4, 6, 0, heddle_launch_past_heads_int8__f16, "rrrw"},
       {"past_heads_int8__f32", "049bd5d6e0c92fec9e09e33671c7f869f2597d0a7479a87f12b90a0e6074f97d", 4, 6, 0, heddle_launch_past_heads_int8__f32, "rrrw"},
+      {"past_heads_keys_values__bf16", "8620a1108a56467f78730b0ced5b8bbbf548fc5d0454028d2e87a140bad24e0f", 5, 8, 0, heddle_launch_past_heads_keys_values__bf16, "rrrww"},
+      {"past_heads_keys_values__f16", "c61bfb14d98a78517fd5c02c3a7e4b172088a7122bb8017742ba9a3b2e1af37c", 5, 8, 0, heddle_launch_past_heads_keys_values__f16, "rrrww"},
+      {"past_heads_keys_values__f32", "fcc82ff62944e996cf1b02517e776112b25d83368686d7eda560acda1d522866", 5, 8, 0, heddle_launch_past_heads_keys_values__f32, "rrrww"},
       {"peaks__bf16", "7a3c61c1313ff5b07fa4580ba930849cbe8dde64eebb30d97160c1a7359f2ef8", 3, 3, 0, heddle_launch_peaks__bf16, "rww"},
       {"peaks__f16", "87be926bcfc06fe4d2642b5ff31c4380639df86459dced285f89bd4027541052", 3, 3, 0, heddle_launch_peaks__f16, "rww"},
       {"peaks__f32", "cfeaef056bbdcbf691fb45acc08b3275cfb485abd2e4a6443e7d5fe9e53e344d", 3, 3, 0, heddle_launch_peaks__f32, "rww"},
@@ -1481,12 +1508,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_quantize_rows__bf16", "a169c5d5c14df858de1d9ec4340473981a3f4cbee079138713e49d7f14f68672", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__bf16, "rrww"},
       {"rms_norm_quantize_rows__f16", "f102418eec870bdd7184cf301b95759f29d66c138126380e4d17546826c2637e", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f16, "rrww"},
       {"rms_norm_quantize_rows__f32", "fe5b3eff71efa98628812ee9dbaea08900d23257882a18f8a2ada7057d478e87", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f32, "rrww"},
-      {"rms_norm_rotate_keys__bf16", "ee9c4b9e73392ee268e8d6669deed8ceff4650a829b2e49e6fadb0a1bc124b5c", 6, 5, 2, heddle_launch_rms_norm_rotate_keys__bf16, "rrrrrw"},
-      {"rms_norm_rotate_keys__f16", "ee9b8a8ae48a4187804abdbee0c871f414cb64685be183a46f2b8b5d52981cc6", 6, 5, 2, heddle_launch_rms_norm_rotate_keys__f16, "rrrrrw"},
-      {"rms_norm_rotate_keys__f32", "a6e3531807bd3308395e86143b3fb46d1d74c46a7a4f9797e385f325c47e2191", 6, 5, 2, heddle_launch_rms_norm_rotate_keys__f32, "rrrrrw"},
-      {"rms_norm_rotate_queries__bf16", "c2bb797a846d4dabd98c003e071e7c7727752aa02c30387bc54a0ed5b6bfd807", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__bf16, "rrrrrw"},
-      {"rms_norm_rotate_queries__f16", "6630175cc6c59ab25cb12e74f64ecafbcb2661f09f4a479344b8acec23366e71", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f16, "rrrrrw"},
-      {"rms_norm_rotate_queries__f32", "8ba3c9d1d20a3885a09e457da9616e744e55a46e75d4f9b3a8af2d80ebe6ce1f", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f32, "rrrrrw"},
+      {"rms_norm_rotate_queries_keys__bf16", "e655152340f9a9b9b5f1cfa1bd6cf1b2027e69179e4e1b0e264e6002dbc77616", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__bf16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys__f16", "a360693488517f7398970ed9d5818bf1917edf991f4eed6cd6a2c2afd069405c", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f16, "rrrrrrrww"},
+      {"rms_norm_rotate_queries_keys__f32", "afa02b0b09b2ae044508b88b7b7d5027a2b85f19a3d2e20de17d5fdb9e87d4d2", 9, 6, 3, heddle_launch_rms_norm_rotate_queries_keys__f32, "rrrrrrrww"},
       {"rotate_append__bf16", "419ee06b6fa766304a23334c4ea0050736e93ff6fccbe24fa14acc139943a2b6", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
       {"rotate_append__f16", "4a7a7e3ea95be032176d2e841a01b8ecfd86cc8fd5e792e3c758643fb63ff073", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
       {"rotate_append__f32", "f5ef639e595e8757dc553a16bc40ecc5a549d1cc05b7ea79f3ae8323160f6ca7", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},

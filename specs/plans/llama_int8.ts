@@ -1,8 +1,8 @@
 /**
  * Layers of the LLaMA family with int8 weights. `fasterllama-v1` is FasterLLaMA v1.0, kernel by kernel: activations are quantised row by
- * row by the kernels that make them, products are int8's, and what stands between two products is one kernel. `best-llama-w8a8` multiplies
- * the same integers with the kernels of `best-llama`, whose products bring sums back to floats first. `best-llama-int8w` has these as well
- * and keeps activations in floats: where few rows are multiplied, weights are what takes time, and they are half as many bytes.
+ * row by the kernels that make them, and products are int8's: a layer of a step is 9 kernels and 9 matmuls, as there. `best-llama-w8a8`
+ * multiplies the same integers with the kernels of `best-llama`, whose products bring sums back to floats first. `best-llama-int8w` has these
+ * as well and keeps activations in floats: where few rows are multiplied, weights are what takes time, and they are half as many bytes.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { llamaHead, llamaLikelihood, llamaSomeLogits } from '../graphs/llama_ends.js'
@@ -35,27 +35,52 @@ const turned = (flags: LlamaFlags, node: 'query' | 'key'): readonly string[] => 
   `${node}Turned`,
 ]
 
-/** Queries and keys brought back to floats and turned, by one kernel; where heads are normed in between, by two. */
+/**
+ * Queries and keys brought back to floats and turned, by one kernel; where heads are normed in between, by one behind that. Those of a prompt are
+ * in rows of their own: queries lie by sequences, for which padding is restored, and keys as they join the caches.
+ */
 function rotated(form: Form, flags: LlamaFlags): Groups {
-  const transposed = form === 'prompt' ? ['queryRuns', 'queryHeads'] : []
   const floats = (node: 'query' | 'key'): readonly string[] => [`${node}.float`, ...headBias(flags, node)]
+  const transposed = ['queryRuns', 'queryHeads']
+  const biased = flags.bias === 'none' ? [] : [['value.float', 'valueBias']]
   if (flags.norm) {
     return {
-      ...(flags.bias === 'none' ? {} : { dequantize_rows_bias: [floats('query'), floats('key'), ['value.float', 'valueBias']] }),
+      ...(flags.bias === 'none' ? {} : { dequantize_rows_bias: [floats('query'), floats('key'), ...biased] }),
       ...(form === 'prompt' ? { unpack_split_heads: [transposed] } : {}),
-      rms_norm_rotate_queries: [turned(flags, 'query')],
-      rms_norm_rotate_keys: [turned(flags, 'key')],
+      rms_norm_rotate_queries_keys: [[...turned(flags, 'query'), ...turned(flags, 'key')]],
     }
   }
   const kernel = named('dequantize_rows', hasBias(flags), 'rotate')
-  return {
-    [named(kernel, 'queries', form === 'prompt' && 'transpose')]: [
-      [...floats('query'), ...turned(flags, 'query'), ...transposed],
-    ],
-    [named(kernel, 'keys')]: [[...floats('key'), ...turned(flags, 'key')]],
-    ...(flags.bias === 'none' ? {} : { dequantize_rows_bias: [['value.float', 'valueBias']] }),
-  }
+  const both: Groups =
+    form === 'prompt'
+      ? {
+          [named(kernel, 'queries', 'transpose')]: [[...floats('query'), ...turned(flags, 'query'), ...transposed]],
+          [named(kernel, 'keys')]: [[...floats('key'), ...turned(flags, 'key')]],
+        }
+      : {
+          [named(kernel, 'queries', 'keys')]: [
+            [...floats('query'), ...turned(flags, 'query'), ...floats('key'), ...turned(flags, 'key')],
+          ],
+        }
+  return { ...both, ...(biased.length === 0 ? {} : { dequantize_rows_bias: biased }) }
 }
+
+/** The op that puts tokens of a form into a cache. */
+const appending = { step: 'append_places', beams: 'append_step', prompt: 'append_tokens' } as const
+
+/** Products of a step that read each head of the caches for the heads of queries that share it, where it lies. */
+const sharing: Groups = { shared_scores: [['keyPast', 'scores']], shared_context: [['valuePast', 'context']] }
+
+/**
+ * Tokens join both caches by one kernel. What a step attends lies in the caches; rows that a table or a list names, of beams or of a prompt's
+ * sequences, are gathered from both by one more.
+ */
+const caches = (form: Form): Groups => ({
+  [`${appending[form]}_keys_values`]: [['keyCache', 'valueCache']],
+  ...(form === 'step'
+    ? sharing
+    : { [form === 'beams' ? 'beam_heads_keys_values' : 'past_heads_keys_values']: [['keyPast', 'valuePast']] }),
+})
 
 /** Tokens without padding, as attention leaves them, to int8. */
 const packQuantize = (form: Form): Groups => (form === 'prompt' ? { pack_quantize_rows: [['context', 'context.int8']] } : {})
@@ -64,10 +89,12 @@ const fasterllama = (form: Form, flags: LlamaFlags) =>
   plan('fasterllama-v1', llamaLayer(form, flags), {
     quantised: { dynamic: activations },
     tuned: ['int8_matmul'],
+    ...(form === 'step' ? { library: Object.keys(sharing) } : {}),
     groups: {
       rms_norm_quantize_rows: [['attentionNorm', 'attentionNorm.int8']],
       int8_matmul: products.map((product) => [product]),
       ...rotated(form, flags),
+      ...caches(form),
       ...softmax(form, flags),
       ...packQuantize(form),
       [named('dequantize_rows', hasLastBias(flags), 'residual_rms_norm_quantize_rows')]: [

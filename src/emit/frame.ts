@@ -2,6 +2,7 @@
 import CodeBlockWriter from 'code-block-writer'
 import type { RowAxis } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
+import { dimsOf } from '../ir/row_axis.js'
 import { type ElementwiseProgram, intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
 import { rowLine } from './constructs/index.js'
@@ -93,12 +94,15 @@ export function writePeeled(
     writer.writeLine('const int slot = heddle::peel(position, slots);')
     return
   }
-  const { index, dim } = axis
+  const { index } = axis
   const { instance } = mapped
-  const fixed = own(instance.dims, dim)
-  if (fixed === undefined) used.dims.add(dim)
+  const extents = dimsOf(axis).map((dim) => {
+    const fixed = own(instance.dims, dim)
+    if (fixed === undefined) used.dims.add(dim)
+    return fixed ?? names.dim(dim)
+  })
   const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
-  writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
+  writer.writeLine(`${declare}heddle::peel(position, ${extents.join(' + ')});`)
 }
 
 export function writeStep(step: Step, context: PassContext): void {

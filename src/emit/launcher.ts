@@ -3,13 +3,14 @@ import type CodeBlockWriter from 'code-block-writer'
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { own } from '../ir/own.js'
+import { extentOf } from '../ir/row_axis.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ColumnProgram } from '../schedule/column_program.js'
 import { keptRows } from '../schedule/kept_rows.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
 import { sharedText } from './columns.js'
-import { expressionText, type Scope, wideText } from './expression.js'
+import { expressionText, operandText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
 import { workArguments, writeSlots } from './interval.js'
 import type { Parameters } from './kernel.js'
@@ -82,7 +83,7 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     ...parameters.attrs.map((attr) => names.attr(attr.name)),
     ...parameters.tensors.map((tensor) => names.tensor(tensor.name)),
   ].join(', ')
-  const extents = mapped.axes.map(({ dim }) => expressionText(extentOf(dim, mapped), scope))
+  const extents = mapped.axes.map((axis) => operandText(extentOf(axis, extentIn(mapped)), scope))
   if (program.kind === 'elementwise' && mapped.generic === true) {
     writeGenericElements(mapped, program, args, extents, scope, writer)
     return
@@ -214,10 +215,13 @@ function writeGenericElements(
 const isLimitedInRows = ({ limit }: { readonly limit: Limit }): boolean =>
   limit.rows !== undefined || (limit.tuned?.fromRows ?? 1) > 1
 
-const extentOf = (dim: string, { instance }: MappedKernel): Expr => {
-  const known = own(instance.dims, dim)
-  return known === undefined ? dimVar(dim) : i32(known)
-}
+/** Extents of dimensions: numbers where an instance fixes them. */
+const extentIn =
+  ({ instance }: MappedKernel) =>
+  (dim: string): Expr => {
+    const known = own(instance.dims, dim)
+    return known === undefined ? dimVar(dim) : i32(known)
+  }
 
 const productText = ([first, ...rest]: readonly string[]): string => [toCount(first ?? '1'), ...rest].join(' * ')
 

@@ -1,6 +1,6 @@
 /** Pieces of text that exported files are made of. */
 import type { Count } from '../ir/facts/facts.js'
-import { printExtent, type Shape, termsOf } from '../ir/shape.js'
+import { type Extent, printExtent, quotientOf, type Shape, termsOf } from '../ir/shape.js'
 import type { LoweredValue } from './lowered.js'
 import { isExtent, type Size } from './sizes.js'
 
@@ -10,7 +10,8 @@ export function sizeText(size: Size): string {
   const { factor, dims } = size
   if (dims.length === 0) return String(factor)
   const parts = dims.map((dim) => {
-    const terms = termsOf(dim)
+    const [terms, quotient] = [termsOf(dim), quotientOf(dim)]
+    if (quotient !== undefined) return `((${sizeText(quotient.of)}) / (${sizeText(quotient.by)}))`
     return terms === undefined ? `d_${dim}` : `(${terms.map((term) => sizeText(term)).join(' + ')})`
   })
   return [...(factor === 1 ? [] : [`Size(${factor})`]), ...parts].join(' * ')
@@ -48,8 +49,10 @@ export function plainText(size: Size, called: (dim: string) => string, written =
   if (!isExtent(size)) return countText(size, called, written)
   const { factor, dims } = size
   const parts = dims.map((dim) => {
-    const terms = termsOf(dim)
-    return terms === undefined ? called(dim) : `(${terms.map((term) => plainText(term, called, written)).join(' + ')})`
+    const [terms, quotient] = [termsOf(dim), quotientOf(dim)]
+    const text = (extent: Extent): string => plainText(extent, called, written)
+    if (quotient !== undefined) return `((${text(quotient.of)}) ${written.quotient} (${text(quotient.by)}))`
+    return terms === undefined ? called(dim) : `(${terms.map(text).join(' + ')})`
   })
   return [...(factor === 1 && parts.length > 0 ? [] : [String(factor)]), ...parts].join(' * ')
 }

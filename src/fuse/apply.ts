@@ -13,7 +13,7 @@ import { verifyTemplate } from '../ir/verify_template.js'
 import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
-import type { DerivedGroup } from './check/meaning.js'
+import type { DerivedGroup, MovedGroup } from './check/meaning.js'
 import { withoutDefect } from './defects.js'
 import { withFacts } from './facts.js'
 import { fusedNodes, libraryNodes } from './fused_nodes.js'
@@ -24,6 +24,7 @@ import { prepareGraph } from './passes.js'
 import { boundTo, type PlannedKernel } from './planned_kernel.js'
 import { checkLibrary, libraryMatmul } from './product/library.js'
 import { deriveProducts } from './product/matmul.js'
+import { movedProduct } from './product/moved_factor.js'
 import { areParallel } from './product/parts.js'
 import { bareMatmul, checkTuned } from './product/tuned.js'
 import type { Derived } from './rows/derive.js'
@@ -38,6 +39,8 @@ export interface PlannedGraph {
   readonly templates: ReadonlyMap<string, TemplateKernel>
   /** Every group with what was derived from it, for whoever holds the two against each other. */
   readonly groups: readonly DerivedGroup[]
+  /** Groups of the library that only move what they multiply. */
+  readonly moved: readonly MovedGroup[]
 }
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
@@ -72,6 +75,7 @@ function grouped(
   const replaced = new Map<GraphNode, string>()
   const fused: GraphNode[] = []
   const groups: DerivedGroup[] = []
+  const movedGroups: MovedGroup[] = []
   const fuse = (name: string, names: readonly string[]): void => {
     const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
     const ordered = graph.nodes.flatMap((node) => found.find((member) => member === node) ?? [])
@@ -85,8 +89,16 @@ function grouped(
     }
     checkConvex(graph, name, ordered)
     checkRead(graph, name, ordered)
-    const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
     const members = membersOf(plan.name, ordered, ops)
+    const isLibrary = plan.library?.includes(name) === true
+    const moved = isLibrary ? movedProduct(graph, ordered, values, members) : undefined
+    if (moved !== undefined) {
+      values.push(...moved.values.slice(values.length))
+      fused.push(...moved.nodes)
+      movedGroups.push({ name, graph, nodes: ordered, instead: moved })
+      return
+    }
+    const product = isLibrary ? libraryMatmul(graph, name, ordered) : undefined
     const follows = [name, graph, plan.dtypes, ordered.map((node) => node.name), [...members], layouts]
     const { derived, keys } = kept.of('group', follows.map(contentKey), () => {
       const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, members, layouts), plan.dtypes)
@@ -125,7 +137,7 @@ function grouped(
   const sorted: Graph = { ...planned, nodes: sortNodes(planned.nodes, graph) }
   verifyGraph(sorted, `grouping of plan ${plan.name}`, new Map<string, PlannedKernel>([...ops, ...made]))
   const folds = foldsOf(original, plan.quantised?.dynamic ?? [], ops)
-  return { graph: folds.length === 0 ? sorted : { ...sorted, folds }, kernels, templates, groups }
+  return { graph: folds.length === 0 ? sorted : { ...sorted, folds }, kernels, templates, groups, moved: movedGroups }
 }
 
 /** The kernel for fewer storage types. */

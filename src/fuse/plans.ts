@@ -9,7 +9,7 @@ import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan } from './apply.js'
-import { checkMeaning, contentOf, type DerivedGroup, type Verified } from './check/meaning.js'
+import { checkMeaning, contentOf, type HeldGroup, type Verified } from './check/meaning.js'
 import { withoutDefect } from './defects.js'
 import { commonConstants } from './graph/constants.js'
 import { checkGroups } from './groups.js'
@@ -56,8 +56,8 @@ export function planAll(
     const seen = opsOf(graph, byName)
     const follows = [asKey(plan), contentKey(graph), contentKey([...seen]), contentKey(layouts)]
     const { result, keys } = kept.of('plan', follows, () => {
-      const { groups, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
-      holdGroups(groups, seen, verified)
+      const { groups, moved, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
+      holdGroups([...groups, ...moved], seen, verified)
       return { result, keys: kernelsOf(result).map(contentKey) }
     })
     // Kernels are compared, and their texts found, by their keys: those of a kept plan are read with it.
@@ -102,7 +102,7 @@ export function planAll(
 const kernelsOf = ({ kernels, templates }: Applied): PlannedKernel[] => [...kernels.values(), ...templates.values()]
 
 /** Holds groups against their bodies that were not before. @throws usage `plan.meaning` */
-function holdGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
+function holdGroups(groups: readonly HeldGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
   for (const group of groups) {
     const content = contentOf(group, ops)
     if (verified.has(content)) continue

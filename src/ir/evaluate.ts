@@ -10,6 +10,7 @@ import type { DType } from './dtype.js'
 import { type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
 import type { Precision } from './javascript.js'
 import type { Kernel, TensorParam } from './kernel.js'
+import { countOf } from './row_axis.js'
 import { runnable } from './runnable.js'
 import { isWiderThanRead, loadedNumber, storedNumber } from './store.js'
 
@@ -99,7 +100,7 @@ export function evaluateKernel(
     precision,
   )({ tensors: inputsAsRead(kernel, tensors), dims, attrs: { ...defaults, ...attrs }, stray })
   const run: Run = { ...reads, ...writesTo(outputs) }
-  const extents = kernel.rows.map((row) => known(dims[row.dim], 'dimension', row.dim))
+  const extents = kernel.rows.map((row) => countOf(row, (dim) => known(dims[dim], 'dimension', dim)))
   const statements = kernel.body.map((stmt) => ({ stmt, construct: constructOf(stmt) }))
   const setRows = kernel.rows.map((row) => setValue(row.index))
   forEachPoint(extents, (point) => {

@@ -41,6 +41,8 @@ export interface RowAxis {
   readonly index: string
   /** The dimension it spans. */
   readonly dim: string
+  /** Dimensions that it spans behind that one, where a kernel computes several ops side by side. */
+  readonly also?: readonly string[]
 }
 
 export interface Kernel {

@@ -8,6 +8,7 @@ import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { DTypeRef, Kernel, Stmt, TensorParam } from './kernel.js'
 import type { Layout } from './layout.js'
+import { printAxis } from './row_axis.js'
 import { mark } from './trace.js'
 
 /** Binding strength of operators, as in TypeScript; a missing row is a call or an atom. */
@@ -103,7 +104,7 @@ function printTensor(tensor: TensorParam): string {
 export function printKernel(kernel: Kernel): string {
   const types = Object.entries(kernel.types).map(([param, choices]) => `${param}: ${choices.join(' | ')}`)
   const attrs = kernel.attrs.map((attr) => `  attr ${attr.name}: ${attr.type} = ${attr.default}`)
-  const rows = kernel.rows.map((row) => `${row.index} < ${row.dim}`)
+  const rows = kernel.rows.map(printAxis)
   return [
     `kernel ${kernel.name}${types.length > 0 ? `<${types.join(', ')}>` : ''}(${kernel.dims.join(', ')})`,
     ...kernel.tensors.map(printTensor),

@@ -1,8 +1,8 @@
 /**
  * Extents of graph tensors: products of named dimensions and a constant, written `b*s` or `3*h*d`.
  * Kept as sorted monomials, so equal extents are equal texts and a view can be checked without numbers. What passes put side by side may be
- * as long as several extents together: such a sum is a dimension whose name says what it is, `(2*g+h)`, and whoever has numbers for the
- * dimensions in it has its own.
+ * as long as several extents together, and what they take apart as one extent holds another: such a sum or quotient is a dimension whose name
+ * says what it is, `(2*g+h)` or `(h/g)`, and whoever has numbers for the dimensions in it has its own.
  */
 import { usageError } from '../errors.js'
 import { inherited, isInherited, own } from './own.js'
@@ -41,10 +41,21 @@ export const printExtent = (extent: Extent): string =>
 
 export const printShape = (shape: Shape): string => shape.map(printExtent).join(' ')
 
-export const multiplyExtents = (shape: Shape): Extent => ({
-  factor: shape.reduce((product, extent) => product * extent.factor, 1),
-  dims: shape.flatMap((extent) => extent.dims).sort(),
-})
+/** The product of extents, in which a quotient and what it is divided by are what was divided. */
+export function multiplyExtents(shape: Shape): Extent {
+  const whole: Extent = {
+    factor: shape.reduce((product, extent) => product * extent.factor, 1),
+    dims: shape.flatMap((extent) => extent.dims).sort(),
+  }
+  for (const dim of whole.dims) {
+    const quotient = quotientOf(dim)
+    if (quotient === undefined) continue
+    const others = divideExtent(whole, { factor: 1, dims: [dim] })
+    if (sameExtent(commonExtent([others, quotient.by]), quotient.by))
+      return multiplyExtents([divideExtent(others, quotient.by), quotient.of])
+  }
+  return whole
+}
 
 export const sameExtent = (a: Extent, b: Extent): boolean => printExtent(a) === printExtent(b)
 
@@ -90,21 +101,43 @@ export function sumExtents(extents: readonly Extent[]): Extent {
   return multiplyExtents([common, more.length === 0 ? only : { factor: 1, dims: [sum] }])
 }
 
+/** How often an extent holds another, of which it is a multiple. @throws usage `graph.extent` for numbers that are none */
+export function divideInto(of: Extent, by: Extent): Extent {
+  const common = commonExtent([of, by])
+  const [rest, divisor] = [divideExtent(of, common), divideExtent(by, common)]
+  if (divisor.dims.length === 0 && divisor.factor === 1) return rest
+  if (rest.dims.length === 0 && divisor.dims.length === 0) throw noMultiple(of, by, rest.factor, divisor.factor)
+  return { factor: 1, dims: [`(${printExtent(rest)}/${printExtent(divisor)})`] }
+}
+
+const noMultiple = (of: Extent, by: Extent, number: number, divisor: number) =>
+  usageError('graph.extent', `${printExtent(of)} is no multiple of ${printExtent(by)}: ${number} of ${divisor}`, {
+    hint: 'elements that share one of another axis are a multiple of it, as heads of queries are of heads of keys',
+  })
+
 /** The extents that a dimension is the sum of; undefined for any other dimension. */
 export function termsOf(dim: string): readonly Extent[] | undefined {
-  if (!dim.startsWith('(')) return undefined
-  return split(dim.slice(1, -1), '+').map((term) => {
-    const factors = split(term, '*')
-    const isNumber = (text: string): boolean => /^[0-9]+$/.test(text)
-    return {
-      factor: factors.filter(isNumber).reduce((product, text) => product * Number(text), 1),
-      dims: factors.filter((text) => !isNumber(text)),
-    }
-  })
+  if (!dim.startsWith('(') || quotientOf(dim) !== undefined) return undefined
+  return split(dim.slice(1, -1), '+').map(factorsIn)
+}
+
+/** The extents that a dimension is the quotient of; undefined for any other dimension. */
+export function quotientOf(dim: string): { readonly of: Extent; readonly by: Extent } | undefined {
+  const [of, by] = dim.startsWith('(') ? split(dim.slice(1, -1), '/') : []
+  return of === undefined || by === undefined ? undefined : { of: factorsIn(of), by: factorsIn(by) }
+}
+
+function factorsIn(text: string): Extent {
+  const factors = split(text, '*')
+  const isNumber = (factor: string): boolean => /^[0-9]+$/.test(factor)
+  return {
+    factor: factors.filter(isNumber).reduce((product, factor) => product * Number(factor), 1),
+    dims: factors.filter((factor) => !isNumber(factor)),
+  }
 }
 
 /** The parts of a text between separators that stand in no parentheses. */
-function split(text: string, by: '+' | '*'): readonly string[] {
+function split(text: string, by: '+' | '*' | '/'): readonly string[] {
   const parts = ['']
   let depth = 0
   for (const character of text) {
@@ -116,24 +149,34 @@ function split(text: string, by: '+' | '*'): readonly string[] {
   return parts
 }
 
-/** The dimensions that extents depend on: of a sum, those in it. */
+/** The extents that a dimension is made of; undefined for one that is not. */
+function madeOf(dim: string): readonly Extent[] | undefined {
+  const quotient = quotientOf(dim)
+  return quotient === undefined ? termsOf(dim) : [quotient.of, quotient.by]
+}
+
+/** The dimensions that extents depend on: of a sum or a quotient, those in it. */
 export const dimsIn = (shape: Shape): readonly string[] => [
   ...new Set(
     shape.flatMap(({ dims }) =>
       dims.flatMap((dim) => {
-        const terms = termsOf(dim)
-        return terms === undefined ? [dim] : dimsIn(terms)
+        const parts = madeOf(dim)
+        return parts === undefined ? [dim] : dimsIn(parts)
       }),
     ),
   ),
 ]
 
-/** The number of a dimension; undefined where one it depends on has none. */
+/** The number of a dimension; undefined where one it depends on has none. @throws usage `graph.extent` for a quotient of no multiple */
 export function evaluateDim(dim: string, dims: Readonly<Record<string, number>>): number | undefined {
-  const terms = termsOf(dim)
-  if (terms === undefined) return own(dims, dim)
-  const known = dimsIn(terms).every((name) => own(dims, name) !== undefined)
-  return known ? terms.reduce((sum, term) => sum + evaluateExtent(term, dims), 0) : undefined
+  const parts = madeOf(dim)
+  if (parts === undefined) return own(dims, dim)
+  if (!dimsIn(parts).every((name) => own(dims, name) !== undefined)) return undefined
+  const quotient = quotientOf(dim)
+  if (quotient === undefined) return parts.reduce((sum, term) => sum + evaluateExtent(term, dims), 0)
+  const [number, divisor] = [evaluateExtent(quotient.of, dims), evaluateExtent(quotient.by, dims)]
+  if (divisor === 0 ? number !== 0 : number % divisor !== 0) throw noMultiple(quotient.of, quotient.by, number, divisor)
+  return divisor === 0 ? 0 : number / divisor
 }
 
 /** The extent's number. @throws usage `graph.dim` if a dimension has no value. */

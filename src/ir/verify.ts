@@ -8,6 +8,7 @@ import { constructOf } from './constructs/index.js'
 import type { Kernel, Stmt, TensorParam } from './kernel.js'
 import type { Layout } from './layout.js'
 import { printStmt } from './print.js'
+import { dimsOf } from './row_axis.js'
 import { introducedNames } from './walk.js'
 
 /** Checks a statement and returns the scope of the next one. */
@@ -45,7 +46,8 @@ function checkParameters(kernel: Kernel, fail: Fail): void {
     seen.add(name)
   }
   const dims = new Set(kernel.dims)
-  for (const row of kernel.rows) if (!dims.has(row.dim)) fail(`row index ${row.index} spans unknown dimension ${row.dim}`)
+  for (const row of kernel.rows)
+    for (const dim of dimsOf(row)) if (!dims.has(dim)) fail(`row index ${row.index} spans unknown dimension ${dim}`)
   for (const { name, dims: extents, layout } of kernel.tensors) {
     for (const extent of extents) if (!dims.has(extent)) fail(`tensor ${name} has unknown dimension ${extent}`)
     if (new Set(layout.axes).size !== layout.axes.length) fail(`tensor ${name} is in a layout that names an axis twice`)

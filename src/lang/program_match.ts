@@ -6,7 +6,17 @@
 import { inTurn, usageError } from '../errors.js'
 import type { Graph, GraphValue } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { type Extent, parseExtent, printShape, type Shape, sumExtents, termsOf } from '../ir/shape.js'
+import {
+  divideInto,
+  type Extent,
+  multiplyExtents,
+  parseExtent,
+  printShape,
+  quotientOf,
+  type Shape,
+  sumExtents,
+  termsOf,
+} from '../ir/shape.js'
 
 /** A graph's dimensions and type parameters in the program's. */
 export interface Matched {
@@ -68,15 +78,13 @@ export function matchGraph(
 /** A graph's extent in the program's dimensions. */
 export const substitute = ({ factor, dims }: Extent, known: Readonly<Record<string, Extent>>): Extent => {
   const parts = dims.map((dim) => {
-    const terms = termsOf(dim)
+    const [terms, quotient] = [termsOf(dim), quotientOf(dim)]
+    if (quotient !== undefined) return divideInto(substitute(quotient.of, known), substitute(quotient.by, known))
     return terms === undefined
       ? (known[dim] ?? { factor: 1, dims: [dim] })
       : sumExtents(terms.map((term) => substitute(term, known)))
   })
-  return {
-    factor: parts.reduce((product, part) => product * part.factor, factor),
-    dims: parts.flatMap((part) => part.dims).sort(),
-  }
+  return multiplyExtents([{ factor, dims: [] }, ...parts])
 }
 
 export const substituteShape = (shape: Shape, known: Readonly<Record<string, Extent>>): Shape =>

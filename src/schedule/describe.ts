@@ -1,5 +1,6 @@
 /** A schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
 import { printExpr, printStmt } from '../ir/print.js'
+import { printAxis } from '../ir/row_axis.js'
 import type { ColumnStep } from './column_program.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
@@ -42,7 +43,7 @@ export function variantLines(
 /** The whole schedule: vector width, accesses, passes, variants. Several lines, without a final line end. */
 export function describeSchedule(mapped: MappedKernel): string {
   const { program, axes, vec } = mapped
-  const rows = axes.length === 0 ? 'one row' : `rows over (${axes.map((axis) => `${axis.index} < ${axis.dim}`).join(', ')})`
+  const rows = axes.length === 0 ? 'one row' : `rows over (${axes.map(printAxis).join(', ')})`
   const what = { rows: 'row program', elementwise: 'elementwise', columns: 'column program', totals: 'program of totals' }[
     program.kind
   ]

@@ -16,6 +16,7 @@ import { constructOf } from '../ir/constructs/index.js'
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
+import { extentOf } from '../ir/row_axis.js'
 import { introducedNames, mapStmt, visitKernel } from '../ir/walk.js'
 import type { Normalise } from './constructs/construct.js'
 import { madeWithSteps } from './constructs/fold_state.js'
@@ -47,7 +48,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
     types,
     loops: new Map(),
     elementIndex: axes === kernel.rows ? undefined : kernel.rows.at(-1)?.index,
-    extents: new Map(axes.map(({ index, dim }) => [index, fixed.get(dim) ?? dimVar(dim)])),
+    extents: new Map(axes.map((axis) => [axis.index, extentOf(axis, (dim) => fixed.get(dim) ?? dimVar(dim))])),
     lets: new Map(),
     rows: new Map(),
     shared: new Map(),
@@ -108,7 +109,7 @@ function loopOverLastAxis(
   const axis = kernel.rows.at(-1)
   if (axis === undefined) throw new Error(`internal: ${kernel.name} has no row axis`)
   const { index } = axis
-  const length = fixed.get(axis.dim) ?? dimVar(axis.dim)
+  const length = extentOf(axis, (dim) => fixed.get(dim) ?? dimVar(dim))
   const perElement = new Set<string>()
   const rewriteLocals = (e: Expr): Expr =>
     rewriteDown(e, (node) =>

@@ -20,6 +20,7 @@ import {
 import type { Expr } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import { printExpr } from '../ir/print.js'
+import { dimsOf } from '../ir/row_axis.js'
 import { visit } from '../ir/walk.js'
 import { classify, offsetOf } from './access.js'
 import { isPassStmt, scheduledOf } from './constructs/index.js'
@@ -40,7 +41,7 @@ function startOf(
   { axes, pieces }: Pick<NormalKernel, 'axes' | 'pieces'>,
   fail: Fail,
 ): Scope {
-  for (const { dim } of axes) if (!kernel.dims.includes(dim)) fail(`a row index spans unknown dimension ${dim}`)
+  for (const dim of axes.flatMap(dimsOf)) if (!kernel.dims.includes(dim)) fail(`a row index spans unknown dimension ${dim}`)
   return bind(
     scopeOf(kernel, fail),
     [...axes.map(({ index }) => index), ...(pieces === undefined ? [] : [pieces.index])].map((name) => ({

@@ -17,19 +17,31 @@ import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import { reordered } from '../../verify/tolerance.js'
 import { graphFacts } from '../facts.js'
+import type { Instead } from '../product/moved_factor.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
-import { attrOf, runNodes } from './compose.js'
+import { attrOf, type Given, runNodes } from './compose.js'
 import { drawAttrs, drawDims, drawnPacking, drawValues, randomFrom } from './inputs.js'
 import { maskedRule } from './masked.js'
 
-/** A group of a plan, and what was derived from it. */
-export interface DerivedGroup {
+/** A group of a plan. */
+interface Group {
   readonly name: string
   readonly graph: Graph
   readonly nodes: readonly (NodeOf<'op'> | NodeOf<'matmul'>)[]
+}
+
+/** A group, and the kernel that was derived from it. */
+export interface DerivedGroup extends Group {
   readonly derived: Derived<Kernel | TemplateKernel>
 }
+
+/** A group that has nodes in its place which need no kernel. */
+export interface MovedGroup extends Group {
+  readonly instead: Instead
+}
+
+export type HeldGroup = DerivedGroup | MovedGroup
 
 /** Sizes and data a group is tried on, and draws of which bodies read outside of a tensor until that many are found. */
 const [trials, draws] = [3, 60]
@@ -41,17 +53,19 @@ export interface Verified {
 }
 
 /** A text that differs where the group, its bodies or what was derived from them do, the same in every process. */
-export function contentOf({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): string {
+export function contentOf(group: HeldGroup, kernels: ReadonlyMap<string, Kernel>): string {
+  const { name, graph, nodes } = group
+  const made = 'derived' in group ? group.derived : group.instead
   const members = nodes.map((node) => (node.kind === 'op' ? kernels.get(node.op) : undefined))
-  const parts = [version, name, graph.values, graph.nodes, graph.packing, nodes, members, derived]
+  const parts = [version, name, graph.values, graph.nodes, graph.packing, nodes, members, made]
   return createHash('sha256').update(parts.map(contentKey).join(' ')).digest('hex')
 }
 
 /** Changes when this check does: what an older one found right is tried again. */
-const version = 5
+const version = 6
 
 /** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
-export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): void {
+export function checkMeaning(group: HeldGroup, kernels: ReadonlyMap<string, Kernel>): void {
   let tried = 0
   const seen = new Set<Compared>()
   let outside: HeddleError | undefined
@@ -89,7 +103,7 @@ export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, K
 }
 
 /** Whether nodes of a group read integers, which may be what they index tensors by. */
-const readsIntegers = ({ graph, nodes }: DerivedGroup): boolean =>
+const readsIntegers = ({ graph, nodes }: Group): boolean =>
   nodes.flatMap(inputsOf).some((id) => {
     const dtype = graph.values[id]?.dtype
     return typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
@@ -99,7 +113,8 @@ const readsIntegers = ({ graph, nodes }: DerivedGroup): boolean =>
 type Compared = 'numbers' | 'zeros' | 'nothing'
 
 /** What there was to compare. @throws finding `evaluate.bounds` where a body does not take the data drawn */
-function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
+function tryOnce(group: HeldGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
+  const { name, graph, nodes } = group
   const random = randomFrom(seed)
   const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))
   const facts = graphFacts(graph, kernels)
@@ -109,10 +124,13 @@ function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: Readonl
   const values = viewed(graph, drawn)
   const revise = maskedRule(graph, nodes, kernels)
   const expected = runNodes(graph, inside, { values, dims, attrs, kernels, ...(revise === undefined ? {} : { revise }) })
-  const outputs = runInside(name, nodes, () => runDerived(derived, expected, dims, attrs))
+  const given = { values, dims, attrs, kernels }
+  const results = runInside(name, nodes, () =>
+    'derived' in group ? runDerived(group.derived, expected, dims, attrs) : runInstead(graph, group.instead, given),
+  )
   let compared: Compared = 'nothing'
-  for (const { param, value } of derived.outputs) {
-    const [made, wanted] = [outputs[param]?.data ?? [], expected.get(value) ?? []]
+  for (const { param, value, made } of results) {
+    const wanted = expected.get(value) ?? []
     for (let at = 0; at < wanted.length; at++) {
       const [got, want] = [made[at] ?? Number.NaN, wanted[at] ?? Number.NaN]
       if (Object.is(got, want) || Math.abs(got - want) <= reordered * (1 + Math.abs(want))) {
@@ -179,13 +197,26 @@ function viewed(graph: Graph, drawn: ReadonlyMap<ValueId, Float64Array>): Map<Va
   return found
 }
 
+/** A result of what was derived, and the value of the graph that it has to be. */
+interface Result {
+  readonly param: string
+  readonly value: ValueId
+  readonly made: ArrayLike<number>
+}
+
+/** What nodes in the place of a group's make of values that the group does not. */
+function runInstead(graph: Graph, { values, nodes, out }: Instead, given: Given): readonly Result[] {
+  const made = runNodes({ ...graph, values }, nodes, given).get(out) ?? []
+  return [{ param: nodes.find((node) => node.kind === 'matmul')?.name ?? '', value: out, made }]
+}
+
 /** Outputs of the derived kernel, given the values it reads. */
 function runDerived(
-  { kernel, inputs, outputs, attrs: bound }: DerivedGroup['derived'],
+  { kernel, inputs, outputs, attrs: bound }: Derived<Kernel | TemplateKernel>,
   values: ReadonlyMap<ValueId, ArrayLike<number>>,
   dims: Readonly<Record<string, number>>,
   attrs: Readonly<Record<string, number>>,
-): Record<string, HostTensor> {
+): readonly Result[] {
   const sizes: Record<string, number> = {}
   const shapeOf = ({ param, shape }: Binding): number[] => {
     const extents = shape.map((extent) => evaluateExtent(extent, dims))
@@ -200,5 +231,8 @@ function runDerived(
     inputs.map((binding) => [binding.param, { data: values.get(binding.value) ?? [], shape: shapeOf(binding) }]),
   )
   const numbers = Object.fromEntries(Object.entries(bound).map(([name, value]) => [name, attrOf(value, dims, attrs)]))
-  return isTemplate(kernel) ? evaluateTemplate(kernel, tensors, sizes, numbers) : evaluateKernel(kernel, tensors, sizes, numbers)
+  const made: Record<string, HostTensor> = isTemplate(kernel)
+    ? evaluateTemplate(kernel, tensors, sizes, numbers)
+    : evaluateKernel(kernel, tensors, sizes, numbers)
+  return outputs.map(({ param, value }) => ({ param, value, made: made[param]?.data ?? [] }))
 }

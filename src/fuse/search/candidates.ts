@@ -124,8 +124,11 @@ export class Candidates {
       const groups = [{ kernel: working, occurrences: [names] }]
       const plan = { name: working, graph: this.graph.name, groups, library }
       const planned = applyPlan(this.graph, plan, this.ops, this.layouts)
+      const isMoved = planned.moved.length > 0
       const node = planned.graph.nodes.find((made) =>
-        made.kind === 'op' ? made.op === working : made.kind === 'matmul' && made.epilogue !== undefined,
+        made.kind === 'op'
+          ? made.op === working
+          : made.kind === 'matmul' && (isMoved ? names.includes(made.name) : made.epilogue !== undefined),
       )
       if (node === undefined || node.kind === 'view') throw new Error(`internal: ${names.join(', ')} derived no node`)
       const kernel = planned.kernels.get(working) ?? planned.templates.get(working)

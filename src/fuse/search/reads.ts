@@ -6,6 +6,7 @@ import { emptyEnv, evaluateExpr } from '../../ir/evaluate.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { plainExpr } from '../../ir/print.js'
+import { countOf } from '../../ir/row_axis.js'
 import type { AttentionKernel, DecodeAttentionKernel, RowAccess } from '../../ir/template.js'
 import { stmtExprs, substitute, visit } from '../../ir/walk.js'
 
@@ -72,7 +73,9 @@ class Reads {
 export function readsOf(kernel: Kernel, sizes: Sizes): ReadonlyMap<string, number> {
   const reads = new Reads()
   const rows = kernel.rows.map(({ index }) => index)
-  const outer = new Map(kernel.rows.map(({ index, dim }) => [index, sizes.dims[dim] ?? Number.POSITIVE_INFINITY]))
+  const outer = new Map(
+    kernel.rows.map((axis) => [axis.index, countOf(axis, (dim) => sizes.dims[dim] ?? Number.POSITIVE_INFINITY)]),
+  )
   for (const stmt of kernel.body) {
     const extents = 'length' in stmt ? new Map([...outer, [stmt.index, lengthOf(stmt.length, sizes)]]) : new Map(outer)
     if ('column' in stmt) extents.set(stmt.column, lengthOf(stmt.width, sizes))

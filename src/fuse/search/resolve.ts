@@ -34,7 +34,7 @@ export function graphOf(plan: PlanDecl, graphs: Graphs): Graph {
 }
 
 /** What a plan makes of its graph; the groups on the way are whoever derives them's. */
-export type Applied = Omit<PlannedGraph, 'groups'>
+export type Applied = Omit<PlannedGraph, 'groups' | 'moved'>
 
 /** A plan with groups, and what it makes of its graph where that had to be known to find other plans. */
 export interface ResolvedPlan {

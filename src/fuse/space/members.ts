@@ -1,12 +1,48 @@
 /** A group of op nodes and its surroundings: the views between its members, and which of its values others need. */
 import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
+import type { Shape } from '../../ir/shape.js'
 import type { LayoutsByName } from '../graph/edit.js'
+import { beside, joinedAxis } from '../rows/beside.js'
 import { type Derived, deriveKernel } from '../rows/derive.js'
-import type { Member } from './space.js'
+import { type Member, spaceOf } from './space.js'
 
-/** The row program of a group of ops. @throws usage `plan.illegal` naming the two nodes that conflict and why */
-export const deriveMembers = (graph: Graph, name: string, members: readonly Member[], layouts: LayoutsByName): Derived =>
-  deriveKernel(graph, name, members, innerViews(graph, members), neededOutside(graph, members), layouts)
+/**
+ * The row program of a group of ops. Ops that compute nothing for each other run side by side where one axis of theirs differs in extent.
+ * @throws usage `plan.illegal` naming the two nodes that conflict and why
+ */
+export function deriveMembers(graph: Graph, name: string, members: readonly Member[], layouts: LayoutsByName): Derived {
+  const derive = (part: readonly Member[]): Derived =>
+    deriveKernel(graph, name, part, innerViews(graph, part), neededOutside(graph, part), layouts)
+  const parts = partsOf(graph, members)
+  const at = parts.length < 2 ? undefined : joinedAxis(parts.map((part) => iterationOf(graph, name, part)))
+  return at === undefined
+    ? derive(members)
+    : beside(
+        name,
+        parts.map((part) => ({ members: part, derived: derive(part) })),
+        at,
+      )
+}
+
+/** The extents that a part of a group runs over, rows first. */
+function iterationOf(graph: Graph, name: string, part: readonly Member[]): Shape {
+  const { axes, rows, inner } = spaceOf(graph, name, part, innerViews(graph, part))
+  return [...rows, inner].map((atom) => axes.extent(atom))
+}
+
+/** Members that compute something for each other, directly or through views: those that do not are parts of their own. */
+function partsOf(graph: Graph, members: readonly Member[]): readonly (readonly Member[])[] {
+  const views = innerViews(graph, members)
+  const sources = new Map(views.map(({ input, out }) => [out, input]))
+  const parts: Member[][] = []
+  for (const member of members) {
+    const read = new Set(Object.values(member.node.inputs).flatMap((id) => [id, sources.get(id) ?? id]))
+    const feeding = parts.filter((part) => part.some(({ node }) => Object.values(node.outputs).some((id) => read.has(id))))
+    const others = parts.filter((part) => !feeding.includes(part))
+    parts.splice(0, parts.length, ...others, [...feeding.flat(), member])
+  }
+  return parts
+}
 
 /**
  * Views between members, of several one behind another the last as one of the first's input. Views by which members see values that are

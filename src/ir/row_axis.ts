@@ -1,0 +1,26 @@
+/** Extents of the axes of rows. Most span one dimension; the axis of ops side by side spans one of each, one behind the other. */
+import { call, dim as dimOf } from './build.js'
+import type { Expr } from './expr.js'
+import type { RowAxis } from './kernel.js'
+
+/** The dimensions an axis spans, in their order. */
+export const dimsOf = ({ dim, also = [] }: Pick<RowAxis, 'dim' | 'also'>): readonly string[] => [dim, ...also]
+
+/**
+ * The extent of an axis as integer arithmetic.
+ * @param of the extent of one dimension, itself by default
+ */
+export function extentOf(axis: Pick<RowAxis, 'dim' | 'also'>, of: (dim: string) => Expr = dimOf): Expr {
+  const [first, ...others] = dimsOf(axis).map(of)
+  return others.reduce((sum, extent) => call('add', sum, extent), first ?? of(axis.dim))
+}
+
+/** The extent of an axis as a number. @param of the number of one dimension */
+export const countOf = (axis: Pick<RowAxis, 'dim' | 'also'>, of: (dim: string) => number): number =>
+  dimsOf(axis).reduce((sum, dim) => sum + of(dim), 0)
+
+/** An axis as text: `z < h + g`. */
+export const printAxis = (axis: RowAxis): string => `${axis.index} < ${dimsOf(axis).join(' + ')}`
+
+/** Whether an axis spans dimensions of several ops. */
+export const isJoined = ({ also = [] }: Pick<RowAxis, 'also'>): boolean => also.length > 0

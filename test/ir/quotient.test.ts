@@ -1,0 +1,33 @@
+/** Extents that are quotients of others: their numbers, what they are in other dimensions, and numbers that are no multiples. */
+import { expect, it } from 'vitest'
+import { divideInto, evaluateExtent, multiplyExtents, parseExtent, printExtent, sumExtents } from '../../src/ir/shape.js'
+import { substitute } from '../../src/lang/program_match.js'
+import { refusal } from '../refusal.js'
+
+const quotient = (of: string, by: string) => divideInto(parseExtent(of), parseExtent(by))
+
+it('are what is left of factors that both have', () => {
+  expect(printExtent(quotient('h', 'g'))).toBe('(h/g)')
+  expect(printExtent(quotient('4*h*d', '2*h'))).toBe('2*d')
+  expect(printExtent(quotient('h*d', 'g*d'))).toBe('(h/g)')
+})
+
+it('times what they are divided by are what was divided', () => {
+  expect(printExtent(multiplyExtents([parseExtent('r'), parseExtent('g'), quotient('h', 'g'), parseExtent('d')]))).toBe('d*h*r')
+  expect(printExtent(multiplyExtents([parseExtent('u'), quotient('h', 'g')]))).toBe('(h/g)*u')
+})
+
+it('have a number where one is a multiple of the other, and a reason where not', () => {
+  expect(evaluateExtent(quotient('h', 'g'), { h: 12, g: 4 })).toBe(3)
+  expect(evaluateExtent(quotient('h', 'g'), { h: 0, g: 0 })).toBe(0)
+  const { code, message } = refusal(() => evaluateExtent(quotient('h', 'g'), { h: 6, g: 4 }))
+  expect([code, message]).toEqual(['graph.extent', 'h is no multiple of g: 6 of 4'])
+})
+
+it('are numbers and quotients of sums in other dimensions', () => {
+  const known = { h: parseExtent('32'), g: parseExtent('8') }
+  expect(printExtent(substitute(quotient('h', 'g'), known))).toBe('4')
+  const sum = sumExtents([parseExtent('a'), parseExtent('b')])
+  expect(evaluateExtent(substitute(quotient('h', 'g'), { h: sum, g: parseExtent('c') }), { a: 5, b: 7, c: 3 })).toBe(4)
+  expect(refusal(() => substitute(quotient('h', 'g'), { h: parseExtent('6'), g: parseExtent('4') })).code).toBe('graph.extent')
+})
