@@ -371,6 +371,7 @@ int32_t heddle_launch_int8_context_2r4r4(const heddle_launch* launch, heddle_err
 int32_t heddle_launch_int8_context_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_2r4r4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_2r4r4_qkv(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
@@ -390,6 +391,7 @@ int32_t heddle_launch_int8_matmul_bias_silu_quantize__bf16(const heddle_launch* 
 int32_t heddle_launch_int8_matmul_bias_silu_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_silu_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_col4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_col4_qkv(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads__n464(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
@@ -1190,6 +1192,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_context_col4", "3f3d319ff6e09c5e436005a79daa6a9e2bb562ddb999bd58a9fac27a201300d8", 3, 5, 0, heddle_launch_int8_context_col4, "rrw"},
       {"int8_matmul", "4d54ca98c19c2c080ef1cf3645c929047c63753af5b74aeb0a4c777291fb020f", 3, 3, 0, heddle_launch_int8_matmul, "rrw"},
       {"int8_matmul_2r4r4", "073a45173250f746cf652a500f476bc254828a69163910976ff6732e4cf142e9", 3, 3, 0, heddle_launch_int8_matmul_2r4r4, "rrw"},
+      {"int8_matmul_2r4r4_qkv", "ce357e91b676fa4e001da6e3ec3ab75234f31bfd331654af917b323c53498148", 7, 3, 0, heddle_launch_int8_matmul_2r4r4_qkv, "rrrrwww"},
       {"int8_matmul_bias__bf16", "ef7761181610dc9f46b63212b16bf232e6164b17d0f39960b9b0eb96477fb59c", 5, 3, 0, heddle_launch_int8_matmul_bias__bf16, "rrrrw"},
       {"int8_matmul_bias__f16", "7b74ec6a7b1f0b5f3a90ed949dee3dde5719d290d2ba3ae8e4d9b8e2923d2247", 5, 3, 0, heddle_launch_int8_matmul_bias__f16, "rrrrw"},
       {"int8_matmul_bias__f32", "e3eb52e747dc1ab0407b1d42fec29a01efd9ffbad977dc72ffc7d78cef8f5afb", 5, 3, 0, heddle_launch_int8_matmul_bias__f32, "rrrrw"},
@@ -1209,6 +1212,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_matmul_bias_silu_quantize__f16", "619c3bed1d58509aba5baf42f6726c0d84b752405a93be010acf66164b19bf0c", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f16, "rrrrw"},
       {"int8_matmul_bias_silu_quantize__f32", "4ea72d1a12ae322f779e2f8dca14dd06a8781b1a94a3582fd60006a39da01267", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f32, "rrrrw"},
       {"int8_matmul_col4", "a9dec500eac8a3470dfecbafbc3a0367b993bcddb9a8581fa7118c798fc27259", 3, 3, 0, heddle_launch_int8_matmul_col4, "rrw"},
+      {"int8_matmul_col4_qkv", "523a211d083f16b48f9f2739b136f043903c6c0035e6a65527830dbea7848bca", 7, 3, 0, heddle_launch_int8_matmul_col4_qkv, "rrrrwww"},
       {"int8_merge_heads", "bb838f67ad4a60284039ff24474530b6f3d7d9a3110a7581bed95498a2a7335d", 2, 4, 3, heddle_launch_int8_merge_heads, "rw"},
       {"int8_merge_heads__n464", "b9acb5f764cc38921aecdb6b6a29bc99515a9fcb64b436dc9243a11650525d60", 2, 4, 3, heddle_launch_int8_merge_heads__n464, "rw"},
       {"int8_merge_heads_pack", "d9470e6216c4375f46d4f74549f09e71e313046e768ea623942b5ed8a3a2bd2b", 4, 5, 3, heddle_launch_int8_merge_heads_pack, "rrrw"},

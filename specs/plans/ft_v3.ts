@@ -2,7 +2,8 @@
  * FasterTransformer v3.0's INT8 encoder, kernel for kernel: everything between two matmuls is one kernel that brings int32 sums back
  * to floats, computes, and quantises for the next matmul; matrices are stored in COL32, weights and keys in an order of tensor
  * cores. In mode 1 the residual is float, and what a matmul reads is quantised by a kernel of its own; in mode 2 the residual is
- * int8 as well. Packed, padding is removed before the first layer and restored around attention.
+ * int8 as well. Query, key and value are one launch, which reads its input once. Packed, padding is removed before the first layer and
+ * restored around attention.
  */
 import { type LayoutDecl, plan } from 'heddle'
 import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
@@ -63,7 +64,8 @@ function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, 
   const [name, padded] = [`ft-v3-mode${mode}${suffix}`, packed ? '_unpack' : '']
   const heads = { queryHeads: { layout: headsCol32 }, keyHeads: { layout: keys }, valueHeads: { layout: values } } as const
   const shared = {
-    [`int8_matmul_${kernel}`]: [['query'], ['key'], ['value'], ['projection'], ['fc1'], ['fc2']],
+    [`int8_matmul_${kernel}_qkv`]: ['query', 'key', 'value'],
+    [`int8_matmul_${kernel}`]: [['projection'], ['fc1'], ['fc2']],
     [`int8_scores_${kernel}`]: ['scores'],
     [`int8_context_${kernel}`]: ['context'],
     [`int8_softmax${mask}`]: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
