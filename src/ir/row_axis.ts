@@ -21,6 +21,3 @@ export const countOf = (axis: Pick<RowAxis, 'dim' | 'also'>, of: (dim: string) =
 
 /** An axis as text: `z < h + g`. */
 export const printAxis = (axis: RowAxis): string => `${axis.index} < ${dimsOf(axis).join(' + ')}`
-
-/** Whether an axis spans dimensions of several ops. */
-export const isJoined = ({ also = [] }: Pick<RowAxis, 'also'>): boolean => also.length > 0
