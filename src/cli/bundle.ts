@@ -1,6 +1,6 @@
 /** `heddle bundle`: packs what was built into one archive that runs on a machine with nothing installed. */
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import type { FloatType } from '../checkpoint/convert.js'
 import {
@@ -13,12 +13,15 @@ import {
   searchManifests,
   targets,
 } from '../toolchain/index.js'
+import { expectExports } from '../verify/exports.js'
 import { type CliContext, json } from './context.js'
 import { dtypes } from './pipeline.js'
 import { keysOfModel } from './selection.js'
 
 export interface BundleOptions {
   readonly model?: readonly string[] | undefined
+  /** Exports for PyTorch to add, as test/peers/make_exports.ts writes them. */
+  readonly exports?: string | undefined
   /** Of the models in a project with kernels of its own: what they ask for under this plan is packed. */
   readonly plan?: string | undefined
   readonly dtype?: FloatType | undefined
@@ -27,7 +30,8 @@ export interface BundleOptions {
 export async function bundle(options: BundleOptions, context: CliContext): Promise<BundleResult> {
   const { root, signal } = context
   const kernels = await kernelsOf(options, context)
-  const result = await makeBundle({ root, signal, models: options.model ?? [], kernels })
+  if (options.exports !== undefined) await expectExports(resolve(root, options.exports))
+  const result = await makeBundle({ root, signal, models: options.model ?? [], exports: options.exports, kernels })
   const { archive, bytes, targets: packed, glibc } = result
   context.log(`bundle: ${archive}, ${mebibytes(bytes)} MiB, kernels for ${packed.join(' and ')}, glibc ${glibc} or later\n`)
   return result
@@ -54,6 +58,7 @@ export const bundleCommand = (context: () => CliContext) =>
   new Command('bundle')
     .description('pack a portable archive: Node, the command, the addon and the kernels')
     .option('--model <dirs...>', 'model folders to add')
+    .option('--exports <dir>', 'exports to add, which selftest runs where PyTorch is')
     .option('--plan <name>', 'in a project with kernels of its own: the fusion plan of its models')
     .addOption(new Option('--dtype <dtype>', 'in such a project: storage type of its models').choices(dtypes))
     .option('--json', 'print the result as JSON')

@@ -4,7 +4,8 @@ import { basename, join, resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
 import { openKernels } from '../runtime/open.js'
-import { installation, readManifestOf } from '../toolchain/index.js'
+import { installation, packageRoot, readManifestOf } from '../toolchain/index.js'
+import { checkExports, expectExports, exportFolders } from '../verify/exports.js'
 import { type GroupReport, type SelftestReport, selftest } from '../verify/selftest.js'
 import { type CliContext, json } from './context.js'
 import { pattern } from './options.js'
@@ -17,6 +18,8 @@ export interface SelftestOptions {
   readonly model?: string | undefined
   /** Folders that `test/peers/make_bert.py` wrote. */
   readonly golden?: readonly string[] | undefined
+  /** Folders of exports for PyTorch, as test/peers/make_exports.ts writes them; those of the bundle by default. */
+  readonly exports?: string | undefined
   /** A regular expression over check names. */
   readonly filter?: string | undefined
 }
@@ -49,6 +52,7 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
   const models = [...(options.model === undefined ? [] : [options.model]), ...(options.golden ?? [])].map((path) =>
     modelFolder(resolve(root, path)),
   )
+  const exports = await exportsOf(options.exports, filter, root)
   const { device, library, manifest } = await openKernels(options.device, openOptions(context))
   // A project's own ops are what `heddle check` is for: here an own op would be held against the shipped body of its name.
   const shipped = await readManifestOf(installation(root).generated.at(-1) ?? root)
@@ -56,7 +60,7 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
   const kernels = manifest.kernels.filter(({ key, digest }) => digests.get(key) === digest)
   try {
     context.log(`${device.info().name} (${device.kind}), ${manifest.kernels.length} kernels\n`)
-    return await selftest(
+    const report = await selftest(
       {
         device,
         library,
@@ -65,13 +69,43 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
         models,
         dtypes: options.dtype === undefined ? dtypes : [options.dtype],
         filter,
+        besides: exports.length > 0,
         signal,
       },
       (group) => context.log(describeGroup(group)),
     )
+    return await withExports(report, exports, context)
   } finally {
     device.close()
   }
+}
+
+/** The exports that are named, or those of the bundle, as far as the filter leaves them. @throws usage `selftest.exports` */
+async function exportsOf(exports: string | undefined, filter: RegExp | undefined, root: string): Promise<readonly string[]> {
+  const own = installation(root).portable ? await exportFolders(join(packageRoot(), 'exports')) : []
+  const folders = exports === undefined ? own : await expectExports(resolve(root, exports))
+  return folders.filter((folder) => filter?.test(`export ${basename(folder)}`) ?? true)
+}
+
+/** The report with that of exports behind it, where there are any, and PyTorch to run them. */
+async function withExports(
+  report: SelftestReport,
+  wanted: readonly string[],
+  { signal, log }: CliContext,
+): Promise<SelftestReport> {
+  if (wanted.length === 0) return report
+  const start = performance.now()
+  const { results, skipped } = await checkExports(wanted, signal)
+  if (skipped !== undefined) {
+    log(`exports: not run: ${skipped}\n`)
+    return report
+  }
+  const failures = results.filter(({ passed }) => !passed)
+  const seconds = (performance.now() - start) / 1000
+  const group = { name: 'exports', passed: results.length - failures.length, failures, details: results, seconds }
+  log(describeGroup(group))
+  const { passed, failed, groups } = report
+  return { passed: passed + group.passed, failed: failed + failures.length, groups: [...groups, group] }
 }
 
 export const selftestCommand = (context: () => CliContext) =>
@@ -81,6 +115,7 @@ export const selftestCommand = (context: () => CliContext) =>
     .addOption(new Option('--dtype <dtype>', 'storage type of the models; all by default').choices(dtypes))
     .option('--model <dir>', 'a model folder with golden.safetensors')
     .option('--golden <dir...>', 'folders written by test/peers/make_bert.py')
+    .option('--exports <dir>', 'exports to run as ops of PyTorch, where it is; those of the bundle by default')
     .option('--filter <regexp>', 'only checks whose name matches')
     .option('--json', 'print the report as JSON; the closing line goes to stderr')
     .action(async (options) => {

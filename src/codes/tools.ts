@@ -151,6 +151,8 @@ export const toolCodes = texts({
     'A kernel has no such case. | The name is misspelt, or of another kernel or storage type. | Copy it from what heddle check prints.',
   'repro.write':
     'A reproduction cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
+  'selftest.exports':
+    'A folder of a selftest holds no exports. | No folder below it has a check.json. | Write them with test/peers/make_exports.ts.',
   'selftest.filter':
     'The filter of a selftest is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
   'selftest.model': 'The model of a selftest is no model folder. | It has no config.json. | Name a model folder.',

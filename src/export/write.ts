@@ -38,6 +38,7 @@ const shared: Shared = [
   ['include/heddle/algorithms.h', 'include/heddle/algorithms.h'],
   ['include/heddle/export.h', 'include/heddle/export.h'],
   ['export/example/tensors.hpp', 'example/tensors.hpp'],
+  ['export/gather_tree_torch.py', 'gather_tree_torch.py'],
   ...[
     'backend.hpp',
     'backend_cuda.cpp',

@@ -31,6 +31,8 @@ export interface BundleOptions {
   readonly root: string
   /** Model folders to add under `models/`. */
   readonly models?: readonly string[]
+  /** A folder of exports to add under `exports/`, which `heddle selftest` runs where PyTorch is. */
+  readonly exports?: string | undefined
   /** Of a project with kernels of its own: those to pack. What the last build made, where it is left out. */
   readonly kernels?: BundledKernels | undefined
   readonly signal?: AbortSignal | undefined
@@ -49,7 +51,7 @@ export interface BundleResult {
  * @throws environment `bundle.missing` when something is not built, `bundle.stale` for a library of other texts, usage `bundle.model`,
  * finding `bundle.size` over 56 MiB, `bundle.glibc` for a file that an old glibc does not load
  */
-export async function makeBundle({ root, models = [], kernels, signal }: BundleOptions): Promise<BundleResult> {
+export async function makeBundle({ root, models = [], exports, kernels, signal }: BundleOptions): Promise<BundleResult> {
   const built = installation(root)
   const folder = join(outputs(root).base, 'bundle')
   const available = targets.filter((target) => existsSync(built.library(target)))
@@ -66,9 +68,10 @@ export async function makeBundle({ root, models = [], kernels, signal }: BundleO
     await fill(stage, built, root, available, kernels, signal)
     const glibc = await checkGlibc(stage, available, signal)
     for (const model of models) await addModel(resolve(root, model), stage)
+    if (exports !== undefined) await cp(resolve(root, exports), join(stage, 'exports'), { recursive: true })
     const archive = await pack(folder, temporary, signal)
     const { size } = await stat(archive)
-    if (models.length === 0 && size > limitBytes) {
+    if (models.length === 0 && exports === undefined && size > limitBytes) {
       throw findingError('bundle.size', `${archive} is ${mebibytes(size)} MiB, at most ${mebibytes(limitBytes)} MiB are allowed`)
     }
     return { archive, bytes: size, targets: available, glibc }

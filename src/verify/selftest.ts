@@ -33,6 +33,8 @@ export interface SelftestConfig {
   readonly dtypes: readonly FloatType[]
   /** Only checks whose name matches are run. Must not be a global expression. */
   readonly filter?: RegExp | undefined
+  /** Other checks are run besides: the filter may leave none of these. */
+  readonly besides?: boolean | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -175,7 +177,7 @@ export async function selftest(config: SelftestConfig, onGroup?: (report: GroupR
     onGroup?.(report)
     groups.push(report)
   }
-  if (groups.length === 0) {
+  if (groups.length === 0 && config.besides !== true) {
     throw usageError('selftest.selection', `no check has a name that matches ${config.filter}`, {
       hint: `checks have names such as ${all[0]?.tests[0]?.name ?? 'none'}`,
     })

@@ -258,5 +258,11 @@ export const int8Likelihood = { weights: 0.005, activations: 0.02, caches: 0.02,
  */
 export const int8CacheTolerance = { relative: 0.03, separated: 0.2 } as const
 
+/**
+ * An INT8 encoder on two devices: what lies in the middle between two steps becomes one of them on each, which later layers hand on. Logits
+ * relative to the largest, and the share of labels that may be others.
+ */
+export const int8BetweenDevices = { relative: 0.03, labelsDiffer: 0.01 } as const
+
 /** Sums of some doubles around one in another order: absolute. */
 export const resummed = 5e-12

@@ -1,23 +1,30 @@
-"""Holds an exported program under PyTorch against what the same program gave elsewhere, and times it.
+"""Checks exported programs under PyTorch against what the same programs gave elsewhere, and times them.
 
-    python3 torch_export.py EXPORT --inputs inputs.safetensors --expected outputs.safetensors --tolerance 1e-2 [--say t=13] [--repeats 200]
+    python3 torch_export.py FOLDER... [--repeats 200]
+    python3 torch_export.py EXPORT --inputs inputs.safetensors --expected outputs.safetensors --tolerance 1e-2 [--say t=13]
 
+A FOLDER is what test/peers/make_exports.ts wrote: the op, its library, weights, inputs, what is expected, and check.json with the rest. An
 EXPORT is a folder that `heddle export NAME --model MODEL` wrote and CMake built. Expected are outputs of its example on simt, which are
 those of a run from Node bit for bit. Four ways: eager, torch.compile(fullgraph=True), both again in a CUDA graph of the caller. The
-largest error of each output, as a share of its largest value, may be the tolerance at most; integers have to be equal, and between the
-four ways nothing may differ. As in the files of the example, `state.NAME` is what a state begins with, or what one run leaves in it.
-Prints JSON, and ends with 1 where anything is wrong. Needs torch alone.
+largest error of each output, as a share of its largest value, may be the tolerance at most; integers have to be equal but for a stated
+share of them, and between the four ways nothing may differ. As in the files of the example, `state.NAME` is what a state begins with, or
+what one run leaves in it. Prints JSON, a line for each program, and ends with 1 where anything is wrong. Needs torch alone: without it,
+says so and ends with 0.
 """
 import argparse
 import glob
-import importlib
+import importlib.util
 import json
 import os
 import statistics
 import struct
 import sys
 
-import torch
+try:
+    import torch
+except ImportError as error:
+    print(json.dumps({"skipped": f"there is no PyTorch for {sys.executable}: {error}"}))
+    sys.exit(0)
 
 STATE = "state."
 TYPES = {
@@ -95,6 +102,31 @@ class Runs:
         return [result.clone() for result in listed(results)] + list(states.values())
 
 
+    def views(self):
+        """Names of states of which a view is another than what is read."""
+        wrong = []
+        for name, like in self._states_of.items():
+            view = self._model.view(self._states, name[len(STATE) :], **self._said)
+            found = self._model.read(self._states, name[len(STATE) :], like, **self._said)
+            order = sorted(range(view.dim()), key=lambda axis: -view.stride(axis))
+            if not torch.equal(view.permute(order).flatten(), found.flatten()):
+                wrong.append(f"the view of {name} is not what is read of it")
+        return wrong
+
+
+class Calls:
+    """Calls of a function that keeps nothing."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def begin(self):
+        pass
+
+    def found(self, results):
+        return [result.clone() for result in listed(results)]
+
+
 def captured(call):
     """The call in a CUDA graph: what replays it, and what it writes."""
     stream = torch.cuda.Stream()
@@ -115,35 +147,46 @@ def listed(results):
     return list(results) if isinstance(results, tuple) else [results]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("export")
-    parser.add_argument("--inputs", required=True)
-    parser.add_argument("--expected", required=True)
-    parser.add_argument("--tolerance", type=float, required=True)
-    parser.add_argument("--say", nargs="*", default=[], help="dimensions that no input says: name=size")
-    parser.add_argument("--outputs", nargs="*", help="names of the outputs in order; those of the expected file, sorted, by default")
-    parser.add_argument("--repeats", type=int, default=200)
-    options = parser.parse_args()
+class Case:
+    """A program to check: where it lies, what it is given, and what it should give."""
 
-    (module,) = [os.path.basename(path)[:-3] for path in glob.glob(os.path.join(options.export, "*_torch.py"))]
-    sys.path.insert(0, options.export)
-    exported = importlib.import_module(module)
-    device = exported.DEVICE
-    model = exported.Program(read(os.path.join(options.export, "weights.safetensors"), device))
-    inputs = read(options.inputs, device)
-    expected = read(options.expected, device)
-    states_of = {name: expected[name] for name in sorted(expected) if name.startswith(STATE)}
-    names = (options.outputs or sorted(set(expected) - set(states_of))) + list(states_of)
-    said = {name: int(size) for name, size in (pair.split("=") for pair in options.say)}
-    runs = Runs(model, inputs, said, states_of)
+    def __init__(self, folder, options):
+        about = os.path.join(folder, "check.json")
+        stated = json.load(open(about, encoding="utf-8")) if os.path.exists(about) else {}
+        self.folder = folder
+        self.inputs = options.inputs or os.path.join(folder, "inputs.safetensors")
+        self.expected = options.expected or os.path.join(folder, "expected.safetensors")
+        self.tolerance = stated.get("tolerance", 0.0) if options.tolerance is None else options.tolerance
+        self.differ = stated.get("differ", 0.0)
+        self.said = stated.get("say", {}) | {name: int(size) for name, size in (pair.split("=") for pair in options.say)}
+        self.outputs = options.outputs or stated.get("outputs")
 
-    compiled = torch.compile(runs.call, fullgraph=True)
-    ways = {"eager": runs.call, "compiled": compiled}
-    report, failures, first = {"device": device, "torch": torch.__version__}, [], None
-    for way, call in ways.items():
+    def module(self):
+        (name,) = [
+            os.path.basename(path)[:-3]
+            for path in glob.glob(os.path.join(self.folder, "*_torch.py"))
+            if os.path.basename(path) != "gather_tree_torch.py"
+        ]
+        about = importlib.util.spec_from_file_location(name, os.path.join(self.folder, name + ".py"))
+        module = importlib.util.module_from_spec(about)
+        about.loader.exec_module(module)
+        return module
+
+    def wrong(self, wanted, result):
+        """How far a result is from what is wanted, and whether that is too far."""
+        if wanted.is_floating_point():
+            wanted = wanted.to(torch.float64)
+            error = ((result.to(torch.float64) - wanted).abs().max() / wanted.abs().max().clamp_min(1e-30)).item()
+            return error, not error <= self.tolerance
+        error = (result != wanted).to(torch.float64).mean().item()
+        return error, error > self.differ
+
+
+def forms_of(runs, device):
+    """What the program leaves in each way to call it, and how it is called once more."""
+    forms = {}
+    for way, call in {"eager": runs.call, "compiled": torch.compile(runs.call, fullgraph=True)}.items():
         # A library for CUDA keeps what comes a second time, and replays it from the third time on.
-        forms = {}
         for turn in ("", ", second run", ", third run"):
             runs.begin()
             forms[way + turn] = (call, runs.found(call()))
@@ -155,32 +198,99 @@ def main():
             replay()
             torch.cuda.synchronize()
             forms[way + " in a graph"] = (replay, runs.found(held))
-        for form, (run, found) in forms.items():
-            first = first or found
-            errors = {}
-            for name, result, same in zip(names, found, first, strict=True):
-                wanted = expected[name].to(torch.float64)
-                error = ((result.to(torch.float64) - wanted).abs().max() / wanted.abs().max().clamp_min(1e-30)).item()
-                errors[name] = error
-                if not error <= (options.tolerance if expected[name].is_floating_point() else 0):
-                    failures.append(f"{form}: {name} errs by {error}")
-                if not torch.equal(result, same):
-                    failures.append(f"{form}: {name} differs from the eager run")
-            runs.begin()
-            report[form] = {"errors": errors, "milliseconds": times(run, options.repeats, device)}
+    return forms
+
+
+def check(case, repeats):
+    exported = case.module()
+    device = exported.DEVICE
+    path = os.path.join(case.folder, "weights.safetensors")
+    inputs, expected = read(case.inputs, device), read(case.expected, device)
+    states_of = {name: expected[name] for name in sorted(expected) if name.startswith(STATE)}
+    names = (case.outputs or sorted(set(expected) - set(states_of))) + list(states_of)
+    runs = Runs(exported.Program(read(path, device)), inputs, case.said, states_of)
+
+    report, failures, first = {"folder": case.folder, "device": device, "torch": torch.__version__}, [], None
+    for form, (run, found) in forms_of(runs, device).items():
+        first = first or found
+        errors = {}
+        for name, result, same in zip(names, found, first, strict=True):
+            errors[name], far = case.wrong(expected[name], result)
+            if far:
+                failures.append(f"{form}: {name} errs by {errors[name]}")
+            if not torch.equal(result, same):
+                failures.append(f"{form}: {name} differs from the eager run")
+        runs.begin()
+        report[form] = {"errors": errors, "milliseconds": times(run, repeats, device)}
+    failures += runs.views()
 
     # A weight that is another must be told.
-    weights = read(os.path.join(options.export, "weights.safetensors"), device)
+    weights = read(path, device)
     largest = max((name for name in weights if weights[name].is_floating_point()), key=lambda name: weights[name].numel())
     weights[largest] = weights[largest] * 1.5 + 0.25
-    twins = Runs(exported.Program(weights), inputs, said, states_of)
+    twins = Runs(exported.Program(weights), inputs, case.said, states_of)
     twins.begin()
     twin = twins.found(twins.call())
     if all(torch.equal(result, same) for result, same in zip(twin, first, strict=True)):
         failures.append(f"changing {largest} changed nothing")
-    report["failures"] = failures
-    print(json.dumps(report, indent=2))
-    sys.exit(1 if failures else 0)
+    return report | {"failures": failures}
+
+
+def plain_tree(words, parents, lengths, end):
+    """What gather_tree is: from the last step back, each beam to the one it came from."""
+    steps, sequences, width = words.shape
+    texts = torch.full_like(words, end)
+    for b in range(sequences):
+        for k in range(width):
+            beam = k
+            for t in reversed(range(min(steps, int(lengths[b])))):
+                texts[t, b, k] = words[t, b, beam]
+                beam = int(parents[t, b, beam]) % width
+            hits = (texts[:, b, k] == end).nonzero()
+            if len(hits) > 0:
+                texts[int(hits[0]) :, b, k] = end
+    return texts
+
+
+def check_tree(folder, device):
+    """gather_tree in all ways on random steps, lengths of none and of more than there are among them."""
+    path = os.path.join(folder, "gather_tree_torch.py")
+    about = importlib.util.spec_from_file_location("gather_tree_torch", path)
+    module = importlib.util.module_from_spec(about)
+    about.loader.exec_module(module)
+    torch.manual_seed(1)
+    failures = []
+    for steps, width in ((1, 1), (2, 4), (13, 3), (32, 4)):
+        lengths = torch.tensor([0, 1, steps, steps + 2, max(1, steps - 3)], dtype=torch.int32)
+        words = torch.randint(0, 9, (steps, len(lengths), width), dtype=torch.int32)
+        rows = torch.randint(0, width, words.shape) + width * torch.arange(len(lengths)).view(1, -1, 1)
+        wanted = plain_tree(words, rows, lengths, 2)
+        given = [tensor.to(device) for tensor in (words, rows.to(torch.int32), lengths)]
+
+        def call():
+            return module.gather_tree(*given, 2)
+
+        for form, (_, found) in forms_of(Calls(call), device).items():
+            if not torch.equal(found[0].cpu(), wanted):
+                failures.append(f"gather_tree {form}: another text for {steps} steps of {width} beams")
+    return {"folder": path, "device": device, "failures": failures}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--inputs")
+    parser.add_argument("--expected")
+    parser.add_argument("--tolerance", type=float)
+    parser.add_argument("--say", nargs="*", default=[], help="dimensions that no input says: name=size")
+    parser.add_argument("--outputs", nargs="*", help="names of the outputs in order; those of the expected file, sorted, by default")
+    parser.add_argument("--repeats", type=int, default=200)
+    options = parser.parse_args()
+    reports = [check(Case(folder, options), options.repeats) for folder in options.folders]
+    reports.append(check_tree(options.folders[0], reports[0]["device"]))
+    for report in reports:
+        print(json.dumps(report))
+    sys.exit(1 if any(report["failures"] for report in reports) else 0)
 
 
 if __name__ == "__main__":
