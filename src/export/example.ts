@@ -1,5 +1,5 @@
 /** The C++ example of an exported program: it reads weights, inputs and states from files, runs, and writes what came out. */
-import { dtypeInfo, dtypes } from '../ir/dtype.js'
+import { abiType, dtypeInfo } from '../ir/dtype.js'
 import { multiplyExtents } from '../ir/shape.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredValue } from './lowered.js'
@@ -11,7 +11,7 @@ export function exampleText(lowered: Lowered, { program, ...names }: CNames): st
   const made = ({ name, dtype, shape, padded }: LoweredValue, prefix = ''): string => {
     const extents = padded === undefined ? shape : [padded]
     const bytes = text(times(padded ?? multiplyExtents(shape), dtypeInfo[dtype].bytes))
-    return `{${quoted(`${prefix}${name}`)}, ${dtypes.indexOf(dtype)}, ${braced(extents.map(text))}, ${bytes}}`
+    return `{${quoted(`${prefix}${name}`)}, ${abiType(dtype)}, ${braced(extents.map(text))}, ${bytes}}`
   }
   const list = (items: readonly string[]): string =>
     `{${items.map((item) => `\n      ${item},`).join('')}${items.length > 0 ? '\n  ' : ''}}`

@@ -14,6 +14,7 @@ import {
   bertWeights,
   embeddingNames,
   hasPooler,
+  pairProgramOf,
   tensorNames,
   weightMaxima,
 } from '../models/encoder/bert.js'
@@ -89,7 +90,7 @@ async function filesOf(
     throw usageError('export.model', `no model folder is read for ${name}`, {
       hint: `programs of models: ${Object.keys(openSettings).join(', ')}`,
     })
-  if (name === 'bert') return bertModel(folder, dtype, { scales, given: config }, signal)
+  if (name === 'bert' || name === 'bert_pairs') return bertModel(name, folder, dtype, { scales, given: config }, signal)
   if (scales !== undefined)
     throw usageError('export.scales', `scales are of quantised encoders, and ${name} is none`, {
       hint: 'its plans quantise rows as they run: leave --scales out',
@@ -109,6 +110,7 @@ const renamed = <T>(weights: Readonly<Record<string, T>>, names: Readonly<Record
   )
 
 async function bertModel(
+  name: 'bert' | 'bert_pairs',
   folder: string,
   dtype: FloatType,
   { scales, given }: { readonly scales: string | undefined; readonly given: Given },
@@ -119,13 +121,13 @@ async function bertModel(
   const weights = bertWeights(config, file, dtype)
   const exact = dtype === 'f32' ? weights : bertWeights(config, file, 'f32')
   const pooler = hasPooler(config, weights)
-  settingsOf('bert', given, bertSettings(config, pooler))
+  settingsOf(name, given, bertSettings(config, pooler))
   const found = scales === undefined ? undefined : await readScales(scales, await bertIdentity(config, exact, signal))
   const sites = new Map(found?.layers.map((layer, i): [string, Readonly<Record<string, number>>] => [`layer${i}`, layer]))
   const names = tensorNames(config)
   const { b: _, s: __, t: ___, ...dims } = bertDims(config, { batch: 1, seq: 1 })
   return {
-    program: bertProgram(config, pooler),
+    program: name === 'bert' ? bertProgram(config, pooler) : pairProgramOf(config, pooler),
     dims: Object.fromEntries(Object.entries(dims).filter(([, size]) => size > 0)),
     weights: renamed(weights, names),
     exact: renamed(exact, names),

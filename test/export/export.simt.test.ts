@@ -7,6 +7,7 @@ import { layouts } from '../../specs/index.js'
 import { noChanges } from '../../src/models/decoding/logit_changes.js'
 import { readCheckpoint } from '../../src/models/encoder/calibration.js'
 import { loadEncoder } from '../../src/models/encoder/encoder_pipeline.js'
+import { batchMask, withoutMasks } from '../../src/models/encoder/masks.js'
 import { openLlamaFiles } from '../../src/models/llama/open_files.js'
 import { assembleSteps, modelDims } from '../../src/models/llama/programs.js'
 import { llamaWeights } from '../../src/models/llama/weights.js'
@@ -144,6 +145,22 @@ describe('BERT', () => {
       await expect(built.run(weights, inputs, { b, s: 0, t: 1 })).rejects.toThrow('status 104: bert: dimension s is 0')
     },
   )
+
+  it('takes a mask of pairs as bytes', async () => {
+    const masked = cases.map(({ inputIds }) => ({
+      inputIds,
+      attentionMask: inputIds.map((_, s) => inputIds.map((_, t) => (s === 2 || (s + t) % 3 === 0 ? 0 : 1))),
+    }))
+    const encoder = await loadEncoder(punctuationModel, { ...opened, plan: 'best-encoder' })
+    const expected = await encoder.run(masked)
+    encoder.release()
+    const { built, weights } = await exported('bert_pairs', '--plan', 'best-encoder', '--model', punctuationModel)
+    const mask = { dtype: 'U8' as const, shape: [b, s, s], data: batchMask(withoutMasks(masked), s) }
+    const logits = floats(await built.run(weights, { ...inputs, mask }, { b, s, t: 13 }), 'logits')
+    const own = expected.map((result) => (result.kind === 'token-classifier' ? result.logits.flatMap((row) => [...row]) : []))
+    const width = logits.length / (b * s)
+    expect(own).toEqual(cases.map(({ inputIds }, i) => [...logits.slice(i * s * width, (i * s + inputIds.length) * width)]))
+  })
 })
 
 describe('the step of a LLaMA', () => {

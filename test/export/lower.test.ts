@@ -158,6 +158,12 @@ describe('text', () => {
     const bert = lowered('bert', 'best-encoder', {}, { layers: 1 })
     expect(torchText(bert, namesOf(bert))).toContain('    d_t = d_b * d_s if t < 0 else t\n')
   })
+
+  it('takes conditions as bytes', () => {
+    const pairs = lowered('bert_pairs', 'unfused', {}, { layers: 1 })
+    // The number of u8 in native/include/heddle/abi.h.
+    expect(exampleText(pairs, namesOf(pairs))).toMatch(/\{"mask", 5, \{/)
+  })
 })
 
 describe('what kernels read as constants', () => {

@@ -83,6 +83,10 @@ export const bertSettings = (config: BertConfig, pooler: boolean) => settingsUnd
 /** The program of a configuration, as what it is used as. */
 export const programOf = (config: BertConfig, pooler: boolean): Program => programUnder(config, usualTop(config, pooler))
 
+/** The same with a mask over pairs of tokens. */
+export const pairProgramOf = (config: BertConfig, pooler: boolean): Program =>
+  programUnder(config, usualTop(config, pooler), bertPairs)
+
 /** The shape the configuration gives each tensor, by checkpoint name without prefix. */
 export const bertShapes = (config: BertConfig, pooler = false): Readonly<Record<string, readonly number[]>> =>
   shapesOf(programOf(config, pooler), tensorNames(config), bertDims(config, { batch: 1, seq: 1 }))
@@ -138,9 +142,6 @@ export const bertDims = (config: BertConfig, shape: BatchShape): Record<string, 
 /** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq or, where the embeddings are packed, of the packed rows; `lengths` of batch. */
 export const bertInputs = ['ids', 'typeIds', 'lengths'] as const
 
-/** Those of a model whose tokens attend what a mask says: `mask` is of batch*seq*seq bytes, 1 where a query attends a key. */
-export const pairInputs = [...bertInputs, 'mask'] as const
-
 /** For each layer, the magnitude of each quantised value that becomes 127. */
 export type LayerScales = readonly Readonly<Record<string, number>>[]
 
@@ -157,11 +158,11 @@ export interface Assembly extends WiredProgram {
  * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */
 export const assembleBert = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
-  assembled(programUnder(config, usualTop(config, hasPooler)), config, plan, scales)
+  assembled(programOf(config, hasPooler), config, plan, scales)
 
 /** The same with a mask over pairs of tokens. @throws like `assembleBert` */
 export const assemblePairs = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
-  assembled(programUnder(config, usualTop(config, hasPooler), bertPairs), config, plan, scales)
+  assembled(pairProgramOf(config, hasPooler), config, plan, scales)
 
 /** The layers of a model under a plan, whatever it is used as, and one row of each sequence: `embeddings`. @throws like `assembleBert` */
 export const assemblePooled = (config: BertConfig, plan: ModelPlan, pooling: Pooling, scales?: LayerScales): Assembly =>

@@ -43,6 +43,7 @@ export const openSettings = {
   llama: generator,
   seq2seq: generator,
   bert: z.strictObject({}),
+  bert_pairs: z.strictObject({}),
   seq2seq_encoder: z.strictObject({}),
   seq2seq_decoder: z
     .strictObject({

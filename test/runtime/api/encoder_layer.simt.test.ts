@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { encoderLayerGelu, memoryLayers, pairLayers } from '../../../specs/graphs/encoder_layer.js'
-import { type Device, openDevice, tensor, toNumbers } from '../../../src/runtime/api/index.js'
+import type { encoderWeights } from '../../../specs/graphs/encoder_parts.js'
+import { type Device, openDevice, type Tensor, tensor, toNumbers } from '../../../src/runtime/api/index.js'
 import { compare } from '../../../src/verify/compare.js'
 import { modelTolerance } from '../../../src/verify/tolerance.js'
 import { root } from '../../conformance/simt.js'
@@ -46,7 +47,10 @@ const drawn = [
     { name: `${name}Beta`, of: `${of}.bias`, shape: [hidden], values: draw(hidden, 0.1) },
   ]),
 ].map((each) => ({ ...each, values: Float32Array.from(each.values) }))
-const weights = Object.fromEntries(drawn.map(({ name, shape, values }) => [name, tensor('f32', shape, values)]))
+const weights = Object.fromEntries(drawn.map(({ name, shape, values }) => [name, tensor('f32', shape, values)])) as Record<
+  keyof typeof encoderWeights,
+  Tensor<'f32'>
+>
 const valuesOf = (name: string): ArrayLike<number> => drawn.find(({ of }) => of === name)?.values ?? []
 const attrs = { scale: 1 / Math.sqrt(headDim), eps }
 
