@@ -131,6 +131,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     batch.some((each) => each.pairs !== undefined) ? pairForm() : [assembly, '']
   const pairForm = (): readonly [Assembly, string] => {
     pairs ??= assemblePairs(config, plan, withPooler, scales?.layers)
+    expectPlanTypes(plan.name, pairs.applications, { T: dtype }, manifest)
     return [pairs, 'pairs ']
   }
 
