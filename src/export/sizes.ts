@@ -3,7 +3,7 @@
  * extents of a value in the place of its axes.
  */
 import { type Count, evaluateCount, namesOf, renameCount } from '../ir/facts/facts.js'
-import { dimsIn, type Extent, evaluateExtent, termsOf } from '../ir/shape.js'
+import { dimsIn, type Extent, evaluateExtent, quotientOf, termsOf } from '../ir/shape.js'
 
 export type Size = Extent | Count
 
@@ -14,7 +14,8 @@ export const constant = (factor: number): Extent => ({ factor, dims: [] })
 /** An extent as a count of its dimensions. */
 function countOfExtent({ factor, dims }: Extent): Count {
   const counts = dims.map((dim): Count => {
-    const terms = termsOf(dim)
+    const [terms, quotient] = [termsOf(dim), quotientOf(dim)]
+    if (quotient !== undefined) return folded(['idiv', countOfExtent(quotient.of), countOfExtent(quotient.by)])
     return terms === undefined ? dim : terms.map(countOfExtent).reduce((sum, term): Count => ['add', sum, term])
   })
   return counts.reduce((product, count) => (product === 1 ? count : folded(['mul', count, product])), factor as Count)

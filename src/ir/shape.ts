@@ -149,8 +149,8 @@ function split(text: string, by: '+' | '*' | '/'): readonly string[] {
   return parts
 }
 
-/** The extents that a dimension is made of; undefined for one that is not. */
-function madeOf(dim: string): readonly Extent[] | undefined {
+/** The extents that a dimension is a sum or a quotient of; undefined for any other dimension. */
+export function madeOf(dim: string): readonly Extent[] | undefined {
   const quotient = quotientOf(dim)
   return quotient === undefined ? termsOf(dim) : [quotient.of, quotient.by]
 }

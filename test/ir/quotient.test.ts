@@ -1,6 +1,7 @@
 /** Extents that are quotients of others: their numbers, what they are in other dimensions, and numbers that are no multiples. */
 import { expect, it } from 'vitest'
-import { divideInto, evaluateExtent, multiplyExtents, parseExtent, printExtent, sumExtents } from '../../src/ir/shape.js'
+import { inPython, plainText, sizeText } from '../../src/export/text.js'
+import { dimsIn, divideInto, evaluateExtent, multiplyExtents, parseExtent, printExtent, sumExtents } from '../../src/ir/shape.js'
 import { substitute } from '../../src/lang/program_match.js'
 import { refusal } from '../refusal.js'
 
@@ -30,4 +31,14 @@ it('are numbers and quotients of sums in other dimensions', () => {
   const sum = sumExtents([parseExtent('a'), parseExtent('b')])
   expect(evaluateExtent(substitute(quotient('h', 'g'), { h: sum, g: parseExtent('c') }), { a: 5, b: 7, c: 3 })).toBe(4)
   expect(refusal(() => substitute(quotient('h', 'g'), { h: parseExtent('6'), g: parseExtent('4') })).code).toBe('graph.extent')
+})
+
+it('are written as quotients of integers in what is exported', () => {
+  const extent = multiplyExtents([parseExtent('2*r'), quotient('h', 'g')])
+  expect(sizeText(extent)).toBe('Size(2) * ((d_h) / (d_g)) * d_r')
+  expect(plainText(extent, (name) => `d_${name}`, inPython)).toBe('2 * ((d_h) // (d_g)) * d_r')
+})
+
+it('of a program read the dimensions in them', () => {
+  expect(dimsIn([quotient('h', 'g')])).toEqual(['h', 'g'])
 })

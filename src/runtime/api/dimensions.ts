@@ -1,5 +1,5 @@
 /** Which dimensions the sizes of a model depend on, and which of them only as a product. */
-import { type Extent, termsOf } from '../../ir/shape.js'
+import { type Extent, madeOf } from '../../ir/shape.js'
 import { substitute } from '../../lang/program_match.js'
 import type { CompiledProgram } from '../../program/index.js'
 
@@ -10,10 +10,10 @@ export interface Dimensions {
   readonly factors: readonly string[]
 }
 
-/** An extent without its sums, and what those are sums of: each of these is read by itself. */
+/** An extent without its sums and quotients, and what those are of: each of these is read by itself. */
 function summands({ factor, dims }: Extent): readonly Extent[] {
-  const plain = dims.filter((dim) => termsOf(dim) === undefined)
-  return [{ factor, dims: plain }, ...dims.flatMap((dim) => (termsOf(dim) ?? []).flatMap(summands))]
+  const plain = dims.filter((dim) => madeOf(dim) === undefined)
+  return [{ factor, dims: plain }, ...dims.flatMap((dim) => (madeOf(dim) ?? []).flatMap(summands))]
 }
 
 export function dimensionsOf({ values, weights, steps, graphs, ragged }: CompiledProgram): Dimensions {
