@@ -98,9 +98,11 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/frontend/refusals_size.test.ts',
     'test/native/mma.simt.test.ts',
     'test/frontend/monoid.test.ts',
+    'test/cli/tune_library.simt.test.ts',
   ],
   [
     'test/verify/workshop.simt.test.ts',
+    'test/cli/functions.simt.test.ts',
     'test/verify/check_project.simt.test.ts',
     'test/cli/search.test.ts',
     'test/fuse/search_alone.test.ts',

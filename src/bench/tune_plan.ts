@@ -13,6 +13,7 @@ import type { Graph } from '../ir/graph.js'
 import { allInstances } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { knownHint } from '../nearest.js'
 import { candidatesFor, keepsOrder } from '../schedule/candidates.js'
 import { choiceName } from '../schedule/choice.js'
 import { mapKernel } from '../schedule/map.js'
@@ -112,7 +113,15 @@ export function planTuning(
   const named = request.kernels ?? all.filter((kernel) => typeof examined(kernel) !== 'string').map(({ name }) => name)
   const found = [...new Set(named)].sort().map((name) => {
     const kernel = all.find((candidate) => candidate.name === name)
-    if (kernel === undefined) throw refusal(name, 'there is no such kernel', `known: ${all.map((k) => k.name).join(', ')}`)
+    if (kernel === undefined)
+      throw refusal(
+        name,
+        'there is no such kernel',
+        knownHint(
+          name,
+          all.map((k) => k.name),
+        ),
+      )
     const subject = examined(kernel)
     if (typeof subject === 'string') throw refusal(name, subject, 'leave it out, or name other lengths')
     return subject

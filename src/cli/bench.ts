@@ -141,7 +141,7 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
   }
 }
 
-const encoderCommand = (context: () => CliContext) =>
+export const encoderCommand = (context: () => CliContext) =>
   new Command('encoder')
     .description('time forward passes of a BERT encoder with random weights')
     .option('--config <name>', 'bert-base, bert-large or a model folder', 'bert-base')

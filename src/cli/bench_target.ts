@@ -11,6 +11,7 @@ import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { type CostDevice, costDevice } from '../fuse/search/cost.js'
+import { knownHint } from '../nearest.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_options.js'
@@ -133,7 +134,7 @@ export async function findSubject(
     const known =
       instances.length > 0
         ? `its instances: ${instances.join(', ')}`
-        : `programs: ${programs.map((each) => each.name).join(', ')}; graphs: ${Object.keys(graphs).join(', ')}; kernels: ${kernels.join(', ')}`
+        : knownHint(name, [...programs.map((each) => each.name), ...Object.keys(graphs), ...kernels], path.ours.graphs)
     const missing = instances.length === 0 && (await path.hasOp(name))
     throw usageError('bench.unknown', `there is no graph or program ${name}, and no kernel ${name} in ${dtype}`, {
       hint: missing ? `the specs have an op ${name} that is not generated: run \`heddle gen\`` : known,

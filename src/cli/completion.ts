@@ -3,6 +3,7 @@
  * at each TAB, which answers from the commands as they are declared.
  */
 import { Argument, Command, type CommandUnknownOpts, type Option } from '@commander-js/extra-typings'
+import { usageError } from '../errors.js'
 import type { CliContext } from './context.js'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
@@ -58,16 +59,24 @@ function printedBy(action: () => void): string {
 const repeatable = (script: string): string =>
   script.replace(/^readonly (\w+)=/gm, (_, name: string) => `[[ -n "\${${name}+set}" ]] || ${name}=`)
 
+/** Whose scripts there are. */
+export type Shell = (typeof shells)[number]
+
+/** The script of a shell. @param root the command whose verbs are completed @throws usage `cli.usage` for a shell without one */
+export async function scriptOf(root: CommandUnknownOpts, shell: Shell): Promise<string> {
+  if (!shells.includes(shell))
+    throw usageError('cli.usage', `there is no script for ${shell}`, { hint: `known: ${shells.join(', ')}` })
+  const engine = await engineOf(root)
+  return repeatable(printedBy(() => engine.setup('heddle', 'heddle', shell)))
+}
+
 /** @param root the command whose verbs are completed */
 export const completionCommand = (root: CommandUnknownOpts, context: () => CliContext) =>
   new Command('completion')
     .description('print a script that completes verbs and options in a shell')
     .addArgument(new Argument('<shell>', 'whose script').choices(shells))
     .addHelpText('after', '\nIn ~/.bashrc: source <(heddle completion bash)\nIn ~/.zshrc: source <(heddle completion zsh)\n')
-    .action(async (shell) => {
-      const engine = await engineOf(root)
-      context().out(repeatable(printedBy(() => engine.setup('heddle', 'heddle', shell))))
-    })
+    .action(async (shell) => context().out(await scriptOf(root, shell)))
 
 /** What those scripts call. @param root the command whose verbs are completed */
 export const completeCommand = (root: CommandUnknownOpts) =>

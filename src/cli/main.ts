@@ -2,7 +2,7 @@
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
 import { HeddleError } from '../errors.js'
 import { installation } from '../toolchain/installation.js'
-import { completeCommand, completionCommand } from './completion.js'
+import { completeCommand, completionCommand, type Shell, scriptOf } from './completion.js'
 import type { CliContext } from './context.js'
 import { examplesHelp } from './examples.js'
 import { describeFailure, failureJson } from './failure.js'
@@ -97,6 +97,13 @@ async function program(argv: readonly string[], context: () => CliContext, host:
   })
   configure(root, host)
   return root
+}
+
+/** The script by which a shell completes verbs and options. @throws usage `cli.usage` for a shell without one */
+export async function completion(shell: Shell): Promise<string> {
+  const { root, out, log } = processHost
+  const context: CliContext = { root, signal: new AbortController().signal, verbose: false, out, log }
+  return scriptOf(await program(['completion'], () => context, processHost), shell)
 }
 
 /** The words that name a command behind `heddle`. */

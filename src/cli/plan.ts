@@ -17,7 +17,7 @@ import { bare, explainer } from './explained.js'
 import { dtypes, openOptions } from './opening.js'
 import { dimensions } from './options.js'
 import { expectDims, givenDims } from './plan_dims.js'
-import { describePlans, diffText, listText, type PlanSetting, showText } from './plan_text.js'
+import { describePlans, diffText, listText, type PlanLine, type PlanSetting, showText } from './plan_text.js'
 import { searchPath } from './search_path.js'
 
 export interface PlanOptions extends PlanSetting {
@@ -183,14 +183,22 @@ const diffCommand = (context: () => CliContext) => {
     })
 }
 
+/** What there is to say of each plan: the project's first, then the reference, then those that ship. @throws usage `specs.*`, `frontend.*` */
+export async function listPlans(
+  { specs }: { readonly specs?: string | undefined },
+  { root }: CliContext,
+): Promise<readonly PlanLine[]> {
+  const { plans, ours } = await searchPath(root, specs)
+  return describePlans(plans, ours.plans)
+}
+
 const listCommand = (context: () => CliContext) =>
   new Command('list')
     .description('names of the plans')
     .option('--json', 'print the plans as JSON')
     .addOption(planOptions().specs)
     .action(async (given) => {
-      const { plans, ours } = await searchPath(context().root, given.specs)
-      const about = describePlans(plans, ours.plans)
+      const about = await listPlans(given, context())
       context().out(given.json ? json(about) : listText(about))
     })
 
