@@ -99,6 +99,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/native/mma.simt.test.ts',
     'test/frontend/monoid.test.ts',
     'test/cli/tune_library.simt.test.ts',
+    'test/bench/decoding.simt.test.ts',
   ],
   [
     'test/verify/workshop.simt.test.ts',

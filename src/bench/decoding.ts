@@ -37,7 +37,9 @@ export interface DecodingBench {
   readonly steps: number
   /** Places of the memory. */
   readonly memory: number
-  readonly choice: Pick<GenerationOptions, 'beams' | 'topK' | 'topP' | 'temperature'>
+  /** Width of the memory; that of the decoder where undefined. */
+  readonly memoryHidden?: number | undefined
+  readonly choice: Pick<GenerationOptions, 'beams' | 'topK' | 'topP' | 'temperature' | 'diversityRate'>
   readonly repeats: number
   /** Also times every kernel of a step by itself. */
   readonly profile: boolean
@@ -71,8 +73,17 @@ const warmup = 2
 const stepsPerRun = 16
 
 /** A decoder of the given sizes behind an encoder without layers: what is timed begins with a memory. */
-export function decoderOnly({ layers, heads, headDim, vocab, steps, memory }: DecodingBench): Seq2seqConfig {
+export function decoderOnly({
+  layers,
+  heads,
+  headDim,
+  vocab,
+  steps,
+  memory,
+  memoryHidden,
+}: Pick<DecodingBench, 'layers' | 'heads' | 'headDim' | 'vocab' | 'steps' | 'memory' | 'memoryHidden'>): Seq2seqConfig {
   const hidden = heads * headDim
+  const width = memoryHidden ?? hidden
   const config = parseSeq2seqConfig(
     {
       model_type: 'pegasus',
@@ -80,7 +91,9 @@ export function decoderOnly({ layers, heads, headDim, vocab, steps, memory }: De
       d_model: hidden,
       encoder_layers: 1,
       decoder_layers: layers,
-      encoder_attention_heads: heads,
+      // Without layers, the encoder's heads are but a way to read its width.
+      encoder_attention_heads: width % heads === 0 ? heads : 1,
+      ...(width === hidden ? {} : { cross_attention_hidden_size: width, share_encoder_decoder_embeddings: false }),
       decoder_attention_heads: heads,
       encoder_ffn_dim: 4 * hidden,
       decoder_ffn_dim: 4 * hidden,

@@ -3,6 +3,7 @@ import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typin
 import { benchDecoding, type DecodingTimes } from '../bench/decoding.js'
 import { type SeqPeers, timeSeq2seqTorch } from '../bench/decoding_peers.js'
 import { decodingTable, describeDecoding } from '../bench/decoding_table.js'
+import { usageError } from '../errors.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
@@ -18,9 +19,12 @@ export interface BenchDecodingOptions {
   readonly vocab: number
   readonly steps: number
   readonly memory: number
+  /** Width of the memory; that of the decoder where undefined. */
+  readonly memoryHidden?: number | undefined
   readonly beam?: number | undefined
   readonly topK?: number | undefined
   readonly topP?: number | undefined
+  readonly diversityRate?: number | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
   readonly repeats: number
@@ -34,9 +38,22 @@ export interface BenchDecodingResult {
   readonly peers: SeqPeers | undefined
 }
 
-/** @throws usage `plan.*`, `generate.*`, `manifest.*`; environment for a missing device, addon or kernel library */
+/** @throws usage `bench.peer` for what Hugging Face's models have no setting for */
+function expectPeer({ peer, memoryHidden, diversityRate }: BenchDecodingOptions): void {
+  if (peer === undefined) return
+  const [other] = Object.entries({ '--memory-hidden': memoryHidden, '--diversity-rate': diversityRate }).filter(
+    ([, value]) => value !== undefined,
+  )
+  if (other === undefined) return
+  throw usageError('bench.peer', `${other[0]} has no like among the settings of Hugging Face's generate`, {
+    hint: 'leave --peer or the option out',
+  })
+}
+
+/** @throws usage `bench.peer`, `plan.*`, `generate.*`, `manifest.*`; environment for a missing device, addon or kernel library */
 export async function runBenchDecoding(options: BenchDecodingOptions, context: CliContext): Promise<BenchDecodingResult> {
-  const { plans, batch: batches, layers, heads, headSize: headDim, vocab, steps, memory, dtype, repeats } = options
+  const { plans, batch: batches, layers, heads, headSize: headDim, vocab, steps, memory, memoryHidden, dtype, repeats } = options
+  expectPeer(options)
   const { log, signal } = context
   const kernels = await openKernels(options.device, openOptions(context))
   const { device } = kernels
@@ -44,9 +61,14 @@ export async function runBenchDecoding(options: BenchDecodingOptions, context: C
     const info = device.info()
     log(`${info.name} (${device.kind}), ${layers} layers, ${heads} x ${headDim}, vocabulary ${vocab}, ${steps} steps, ${dtype}\n`)
     const choice = Object.fromEntries(
-      Object.entries({ beams: options.beam, topK: options.topK, topP: options.topP }).filter(([, value]) => value !== undefined),
+      Object.entries({
+        beams: options.beam,
+        topK: options.topK,
+        topP: options.topP,
+        diversityRate: options.diversityRate,
+      }).filter(([, value]) => value !== undefined),
     )
-    const sizes = { layers, heads, headDim, vocab, steps, memory, batches, choice, dtype, repeats, signal }
+    const sizes = { layers, heads, headDim, vocab, steps, memory, memoryHidden, batches, choice, dtype, repeats, signal }
     const results = await benchDecoding(
       { ...kernels, ...sizes, plans, profile: options.profile ?? false },
       { onStage: (stage) => log(`${stage}\n`), onResult: (times) => log(`${describeDecoding(times)}\n`) },
@@ -58,8 +80,8 @@ export async function runBenchDecoding(options: BenchDecodingOptions, context: C
   }
 }
 
-/** A probability from the command line. */
-function share(text: string): number {
+/** A number from the command line; what it may be is checked where it is used. */
+function number(text: string): number {
   const value = Number(text)
   if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
   return value
@@ -76,9 +98,15 @@ export const decodingCommand = (context: () => CliContext) =>
     .option('--vocab <count>', 'words', positive, 30_000)
     .option('--steps <count>', 'tokens generated', positive, 32)
     .option('--memory <count>', 'places of the memory', positive, 32)
+    .option('--memory-hidden <count>', 'width of the memory; default: that of the decoder', positive)
     .option('--beam <count>', 'hypotheses followed side by side', positive)
+    .option(
+      '--diversity-rate <x>',
+      'with --beam: added to a word for each better one of its beam; below 0 beams differ more',
+      number,
+    )
     .option('--top-k <count>', 'draw from the likeliest words', positive)
-    .option('--top-p <mass>', 'draw from the likeliest words with this probability together', share)
+    .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(deviceOption())
     .option('--repeats <count>', 'timed runs of each plan and batch', positive, 20)

@@ -14,6 +14,8 @@ export const toolCodes = texts({
     'Lengths of sequences cannot be read. | The option names no file of numbers. | Give full, half or a file with one length a line.',
   'bench.name':
     'A bench is given nothing to time. | No kernel, graph or model is named. | Name one: heddle bench rms_norm --shape m=512,n=768.',
+  'bench.peer':
+    'A framework cannot run what is asked for. | It has no setting for an option of the bench. | Leave --peer or the option out.',
   'bench.plans':
     'A plan cannot be timed here. | A kernel has no plans, or the plan needs scales that only a model has. | Time a graph, or a model with heddle bench encoder.',
   'bench.repeats':
