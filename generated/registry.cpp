@@ -282,6 +282,7 @@ int32_t heddle_launch_force_words__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_gather_beams__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gather_beams__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gather_beams__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_gather_tree(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu__f32(const heddle_launch* launch, heddle_error* error);
@@ -1103,6 +1104,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gather_beams__bf16", "c67840554921fb14c0d035181ae286afcecb6537b07bf5ced13183cbcfd2485a", 3, 4, 0, heddle_launch_gather_beams__bf16, "rrw"},
       {"gather_beams__f16", "e83975ddf98b0a7055199d92fdf283fb03cf364ef3e1371b3f4d9f0e776eff45", 3, 4, 0, heddle_launch_gather_beams__f16, "rrw"},
       {"gather_beams__f32", "17ac48f1d916f1814b9052126260e533d3b22b486efddb879ff88132bdd308d4", 3, 4, 0, heddle_launch_gather_beams__f32, "rrw"},
+      {"gather_tree", "e06d81aedf9e957597425671a425796070ba39ac7bd18b24d1561d2cf09281de", 4, 3, 0, heddle_launch_gather_tree, "rrrw"},
       {"gelu__bf16", "a0d9684719897a73c25beeaf33887186d7cc092f05afd33dc9f8282dec9d92ae", 2, 2, 0, heddle_launch_gelu__bf16, "rw"},
       {"gelu__f16", "a7de16d4da9a4b9cff281c7c8b68b2cad811561d7e7f451bd11d8e5c1f82393b", 2, 2, 0, heddle_launch_gelu__f16, "rw"},
       {"gelu__f32", "3e1a7b8c6eb31a1cacdb3060165e0f4354cf81c5d7a848ac8ad1207f3050eac0", 2, 2, 0, heddle_launch_gelu__f32, "rw"},

@@ -62,6 +62,7 @@ import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
 import { forceWords } from './ops/force_words.js'
 import { swiglu } from './ops/gate.js'
+import { gatherTree } from './ops/gather_tree.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { logSoftmax } from './ops/log_softmax.js'
@@ -152,6 +153,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   followText,
   forceWords,
   gatherBeams,
+  gatherTree,
   gelu,
   geluTanh,
   greedy,

@@ -58,6 +58,9 @@ target_link_libraries(${program} PRIVATE Threads::Threads \${CMAKE_DL_LIBS})
 # Several exports and their runtimes may be in one process.
 target_link_options(${program} PRIVATE LINKER:--exclude-libs,ALL)
 
-add_executable(example example/main.cpp)
-target_link_libraries(example PRIVATE ${program})
+# Not where another project adds this folder.
+if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR)
+  add_executable(example example/main.cpp)
+  target_link_libraries(example PRIVATE ${program})
+endif()
 `

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { beforeEnd, wordsOf } from '../../src/models/decoding/beam_trace.js'
-import { type Llama, loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import type { Llama } from '../../src/models/llama/llama_types.js'
 import {
   type GenerateOptions,
   type GenerationResult,
@@ -54,7 +55,7 @@ const choice = { sample: 1, beams: 2 }
 
 describe('number-words', () => {
   let built: BuiltGenerator
-  let model: Seq2seq | undefined
+  let model: Seq2seq
   let cases: readonly { readonly input_ids: readonly number[]; readonly greedy: number[]; readonly beam4: number[][] }[]
   beforeAll(async () => {
     const out = await exported('seq2seq', numberWords)
@@ -62,7 +63,7 @@ describe('number-words', () => {
     model = await loadSeq2seq(numberWords, { ...(await openSimtKernels()), plan: 'unfused' })
     cases = JSON.parse(await readFile(join(numberWords, 'golden.json'), 'utf8')).cases.slice(0, 6)
   })
-  afterAll(() => model?.release())
+  afterAll(() => model.release())
   const tokens = 24
   const ran = async (options: Parameters<BuiltGenerator['run']>[1]) =>
     built.run(
@@ -140,7 +141,7 @@ describe('number-words', () => {
 
 describe('kjv-gqa', () => {
   let built: BuiltGenerator
-  let model: Llama | undefined
+  let model: Llama
   let prompts: readonly (readonly number[])[]
   let goldens: readonly (readonly number[])[]
   beforeAll(async () => {
@@ -153,7 +154,7 @@ describe('kjv-gqa', () => {
     prompts = chosen.map(({ input_ids: ids }) => ids)
     goldens = chosen.map(({ greedy_ids: ids }) => ids)
   })
-  afterAll(() => model?.release())
+  afterAll(() => model.release())
   const tokens = 12
 
   it.each<readonly [string, Readonly<Record<string, number>>, GenerateOptions & { readonly chunk?: number }]>([
