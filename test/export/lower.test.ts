@@ -1,4 +1,7 @@
 /** What an export computes of dimensions, held against the runtime, and what it refuses. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { conversions, graphs, layouts, programs } from '../../specs/index.js'
 import { exampleText } from '../../src/export/example.js'
@@ -10,7 +13,11 @@ import { constant } from '../../src/export/sizes.js'
 import { sourceText } from '../../src/export/source.js'
 import { torchText } from '../../src/export/torch.js'
 import type { ProgramDecl } from '../../src/lang/program.js'
+import { readCheckpoint } from '../../src/models/encoder/calibration.js'
+import { formatScales, type Scales } from '../../src/quant/scales.js'
+import { perSite } from '../../src/quant/sites.js'
 import { flatten } from '../../src/runtime/program_flatten.js'
+import { inMemory } from '../../src/runtime/weight.js'
 import { readManifestOf } from '../../src/toolchain/index.js'
 import { heddle, punctuationModel, repository } from '../cli/host.js'
 
@@ -141,6 +148,32 @@ describe('a model folder', () => {
     await expect(opened('llama_step', llama, { choice: 'best' })).rejects.toThrow(refused('llama_step: choice'))
     await expect(opened('llama_step', llama, { processors: { banned: true } })).rejects.toThrow(refused('processors'))
     await expect(opened('encoder_layer', llama)).rejects.toMatchObject({ code: 'export.model' })
+  })
+})
+
+describe('a model with scales', () => {
+  it('has the weights that the maxima of the scales file make', async () => {
+    const { identity: model } = await readCheckpoint(punctuationModel)
+    const layers = Array.from({ length: model.layers }, () => perSite(() => 1))
+    const folder = await mkdtemp(join(tmpdir(), 'heddle-export-'))
+    const integersOf = async (weights: Scales['weights']): Promise<Int8Array> => {
+      const scales = join(folder, 'scales.json')
+      await writeFile(scales, formatScales({ model, method: { name: 'imported' }, layers, weights }))
+      const asked = { plan: 'best-encoder-int8', dtype: 'f32', manifest, declarations, scales } as const
+      const prepared = (await exportModel('bert', punctuationModel, asked)).prepared(layouts)
+      const [, fc1] = Object.entries(prepared).find(([name]) => name.startsWith('layer1.fc1Weight:int8')) ?? []
+      if (fc1 === undefined) throw new Error('no weight')
+      return new Int8Array((await inMemory(fc1)).data)
+    }
+    try {
+      const cutOff = (values: Int8Array): number => values.filter((value) => Math.abs(value) === 127).length
+      const [own, cut] = [await integersOf(undefined), await integersOf([{}, { fc1: 0.05 }, {}, {}])]
+      // Of each channel the largest is 127 by its own maximum; of 0.05 and more, all are.
+      expect(cutOff(cut)).toBeGreaterThan(2 * cutOff(own))
+      expect(await integersOf([{ fc1: 0.05 }, {}, {}, {}])).toEqual(own)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })
 

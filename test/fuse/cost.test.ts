@@ -179,16 +179,51 @@ describe('caches that are updated in place', () => {
 })
 
 describe('int8', () => {
-  const plan = plans.find(({ name, graph }) => name === 'best-encoder-int8' && graph === encoderLayerGelu.name)
-  const priced = (flops: Pricing['device']['peak']) => {
+  const planOf = (wanted: string): PlanDecl => {
+    const plan = plans.find(({ name, graph }) => name === wanted && graph === encoderLayerGelu.name)
     if (plan === undefined) throw new Error('no plan')
+    return plan
+  }
+  const priced = (flops: Pricing['device']['peak'], plan = 'best-encoder-int8') => {
     const bound = { bandwidth: Number.POSITIVE_INFINITY, peak: flops, warps: 1, launch: 0, product: 0 }
-    return explainPlan(encoderLayerGelu.graph, plan, ops, { ...pricing, device: bound }, layouts).steps
+    return explainPlan(encoderLayerGelu.graph, planOf(plan), ops, { ...pricing, device: bound }, layouts).steps
   }
 
   it('is multiplied at its own rate, and floats at theirs', () => {
     for (const { kind, flops, microseconds } of priced({ f32: 1, f16: 2, bf16: 2, i8: 4 }))
       expect(microseconds / 1e6).toBeCloseTo(flops / (kind === 'attention' ? 2 : 4))
+  })
+
+  it.each(['int8-row', 'ft-v3-mode1', 'ft-v3-mode2-packed'])(
+    'has that rate in all matmuls of %s, those of attention among them',
+    (plan) => {
+      const multiplying = priced({ f32: 1, f16: 2, bf16: 2, i8: 4 }, plan).filter(({ flops }) => flops > 0)
+      for (const { nodes, flops, microseconds } of multiplying) expect(microseconds / 1e6, nodes.join()).toBeCloseTo(flops / 4)
+      expect(multiplying.map(({ nodes }) => nodes[0])).toEqual(expect.arrayContaining(['query', 'scores', 'context', 'fc2']))
+      // The library multiplies where the plan has no kernel for it.
+      const kinds = new Set(multiplying.map(({ kind }) => kind))
+      expect(kinds.has('library matmul')).toBe(plan === 'int8-row')
+    },
+  )
+
+  it('is predicted to win what was measured to win, and to lose where row kernels stand between matmuls', () => {
+    const { graph } = encoderLayerGelu
+    const seconds = (plan: string, b: number, s: number): number => {
+      const usual = { ...graph.typical, b, s, t: b * s }
+      const { steps } = explainPlan(graph, planOf(plan), ops, { device: costDevice('h200'), dims: usual, dtype: 'f16' }, layouts)
+      return steps.reduce((sum, { microseconds }) => sum + microseconds, 0)
+    }
+    const shapes = [
+      [8, 128],
+      [32, 128],
+      [32, 512],
+      [128, 128],
+    ] as const
+    for (const [b, s] of shapes) {
+      const floats = seconds('best-encoder', b, s)
+      expect(seconds('best-encoder-int8', b, s)).toBeLessThan(floats)
+      expect(seconds('int8-row', b, s)).toBeGreaterThan(floats)
+    }
   })
 
   it('weights of floats are converted first where there are many rows', () => {

@@ -5,6 +5,7 @@ import { collect } from '../../src/quant/collect.js'
 import { checkScales, formatScales, parseScales, type Scales } from '../../src/quant/scales.js'
 import { perSite } from '../../src/quant/sites.js'
 import { threshold } from '../../src/quant/thresholds.js'
+import { matrices } from '../../src/quant/weight_maxima.js'
 import { argmax, ignoredLabel, microF1 } from '../../src/verify/score.js'
 import { quantisedF1Drop } from '../../src/verify/tolerance.js'
 import { familyCases, familyFolder } from '../models/family.js'
@@ -71,6 +72,25 @@ it.each([
   // Scales that cut most of what they quantise cost labels.
   const narrow = scales.layers.map((layer) => perSite((site) => layer[site] / 20))
   expect(microF1(await labelsOf({ ...scales, layers: narrow }), wanted)).toBeLessThan(1 - quantisedF1Drop.int8)
+})
+
+it('quantises weights by the maxima that scales have for them', async () => {
+  const { identity, weightMaxima } = await readCheckpoint(familyFolder(name))
+  const own = await weightMaxima()
+  const logitsOf = async (weights: Scales['weights']): Promise<number[]> => {
+    const encoder = await load(familyFolder(name), { plan: 'best-encoder-int8', scales: { ...scales, weights } })
+    const results = await encoder.run(given)
+    encoder.release()
+    return results.flatMap((result) => (result.kind === 'token-classifier' ? result.logits.flatMap((row) => [...row]) : []))
+  }
+  const by = (share: number) =>
+    own.map((layer) =>
+      Object.fromEntries(matrices.map((matrix, i) => [matrix, [...(layer[i] ?? [])].map((amax) => amax * share)])),
+    )
+  const usual = await logitsOf(undefined)
+  expect(identity.layers).toBe(own.length)
+  expect(await logitsOf(by(1))).toEqual(usual)
+  expect(await logitsOf(by(0.05))).not.toEqual(usual)
 })
 
 it('has no plan with an int8 residual, and says which layer is missing', async () => {
