@@ -7,7 +7,6 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import Table from 'cli-table3'
-import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
 import { largestWeights, readCheckpoint } from '../models/encoder/calibration.js'
 import { namedFile } from '../output.js'
@@ -15,49 +14,18 @@ import {
   defaultPercentile,
   formatAmaxList,
   formatScales,
-  type Method,
   magnitude,
   methodNames,
-  type Scales,
   sites,
   type Thresholds,
   thresholdChart,
 } from '../quant/index.js'
 import { calibrateChannels, channelTable } from './calibrate_channels.js'
+import { type CalibrateOptions, type CalibrateResult, weightScales } from './calibrate_options.js'
 import { type Calibrated, imported, methodOf, observed, trained } from './calibrate_sources.js'
 import { type CliContext, json } from './context.js'
 import { continuesText } from './continues_text.js'
-import { type DeviceName, deviceOption, dtypes } from './pipeline.js'
-
-/** How weights are quantised: each output channel by itself, or a matrix by its largest weight. */
-export const weightScales = ['per-channel', 'per-tensor'] as const
-
-export interface CalibrateOptions {
-  /** A file of cases, as `heddle run` takes them. */
-  readonly cases?: string | undefined
-  /** A list of maxima in FasterTransformer v3.0's order, instead of cases. */
-  readonly import?: string | undefined
-  /** Takes the maxima of the checkpoint's quantisers, and calibrates by cases what has none. */
-  readonly fromCheckpoint?: boolean | undefined
-  readonly method?: Method['name'] | undefined
-  /** Of the method `percentile`; 99.99 by default. */
-  readonly percentile?: number | undefined
-  readonly device?: DeviceName | undefined
-  /** Storage type of the float model; f32 by default. */
-  readonly dtype?: FloatType | undefined
-  /** Of the six matrices of a layer; per channel by default. */
-  readonly weights?: (typeof weightScales)[number] | undefined
-  /** The scales file to write. */
-  readonly out: string
-  /** A list of maxima to write besides. */
-  readonly amaxList?: string | undefined
-}
-
-export interface CalibrateResult {
-  readonly scales: Scales
-  /** What was observed and chosen, by layer. For imported scales the two are the same. */
-  readonly layers: readonly Thresholds[]
-}
+import { deviceOption, dtypes } from './pipeline.js'
 
 /** @throws usage `calibrate.input` for no source of scales, or two that exclude each other, and for options that say nothing about it */
 function expectSource({ cases, import: list, fromCheckpoint = false, weights, method, percentile }: CalibrateOptions): void {

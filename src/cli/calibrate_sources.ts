@@ -21,7 +21,7 @@ import {
   type WeightMaxima,
 } from '../quant/index.js'
 import { openKernels } from '../runtime/open.js'
-import type { CalibrateOptions, CalibrateResult } from './calibrate.js'
+import type { CalibrateOptions, CalibrateResult } from './calibrate_options.js'
 import { readCases } from './cases.js'
 import type { CliContext } from './context.js'
 import { openOptions } from './opening.js'
