@@ -1,9 +1,9 @@
-/** What `heddle calibrate` is asked for, and what it gives: shared by the sources of scales and the command. */
+/** Options and results of `heddle calibrate`: shared by the sources of scales and the command. */
 import type { FloatType } from '../checkpoint/convert.js'
 import type { Method, Scales, Thresholds } from '../quant/index.js'
 import type { DeviceName } from './opening.js'
 
-/** How weights are quantised: each output channel by itself, or a matrix by its largest weight. */
+/** Ways to quantise weights: each output channel by itself, or a matrix by its largest weight. */
 export const weightScales = ['per-channel', 'per-tensor'] as const
 
 export interface CalibrateOptions {
@@ -29,6 +29,6 @@ export interface CalibrateOptions {
 
 export interface CalibrateResult {
   readonly scales: Scales
-  /** What was observed and chosen, by layer. For imported scales the two are the same. */
+  /** Maxima observed, and those chosen, by layer. For imported scales the two are the same. */
   readonly layers: readonly Thresholds[]
 }

@@ -36,7 +36,7 @@ export interface Calibrated {
   readonly context: CliContext
 }
 
-/** How thresholds are chosen. @throws usage `calibrate.percentile` for one outside (0, 100], or of another method */
+/** The method that chooses thresholds. @throws usage `calibrate.percentile` for one outside (0, 100], or of another method */
 export function methodOf({ method = 'percentile', percentile }: CalibrateOptions): Method {
   if (method !== 'percentile') {
     if (percentile === undefined) return { name: method }

@@ -21,7 +21,7 @@ import { type WeightSource, weightSources } from './weight_tensors.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
-/** What is known of int8 weights before they are made, by tensor. */
+/** Numbers of int8 weights that are known before they are made, by tensor. */
 export interface KnownInt8 {
   /** Those that the model has as int8 itself. */
   readonly stored?: Readonly<Record<string, Int8Tensor>>

@@ -49,7 +49,7 @@ describe('maxima of quantisers', () => {
       ...{ queryBias: 1.25, keyBias: 1.5, valueBias: 1.75, probabilities: 0.875, merged: 2.25 },
       ...{ attentionNorm: 2.5, fc1Activation: 2.75 },
     }
-    // What leaves a layer is what the next one reads; nothing observes what leaves the last.
+    // The output of a layer is the input of the next; nothing observes that of the last.
     expect(layers).toEqual([
       { ...rest, x: 3, outputNorm: 4 },
       { ...rest, x: 4 },
@@ -70,7 +70,7 @@ describe('maxima of quantisers', () => {
     const [found] = statesOfSite(distil, 1, 'probabilities')
     expect(found).toBe('transformer.layer.1.attention.matmul_a_input_quantizer._amax')
     expect(statesOfSite(distil, 1, 'outputNorm')).toEqual(['transformer.final_input_quantizer._amax'])
-    // Where norms stand in front, matmuls read norms, and what enters a layer has no quantiser.
+    // With norms in front, matmuls read norms, and the input of a layer has no quantiser.
     const pre = { ...config, family: 'prelayernorm' } as const
     expect(statesOfSite(pre, 0, 'attentionNorm')[0]).toContain('query._input_quantizer')
     expect(statesOfSite(pre, 0, 'outputNorm')[0]).toContain('intermediate.dense._input_quantizer')

@@ -26,7 +26,7 @@ export interface BertCheckpoint {
   weights(dtype: FloatType): Weights
   /** For each layer the largest magnitudes of the output channels: query, key, value, projection, FC1, FC2. */
   weightMaxima(): Promise<Float32Array[][]>
-  /** What quantisation-aware training left in it. @throws usage `calibrate.state` where there is nothing */
+  /** Maxima that quantisation-aware training left in it. @throws usage `calibrate.state` where there is nothing */
   trainedMaxima(): Promise<TrainedMaxima>
 }
 

@@ -21,7 +21,7 @@ export interface TrainedMaxima {
   readonly weights: readonly WeightMaxima[]
 }
 
-/** How far maxima of one activation may be apart: FasterTransformer compares them so. */
+/** Largest relative difference of maxima of one activation, which is FasterTransformer's. */
 const sameActivation = 1e-5
 
 /** The module of a linear layer. */
