@@ -64,7 +64,7 @@ export function prepareWeights(
   return made
 }
 
-/** Maxima of the channels of parts that lie one behind the other. */
+/** Maxima of the channels of concatenated parts. */
 function maximaOf(parts: readonly string[], matrix: WeightMatrix, { exact, maxima }: Exact): Float32Array {
   const all = channelMaxima(matrix)
   let from = 0
