@@ -1,7 +1,7 @@
 /**
  * The decoder of an encoder-decoder model: some steps of it, one behind the other. What a step leaves behind, caches, words and counters,
  * is state that the next step takes up. Dims: b batch, w beams of a sequence, s places of the caches, t of the memory, h heads, d headDim,
- * i inner, v vocab, u positions, e end ids, f ids that texts are made to end with, p parts of a row of logits, k candidates of each.
+ * i inner, v vocab, u positions, e end ids, f ids that texts are made to end with, x ids that are never chosen, p parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
@@ -33,8 +33,8 @@ export interface Seq2seqDecoderProgram {
   readonly scale: number
   readonly factor: number
   readonly choice: Choice
-  /** Logits processors. Words that are never chosen are a matter of the logits' bias. */
-  readonly processors: Omit<Processors, 'banned'>
+  /** Logits processors. */
+  readonly processors: Processors
   /** Keeps the loss of each word, where no beams choose them. */
   readonly losses: boolean
 }
@@ -75,7 +75,7 @@ const request = {
 
 /** Steps are as many as the words behind the start token, whose place is 0. */
 const counted = false
-const dims = { rows: 'b*w', places: 's', banned: '', forced: 'f', counted } as const
+const dims = { rows: 'b*w', places: 's', banned: 'x', forced: 'f', counted } as const
 
 /** States that steps change, and states that they only read. Those that are set before the first step come first, side by side. */
 function states(
@@ -99,7 +99,7 @@ function states(
     fixed.limit = p.state('limit', rows.i32)
     if (choice.kind !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
   }
-  const changing = processorStates(p, { ...processors, banned: false }, dims)
+  const changing = processorStates(p, processors, dims)
   Object.assign(carried, changing.carried)
   Object.assign(fixed, changing.fixed)
   carried.history = p.state('history', tensor('i32', 's b*w'))
@@ -117,8 +117,7 @@ function states(
 
 /** The words of the next step, and all that follows from them. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: Seq2seqDecoderProgram): Values {
-  const { choice } = settings
-  const processors = { ...settings.processors, banned: false }
+  const { choice, processors } = settings
   const common = { ...pick(now, ['step', 'finished']), ends: at(fixed, 'ends') }
   const values = { now, fixed }
   if (choice.kind === 'beams' || choice.kind === 'beams_hf') {
@@ -159,7 +158,7 @@ const rule = ({ lengthPenalty, earlyStopping, maxSteps }: Extract<Choice, { kind
 })
 
 export const seq2seqDecoder = program('seq2seq_decoder', {
-  dims: { b: 8, w: 4, s: 128, t: 128, h: 8, d: 64, i: 2048, v: 58_101, u: 512, e: 1, f: 1, p: 29, k: 4 },
+  dims: { b: 8, w: 4, s: 128, t: 128, h: 8, d: 64, i: 2048, v: 58_101, u: 512, e: 1, f: 1, x: 1, p: 29, k: 4 },
   config,
   inputs: {},
   build: (p, _, settings) => {

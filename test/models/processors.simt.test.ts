@@ -86,6 +86,38 @@ describe('of an encoder-decoder model', () => {
       ).not.toEqual([])
     })
   })
+
+  it('words that it never says change no score of others by the rule of generate, and none that is told', async () => {
+    const banned = [...new Set(models.flatMap((each) => greedyIds(each, asked({})).slice(0, 2)))].filter(
+      (id) => !ends.includes(id),
+    )
+    expect(banned.length).toBeGreaterThan(1)
+    const way: Processed = { ...asked({}), banned }
+    await withSeq2seq(opened, { ...json, bad_words_ids: banned.map((id) => [id]) }, { plan: 'best-decoder' }, async (model) => {
+      const greedy = await model.generate(cases, { maxNewTokens, logprobs: true })
+      expect(greedy.map(({ ids }) => ids)).toEqual(models.map((each) => greedyIds(each, way)))
+      for (const [i, { ids, logprobs = [] }] of greedy.entries()) {
+        for (const [at, id] of ids.entries()) {
+          const logits = models[i]?.(ids.slice(0, at)) ?? []
+          const wanted = (logits[id] ?? 0) - Math.log(logits.reduce((sum, each) => sum + Math.exp(each), 0))
+          expect(Math.abs((logprobs[at] ?? Number.NaN) - wanted)).toBeLessThan(hypothesisTolerance.absolute)
+        }
+      }
+      const beams = { maxNewTokens, beams: 3, returned: 3 }
+      const changed: Search = { ...search, changed: (scores, ids) => changedScores(scores, ids, way) }
+      const byRule = models.map((each) => hfRule(each, changed))
+      expect(wrong(await model.generate(cases, { ...beams, lengthPenalty: 0 }), byRule)).toEqual([])
+      const plain = models.map((each) => plainRule(changedModel(each, way), search))
+      expect(wrong(await model.generate(cases, beams), plain)).toEqual([])
+      // Scores that are normalised again are others.
+      expect(
+        wrong(
+          await model.generate(cases, { ...beams, lengthPenalty: 0 }),
+          models.map((each) => hfRule(changedModel(each, way), search)),
+        ),
+      ).not.toEqual([])
+    })
+  })
 })
 
 describe('of a model that continues its prompt', () => {

@@ -35,6 +35,7 @@ export const decodingDims = (
   t: source,
   e: ends,
   ...(forcedEnds(generation) > 0 && { f: forcedEnds(generation) }),
+  ...(config.badTokens.length > 0 && { x: config.badTokens.length }),
   ...decoderSizes(config),
   ...candidateDims(generation.choice, config.vocab, ends),
 })
@@ -67,7 +68,7 @@ export type StateValues = Readonly<Record<string, Int32Array | Float32Array>>
 
 /** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step counts. */
 export function initialStates(
-  { vocab }: Pick<Seq2seqConfig, 'vocab'>,
+  { vocab, badTokens }: Pick<Seq2seqConfig, 'vocab' | 'badTokens'>,
   generation: Generation,
   { batch, width, capacity }: DecodingShape,
   start: DecodingStart,
@@ -82,6 +83,8 @@ export function initialStates(
     beams: ownRows(rows, capacity),
     lengths: Int32Array.from(start.lengths),
     ends: endIds(start.endTokens),
+    // No text has so many tokens as these words wait for.
+    ...(badTokens.length > 0 && { banned: Int32Array.from(badTokens), always: integers(2 ** 31 - 1) }),
     ...changeStates(generation, { rows, vocab, places: capacity, textOf: () => [start.startToken] }),
   }
   if (choice.kind === 'beams') {

@@ -38,8 +38,7 @@ export async function seq2seqGenerator(
     start: config.startToken,
     pad: config.padToken,
     ends: config.endTokens,
-    // Words that a model never says have no probability by the bias of its logits.
-    banned: [],
+    banned: config.badTokens,
     ...{ mostTopK: countFor(settings.topK), mostBeams: settings.beams },
     mostCandidates: hfSizes(config, settings.beams).k,
     reader: {
@@ -62,12 +61,13 @@ const hfSizes = ({ vocab, endTokens }: Seq2seqConfig, width: number) =>
 type Step = Omit<StepPart, 'tensors' | 'quantities'>
 
 function stepsOf(config: Seq2seqConfig, headBias: boolean, { choices, topK, beams }: GeneratorSettings): Step[] {
-  const { vocab } = config
-  const model = decoderSizes(config)
+  const { vocab, badTokens } = config
+  const model = { ...decoderSizes(config), ...(badTokens.length > 0 && { x: badTokens.length }) }
+  const processors = { ...noProcessors, banned: badTokens.length > 0 }
   const { max_steps: maxSteps, diversity_rate: diversityRate } = saidValues
   const { length_penalty: lengthPenalty, early_stopping: earlyStopping } = saidValues
   const step = (choice: Seq2seqDecoderProgram['choice']) =>
-    seq2seqDecoder.of({ ...decoderSettings(config, headBias), choice, processors: noProcessors })
+    seq2seqDecoder.of({ ...decoderSettings(config, headBias), choice, processors })
   const { p } = beamSizes({ width: 1, vocab, ends: 1, rule: 'plain' })
   const parts: Readonly<Record<GeneratorSettings['choices'][number], () => Step[]>> = {
     greedy: () => [{ way: 'greedy', program: step({ kind: 'greedy' }), dims: model, said: {} }],

@@ -64,7 +64,8 @@ export function decoderSettings(config: Seq2seqConfig, headBias: boolean) {
 
 /** @param headBias whether logits have a bias */
 export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generation: Generation, steps: number): Program {
-  const choosing = { choice: choiceOf(generation), processors: processorsOf(generation), losses: generation.logprobs }
+  const processors = { ...processorsOf(generation), banned: config.badTokens.length > 0 }
+  const choosing = { choice: choiceOf(generation), processors, losses: generation.logprobs }
   return seq2seqDecoder.of({ ...decoderSettings(config, headBias), steps, ...choosing })
 }
 
@@ -81,7 +82,7 @@ export function seq2seqProgram(
   }
   const said = decoderSettings(config, headBias)
   const { processors = noProcessors, ...open } = settingsOf(name, given, said)
-  return seq2seqDecoder.of({ ...said, ...open, processors })
+  return seq2seqDecoder.of({ ...said, ...open, processors: { ...processors, banned: config.badTokens.length > 0 } })
 }
 
 /** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */

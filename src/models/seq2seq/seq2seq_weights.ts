@@ -5,8 +5,8 @@
 
 import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
 import type { FloatType } from '../../checkpoint/convert.js'
-import { decode, encode } from '../../runtime/buffer.js'
-import { computedTensor, type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
+import { encode } from '../../runtime/buffer.js'
+import { computedTensor, type DeferredTensor, type Weight } from '../../runtime/weight.js'
 import { anyGeneration } from '../decoding/generation_options.js'
 import { shapesOf } from '../parts/weight_names.js'
 import { expectOnly, opennmtNames } from './opennmt_names.js'
@@ -42,7 +42,7 @@ export const embeddingNames = (config: Seq2seqConfig): readonly string[] => name
 
 /**
  * The model's weights by name, in `dtype` when they are read. Position tables that the checkpoint leaves out are computed; the bias of the
- * logits is taken if there is one, and rules out the tokens that the configuration does.
+ * logits is taken if there is one.
  * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype`, `weights.unknown` naming the tensor, what the configuration expects and what was found
  */
 export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
@@ -63,7 +63,6 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
     const taken = takeTensor(bias, logitsBias, shape, dtype, { allowed: 'finite or -Infinity' })
     weights[logitsBias] = { ...taken, shape: [config.vocab] }
   }
-  if (config.badTokens.length > 0) weights[logitsBias] = withoutTokens(config, weights[logitsBias], dtype)
   return weights
 }
 
@@ -98,13 +97,3 @@ const zeros = (shape: readonly number[], dtype: FloatType): DeferredTensor =>
   computedTensor(dtype, shape, async function* () {
     yield encode(dtype, new Float32Array(shape.reduce((product, extent) => product * extent, 1)))
   })
-
-/** The bias of the logits, by which tokens that a result never has get no probability. */
-function withoutTokens({ vocab, badTokens }: Seq2seqConfig, bias: DeferredTensor | undefined, dtype: FloatType): DeferredTensor {
-  return computedTensor(dtype, [vocab], async function* (signal) {
-    const values =
-      bias === undefined ? new Float32Array(vocab) : Float32Array.from(decode(dtype, (await inMemory(bias, signal)).data))
-    for (const token of badTokens) values[token] = Number.NEGATIVE_INFINITY
-    yield encode(dtype, values)
-  })
-}
