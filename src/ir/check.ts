@@ -6,7 +6,7 @@ import type { Check, Defined } from './constructs/construct.js'
 import { type DType, dtypeInfo, type ScalarType } from './dtype.js'
 import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
-import type { DTypeRef, Kernel, TensorParam } from './kernel.js'
+import { type DTypeRef, type Kernel, printType, type TensorParam } from './kernel.js'
 import { type MonoidName, monoid } from './monoids.js'
 import { printExpr } from './print.js'
 import { operands } from './walk.js'
@@ -63,7 +63,7 @@ export function scopeOf(kernel: Pick<Kernel, 'dims' | 'attrs' | 'tensors' | 'typ
 /** What a load of the tensor yields: the same for every storage type it may have. */
 function scalarOf(ref: DTypeRef, types: Kernel['types'], fail: Fail): 'f32' | 'i32' {
   const choices: readonly DType[] | undefined = typeof ref === 'string' ? [ref] : types[ref.param]
-  if (choices === undefined) return fail(`type parameter ${JSON.stringify(ref)} is not declared`)
+  if (choices === undefined) return fail(`type parameter ${printType(ref)} is not declared`)
   const scalars = new Set(choices.map((choice) => dtypeInfo[choice].scalar))
   const [scalar] = scalars
   return scalars.size === 1 && scalar !== undefined ? scalar : fail(`storage types ${choices.join(', ')} mix floats and integers`)

@@ -14,6 +14,9 @@ export type { SourceSpan } from './span.js'
 /** A storage type: fixed, or one of the op's type parameters. */
 export type DTypeRef = DType | { readonly param: string }
 
+/** A storage type by its name. */
+export const printType = (dtype: DTypeRef): string => (typeof dtype === 'string' ? dtype : dtype.param)
+
 export interface TensorParam {
   readonly name: string
   readonly access: 'in' | 'out'

@@ -6,7 +6,7 @@ import type { Text } from './constructs/construct.js'
 import { constructOf } from './constructs/index.js'
 import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
-import type { DTypeRef, Kernel, Stmt, TensorParam } from './kernel.js'
+import { type Kernel, printType, type Stmt, type TensorParam } from './kernel.js'
 import type { Layout } from './layout.js'
 import { printAxis } from './row_axis.js'
 import { mark } from './trace.js'
@@ -92,12 +92,10 @@ const text: Text = { expr: printExpr, operand, loop: ({ index, length }) => `${i
 /** One statement on one line. */
 export const printStmt = (stmt: Stmt): string => constructOf(stmt).print(stmt, text)
 
-const printDType = (ref: DTypeRef): string => (typeof ref === 'string' ? ref : ref.param)
-
 function printTensor(tensor: TensorParam): string {
   const layout = tensor.layout.name === 'row' ? '' : ` in ${tensor.layout.name}`
   const updates = tensor.updates === undefined ? '' : ` updates ${tensor.updates}`
-  return `  ${tensor.access === 'in' ? 'in ' : 'out'} ${tensor.name}: ${printDType(tensor.dtype)}[${tensor.dims.join(', ')}]${layout}${updates}`
+  return `  ${tensor.access === 'in' ? 'in ' : 'out'} ${tensor.name}: ${printType(tensor.dtype)}[${tensor.dims.join(', ')}]${layout}${updates}`
 }
 
 /** A kernel, one line a parameter and a statement; indented under the row indices it runs for. */

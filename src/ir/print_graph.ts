@@ -1,9 +1,7 @@
 /** Graphs as text, for people: a line for each node, with the shapes and layouts of what it makes. */
 import { type AttrValue, type Graph, type GraphNode, outputsOf, type ValueId } from './graph.js'
-import type { DTypeRef } from './kernel.js'
+import { printType } from './kernel.js'
 import { printShape } from './shape.js'
-
-const typeText = (ref: DTypeRef): string => (typeof ref === 'string' ? ref : ref.param)
 
 const attrText = (value: AttrValue): string =>
   typeof value === 'number' ? String(value) : 'attr' in value ? value.attr : value.dim
@@ -23,7 +21,7 @@ export function printGraph(graph: Graph): string {
   const typeOf = (id: ValueId): string => {
     const value = graph.values[id]
     if (value === undefined) return ''
-    return `${typeText(value.dtype)} "${printShape(value.shape)}"${value.layout === 'row' ? '' : ` ${value.layout}`}`
+    return `${printType(value.dtype)} "${printShape(value.shape)}"${value.layout === 'row' ? '' : ` ${value.layout}`}`
   }
   const declared = (of: Readonly<Record<string, ValueId>>, what: string) =>
     Object.entries(of).map(([name, id]) => `  ${what} ${name}: ${typeOf(id)}`)

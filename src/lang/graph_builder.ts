@@ -49,6 +49,16 @@ function boundBy(
   return dims.length === 1 && factor === 1 ? (own(bound, dim) ?? fixedExtent(op, dim, bound)) : undefined
 }
 
+/** @param types the type parameters that are known */
+function untyped({ name, outputs }: Op, output: string, types: Readonly<Record<string, DTypeRef>>): HeddleError {
+  const params = [...new Set(Object.values<TensorDecl>(outputs).map(({ type }) => dtypeRef(type)))]
+  const free = params.flatMap((ref) => (typeof ref === 'string' || types[ref.param] !== undefined ? [] : [ref.param]))
+  const type = outputs[output]?.type
+  return usageError('graph.output', `${name}: no input fixes the storage type ${type} of output ${output}`, {
+    hint: `give types as the fifth argument of apply: g.apply(op, inputs, {}, {}, { ${free.map((param) => `${param}: '...'`).join(', ')} })`,
+  })
+}
+
 /** @param free extents that nothing fixes @param of the output they are of */
 function unfixed(op: string, free: readonly string[], of: string): HeddleError {
   const what = free.length === 1 ? 'dimension' : 'dimensions'
@@ -157,8 +167,7 @@ export class GraphBuilder {
       const shape = extents.flatMap(({ bound }) => bound ?? [])
       const ref = dtypeRef(decl.type)
       const dtype = typeof ref === 'string' ? ref : types[ref.param]
-      if (dtype === undefined)
-        throw usageError('graph.output', `${op.name}: no input fixes the storage type ${decl.type} of output ${name}`)
+      if (dtype === undefined) throw untyped(op, name, types)
       outputs[name] = this.#value({ dtype, shape, layout: this.layouts.nameOf(decl.layout) })
     }
     this.#add(this.apply, {

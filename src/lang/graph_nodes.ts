@@ -2,7 +2,7 @@
 import { inTurn, usageError } from '../errors.js'
 import { dtypeInfo, isDType, isFloat8 } from '../ir/dtype.js'
 import type { GraphValue } from '../ir/graph.js'
-import type { DTypeRef } from '../ir/kernel.js'
+import { type DTypeRef, printType } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
 import { printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { TensorDecl } from './types.js'
@@ -148,14 +148,16 @@ function bindType(op: string, name: string, decl: TensorDecl, actual: GraphValue
   const ref = dtypeRef(decl.type)
   if (typeof ref === 'string') {
     if (ref !== actual.dtype)
-      throw usageError('graph.dtype', `${op}: ${name} must be ${ref}, the value given is ${JSON.stringify(actual.dtype)}`)
+      throw usageError('graph.dtype', `${op}: ${name} must be ${ref}, the value given is ${printType(actual.dtype)}`, {
+        hint: 'convert it by an op of its own, or declare the input with a type parameter',
+      })
     return
   }
   const known = own(types, ref.param)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(actual.dtype)) {
     throw usageError(
       'graph.dtype',
-      `${op}: storage type ${ref.param} of ${name} is ${JSON.stringify(actual.dtype)}, but ${JSON.stringify(known)} elsewhere`,
+      `${op}: storage type ${ref.param} of ${name} is ${printType(actual.dtype)}, but ${printType(known)} elsewhere`,
     )
   }
   types[ref.param] = actual.dtype

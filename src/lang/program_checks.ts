@@ -1,10 +1,10 @@
 /** Refusals that all of building a program shares. */
 import { inTurn, usageError } from '../errors.js'
 import type { GraphValue } from '../ir/graph.js'
+import { printType } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
 import type { ProgramValue } from '../ir/program.js'
 import { printShape } from '../ir/shape.js'
-import { printType } from './program_match.js'
 import type { ProgramTensor } from './program_types.js'
 
 /** `f16 "b*s h*d"` */

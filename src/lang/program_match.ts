@@ -5,7 +5,7 @@
  */
 import { inTurn, usageError } from '../errors.js'
 import type { Graph, GraphValue } from '../ir/graph.js'
-import type { DTypeRef } from '../ir/kernel.js'
+import { type DTypeRef, printType } from '../ir/kernel.js'
 import {
   divideInto,
   type Extent,
@@ -124,8 +124,6 @@ function bindType(
     )
   }
 }
-
-export const printType = (dtype: DTypeRef): string => (typeof dtype === 'string' ? dtype : dtype.param)
 
 function differs(where: string, input: string, wanted: GraphValue, value: Given): Error {
   const message = `${where}: input ${input} is "${printShape(wanted.shape)}", ${value.name} is "${printShape(value.shape)}"`

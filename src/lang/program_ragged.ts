@@ -1,9 +1,9 @@
 /** Sequences of different lengths in a program under construction: which axes are theirs, and values as their rows. */
 import { usageError } from '../errors.js'
+import { printType } from '../ir/kernel.js'
 import type { ProgramValue, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, parseExtent, printShape, sameExtent } from '../ir/shape.js'
 import { expectArguments, expectParts } from './arguments.js'
-import { printType } from './program_match.js'
 import type { ProgramTensor } from './program_types.js'
 
 /** What `ragged` of a program takes. */

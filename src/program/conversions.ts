@@ -3,11 +3,11 @@
  * what a project declares for its layouts. Ops of the standard library are meant by identity.
  */
 import type { ScaleForm } from '../ir/graph.js'
+import { printType } from '../ir/kernel.js'
 import type { ProgramValue, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, printExtent, printShape, type Shape } from '../ir/shape.js'
 import type { Conversion } from '../lang/conversion.js'
 import { type GraphBuilder, type GraphDecl, type GraphTensor, graph } from '../lang/graph.js'
-import { printType } from '../lang/program_match.js'
 import { tensor } from '../lang/tensor.js'
 import type { TensorDecl } from '../lang/types.js'
 import {

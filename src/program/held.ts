@@ -2,9 +2,10 @@
 
 import type { Graph, PackedRows, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
+import { printType } from '../ir/kernel.js'
 import type { Application, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, printExtent, type Shape, sameExtent } from '../ir/shape.js'
-import { printType, substitute, substituteType } from '../lang/program_match.js'
+import { substitute, substituteType } from '../lang/program_match.js'
 
 export interface Held {
   /** `packed`: rows of tokens one behind the other, without padding between sequences. */

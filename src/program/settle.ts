@@ -5,11 +5,11 @@
  */
 import { concerning, usageError } from '../errors.js'
 import type { Graph, ScaleForm, ValueId } from '../ir/graph.js'
+import { printType } from '../ir/kernel.js'
 import type { Application, Program, ProgramNode, ProgramValueId } from '../ir/program.js'
 import { type Extent, printShape } from '../ir/shape.js'
 import type { Conversion } from '../lang/conversion.js'
 import { graph as declareGraph } from '../lang/graph.js'
-import { printType } from '../lang/program_match.js'
 import { tensor } from '../lang/tensor.js'
 import type { CompiledProgram, CompiledStep, ScaleAttr } from './compiled.js'
 import { placingGraph, type Step, type StepInput, wayTo } from './conversions.js'

@@ -1,5 +1,5 @@
 /** Refusals of groups that name what is missing and offer the repair, which is then taken; and plans that are explained where `gen` takes them. */
-import { graph, plan, tensor } from 'heddle'
+import { graph, op, plan, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
 import { planAll } from '../../src/fuse/plans.js'
@@ -81,6 +81,29 @@ describe('a name that is no node', () => {
     expect(message).toBe('plan p: group k names in0, which is an input of drawn and no node')
     expect(hint).toMatch(/^name what reads it/)
   })
+})
+
+it('a view in a group is said to be a view', () => {
+  const twice = op('twice', {
+    dims: ['m', 'n'],
+    inputs: { x: tensor('f32', 'm n') },
+    outputs: { y: tensor('f32', 'm n') },
+    body:
+      ({ x }) =>
+      (m, c) => ({ y: x(m, c) * 2 }),
+  })
+  const { graph: viewed } = graph('viewed', {
+    inputs: { x: tensor('f32', 'b h*d') },
+    weights: {},
+    build: (g, { x }) => {
+      const rows = g.view(x, 'b*h d')
+      const { y } = g.apply(twice, { x: rows })
+      return { nodes: { rows, y }, outputs: { y } }
+    },
+  })
+  const { code, message, hint } = refusal(() => applyPlan(viewed, groupsOf({ k: ['rows', 'y'] }), new Map()))
+  expect([code, message]).toEqual(['plan.node', 'plan p: group k names rows, which is a view in viewed, and no op or matmul'])
+  expect(hint).toBe('name the op or the matmul that reads it, or whose result it shows: a view computes nothing')
 })
 
 describe('a plan is explained where gen takes it, and refused as gen refuses it', () => {

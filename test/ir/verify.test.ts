@@ -32,7 +32,7 @@ const twins: readonly (readonly [rule: string, change: Partial<Kernel>, problem:
     'tensor x of rank 2 is in a layout of 1 axes',
   ],
   ['inputs come first', { tensors: [x, y, ids, out] }, 'an input follows an output'],
-  ['type parameters are declared', { types: {} }, 'type parameter {"param":"T"} is not declared'],
+  ['type parameters are declared', { types: {} }, 'type parameter T is not declared'],
   ['type parameters have one scalar', { types: { T: ['f32', 'i32'] } }, 'storage types f32, i32 mix floats and integers'],
   ['constants fit their type', withMean(constant('f32', true)), 'constant true is not f32'],
   [

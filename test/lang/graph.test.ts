@@ -1,5 +1,5 @@
 /** What a graph refuses that untyped JavaScript declares without a part that types demand. */
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { graph, op, tensor } from '../../src/index.js'
 import { refusal } from '../refusal.js'
 
@@ -55,4 +55,36 @@ it('names the dimensions of an output that no input fixes, and where they are gi
   expect(hint).toContain("as the fourth argument of apply: g.apply(op, inputs, {}, { u: '...', v: '...' })")
   expect(refusal(() => layer({ u: 'u' })).message).toContain('no input fixes dimension v, of')
   expect(layer({ u: 'u', v: '3*v' }).nodes).toEqual(['y'])
+})
+
+describe('storage types at apply', () => {
+  const made = op('made', {
+    dims: ['m'],
+    types: { T: ['f32', 'f16'], U: ['f32', 'bf16'] },
+    inputs: { x: tensor('i32', 'm'), z: tensor('f32', 'm') },
+    outputs: { y: tensor('T', 'm'), w: tensor('U', 'm') },
+    body:
+      ({ x, z }) =>
+      (m) => ({ y: x(m) + z(m), w: z(m) }),
+  })
+  const layer = (z: string, results: Record<string, string> = {}) =>
+    graph('typed', {
+      inputs: { x: tensor('i32', 'm'), z: tensor(z, 'm') },
+      weights: {},
+      build: (g, { x, z: given }) => {
+        const { y, w } = g.apply(made, { x, z: given }, {}, {}, results)
+        return { nodes: { y }, outputs: { y, w } }
+      },
+    })
+  it('are asked for where no input has them', () => {
+    const { code, message, hint } = refusal(() => layer('f32'))
+    expect([code, message]).toEqual(['graph.output', 'made: no input fixes the storage type T of output y'])
+    expect(hint).toContain("as the fifth argument of apply: g.apply(op, inputs, {}, {}, { T: '...', U: '...' })")
+    expect(refusal(() => layer('f32', { T: 'f16' })).hint).toContain("{ U: '...' }")
+    expect(layer('f32', { T: 'T', U: 'f32' }).nodes).toEqual(['y'])
+  })
+  it('are named as they are declared', () => {
+    const { code, message } = refusal(() => layer('T', { T: 'T', U: 'f32' }))
+    expect([code, message]).toEqual(['graph.dtype', 'made: z must be f32, the value given is T'])
+  })
 })

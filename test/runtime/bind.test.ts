@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { layerNorm } from '../../specs/ops/layer_norm.js'
 import type { KernelEntry, Manifest } from '../../src/emit/manifest.js'
+import type { Count } from '../../src/ir/facts/facts.js'
 import type { NodeOf } from '../../src/ir/graph.js'
 import { graph } from '../../src/lang/graph.js'
 import { tensor } from '../../src/lang/tensor.js'
@@ -54,6 +55,38 @@ describe('bindKernel', () => {
     const kernels = [plain, fixed(32), fixed(64)]
     expect(bind({ version: 1, kernels }).entry.key).toBe('layer_norm__f16__n32')
     expect(bind({ version: 1, kernels }, { dims: { b: 2, s: 3, h: 4, d: 9 } }).entry.key).toBe('layer_norm__f16')
+  })
+
+  it('holds extents to multiples that facts state', () => {
+    const plain = entry('layer_norm__f16')
+    const facts = (multipleOf: number): Manifest => ({
+      version: 1,
+      kernels: [{ ...plain, facts: { inputs: {}, attrs: {}, results: {}, ...plain.facts, dims: { n: { multipleOf } } } }],
+    })
+    expect(bind(facts(16)).dims).toEqual([6, 32])
+    expect(() => bind(facts(64))).toThrow(
+      expect.objectContaining({
+        code: 'bind.extent',
+        message: 'norm/y: dimension n of layer_norm is 32, and its facts say a multiple of 64',
+        hint: 'the next is 64',
+      }),
+    )
+  })
+
+  it('takes an extent that no buffer has from facts, and none that they do not tell', () => {
+    const plain = entry('layer_norm__f16')
+    const halved = (equal: Count): Manifest => ({
+      version: 1,
+      kernels: [
+        {
+          ...plain,
+          dims: [...plain.dims, 'h'],
+          facts: { inputs: {}, attrs: {}, results: {}, ...plain.facts, dims: { n: { equal } } },
+        },
+      ],
+    })
+    expect(bind(halved(['mul', 2, 'h'])).dims).toEqual([6, 32, 16])
+    expect(() => bind(halved(['mul', 3, 'h']))).toThrow(expect.objectContaining({ code: 'bind.dim' }))
   })
 
   it('names the missing instance and those there are', () => {

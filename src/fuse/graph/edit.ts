@@ -62,13 +62,16 @@ export function findNode(graph: Graph, plan: string, asker: string, name: string
   const node = graph.nodes.find((candidate) => candidate.name === name)
   if (node !== undefined && node.kind !== 'view') return node
   const given = own(graph.inputs, name) === undefined ? own(graph.weights, name) && 'a weight' : 'an input'
-  const what = given === undefined ? `which ${graph.name} does not have` : `which is ${given} of ${graph.name} and no node`
+  const missing = given === undefined ? `which ${graph.name} does not have` : `which is ${given} of ${graph.name} and no node`
+  const what = node === undefined ? missing : `which is a view in ${graph.name}, and no op or matmul`
   const nodes = graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name]))
   throw usageError('plan.node', `plan ${plan}: ${asker} names ${name}, ${what}`, {
     hint:
-      given === undefined
-        ? knownHint(name, nodes)
-        : 'name what reads it; inputs and weights are read by every group that needs them',
+      node !== undefined
+        ? 'name the op or the matmul that reads it, or whose result it shows: a view computes nothing'
+        : given === undefined
+          ? knownHint(name, nodes)
+          : 'name what reads it; inputs and weights are read by every group that needs them',
     about: { path: [name] },
   })
 }

@@ -14,6 +14,7 @@ import {
   type PackedRows,
   type ValueId,
 } from '../../ir/graph.js'
+import { printType } from '../../ir/kernel.js'
 import { freshName } from '../../ir/names.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
 import { inputNames, isNodeOf, opNode } from '../../lang/op_node.js'
@@ -186,7 +187,7 @@ class Packer {
     if (own === undefined) return this.#place(given.lengths, this.#batch)
     const { dtype, shape } = valueAt(this.#values, own)
     if (dtype !== 'i32' || printShape(shape) !== printShape([this.#batch])) {
-      const found = `${JSON.stringify(dtype)} "${printShape(shape)}"`
+      const found = `${printType(dtype)} "${printShape(shape)}"`
       throw usageError(
         'plan.packed',
         `${this.#graph.name}: lengths are i32 "${printShape([this.#batch])}", ${name} is ${found}`,
