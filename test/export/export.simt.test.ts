@@ -20,6 +20,7 @@ import { buildProgram } from '../../src/runtime/program.js'
 import { stateDecls } from '../../src/runtime/program_wiring.js'
 import { openSession } from '../../src/runtime/session.js'
 import { openStates } from '../../src/runtime/states.js'
+import { which } from '../../src/toolchain/compilers.js'
 import { runTool } from '../../src/toolchain/index.js'
 import { heddle, punctuationModel, repository } from '../cli/host.js'
 import { stack } from '../projects/stack/specs/index.js'
@@ -255,5 +256,24 @@ describe('a program of one’s own', () => {
     const once = await built.run(weights, { x: f32([m, n], x) }, { m }, 1)
     expect(floats(once, 'y')).not.toEqual(y.data)
     expect(await readFile(join(out, 'include/stack.h'), 'utf8')).toContain('int32_t stack_run(')
+
+    // The op, under the little of PyTorch that it uses: the whole of it is run by `heddle selftest` where there is one.
+    const python = await which('python3')
+    if (python === undefined) return
+    const given = { x: [...x], weights: own.map(([name, shape, values]) => [name, shape, [...values]]) }
+    const [script, file] = [join(import.meta.dirname, 'python/run_stack.py'), join(root, 'given.json')]
+    await writeFile(file, JSON.stringify(given))
+    const ran = await runTool(python, ['-B', script, out, String(m), String(n), file], {})
+    expect(ran.exitCode, ran.stderr).toBe(0)
+    const none = new Array(m * n).fill(0)
+    const [first, second] = [[...floats(once, 'y')], [...y.data]]
+    expect(JSON.parse(ran.stdout)).toEqual({
+      schemas: ['stack mutates states'],
+      fake: [m, n],
+      ...{ began: none, once: first, twice: second, left: second, again: first },
+      shape: expect.stringMatching(/^ValueError: x is .*expected is .*\[5, 24\]/),
+      weights: expect.stringMatching(/^HeddleError: weight .* is missing/),
+      state: "KeyError: 'nothing'",
+    })
   })
 })

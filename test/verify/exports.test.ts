@@ -26,7 +26,7 @@ describe('exports', () => {
     const { results, skipped } = await printing(['a library says', line('bert'), line('llama', 'words differ', 'late')], 1)
     expect(skipped).toBeUndefined()
     expect(results).toEqual([
-      { name: 'export bert', passed: true, detail: 'the same eager, compiled and in graphs on cuda' },
+      { name: 'export bert', passed: true, detail: 'the same eager, compiled and in CUDA graphs' },
       { name: 'export llama', passed: false, detail: 'words differ; late' },
     ])
   })
