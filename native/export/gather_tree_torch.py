@@ -1,4 +1,4 @@
-"""The texts of beams from what each step chose, as an op of PyTorch: FasterTransformer's gather_tree, as torch.ops.heddle.gather_tree.
+"""The texts of beams from what each step chose, as an op of PyTorch: FasterTransformer's gather_tree, as torch.ops.heddle.trace_beams.
 
     import gather_tree_torch
     texts = gather_tree_torch.gather_tree(words, parents, lengths, end)
@@ -12,10 +12,10 @@ import torch
 
 
 def gather_tree(words: torch.Tensor, parents: torch.Tensor, lengths: torch.Tensor, end: int) -> torch.Tensor:
-    return torch.ops.heddle.gather_tree(words, parents, lengths, end)
+    return torch.ops.heddle.trace_beams(words, parents, lengths, end)
 
 
-def _gather_tree(words: torch.Tensor, parents: torch.Tensor, lengths: torch.Tensor, end: int) -> torch.Tensor:
+def _trace_beams(words: torch.Tensor, parents: torch.Tensor, lengths: torch.Tensor, end: int) -> torch.Tensor:
     steps, _, width = words.shape
     at = torch.arange(steps, device=words.device).view(steps, 1, 1)
     own = torch.arange(width, device=words.device).expand(words.shape)
@@ -34,11 +34,11 @@ def _gather_tree(words: torch.Tensor, parents: torch.Tensor, lengths: torch.Tens
 
 
 # Other exports of the process may have brought it.
-if not hasattr(torch.ops.heddle, "gather_tree"):
+if not hasattr(torch.ops.heddle, "trace_beams"):
     _ops = torch.library.Library("heddle", "FRAGMENT")
-    _ops.define("gather_tree(Tensor words, Tensor parents, Tensor lengths, int end) -> Tensor")
-    _ops.impl("gather_tree", _gather_tree, "CompositeExplicitAutograd")
+    _ops.define("trace_beams(Tensor words, Tensor parents, Tensor lengths, int end) -> Tensor")
+    _ops.impl("trace_beams", _trace_beams, "CompositeExplicitAutograd")
 
-    @torch.library.register_fake("heddle::gather_tree", lib=_ops)
+    @torch.library.register_fake("heddle::trace_beams", lib=_ops)
     def _(words: torch.Tensor, parents: torch.Tensor, lengths: torch.Tensor, end: int) -> torch.Tensor:
         return torch.empty_like(words)

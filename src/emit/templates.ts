@@ -9,7 +9,7 @@ import type { SourceSpan } from '../ir/kernel.js'
 
 /** What generated text is made of. */
 const names = ['file', 'kernel', 'whole', 'launcher', 'registry', 'template', 'slots'] as const
-export type TemplateName = (typeof names)[number] | 'torch'
+export type TemplateName = (typeof names)[number] | 'torch' | 'torch_generator' | 'torch_library'
 
 /**
  * A place in a spec as the text of a comment. File names may hold what ends a comment or a line; these are written as `%0a`, as in

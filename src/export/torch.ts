@@ -6,6 +6,7 @@
 import { render } from '../emit/templates.js'
 import { abiType, type DType, dtypes } from '../ir/dtype.js'
 import { multiplyExtents } from '../ir/shape.js'
+import type { LoweredGenerator } from './generator.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredValue } from './lowered.js'
 import type { Size } from './sizes.js'
@@ -33,6 +34,19 @@ interface Axis {
   readonly axis: number
 }
 
+/** Storage types of tensors as the library numbers them. */
+const numberedTypes = dtypes.map((type) => `${torchTypes[type]}: ${abiType(type)}`).join(', ')
+
+const libraryText = (program: string): string => render('torch_library', { program, upper: program.toUpperCase() }).trimEnd()
+
+/** The file of a generator: an op that takes ids of prompts and gives those of texts. */
+export const generatorTorch = ({ parts: { name }, plan, dtype }: LoweredGenerator): string =>
+  render('torch_generator', {
+    ...{ name, program: name, plan, dtype, upper: name.toUpperCase() },
+    ...{ dtypes: numberedTypes, library: libraryText(name) },
+  })
+
+/** The file of a program: its op. */
 export function torchText(lowered: Lowered, names: CNames): string {
   const { program } = names
   const args = names.inputs.map((name) => (taken.has(name) || name === program ? `in_${name}` : name))
@@ -56,9 +70,18 @@ export function torchText(lowered: Lowered, names: CNames): string {
   const checked = (value: LoweredValue, i: number): string =>
     `${args[i]} = _expect(${quoted(args[i] ?? '')}, ${args[i]}, ${torchTypes[value.dtype]}, ${shapeOf(value)})`
   return render('torch', {
-    ...{ program, name: lowered.name, plan: lowered.plan, dtype: lowered.dtype, upper: program.toUpperCase(), stateful, device },
+    ...{
+      program,
+      name: lowered.name,
+      plan: lowered.plan,
+      dtype: lowered.dtype,
+      upper: program.toUpperCase(),
+      stateful,
+      device,
+      library: libraryText(program),
+    },
     given: [...tensors, ...said.filter((dim) => !defaulted(dim)).map(outside)].join(', '),
-    dtypes: dtypes.map((type) => `${torchTypes[type]}: ${abiType(type)}`).join(', '),
+    dtypes: numberedTypes,
     stateNames: lowered.states.map(({ name }) => quoted(name)).join(', '),
     states: lowered.states.map(stateText),
     outer: lowered.dims.map(outside).join(', '),

@@ -17,7 +17,7 @@ import { headerText, namesOf } from './header.js'
 import { keysOf, type Lowered } from './lowered.js'
 import { generatorReadme, programReadme } from './readme.js'
 import { sourceText } from './source.js'
-import { torchText } from './torch.js'
+import { generatorTorch, torchText } from './torch.js'
 
 export interface WriteOptions {
   readonly out: string
@@ -114,6 +114,7 @@ export async function writeGenerator(
     [`src/${name}.cpp`, generatorText(generator)],
     ...programs.map((each) => [`src/${each.name}.cpp`, programText(each)] as const),
     ['example/main.cpp', generatorExample(generator)],
+    [`${name}_torch.py`, generatorTorch(generator)],
     ['README.md', generatorReadme(generator, options.target)],
   ])
   return writeFolder(own, texts, [...shared, ...sharedByGenerators], options)

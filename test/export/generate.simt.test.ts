@@ -12,6 +12,7 @@ import {
   loadSeq2seq,
   type Seq2seq,
 } from '../../src/models/seq2seq/seq2seq_pipeline.js'
+import { which } from '../../src/toolchain/compilers.js'
 import { runTool } from '../../src/toolchain/index.js'
 import { heddle, repository } from '../cli/host.js'
 import { numberWords } from '../models/seq2seq_fixtures.js'
@@ -120,6 +121,26 @@ describe('number-words', () => {
     }
     const short = await ran({ stream: 3 })
     expect(short.texts.map(({ ids, finish }) => [ids, finish])).toEqual(texts.map(({ ids }) => [ids.slice(0, 3), stopped]))
+  })
+
+  it('is an op of PyTorch: the same ids, under a stand-in of what it uses', async () => {
+    const python = await which('python3')
+    if (python === undefined) return
+    const options = [
+      {},
+      { choice: choice.beams, beams: 4, returned: 4 },
+      { choice: choice.sample, top_k: 4, temperature: 4, seed: 7 },
+    ]
+    const expected = []
+    for (const each of options) expected.push(read(await ran(each)).map(({ ids }) => ids))
+    const file = join(await folder(), 'given.json')
+    const refused = { choice: choice.beams, beams: 5, returned: 1 }
+    const prompts = cases.map(({ input_ids: ids }) => ids)
+    await writeFile(file, JSON.stringify({ prompts, tokens, options: [...options, refused] }))
+    const script = join(import.meta.dirname, 'python/run_generator.py')
+    const { exitCode, stdout, stderr } = await runTool(python, ['-B', script, built.folder, 'seq2seq', file], {})
+    expect(exitCode, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toEqual([...expected, expect.stringMatching(/^HeddleError: 5 beams, expected at most 4/)])
   })
 
   it('refuses what does not go together, by name', async () => {

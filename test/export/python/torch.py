@@ -10,9 +10,8 @@ class dtype:
 
 
 float32, int32, int64, uint8 = dtype(4, "f"), dtype(4, "i"), dtype(8, "q"), dtype(1, "B")
-float16 = bfloat16 = int16 = dtype(2)
-int8 = float8_e4m3fn = float8_e5m2 = bool = dtype(1)
-uint32 = dtype(4)
+float16, bfloat16, int16, uint32 = dtype(2), dtype(2), dtype(2), dtype(4)
+int8, float8_e4m3fn, float8_e5m2, bool = dtype(1), dtype(1), dtype(1), dtype(1)
 contiguous_format = None
 device = types.SimpleNamespace
 
@@ -39,6 +38,12 @@ class Tensor:
     def contiguous(self):
         return self
 
+    def to(self, device):
+        return self
+
+    def tolist(self):
+        return nested(list(self.elements()), self.shape)
+
     def __getitem__(self, part):
         return Tensor(self._memory, self._begin + part.start * self.dtype.itemsize, self.dtype, (part.stop - part.start,))
 
@@ -49,6 +54,13 @@ class Tensor:
 
     def elements(self):
         return memoryview(self._memory)[self._begin : self._begin + self.numel() * self.dtype.itemsize].cast(self.dtype.code)
+
+
+def nested(values, shape):
+    if len(shape) < 2:
+        return values
+    size = len(values) // shape[0] if shape[0] > 0 else 0
+    return [nested(values[i * size : (i + 1) * size], shape[1:]) for i in range(shape[0])]
 
 
 def address(memory):
