@@ -100,6 +100,6 @@ export function textOf(bytes: Uint8Array, path: string, refusal: Refusal): strin
   }
 }
 
-/** Whether an error says that there is no such file. */
+/** True if an error says that there is no such file. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && error.cause instanceof Error && 'code' in error.cause && error.cause.code === 'ENOENT'

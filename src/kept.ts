@@ -145,7 +145,7 @@ function removeIfThere(file: string): void {
   }
 }
 
-/** Whether the last look is so long ago. This one is noted beside the folder. */
+/** True if the last look is so long ago. This one is noted beside the folder. */
 function isDue(folder: string, every: number): boolean {
   const stamp = `${folder}.swept`
   try {

@@ -24,5 +24,5 @@ export async function recordOwn(digests: Iterable<string>): Promise<void> {
   })
 }
 
-/** Whether this user's own heddle wrote the content. @throws environment `cache.foreign` */
+/** True if this user's own heddle wrote the content. @throws environment `cache.foreign` */
 export const isOwn = (digest: string): boolean => /^[0-9a-f]{64}$/.test(digest) && existsSync(join(recordFolder(), digest))

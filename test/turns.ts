@@ -87,7 +87,7 @@ export const modelTypes = (): readonly FloatType[] => (listTurn() === undefined 
 /** A number that differs between ops, so that one turn takes f32 of some and f16 of others. */
 const offsetOf = (op: string): number => [...op].reduce((sum, letter) => sum + letter.charCodeAt(0), 0)
 
-/** Whether it is the turn of an op, one of three. */
+/** True if it is the turn of an op, one of three. */
 export const isTurnOf = (op: string, turn = turnOf()): boolean => turn === undefined || offsetOf(op) % most === turn
 
 /** Instances whose turn it is, at least one of each op. */

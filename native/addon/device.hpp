@@ -84,7 +84,7 @@ class Fence {
   Fence(const Fence&) = delete;
   Fence& operator=(const Fence&) = delete;
 
-  // Whether all of the work is done, its copies out landed. Throws what the work failed with.
+  // True if all of the work is done, its copies out landed. Throws what the work failed with.
   bool done() const;
 
  private:

@@ -84,7 +84,7 @@ void Worker::finish(std::unique_ptr<Job> job) {
   napi_call_threadsafe_function(signal_, nullptr, napi_tsfn_nonblocking);
 }
 
-// Whether the next job need not wait for what is under way.
+// True if the next job need not wait for what is under way.
 bool Worker::can_start() const { return !waiting_.empty() && (under_way_.empty() || waiting_.front()->begin); }
 
 void Worker::start_next(std::unique_lock<std::mutex>& lock) {

@@ -96,7 +96,7 @@ class CublasLt {
   cublasStatus_t (*heuristic)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int requested,
                               cublasLtMatmulHeuristicResult_t*, int* returned) = nullptr;
-  // Whether an algorithm that was kept may be taken for a problem, and the workspace it then needs.
+  // True if an algorithm that was kept may be taken for a problem, and the workspace it then needs.
   cublasStatus_t (*algo_check)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t*,
                                cublasLtMatmulHeuristicResult_t*) = nullptr;

@@ -12,7 +12,7 @@ static_assert(sizeof(cublasLtMatmulAlgo_t) == HEDDLE_ALGORITHM_BYTES, "an algori
 
 namespace {
 
-// Whether there is anything the library multiplies.
+// True if there is anything the library multiplies.
 bool is_empty(const heddle_matmul& p) { return p.batch == 0 || p.m == 0 || p.n == 0; }
 
 int32_t check_problem(const heddle_matmul& problem, Types* types, heddle_error* error) {

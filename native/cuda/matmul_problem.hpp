@@ -27,7 +27,7 @@ bool describe(int64_t rows, int64_t row_stride, int64_t columns, int64_t column_
 // The largest power of two up to 256 that divides an address: what the algorithm may rely on.
 uint32_t alignment(const void* data);
 
-// Whether every operand is aligned as much as an algorithm may rely on.
+// True if every operand is aligned as much as an algorithm may rely on.
 bool is_aligned(const heddle_matmul& p);
 
 bool has_epilogue(const heddle_matmul& p);

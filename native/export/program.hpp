@@ -195,7 +195,7 @@ class Program {
   std::map<std::vector<int64_t>, std::shared_ptr<const Bound>> bound_;
 };
 
-// Whether a model has a weight of a name, as a whole or as a part.
+// True if a model has a weight of a name, as a whole or as a part.
 bool has_weight(const Model& model, const char* name);
 
 // Places storages in the workspace so that those whose lives do not overlap share memory; returns how much it takes.

@@ -74,7 +74,7 @@ std::vector<double> elements(const Buffer& buffer, const char* data, size_t coun
   return found;
 }
 
-// Whether the kernel leaves a buffer as it is.
+// True if the kernel leaves a buffer as it is.
 bool is_constant(const Buffer& buffer) {
   bool is_kept = !buffer.is_output;
   for (const Buffer& other : repro::buffers) {

@@ -3,7 +3,7 @@ import { max, op, tensor } from 'heddle'
 
 type Ends = (k: number) => number
 
-/** Whether a word is one of `e` end ids, of which there are few. */
+/** True if a word is one of `e` end ids, of which there are few. */
 export const isEnd = (ends: Ends, e: number, word: number): boolean => max(e, (k) => (ends(k) === word ? 1 : 0)) === 1
 
 /** Logits without the end ids, at -Infinity, in rows that have fewer than their least tokens, which `step` counts. */

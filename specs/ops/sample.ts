@@ -5,7 +5,7 @@
 import { argmax, exp, max, maximum, min, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
 import { isEnd } from './ends.js'
 
-/** Whether words can be chosen by a largest logit: it is NaN where any logit is, and infinite where one overflowed or no word is left. */
+/** True if words can be chosen by a largest logit: it is NaN where any logit is, and infinite where one overflowed or no word is left. */
 export const choosable = (peak: number): boolean => peak > Number.NEGATIVE_INFINITY && peak < Number.POSITIVE_INFINITY
 
 /** What ends a row: end ids, and its most tokens, which `step` counts. */

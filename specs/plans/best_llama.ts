@@ -15,7 +15,7 @@ type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
 interface Products {
   readonly multiply: string
   readonly behind: (product: string) => readonly string[]
-  /** Whether the product takes floats, which a norm in front of it may be computed for as they are multiplied. */
+  /** True if the product takes floats, which a norm in front of it may be computed for as they are multiplied. */
   readonly takesFloats: boolean
 }
 

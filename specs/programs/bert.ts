@@ -26,7 +26,7 @@ export interface BertProgram {
   readonly eps: number
   /** Of scores: 1/sqrt(headDim). */
   readonly scale: number
-  /** Whether tokens have types. */
+  /** True if tokens have types. */
   readonly typed: boolean
   /**
    * `states` are the last hidden states in float32, `pooled` besides the first token's through a dense layer and tanh. Classifiers are of

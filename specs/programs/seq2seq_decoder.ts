@@ -27,7 +27,7 @@ export interface Seq2seqDecoderProgram {
   readonly activation: keyof typeof decoderLayers.pre
   readonly preNorm: boolean
   readonly finalNorm: boolean
-  /** Whether logits have a bias. */
+  /** True if logits have a bias. */
   readonly headBias: boolean
   readonly eps: number
   readonly scale: number

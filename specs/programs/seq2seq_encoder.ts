@@ -12,9 +12,9 @@ export interface Seq2seqEncoderProgram {
   readonly layers: number
   readonly decoderLayers: number
   readonly activation: keyof typeof encoderLayers.pre
-  /** Whether norms stand in front of attention and inner networks. */
+  /** True if norms stand in front of attention and inner networks. */
   readonly preNorm: boolean
-  /** Whether a norm follows the last layer. */
+  /** True if a norm follows the last layer. */
   readonly finalNorm: boolean
   readonly eps: number
   /** Of scores: 1/sqrt(headDim). */

@@ -37,7 +37,7 @@ export interface EncoderBench {
   readonly plans: readonly string[]
   readonly shapes: readonly Shape[]
   readonly lengths: Lengths
-  /** Whether tokens attend what a mask of pairs says, which is drawn, beside the lengths. */
+  /** True if tokens attend what a mask of pairs says, which is drawn, beside the lengths. */
   readonly masked?: boolean | undefined
   /** Timed replays of each plan and shape. */
   readonly repeats: number

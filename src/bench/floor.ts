@@ -27,7 +27,7 @@ export interface Ceilings {
   readonly peak: Readonly<Partial<Record<Arithmetic, number>>>
   /** Bytes of the last-level cache, where the device says it. */
   readonly cacheBytes?: number
-  /** Whether bandwidth and peaks are measured; otherwise they are what clocks and widths allow. */
+  /** True if bandwidth and peaks are measured; otherwise they are what clocks and widths allow. */
   readonly measured?: boolean
   /** What the device's attributes allow. */
   readonly stated?: { readonly bandwidth?: number; readonly peak: Readonly<Partial<Record<Arithmetic, number>>> }

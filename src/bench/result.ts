@@ -72,7 +72,7 @@ export interface BenchEncoderResult {
   readonly config: string
   readonly dtype: 'f32' | 'f16' | 'bf16'
   readonly lengths: string
-  /** Whether a random mask over pairs of tokens was read beside them. */
+  /** True if a random mask over pairs of tokens was read beside them. */
   readonly masked?: true
   readonly results: readonly EncoderTimes[]
   /** Undefined when no peer was asked for. */

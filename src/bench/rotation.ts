@@ -15,7 +15,7 @@ export interface Rotation {
   readonly passes: number
   /** Bytes of weights read between two uses of the same ones. */
   readonly bytes: number
-  /** Whether that is twice the device's cache; undefined where the cache is not known. */
+  /** True if that is twice the device's cache; undefined where the cache is not known. */
   readonly evicts: boolean | undefined
 }
 

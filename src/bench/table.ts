@@ -61,7 +61,7 @@ interface Noted {
   readonly peers?: { readonly framework: string; readonly problem?: string | undefined } | undefined
 }
 
-/** Whether plans of one shape are held to different floors. */
+/** True if plans of one shape are held to different floors. */
 const hasSeveralFloors = (results: Noted['results']): boolean =>
   results.some((times) =>
     results.some((other) => shapeName(other) === shapeName(times) && other.floor?.milliseconds !== times.floor?.milliseconds),

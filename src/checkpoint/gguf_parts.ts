@@ -10,7 +10,7 @@ import { type Gguf, openGguf } from './gguf.js'
 import type { FileTensor } from './safetensors.js'
 import { shown } from './safetensors_header.js'
 
-/** Whether a path ends as the name of a GGUF file does. */
+/** True if a path ends as the name of a GGUF file does. */
 export const isGgufName = (path: string): boolean => extname(path).toLowerCase() === '.gguf'
 
 const partName = /^(.*)-(\d{5})-of-(\d{5})(\.gguf)$/i

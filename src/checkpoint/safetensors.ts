@@ -68,7 +68,7 @@ export async function openSafetensors(path: string, signal?: AbortSignal): Promi
   return { tensors: new Map(tensors), metadata: header.metadata }
 }
 
-/** Whether a file begins as a pointer of Git LFS does. As a number, these bytes are longer than any header. */
+/** True if a file begins as a pointer of Git LFS does. As a number, these bytes are longer than any header. */
 const isPointer = (prefix: Uint8Array): boolean => new TextDecoder().decode(prefix) === 'version '
 
 function fileTensor(source: PieceSource, entry: TensorEntry): FileTensor {

@@ -5,7 +5,7 @@ export interface CliContext {
   readonly root: string
   readonly signal: AbortSignal
   readonly verbose: boolean
-  /** Whether verbs ask nvcc unasked where it is there: a process's own command line does. */
+  /** True if verbs ask nvcc unasked where it is there: a process's own command line does. */
   readonly asksNvcc?: boolean
   /** Results, to stdout. Under `--json` nothing else goes there. */
   out(text: string): void

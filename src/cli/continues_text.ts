@@ -7,7 +7,7 @@ import { isLlamaType } from '../models/llama/families.js'
 
 const modelType = z.looseObject({ model_type: z.string().optional() })
 
-/** Whether a path is a LLaMA-like model: a GGUF file, or a folder by its configuration. @throws usage `gguf.read`, `config.read`, `config.json` */
+/** True if a path is a LLaMA-like model: a GGUF file, or a folder by its configuration. @throws usage `gguf.read`, `config.read`, `config.json` */
 export async function continuesText(folder: string): Promise<boolean> {
   if ((await ggufPath(folder)) !== undefined) return true
   const parsed = modelType.safeParse(await readConfigFile(join(folder, 'config.json')))

@@ -55,9 +55,9 @@ function saidOf(
 }
 
 export interface FailureOptions {
-  /** Whether the caller's signal fired: then every error is its consequence. */
+  /** True if the caller's signal fired: then every error is its consequence. */
   readonly cancelled: boolean
-  /** Whether heddle runs from a portable bundle. */
+  /** True if heddle runs from a portable bundle. */
   readonly portable?: boolean
 }
 

@@ -63,7 +63,7 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
-/** Whether a folder holds modules that may be specs. What is no folder is a file or a pattern, which names some. */
+/** True if a folder holds modules that may be specs. What is no folder is a file or a pattern, which names some. */
 const holdsSpecs = (folder: string): boolean =>
   !existsSync(folder) ||
   !statSync(folder).isDirectory() ||

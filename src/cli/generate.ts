@@ -34,7 +34,7 @@ export interface GenerateVerbOptions extends PipelineOptions, GenerationFlags {
 
 const modelType = z.looseObject({ model_type: z.string().optional() })
 
-/** Whether a folder holds a model that generates text, by its configuration. @throws usage `config.read`, `config.json` */
+/** True if a folder holds a model that generates text, by its configuration. @throws usage `config.read`, `config.json` */
 export async function generatesText(folder: string): Promise<boolean> {
   const parsed = modelType.safeParse(await readConfigFile(join(folder, 'config.json')))
   return parsed.success && modelTypes.seq2seq.some((type) => type === parsed.data.model_type)

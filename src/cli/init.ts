@@ -21,7 +21,7 @@ const holds: Readonly<Record<ProjectTemplate, string>> = {
 
 export interface InitOptions {
   readonly template?: ProjectTemplate | undefined
-  /** Whether `npm install` is run in the new folder; it is by default. */
+  /** True if `npm install` is run in the new folder; it is by default. */
   readonly install?: boolean | undefined
 }
 

@@ -14,7 +14,7 @@ import { isOfSpecs, vouch } from './vouch.js'
 /** Where a call of `main` writes and works; the process by default. */
 export interface CliHost {
   readonly root: string
-  /** Whether verbs ask nvcc unasked where it is there. */
+  /** True if verbs ask nvcc unasked where it is there. */
   readonly asksNvcc?: boolean
   out(text: string): void
   log(text: string): void

@@ -101,7 +101,7 @@ export function diffText({ a, b, differences }: PlanDiff, options: PlanSetting):
 
 export interface PlanLine {
   readonly name: string
-  /** Whether the project declares it. */
+  /** True if the project declares it. */
   readonly own: boolean
   readonly text: string
   readonly graphs: readonly string[]

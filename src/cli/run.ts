@@ -40,7 +40,7 @@ export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, T
   readonly truncate?: Truncation['how'] | undefined
   /** Embeddings of texts in the place of what the model is used as: how tokens become one row; `stated`: as the model's folder says. */
   readonly pooling?: PoolingFlag | undefined
-  /** Whether embeddings are divided by their length. */
+  /** True if embeddings are divided by their length. */
   readonly normalize?: boolean | undefined
   /** A file with one case a line. */
   readonly cases?: string | undefined

@@ -33,7 +33,7 @@ export interface SearchPath {
   readonly locating: <T>(action: () => T) => T
   /** Layouts as functions. @throws usage `frontend.*` */
   layouts(): Promise<Layouts>
-  /** Whether the specs have such an op, whatever has been generated. */
+  /** True if the specs have such an op, whatever has been generated. */
   hasOp(name: string): Promise<boolean>
   /** The project's ops, and those of the shipped ones that a graph uses. Undefined where no specs are read. @throws usage `frontend.*` */
   read(graph: Graph): Promise<Read | undefined>

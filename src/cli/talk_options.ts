@@ -9,13 +9,13 @@ export interface TalkOptions {
   readonly stop?: readonly string[] | undefined
   /** False leaves the model's own settings out. */
   readonly settings?: boolean | undefined
-  /** Whether results begin with their prompts. */
+  /** True if results begin with their prompts. */
   readonly withPrompt?: boolean | undefined
   /** What is said before a conversation. */
   readonly system?: string | undefined
   /** Variables of the chat template. */
   readonly templateVars?: Readonly<Record<string, unknown>> | undefined
-  /** Whether lines of the standard input are answered one after the other. */
+  /** True if lines of the standard input are answered one after the other. */
   readonly chat?: boolean | undefined
   /** Places of a conversation's caches, and of others. */
   readonly capacity?: number | undefined

@@ -23,7 +23,7 @@ export interface FileChecker {
   check(path: string, texts: ReadonlyMap<string, string>): readonly Finding[]
 }
 
-/** Whether a text may declare something: it imports heddle. The others are none of a compiler's business. */
+/** True if a text may declare something: it imports heddle. The others are none of a compiler's business. */
 export const mayDeclare = (text: string): boolean => /from\s+['"]heddle(\/std)?['"]/.test(text) && /\b(op|layout)\b/.test(text)
 
 /** A checker of the files of a project. @throws usage `frontend.heddle` where the folder cannot import heddle */

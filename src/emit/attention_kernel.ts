@@ -226,5 +226,5 @@ function tileText(choice: TileChoice): string {
   return `heddle::AttentionTile<${choice.queries}, ${choice.keys}, ${choice.warpgroups}>`
 }
 
-/** Whether a score is arithmetic on its product and attributes. */
+/** True if a score is arithmetic on its product and attributes. */
 const isPlain = (score: Expr): boolean => !contains(score, ({ kind }) => kind === 'load' || kind === 'index' || kind === 'fold')

@@ -84,7 +84,7 @@ export function ofChunks(pass: Pass, given: PassContext, first: string): Chunked
   }
 }
 
-/** Whether a folded expression reads memory, and depends on its chunk and not on its element. */
+/** True if a folded expression reads memory, and depends on its chunk and not on its element. */
 const isShared = (e: Expr, { index, first, place }: AlignedChunk, { shared }: PassContext): boolean =>
   usesIndex(e, first) &&
   faults(e, shared) &&

@@ -143,7 +143,7 @@ const usual = 4
 const chunkOf = ({ dtype }: TensorParam, types: TemplateInstance['types']): number =>
   16 / dtypeInfo[resolveDType(dtype, types)].bytes
 
-/** Whether keys, values and all that tells where they lie and which are attended may be read early: the program says, at each launch. */
+/** True if keys, values and all that tells where they lie and which are attended may be read early: the program says, at each launch. */
 function settled({ tensors, range, owner, key, value, fresh }: DecodeAttentionKernel): string {
   const rows: readonly RowStart[] = [key, value]
   const places = [range.lower, range.upper, owner, ...rows.flatMap(({ indices }) => indices)]

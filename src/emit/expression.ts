@@ -134,7 +134,7 @@ function widen(e: Expr, scope: Scope, wide: (operand: string) => string, must: b
   return intrinsic(e.fn).cuda(operands, e.type)
 }
 
-/** Whether a value may need more than 32 bits. Bits that are shifted down are those of 32, however far. */
+/** True if a value may need more than 32 bits. Bits that are shifted down are those of 32, however far. */
 function mayGrow(e: Expr): boolean {
   const seen = new Set<Expr>()
   const grows = (node: Expr): boolean => {

@@ -127,7 +127,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
   })
 }
 
-/** Whether the text needs what tuned.cuh offers. */
+/** True if the text needs what tuned.cuh offers. */
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 

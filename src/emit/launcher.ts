@@ -257,7 +257,7 @@ function conditionText(limit: Limit): string {
   return tests.length === 0 ? '' : `if (${tests.join(' && ')}) `
 }
 
-/** Whether the device has an architecture that was measured, as tuned.cuh tells. */
+/** True if the device has an architecture that was measured, as tuned.cuh tells. */
 export const runsOn = (architecture: string): string => `heddle::runs_on(${architecture.replace('sm_', '').replace('simt', '0')})`
 
 export const capitalise = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)

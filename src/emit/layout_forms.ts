@@ -71,7 +71,7 @@ function exactCount({ axes }: Layout, expr: Expr): Count | undefined {
   return isSame ? count : undefined
 }
 
-/** Whether the offset of each index is the sum of its strides, at all extents that are tried. */
+/** True if the offset of each index is the sum of its strides, at all extents that are tried. */
 function goesInSteps({ axes, offset }: Layout, strides: readonly Count[]): boolean {
   const slots = (from: number) => new Map(axes.map((axis, at) => [axis, from + at]))
   const evaluate = integerFunction(offset, { index: slots(0), dim: slots(axes.length) })

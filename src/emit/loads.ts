@@ -24,7 +24,7 @@ const loadAccess = ({ load, run, loop }: LoadedRow): ChunkAccess => ({
 export const widthText = (access: ChunkAccess, { walk, whole }: PassContext): string =>
   walk === 'single' && whole === undefined ? 'VEC' : `VEC, ${whole?.covers(access) === true ? 'WHOLE' : 'false'}`
 
-/** Whether another row of the kernel reads other elements. */
+/** True if another row of the kernel reads other elements. */
 function differs({ load, loop }: LoadedRow, scope: PassContext): boolean {
   const start = startOf(load.tensor, load.indices, loop.index, scope)
   return start !== undefined && contains(start, (e) => ['index', 'local', 'load'].includes(e.kind))

@@ -98,6 +98,6 @@ export function parseManifest(
   throw refuse(`${issue?.path.map(String).join('.') || 'the file'}: ${issue?.message ?? 'is invalid'}`)
 }
 
-/** Whether a manifest is the one that ships with this code, which needs no schema. */
+/** True if a manifest is the one that ships with this code, which needs no schema. */
 const isShipped = (shipped: string | undefined, text: string, _value: unknown): _value is Manifest =>
   shipped !== undefined && createHash('sha256').update(text).digest('hex') === shipped

@@ -77,20 +77,20 @@ function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   return products(instance, kernel, scope)
 }
 
-/** Whether a right factor may be read before earlier launches are complete: the program says, at each launch. */
+/** True if a right factor may be read before earlier launches are complete: the program says, at each launch. */
 const isConstant = ({ tensors }: MatmulKernel, { tensor }: MatmulFactor): string =>
   `arguments.is_constant(${tensors.findIndex(({ name }) => name === tensor)})`
 
 const constantB = (kernel: MatmulKernel): string => isConstant(kernel, kernel.products[0].b)
 
-/** Whether all right factors are: those that are read as they lie in memory. */
+/** True if all right factors are: those that are read as they lie in memory. */
 function constantRights(kernel: MatmulKernel): string {
   const rights = kernel.products.map(({ b }) => b)
   if (rights.some(({ prologue }) => prologue !== undefined)) return 'false'
   return [...new Set(rights.map((right) => isConstant(kernel, right)))].join(' && ')
 }
 
-/** Whether both factors are row-major matrices `m k` and `n k` of one type, one of each. */
+/** True if both factors are row-major matrices `m k` and `n k` of one type, one of each. */
 function isMatrices(kernel: MatmulKernel): boolean {
   const { batch, m, n, k, products: sums } = kernel
   const [a, b] = [kernel.a, sums[0].b].map((factor) => factorParam(kernel, factor))

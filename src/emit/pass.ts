@@ -215,7 +215,7 @@ function addLine({ monoid, values }: ScannedRow, prefix: string, { context, firs
   return `${prefix}.add(i, ${typeof monoid === 'string' ? texts.join() : fieldsText(texts)}, ${first} + i);`
 }
 
-/** Whether a row is the first of those that one variable makes. */
+/** True if a row is the first of those that one variable makes. */
 const isFirst = (row: ScannedRow, { prefixes }: Frame): boolean =>
   [...prefixes].find(([, prefix]) => prefix === prefixes.get(row))?.[0] === row
 

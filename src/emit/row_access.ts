@@ -32,10 +32,10 @@ function termsOf(e: Expr): readonly { readonly factors: Term; readonly negative:
   }
 }
 
-/** Whether an expression has an index of this name. */
+/** True if an expression has an index of this name. */
 export const mentions = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
 
-/** Whether the host knows a value: it depends on extents and attributes alone. */
+/** True if the host knows a value: it depends on extents and attributes alone. */
 const isKnown = (e: Expr): boolean =>
   e.kind === 'dim' || e.kind === 'attr' || e.kind === 'const' || (e.kind === 'call' && operands(e).every(isKnown))
 
@@ -58,7 +58,7 @@ export function stepOf(offset: Expr, index: string): Expr | undefined {
   return more.reduce<Expr>((left, right) => ({ kind: 'call', type: 'i32', fn: 'add', args: [left, right] }), first)
 }
 
-/** Whether an offset is a multiple of a number: whenever all of `of` are, or never. */
+/** True if an offset is a multiple of a number: whenever all of `of` are, or never. */
 type Multiples = { readonly kind: 'when'; readonly of: readonly Expr[] } | { readonly kind: 'never' }
 
 /** What has to be a multiple of `chunk` for an offset to be one, whatever its indices are. */
@@ -90,7 +90,7 @@ export function alongRow(indices: readonly Expr[]): Expr[] {
   })
 }
 
-/** Whether the elements of a row are neighbours in memory. */
+/** True if the elements of a row are neighbours in memory. */
 export function isTogether({ tensor, indices }: RowStart, scope: Pick<Scope, 'tensors' | 'fixed'>): boolean {
   const found = classify(offsetOf(tensorOf(tensor, scope), alongRow(indices), scope.fixed), 'c')
   return found.kind === 'contiguous' && found.run === Number.POSITIVE_INFINITY

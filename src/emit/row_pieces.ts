@@ -37,7 +37,7 @@ export function inPieces(value: Expr, index: string): Pieced {
   return { value: named, conditions: [...conditions.values()], bounds: [...bounds.values()] }
 }
 
-/** Whether an expression is the answer to one of these comparisons. */
+/** True if an expression is the answer to one of these comparisons. */
 export const isAnswer = (e: Expr | undefined, { conditions }: Pieced): e is ExprOf<'local'> =>
   e?.kind === 'local' && conditions.some(({ name }) => name === e.name)
 

@@ -21,7 +21,7 @@ export interface Stages {
   outlives(row: PassRow): boolean
 }
 
-/** Whether the lanes of a row meet in every chunk of the pass: to scan, or to rank. */
+/** True if the lanes of a row meet in every chunk of the pass: to scan, or to rank. */
 export const meets = ({ rows, statements }: Pass): boolean =>
   statements.some((s) => passStatementOf(s).meets) || rows.some(isScanned)
 

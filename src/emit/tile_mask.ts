@@ -42,7 +42,7 @@ function rangeText(expr: Expr, scope: Scope): string {
   return `heddle::ranges::${renamed[expr.fn] ?? expr.fn}(${expr.args.map((arg) => rangeText(arg, scope)).join(', ')})`
 }
 
-/** Whether an expression is the same for all pairs of a tile. */
+/** True if an expression is the same for all pairs of a tile. */
 function isOne(expr: Expr): boolean {
   if (expr.kind === 'local' || (expr.kind === 'index' && (expr.name === 'i' || expr.name === 'j'))) return false
   return expr.kind !== 'call' || (expr.fn !== 'idiv' && expr.fn !== 'mod' && expr.args.every(isOne))

@@ -101,7 +101,7 @@ const kernel = z.strictObject({
     from: z.enum(['record', 'build', 'nvcc', 'unknown']),
     /** The compiler; or why nothing is known. */
     detail: z.string(),
-    /** Whether launches may give blocks more shared memory, so that there is room for fewer. */
+    /** True if launches may give blocks more shared memory, so that there is room for fewer. */
     dynamicShared: z.boolean(),
   }),
 })
@@ -171,7 +171,7 @@ const bench = z.strictObject({
 
 const timeline = z.strictObject({
   title: z.string(),
-  /** Whether spans stand in the order in which they run; otherwise the longest is first. */
+  /** True if spans stand in the order in which they run; otherwise the longest is first. */
   ordered: z.boolean(),
   source: z.enum(['predicted', 'measured']),
   /** Microseconds of the whole step; more than its spans where something runs between them. */

@@ -55,7 +55,7 @@ export interface KnownLayouts {
   readonly forms: Readonly<Record<string, LayoutForm>>
 }
 
-/** Whether a value takes more memory than its elements, at some extents. */
+/** True if a value takes more memory than its elements, at some extents. */
 export const isPadded = ({ shape, layout }: Form, { layouts }: KnownLayouts): boolean =>
   layout !== 'row' && !trials(shape.length).every((extents) => isDense(layouts, layout, extents))
 

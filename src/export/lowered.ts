@@ -84,7 +84,7 @@ export interface Lowered {
   readonly states: readonly LoweredState[]
   readonly storages: readonly LoweredStorage[]
   readonly steps: readonly LoweredStep[]
-  /** Whether kernels read inputs as constants, so that a run has to wait for what was launched before it. */
+  /** True if kernels read inputs as constants, so that a run has to wait for what was launched before it. */
   readonly fenced: boolean
   /** Outputs whose value lies elsewhere, copied behind the last step: indices of outputs and storages. */
   readonly moved: readonly { readonly output: number; readonly storage: number }[]

@@ -182,6 +182,6 @@ function choicesOf(
   )
 }
 
-/** Whether a size is a number at some sizes of a run. */
+/** True if a size is a number at some sizes of a run. */
 const mayBe = (size: Size | undefined, value: number): boolean =>
   size !== undefined && (!isExtent(size) || size.dims.length > 0 || size.factor === value)

@@ -30,7 +30,7 @@ export function inFactory<T>(scope: FactoryScope, action: () => T): T {
 export const givenFor = (symbol: TsSymbol | undefined): Node | undefined =>
   symbol === undefined ? undefined : current.given.get(symbol.compilerSymbol)
 
-/** Whether a block is that of a function which makes what is being read. */
+/** True if a block is that of a function which makes what is being read. */
 export const isFactoryBlock = (block: Node | undefined): boolean => {
   const owner = block?.getParent()
   return owner !== undefined && current.factories.has(owner)

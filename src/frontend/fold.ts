@@ -24,7 +24,7 @@ interface Field {
   readonly start: Expr
 }
 
-/** Whether a field starts with `int(...)`. */
+/** True if a field starts with `int(...)`. */
 function saysInteger({ node }: ValueOf<'record'>, name: string): boolean {
   const property = Node.isObjectLiteralExpression(node) ? node.getProperty(name) : undefined
   const value = Node.isPropertyAssignment(property) ? property.getInitializer() : undefined

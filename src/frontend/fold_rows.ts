@@ -14,7 +14,7 @@ import { loop } from './rows.js'
 import { argumentAt, asScalar } from './scalars.js'
 import { type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
-/** Whether a fold starts with a row. */
+/** True if a fold starts with a row. */
 export const carriesRows = (start: Value): start is ValueOf<'record'> =>
   start.kind === 'record' && [...start.fields.values()].some(isRow)
 

@@ -113,7 +113,7 @@ function fieldFor(element: BindingElement, { fields }: ValueOf<'record'>): Value
   )
 }
 
-/** Whether a parameter is worth a `let`: it is read more than once, or from a loop. */
+/** True if a parameter is worth a `let`: it is read more than once, or from a loop. */
 function isReadOften(node: FunctionNode, name: string): boolean {
   const reads = node.getDescendantsOfKind(SyntaxKind.Identifier).filter((identifier) => identifier.getText() === name)
   return reads.length > 2 || node.getDescendantsOfKind(SyntaxKind.ArrowFunction).length > 0

@@ -18,7 +18,7 @@ export const guarded = ({ scope, level, guards = [] }: Place, ...more: readonly 
   guards: [...guards, ...more],
 })
 
-/** Whether an index is below the extent of a dimension, and not negative, where an expression stands. */
+/** True if an index is below the extent of a dimension, and not negative, where an expression stands. */
 export const isGuarded = (name: string, extent: string, { guards = [] }: Place, lowering: Lowering): boolean =>
   guards.some(({ condition, holds }) => implies(condition, holds, name, extent, lowering))
 
@@ -45,7 +45,7 @@ function implies(given: Expr, holds: boolean, name: string, extent: string, lowe
 
 const isCount = (e: Expr | undefined, least: number): boolean => e?.kind === 'const' && Number(e.value) >= least
 
-/** Whether an expression is an index or more: indices are not negative. */
+/** True if an expression is an index or more: indices are not negative. */
 function atLeast(e: Expr, name: string): boolean {
   if (e.kind === 'index') return e.name === name
   if (e.kind !== 'call') return false
@@ -59,7 +59,7 @@ function atLeast(e: Expr, name: string): boolean {
   return e.fn === 'maximum' && (atLeast(a, name) || atLeast(b, name))
 }
 
-/** Whether an expression is the extent of a dimension or less; `below`: less. */
+/** True if an expression is the extent of a dimension or less; `below`: less. */
 function atMost(given: Expr, extent: string, below: boolean, lowering: Lowering): boolean {
   const e = given.kind === 'local' ? (lowering.named.get(given.name) ?? given) : given
   if (e.kind === 'dim') return !below && e.name === extent
@@ -71,6 +71,6 @@ function atMost(given: Expr, extent: string, below: boolean, lowering: Lowering)
   return e.fn === 'idiv' && atMost(a, extent, below, lowering) && isCount(b, 1)
 }
 
-/** Whether an index is one that runs over the dimension. */
+/** True if an index is one that runs over the dimension. */
 const equals = (e: Expr, other: Expr, name: string, extent: string, lowering: Lowering): boolean =>
   e.kind === 'index' && e.name === name && other.kind === 'index' && lowering.spans.get(other.name) === extent

@@ -20,7 +20,7 @@ export async function listingModules(source: string): Promise<readonly string[]>
   return modules.filter((path, i) => exportsList(path, texts[i] ?? '')).map((path) => relative(source, path))
 }
 
-/** Whether a module exports one of the lists by its name. */
+/** True if a module exports one of the lists by its name. */
 function exportsList(path: string, text: string): boolean {
   if (![...lists].some((name) => text.includes(name))) return false
   const { ScriptTarget, ts } = tsMorph()

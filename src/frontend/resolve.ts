@@ -24,7 +24,7 @@ export function readBrand(node: Node): Brand | undefined {
 const isAmbient = (symbol: TsSymbol | undefined): boolean =>
   symbol?.getDeclarations().some((declaration) => declaration.getSourceFile().isDeclarationFile()) ?? false
 
-/** Whether a declaration file of the project or of a package says it, rather than TypeScript's own. */
+/** True if a declaration file of the project or of a package says it, rather than TypeScript's own. */
 const isDeclaredHere = (symbol: TsSymbol): boolean =>
   symbol.getDeclarations().every((declaration) => !/\/lib\.[\w.]+\.d\.ts$/.test(declaration.getSourceFile().getFilePath()))
 

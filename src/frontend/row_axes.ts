@@ -11,7 +11,7 @@ const leavesLast = ', and stores a number or a row with them: of a row that a fo
 const stepHint =
   'return what is left of it, and numbers of each step; for a row of each step make the step an op of its own, launched for each, whose row is an output'
 
-/** Whether a body has a fold that carries a row: what it starts with has a row among its fields. */
+/** True if a body has a fold that carries a row: what it starts with has a row among its fields. */
 function carriesRow(body: Node): boolean {
   const isOf = (node: Node | undefined, kind: string): boolean =>
     Node.isCallExpression(node) && readBrand(node.getExpression())?.kind === kind

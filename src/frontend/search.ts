@@ -33,7 +33,7 @@ export interface SearchedSpecs extends Declarations {
 }
 
 export interface SearchOptions {
-  /** Whether the shipped graphs and plans count as well, and not only the shipped ops that the project's graphs use. */
+  /** True if the shipped graphs and plans count as well, and not only the shipped ops that the project's graphs use. */
   readonly shipped?: boolean
   /** Shipped ops that are wanted whether or not a graph uses them. */
   readonly ops?: readonly string[]
@@ -232,7 +232,7 @@ async function behind(
   }
 }
 
-/** Whether a project has nothing but ops and layouts, which use nothing that is shipped. */
+/** True if a project has nothing but ops and layouts, which use nothing that is shipped. */
 const isBare = ({ graphs, plans, programs, applied }: Declarations): boolean =>
   [...Object.values(graphs), ...plans, ...programs, ...applied].length === 0
 
@@ -255,7 +255,7 @@ const textsBelow = (folder: string): readonly (readonly [string, string])[] =>
     .sort()
     .map((name) => [name, readFileSync(join(folder, name), 'utf8')])
 
-/** Whether the project has another graph under the name of a shipped one: the groups of shipped plans mean nothing in it. */
+/** True if the project has another graph under the name of a shipped one: the groups of shipped plans mean nothing in it. */
 const isOther = (declared: Declarations, module: ShippedModule, graph: string): boolean =>
   Object.hasOwn(declared.graphs, graph) && declared.graphs[graph] !== module.graphs[graph]
 

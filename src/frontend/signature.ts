@@ -43,7 +43,7 @@ export interface SignatureContext {
   readonly declarators: Declarators
   /** The lowered layout of a declaration. */
   readonly layoutOf: (declaration: CallExpression) => Layout
-  /** Whether the declaration is the standard library's, whose names are qualified. */
+  /** True if the declaration is the standard library's, whose names are qualified. */
   readonly isStandard: boolean
   readonly spanOf: SpanOf
 }

@@ -122,7 +122,7 @@ export function refuseVariable(statement: VariableStatement): void {
 
 const isLoop = (node: Node): boolean => Node.isIterationStatement(node)
 
-/** Whether an expression only assigns what a refused `let` of the same function declares: that was the mistake. */
+/** True if an expression only assigns what a refused `let` of the same function declares: that was the mistake. */
 export function followsFromVariable(statement: Statement): boolean {
   if (!Node.isExpressionStatement(statement)) return false
   const expression = statement.getExpression()
@@ -141,5 +141,5 @@ export function followsFromVariable(statement: Statement): boolean {
   )
 }
 
-/** Whether a block has a return somewhere, in a statement that is refused. */
+/** True if a block has a return somewhere, in a statement that is refused. */
 export const returnsSomewhere = (block: Block): boolean => block.getDescendantsOfKind(SyntaxKind.ReturnStatement).length > 0

@@ -73,7 +73,7 @@ const opsOf = (graph: Graph): string[] => {
   ]
 }
 
-/** Whether a graph takes or gives integers of tokens, such as ids. */
+/** True if a graph takes or gives integers of tokens, such as ids. */
 const hasIntegerRows = ({ values, inputs, outputs }: Graph, tokens: Extent): boolean =>
   [...Object.values(inputs), ...Object.values(outputs)].some((id) => {
     const value = values[id]

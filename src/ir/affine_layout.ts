@@ -1,4 +1,4 @@
-/** Whether offsets of a layout go in equal steps along an axis: what a loop needs that walks rows by a stride. Found by evaluation. */
+/** True if offsets of a layout go in equal steps along an axis: what a loop needs that walks rows by a stride. Found by evaluation. */
 import { emptyEnv, evaluateExpr, forEachPoint } from './evaluate.js'
 import type { Layout } from './layout.js'
 

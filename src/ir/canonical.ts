@@ -47,7 +47,7 @@ function numberForms(): (expr: Expr) => number {
   return go
 }
 
-/** Whether two expressions have one canonical form. */
+/** True if two expressions have one canonical form. */
 export function isSameForm(a: Expr, b: Expr): boolean {
   if (a === b) return true
   const numberOf = numberForms()

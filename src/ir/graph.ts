@@ -137,10 +137,10 @@ export interface Fold {
 /** The index of a fold's elements. */
 export const foldChannel = 'channel'
 
-/** Whether a graph has int8 weights. */
+/** True if a graph has int8 weights. */
 export const isQuantised = ({ steps }: Pick<Graph, 'steps'>): boolean => Object.keys(steps ?? {}).length > 0
 
-/** Whether a graph computes with int8, and not only reads int8 weights: a value is int8 that is no weight. */
+/** True if a graph computes with int8, and not only reads int8 weights: a value is int8 that is no weight. */
 export function computesInt8({ values, weights }: Pick<Graph, 'values' | 'weights'>): boolean {
   const stored = new Set(Object.values(weights))
   return values.some(({ dtype }, id) => dtype === 'i8' && !stored.has(id))

@@ -78,7 +78,7 @@ function offsetsAt(layout: Layout, offsetAt: OffsetAt, extent: Numbers, shape: r
   return offsets
 }
 
-/** Whether every run of `length` that starts aligned in a row of `width` is contiguous. */
+/** True if every run of `length` that starts aligned in a row of `width` is contiguous. */
 function runsOf(length: number, offsets: readonly number[], width: number): boolean {
   return offsets.every((offset, at) => {
     const column = at % width
@@ -87,7 +87,7 @@ function runsOf(length: number, offsets: readonly number[], width: number): bool
   })
 }
 
-/** Whether every run of `length` that starts aligned in a row starts at a multiple of it. */
+/** True if every run of `length` that starts aligned in a row starts at a multiple of it. */
 const alignedAt = (length: number, offsets: readonly number[], width: number): boolean =>
   offsets.every((offset, at) => (at % width) % length !== 0 || offset % length === 0)
 

@@ -76,7 +76,7 @@ const opposite: Readonly<Record<Trend, Trend>> = {
 
 const joined = (a: Trend, b: Trend): Trend => (a === 'constant' ? b : b === 'constant' || a === b ? a : 'unknown')
 
-/** Whether an expression is known not to be negative: a constant, an extent, or what is made of these by sums and products. */
+/** True if an expression is known not to be negative: a constant, an extent, or what is made of these by sums and products. */
 const isPositive = (expr: Expr): boolean =>
   (expr.kind === 'const' && Number(expr.value) >= 0) ||
   expr.kind === 'dim' ||

@@ -31,7 +31,7 @@ const load = ({ tensor, indices }: RowAccess, element: Expr): Expr => ({
 
 /** What the parts of a template are at places of their own: element `c` of a query, and of the key and the value of place `j`. */
 interface Parts extends SoftmaxSlots {
-  /** Whether a row is computed at all; the others are stored as if results were zero. */
+  /** True if a row is computed at all; the others are stored as if results were zero. */
   readonly isComputed: Expr
   readonly query: (c: Expr) => Expr
   readonly key: (j: Expr, c: Expr) => Expr

@@ -5,7 +5,7 @@ export interface FreshNaming {
   readonly separator?: string
   /** The number of the second value of a name. */
   readonly from?: number
-  /** Whether the first value has a number too. */
+  /** True if the first value has a number too. */
   readonly numbered?: boolean
 }
 

@@ -5,7 +5,7 @@
 
 const prefix = 'std.'
 
-/** Whether an op is of the standard library. */
+/** True if an op is of the standard library. */
 export const isStandard = (op: string): boolean => op.startsWith(prefix)
 
 /** What the kernel of an op is called. */

@@ -7,10 +7,10 @@
 export const own = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
 
-/** Whether every object answers to a name. */
+/** True if every object answers to a name. */
 export const isInherited = (name: string): boolean => name in Object.prototype
 
-/** Whether ops and groups may be called so: snake_case, since the names of kernels stand in generated text. */
+/** True if ops and groups may be called so: snake_case, since the names of kernels stand in generated text. */
 export const isKernelName = (name: string): boolean => /^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name) && !isInherited(name)
 
 /** What a refusal of such a name says, and what to do. */

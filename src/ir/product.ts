@@ -55,6 +55,6 @@ export const factorsOf = ({ a, products }: Pick<MatmulKernel, 'a' | 'products'>)
   ...products.map(({ b }) => b),
 ]
 
-/** Whether the products of a kernel are sums of int32: of factors that are stored as int8. */
+/** True if the products of a kernel are sums of int32: of factors that are stored as int8. */
 export const sumsIntegers = (kernel: MatmulKernel): boolean =>
   factorsOf(kernel).every((factor) => factor.prologue === undefined && factorParam(kernel, factor).dtype === 'i8')

@@ -40,7 +40,7 @@ export interface Application {
 export interface Repetition {
   readonly name: string
   readonly index: number
-  /** Whether every repetition has weights of its own. */
+  /** True if every repetition has weights of its own. */
   readonly own: boolean
 }
 

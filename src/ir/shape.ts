@@ -76,7 +76,7 @@ export function divideExtent({ factor, dims }: Extent, by: Extent): Extent {
   return { factor: factor / by.factor, dims: dims.filter((dim) => !isDivided(dim)) }
 }
 
-/** Whether a list still has a name, which is taken out of it. */
+/** True if a list still has a name, which is taken out of it. */
 function takenFrom(names: readonly string[]): (name: string) => boolean {
   const left = [...names]
   return (name) => {

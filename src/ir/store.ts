@@ -40,7 +40,7 @@ export function storedNumber(dtype: DType | undefined, value: number): number {
   return dtypeInfo[dtype].scalar === 'f32' && Number.isNaN(value) ? value : clamp(value, range)
 }
 
-/** Whether elements of the type may be no int32, which is what a body reads. */
+/** True if elements of the type may be no int32, which is what a body reads. */
 export const isWiderThanRead = (dtype: DType | undefined): boolean => dtype === 'u32' || dtype === 'i64'
 
 /** What a body reads of an element. */
@@ -62,7 +62,7 @@ export function storedExpr(dtype: DType | undefined, value: Expr, kept?: string)
   return lowest(below) >= range.low ? below : call('maximum', below, number(range.low))
 }
 
-/** Whether a float is known to be an integer. */
+/** True if a float is known to be an integer. */
 function isWhole(e: Expr): boolean {
   if (e.kind === 'const') return Number.isInteger(e.value)
   if (e.kind !== 'call') return false

@@ -111,15 +111,15 @@ export interface DecodeAttentionKernel extends Signature, SoftmaxSlots {
   readonly fresh: FreshPlace | undefined
 }
 
-/** Whether attention's results are stored as they are. */
+/** True if attention's results are stored as they are. */
 export const storesAsIs = ({ stored }: Pick<SoftmaxSlots, 'stored'>): boolean =>
   stored.kind === 'local' && stored.name === 'result'
 
-/** Whether the weights of a query are those of the ordinary softmax: they add up to 1. */
+/** True if the weights of a query are those of the ordinary softmax: they add up to 1. */
 export const isNormalised = ({ denominator }: Pick<SoftmaxSlots, 'denominator'>): boolean =>
   denominator.kind === 'local' && denominator.name === 'total'
 
 export type TemplateKernel = MatmulKernel | AttentionKernel | DecodeAttentionKernel
 
-/** Whether a kernel is a template with compiled slots; any other is a row program. */
+/** True if a kernel is a template with compiled slots; any other is a row program. */
 export const isTemplate = (kernel: Kernel | TemplateKernel): kernel is TemplateKernel => 'kind' in kernel

@@ -1,7 +1,7 @@
 /** The error of an output that cannot be replaced in place, thrown where updates are placed and reported where ops and groups are read. */
 export class UpdateConflict extends Error {
   readonly tensor: string
-  /** Whether no place is chosen that alone is stored: every element may be replaced. */
+  /** True if no place is chosen that alone is stored: every element may be replaced. */
   readonly isUnchosen: boolean
   /** What to write instead, where that is not a choice. */
   readonly hint: string | undefined

@@ -40,7 +40,7 @@ export function keepRows(given: Kernel): Kernel | undefined {
   return undefined
 }
 
-/** Whether a statement needs other elements of what is replaced than those that the thread of an element has. */
+/** True if a statement needs other elements of what is replaced than those that the thread of an element has. */
 function needsAll(s: Stmt, [first]: readonly StmtOf<'storeRow'>[], reads: Reads): boolean {
   const own = 'index' in s ? s.index : ''
   if (stmtExprs(s).some((expr) => readsFar(expr, own, reads))) return true
@@ -135,7 +135,7 @@ function storesOf({ body, tensors, rows }: Kernel): readonly StmtOf<'storeRow'>[
   return found.length === stores.length && found.every(isPlain) ? found : undefined
 }
 
-/** Whether a statement reads what is replaced anywhere but in the row of its indices. */
+/** True if a statement reads what is replaced anywhere but in the row of its indices. */
 function readsOtherRow(s: Stmt, updated: ReadonlySet<string>, { rows }: Kernel, axis: number): boolean {
   let found = false
   for (const expr of stmtExprs(s))
@@ -166,7 +166,7 @@ function readsOf({ body }: Kernel, updated: ReadonlySet<string>, axis: number): 
   return reads
 }
 
-/** Whether an element is made of other tensors that are replaced, which may have been stored by then. */
+/** True if an element is made of other tensors that are replaced, which may have been stored by then. */
 function readsBeside(s: StmtOf<'storeRow'>, { tensors }: Kernel, { updated, made }: Reads): boolean {
   const own = tensors.find(({ name }) => name === s.tensor)?.updates
   const others = new Set([...updated].filter((name) => name !== own))
@@ -181,7 +181,7 @@ function readsAny(value: Expr, { updated, made }: Pick<Reads, 'updated' | 'made'
   return found
 }
 
-/** Whether an element at `own` is made of another element of what is replaced. */
+/** True if an element at `own` is made of another element of what is replaced. */
 function readsFar(value: Expr, own: string, { updated, axis, made }: Reads): boolean {
   const isOwn = (at: Expr | undefined): boolean => at?.kind === 'index' && at.name === own
   let found = false

@@ -14,7 +14,7 @@ import { introducedNames, mapStmt, rewrite, stmtExprs, visit } from './walk.js'
 
 type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 
-/** Whether a kernel replaces elements of its inputs. */
+/** True if a kernel replaces elements of its inputs. */
 export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => tensors.some(({ updates }) => updates !== undefined)
 
 /**
@@ -102,15 +102,15 @@ export function readFirst(kernel: Kernel): Kernel {
 const gatherHint = (tensor: string, output: string): string =>
   `to add what falls to an element, let it gather: ${tensor}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave ${output} out of updates: it then has memory of its own`
 
-/** Whether a row or a reduction has the elements of a row that is stored, so that a thread that reads an element of it is who stores it. */
+/** True if a row or a reduction has the elements of a row that is stored, so that a thread that reads an element of it is who stores it. */
 const walksAlong = (s: StmtOf<'row'> | StmtOf<'reduce'>, first: Store): boolean =>
   first.kind === 'storeRow' && s.length.kind === 'dim' && first.length.kind === 'dim' && s.length.name === first.length.name
 
-/** Whether a store has an element for every step of a fold that carries a row, and is made with that step. */
+/** True if a store has an element for every step of a fold that carries a row, and is made with that step. */
 const isOfSteps = (s: Store, body: Kernel['body']): boolean =>
   s.kind === 'storeRow' && s.value.kind === 'element' && stepRows(body).has(s.value.row)
 
-/** Whether a store runs over the same elements as another: all row indices as the kernel has them, and a row of one length. */
+/** True if a store runs over the same elements as another: all row indices as the kernel has them, and a row of one length. */
 function runsOver(s: Store, first: Store, rows: Kernel['rows']): boolean {
   const places = s.kind === 'store' ? s.indices : s.rows
   if (places.length !== rows.length || !places.every((at, i) => at.kind === 'index' && at.name === rows[i]?.index)) return false
@@ -120,7 +120,7 @@ function runsOver(s: Store, first: Store, rows: Kernel['rows']): boolean {
   )
 }
 
-/** Whether a statement reads any element of a tensor. */
+/** True if a statement reads any element of a tensor. */
 function readsTensor(s: Stmt, tensor: string): boolean {
   let found = false
   for (const expr of stmtExprs(s))
@@ -130,10 +130,10 @@ function readsTensor(s: Stmt, tensor: string): boolean {
   return found
 }
 
-/** Whether a statement reads elements of rows. */
+/** True if a statement reads elements of rows. */
 const readsRows = (s: Stmt, names: ReadonlySet<string>): boolean => elementsOf(s).some(({ row }) => names.has(row))
 
-/** Whether a statement reads rows at another index than that of its own elements: they are then computed there once more. */
+/** True if a statement reads rows at another index than that of its own elements: they are then computed there once more. */
 const readsRowElsewhere = (s: Stmt, names: ReadonlySet<string>): boolean =>
   elementsOf(s).some(({ row, index }) => names.has(row) && !('index' in s && index.kind === 'index' && index.name === s.index))
 
@@ -146,7 +146,7 @@ function elementsOf(s: Stmt): ExprOf<'element'>[] {
   return found
 }
 
-/** Whether a statement reads a tensor at another place than the element that its elements are of. */
+/** True if a statement reads a tensor at another place than the element that its elements are of. */
 function readsElsewhere(s: Stmt, tensor: string, first: Store, { rows }: Kernel): boolean {
   const isAlong = first.kind === 'storeRow' && (s.kind === 'storeRow' || s.kind === 'row' || s.kind === 'reduce')
   const along = s.kind === 'foldState' ? [s.column] : isAlong ? [s.index] : []

@@ -12,7 +12,7 @@ const collected = (): unknown[] | undefined => {
   return Array.isArray(found) ? found : undefined
 }
 
-/** Whether somebody collects refusals, so that what is declared may go on after one. */
+/** True if somebody collects refusals, so that what is declared may go on after one. */
 export const isCollected = (): boolean => collected() !== undefined
 
 /** What an action returns, and what was refused in it by `declaring`. What it ends in counts too, unless that follows from something refused. */

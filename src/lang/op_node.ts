@@ -40,7 +40,7 @@ export const opNode = <I extends Tensors, O extends Tensors, A extends Readonly<
 const attrsOf = (attrs: Readonly<Record<string, AttrValue | undefined>>): Readonly<Record<string, AttrValue>> =>
   Object.fromEntries(Object.entries(attrs).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 
-/** Whether a node applies an op: one of a project by its name, which is unique there; one of the standard library by its qualified name. */
+/** True if a node applies an op: one of a project by its name, which is unique there; one of the standard library by its qualified name. */
 export const isNodeOf = <I extends Tensors, O extends Tensors, A extends Readonly<Record<string, number>>>(
   op: Op<I, O, A>,
   node: GraphNode,

@@ -50,7 +50,7 @@ export function valueAt(values: readonly ProgramValue[], handle: ProgramTensor, 
 type Handles = Readonly<Record<string, ProgramTensor>>
 type Carried = ProgramTensor | Handles
 
-/** Whether one value is carried, and not several by their names. */
+/** True if one value is carried, and not several by their names. */
 export const isTensor = (carried: Carried): carried is ProgramTensor => typeof carried.value === 'number'
 
 /** Carried values keep their names and forms from layer to layer. @throws usage `program.repeat`, `program.missing` */

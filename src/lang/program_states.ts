@@ -18,7 +18,7 @@ export class ProgramStates {
     this.#values = values
   }
 
-  /** Whether an input or a state has the name. */
+  /** True if an input or a state has the name. */
   has(name: string): boolean {
     return Object.hasOwn(this.inputs, name) || Object.hasOwn(this.states, name)
   }

@@ -57,6 +57,6 @@ export function heldShape(shape: Shape, { rows, ragged }: Held, axes: readonly R
   return [{ factor: 1, dims: [axis.tokens] }, ...shape.slice(1)]
 }
 
-/** Whether a value has one row for each token of a ragged axis. */
+/** True if a value has one row for each token of a ragged axis. */
 export const isOver = (shape: Shape, axis: RaggedAxis): boolean =>
   shape[0] !== undefined && printExtent(shape[0]) === printExtent(paddedRows(axis))

@@ -11,7 +11,7 @@ export interface ModelPlan {
   readonly name: string
   /** The graph as this plan runs it. Graphs the plan has nothing to say about come back unchanged. */
   readonly rewrite: (graph: Graph) => Graph
-  /** Whether the plan says anything about the graph of a name. */
+  /** True if the plan says anything about the graph of a name. */
   readonly covers: (graph: string) => boolean
 }
 

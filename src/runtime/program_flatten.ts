@@ -149,7 +149,7 @@ function appendKernel(
   for (const { id } of buffers) memory.extend(storageOf(id), steps.length - 1)
 }
 
-/** Whether memory must hold its value for the next run too: a weight's or a program input's. */
+/** True if memory must hold its value for the next run too: a weight's or a program input's. */
 const isKept = ({ memory, inputs }: State, id: StorageId): boolean =>
   memory.at(id).weight !== undefined || Object.values(inputs).some(({ storage }) => storage === id)
 

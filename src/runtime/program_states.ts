@@ -55,7 +55,7 @@ export function openStates(states: ProgramStates, memory: ProgramMemory, layouts
   )
 }
 
-/** Whether two pieces share a byte. */
+/** True if two pieces share a byte. */
 export const overlap = (a: DeviceTensor['slice'], b: DeviceTensor['slice']): boolean =>
   a.buffer === b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes
 

@@ -94,11 +94,11 @@ export function programSizes(
   return sizes
 }
 
-/** Whether weights are int8 under the plan. */
+/** True if weights are int8 under the plan. */
 export const hasInt8Weights = ({ applications }: Pick<WiredProgram, 'applications'>): boolean =>
   applications.some(({ graph }) => isQuantised(graph))
 
-/** Whether a value is held without padding: whoever supplies or takes it has rows of tokens one behind the other. */
+/** True if a value is held without padding: whoever supplies or takes it has rows of tokens one behind the other. */
 export const isPacked = ({ values }: CompiledProgram, name: string): boolean => values[name]?.rows === 'packed'
 
 /** What `openStates` takes, for the states of one or more programs that share them. */

@@ -29,7 +29,7 @@ export function matmulName({
   return parts.join(', ')
 }
 
-/** Whether a matmul's operands lie where a kept algorithm may expect them. */
+/** True if a matmul's operands lie where a kept algorithm may expect them. */
 export const isAligned = ({ a, b, out, epilogue }: NativeMatmul): boolean =>
   [a, b, out, epilogue?.bias, epilogue?.residual].every((slice) => slice === undefined || slice.offset % arenaAlignment === 0)
 

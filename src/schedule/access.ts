@@ -118,7 +118,7 @@ function isAligned(e: Expr, index: string, block: number): boolean {
   return beside(a, b) || beside(b, a)
 }
 
-/** Whether a value is a multiple of a number whatever its variables are. */
+/** True if a value is a multiple of a number whatever its variables are. */
 export function isMultiple(e: Expr, of: number): boolean {
   const number = numberOf(e)
   if (number !== undefined) return number % of === 0

@@ -37,7 +37,7 @@ type Folded =
 /** The expression of one element with what its chunk settles folded. */
 export const inAlignedChunk = (e: Expr, chunk: AlignedChunk): Expr => folder(chunk)(e).expr
 
-/** Whether an expression has one value for all elements of a chunk, but is another for the next chunk. */
+/** True if an expression has one value for all elements of a chunk, but is another for the next chunk. */
 export const isOfChunk = (e: Expr, chunk: AlignedChunk): boolean => {
   const { kind, expr } = folder(chunk)(e)
   return kind === 'same' && usesIndex(expr, chunk.first)
@@ -127,7 +127,7 @@ function remainder(first: Expr, of: number, widths: readonly number[], place: st
   return { kind: 'moving', expr: call('add', before, own), first: before }
 }
 
-/** Whether an integer is known not to be negative: a quotient of a negative one is rounded the other way. */
+/** True if an integer is known not to be negative: a quotient of a negative one is rounded the other way. */
 const isNotNegative = (e: Expr): boolean =>
   e.kind === 'index' ||
   e.kind === 'dim' ||

@@ -72,6 +72,6 @@ const ruleVariant = ({ variants }: RowProgram, length: number, rows: number) =>
       (limit.rows ?? Number.POSITIVE_INFINITY) >= rows,
   )
 
-/** Whether a choice combines rows of `length` elements as the rules do, so that the number of rows may decide about it. */
+/** True if a choice combines rows of `length` elements as the rules do, so that the number of rows may decide about it. */
 export const keepsOrder = (choice: ScheduleChoice, mapped: MappedKernel, length: number): boolean =>
   ruleChoices(mapped, length).every((rule) => orderOf(rule, length) === orderOf(choice, length))

@@ -19,7 +19,7 @@ export interface ColumnAccess {
   readonly along: (place: Place, index: string) => Access | undefined
   /** A value with its loads of columns, which differ from row to row, as elements of chunks, which join `loads`. */
   readonly chunked: (value: Expr, row: string, loads: ColumnLoad[]) => Expr
-  /** Whether such a value reads rows at places that columns do not share. */
+  /** True if such a value reads rows at places that columns do not share. */
   readonly isScattered: () => boolean
   readonly stored: (store: StmtOf<'store'>, vec: number) => ColumnStore
 }

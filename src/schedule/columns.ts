@@ -74,7 +74,7 @@ function programOf(kernel: Kernel, walked: RowAxis | undefined, of: Pick<Instanc
   return undefined
 }
 
-/** Whether more than the stores reads what is replaced in place: all threads of a column compute the rest. */
+/** True if more than the stores reads what is replaced in place: all threads of a column compute the rest. */
 const readsReplaced = ({ tensors, body }: Kernel): boolean =>
   tensors.some(({ updates }) =>
     body.some(

@@ -10,16 +10,16 @@ const warp = 32
 /** Warps that a large GPU (132 multiprocessors) runs at once, half of all it holds: beyond, they wait for each other's steps. */
 const mostWarps = 4224
 
-/** Whether a recurrence makes a row. */
+/** True if a recurrence makes a row. */
 export const isCarried = (row: RowDef): boolean =>
   row.kind === 'scanned' && typeof row.monoid !== 'string' && 'next' in row.monoid
 
 const passesOf = (steps: readonly Step[]) => steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
 
-/** Whether something is carried along the rows. */
+/** True if something is carried along the rows. */
 export const carries = (steps: readonly Step[]): boolean => passesOf(steps).some(({ rows }) => rows.some(isCarried))
 
-/** Whether no team combines elements to other bits: the number of rows may then choose any. */
+/** True if no team combines elements to other bits: the number of rows may then choose any. */
 const isOrderFree = (s: PassStmt): boolean =>
   s.kind === 'loopStore' || s.kind === 'histogram' || (s.kind === 'reduce' && (s.monoid !== 'sum' || s.type === 'i32'))
 

@@ -2,7 +2,7 @@
 import type { Expr } from '../ir/expr.js'
 import { intrinsic } from '../ir/intrinsics.js'
 
-/** Whether an expression is integer arithmetic over dimensions and attributes. */
+/** True if an expression is integer arithmetic over dimensions and attributes. */
 export const isHostExpr = (e: Expr): boolean => {
   if (e.kind === 'const' || e.kind === 'dim' || e.kind === 'attr') return true
   return e.kind === 'call' && e.type === 'i32' && intrinsic(e.fn).symbol !== undefined && e.args.every(isHostExpr)

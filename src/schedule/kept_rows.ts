@@ -28,12 +28,12 @@ const isFixed = ({ length }: WholeRow): boolean => length.kind === 'const'
 /** Rows of a length that a launch knows. */
 export const keptRows = (steps: readonly Step[]): WholeRow[] => wholeRows(steps).filter((row) => !isFixed(row))
 
-/** Whether a kernel counts, or keeps rows whole before it replaces them: its text has one copy, since two would have memory each. */
+/** True if a kernel counts, or keeps rows whole before it replaces them: its text has one copy, since two would have memory each. */
 export const isWrittenOnce = (steps: readonly Step[]): boolean =>
   steps.some((step) => step.kind === 'pass' && step.pass.statements.some(({ kind }) => kind === 'counts')) ||
   (wholeRows(steps).length > 0 && steps.some(({ kind }) => kind === 'meet'))
 
-/** Whether a block of a variant has memory for the rows that are kept whole. @param vec elements of a chunk */
+/** True if a block of a variant has memory for the rows that are kept whole. @param vec elements of a chunk */
 export function hasMemory({ team, chunks }: Pick<Variant, 'team' | 'chunks'>, steps: readonly Step[], vec: number): boolean {
   const lanes = team.kind === 'thread' ? 1 : team.lanes
   const rows = team.kind === 'block' ? 1 : team.rowsPerBlock

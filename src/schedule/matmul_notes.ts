@@ -25,7 +25,7 @@ interface Sum {
 interface Read {
   readonly tensor: string
   readonly along: ReadonlySet<string>
-  /** Whether data choose some of it. */
+  /** True if data choose some of it. */
   readonly isChosen: boolean
 }
 
@@ -127,7 +127,7 @@ function messageOf({ index, length, value }: Sum, rows: Rows, parallel: Readonly
 const differing = (of: Read, other: Read, parallel: ReadonlyMap<string, string>): string | undefined =>
   [...of.along].find((name) => parallel.has(name) && !other.along.has(name))
 
-/** Whether places add the index of the sum, or of one inside it, and one of the result, as those of a convolution do. */
+/** True if places add the index of the sum, or of one inside it, and one of the result, as those of a convolution do. */
 function slides(value: Expr, index: string, parallel: ReadonlyMap<string, string>): boolean {
   const summed = new Set([index])
   visit(value, (node) => {

@@ -10,7 +10,7 @@ import { scheduledOf } from './constructs/index.js'
 import { type NormalKernel, rowExprs } from './normal.js'
 import { usesIndex } from './rewrite.js'
 
-/** Whether what rows read for an element lies side by side from row to row, and not along the row. */
+/** True if what rows read for an element lies side by side from row to row, and not along the row. */
 export function rowsAreNeighbours({ kernel: { tensors }, dims }: Instance, kernel: NormalKernel): boolean {
   const last = kernel.axes.at(-1)
   if (last === undefined) return false

@@ -122,7 +122,7 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   return [...drafts.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }
 
-/** Whether a statement stores what replaces an input in its memory. */
+/** True if a statement stores what replaces an input in its memory. */
 const replaces = (s: NormalStmt, { replaced }: NormalKernel): boolean =>
   (s.kind === 'loopStore' || s.kind === 'store') && replaced.has(s.tensor)
 

@@ -9,7 +9,7 @@ import { isHostExpr } from './host_expr.js'
 import type { Loop, Pieces } from './normal.js'
 import { keyOf, rewriteDown } from './rewrite.js'
 
-/** Whether a scalar names the condition of a store: a let in front of the one pass of an elementwise kernel. */
+/** True if a scalar names the condition of a store: a let in front of the one pass of an elementwise kernel. */
 export const isCondition = (name: string, pieces: Pieces | undefined): boolean =>
   pieces !== undefined && [...pieces.conditions.values()].some((known) => known.name === name)
 

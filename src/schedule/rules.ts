@@ -160,7 +160,7 @@ function carriedRows(steps: readonly Step[]): Variant[] {
   ]
 }
 
-/** Whether a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps; a block sorts. */
+/** True if a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps; a block sorts. */
 export const mayHave = (team: Team, steps: readonly Step[]): boolean => {
   const [carried] = carriedRows(steps)
   if (carried !== undefined) return sameTeam(team, carried.team)
@@ -173,7 +173,7 @@ const sameTeam = (a: Team, b: Team): boolean =>
 const mayDivide = (team: Team, steps: readonly Step[]): boolean =>
   team.kind === 'block' || (!sorts(steps) && ((team.kind === 'warp' && team.lanes === warp) || !ranks(steps)))
 
-/** Whether rows are sorted, each in the memory of a block. */
+/** True if rows are sorted, each in the memory of a block. */
 const sorts = (steps: readonly Step[]): boolean =>
   steps.some((step) => step.kind === 'pass' && step.pass.statements.some(({ kind }) => kind === 'argsort'))
 

@@ -27,7 +27,7 @@ interface Strided {
   readonly indices: readonly Expr[]
   readonly index: string
   readonly bytes: number
-  /** Whether the last index of the tensor runs over neighbours. */
+  /** True if the last index of the tensor runs over neighbours. */
   readonly isRow: boolean
 }
 

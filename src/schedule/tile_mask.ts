@@ -170,7 +170,7 @@ function isExact(expr: Expr, exact: ReadonlySet<Expr>, kernel: Sides): boolean {
   }
 }
 
-/** Whether every index of a load counts just what the tensor's axis does. */
+/** True if every index of a load counts just what the tensor's axis does. */
 export function isInside({ tensor, indices }: ExprOf<'load'>, { tensors, batch, heads, queries, keys }: Sides): boolean {
   const counted: Readonly<Record<string, Expr>> = { b: batch, h: heads, i: queries, j: keys }
   const dims = tensors.find(({ name }) => name === tensor)?.dims ?? []

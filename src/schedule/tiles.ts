@@ -125,7 +125,7 @@ export function tileProblem(
   return choice.keys > 64 && length > 64 ? 'scores of so many keys do not fit beside such heads' : undefined
 }
 
-/** Whether a choice is of a template kernel. */
+/** True if a choice is of a template kernel. */
 export const isTile = <C extends { readonly kind: string }>(choice: C): choice is C & TileChoice =>
   choice.kind === 'matmul' || choice.kind === 'attention'
 

@@ -58,7 +58,7 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
   return { kernel: { ...kernel, rows: [...others, across, axis], body }, across }
 }
 
-/** Whether something is read in runs along what is stored element by element. */
+/** True if something is read in runs along what is stored element by element. */
 function readsAlong(
   kernel: Kernel,
   stores: readonly StmtOf<'storeRow'>[],

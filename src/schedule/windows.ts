@@ -43,13 +43,13 @@ function writtenOut(expr: Expr, named: ReadonlyMap<string, Expr>): Expr {
   return once === expr ? expr : writtenOut(once, named)
 }
 
-/** Whether a sum is over several axes, whose extents are known before the kernel runs. */
+/** True if a sum is over several axes, whose extents are known before the kernel runs. */
 const isNest = ({ value, length }: StmtOf<'reduce'>): boolean =>
   isHostExpr(length) &&
   contains(value, (node) => node.kind === 'fold') &&
   !contains(value, (node) => node.kind === 'fold' && !isHostExpr(node.length))
 
-/** Whether a place that is read moves with an element and with what is summed up for it. */
+/** True if a place that is read moves with an element and with what is summed up for it. */
 function readsWindow({ index, value }: StmtOf<'reduce'>, { rows }: Kernel): boolean {
   const loops = new Set([index])
   contains(value, (node) => {
@@ -61,7 +61,7 @@ function readsWindow({ index, value }: StmtOf<'reduce'>, { rows }: Kernel): bool
   return contains(value, (node) => node.kind === 'load' && node.indices.some(isAround))
 }
 
-/** Whether elements are stored along an axis as it runs. */
+/** True if elements are stored along an axis as it runs. */
 function endsAlong({ indices }: StmtOf<'store'>, { index }: RowAxis): boolean {
   const at = indices.at(-1)
   return at?.kind === 'index' && at.name === index && !indices.slice(0, -1).some((other) => usesIndex(other, index))

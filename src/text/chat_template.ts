@@ -21,7 +21,7 @@ export interface ChatMessage {
 }
 
 export interface RenderOptions {
-  /** Whether the text ends where the model's answer begins; true by default. */
+  /** True if the text ends where the model's answer begins; true by default. */
   readonly answer?: boolean
   /** Further variables of the template, such as `enable_thinking` or `tools`. */
   readonly variables?: Readonly<Record<string, unknown>>

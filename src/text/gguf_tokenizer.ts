@@ -30,7 +30,7 @@ interface Splitting {
   readonly pre_tokenizer: object
   readonly normalizer?: object
   readonly ignore_merges?: boolean
-  /** Whether a text begins with the first token where the file does not say. */
+  /** True if a text begins with the first token where the file does not say. */
   readonly first: boolean
 }
 

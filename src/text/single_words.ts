@@ -13,7 +13,7 @@ const definitionSchema = z.looseObject({
 
 export interface SingleWord {
   readonly content: string
-  /** Whether it is looked for in the normalised text, as it is normalised itself. */
+  /** True if it is looked for in the normalised text, as it is normalised itself. */
   readonly normalized: boolean
 }
 
@@ -53,7 +53,7 @@ export function insideWords(texts: readonly string[], words: readonly SingleWord
   })
 }
 
-/** Whether each occurrence of a word is inside of another. */
+/** True if each occurrence of a word is inside of another. */
 function placesOf(text: string, word: string): boolean[] {
   const places: boolean[] = []
   if (word === '') return places

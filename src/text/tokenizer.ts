@@ -16,7 +16,7 @@ import type { TokenLibrary } from './token_library.js'
 import { type Encoded, type Side, sideOf, type Truncation, truncated } from './truncation.js'
 
 export interface EncodeOptions {
-  /** Whether special tokens are added; true by default. */
+  /** True if special tokens are added; true by default. */
   readonly special?: boolean
   /** A second text, such as the one that a question is about. */
   readonly pair?: string | undefined
@@ -30,7 +30,7 @@ export interface EncodedWords extends Encoded {
 }
 
 export interface DecodeOptions {
-  /** Whether special tokens are kept; they are left out by default. */
+  /** True if special tokens are kept; they are left out by default. */
   readonly special?: boolean
   /**
    * Whether blanks before punctuation are taken away; what the tokenizer's configuration says by default. Text that was generated keeps

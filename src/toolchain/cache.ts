@@ -63,7 +63,7 @@ export async function cached(
   })
 }
 
-/** Whether every file of an entry is as it was when the entry was made. Marks the entry as used now. */
+/** True if every file of an entry is as it was when the entry was made. Marks the entry as used now. */
 export async function isWhole(folder: string): Promise<boolean> {
   const digests = await readDigests(folder)
   if (digests === undefined || digests.length === 0) return false

@@ -100,7 +100,7 @@ async function wholeBuild(root: string, target: Target): Promise<WholeBuild | un
   return (await fileDigest(library(target))) === report.library.digest ? { path: library(target), report } : undefined
 }
 
-/** Whether the last whole build holds these kernels as their files and headers are now. */
+/** True if the last whole build holds these kernels as their files and headers are now. */
 export async function isServedWhole(root: string, target: Target, kernels: readonly PlacedKernel[]): Promise<boolean> {
   const built = await wholeBuild(root, target)
   return built !== undefined && serves(built, sourceFiles(kernels), kernels)

@@ -109,7 +109,7 @@ function compileCommands(recipe: Recipe, generated: string, objects: readonly Bu
   return `${JSON.stringify(commands, null, 2)}\n`
 }
 
-/** Whether the last whole build of `target` holds the generated texts as they are now, and the headers that they reach. */
+/** True if the last whole build of `target` holds the generated texts as they are now, and the headers that they reach. */
 export async function isBuiltOfTexts(root: string, target: Target): Promise<boolean> {
   if ((await libraryState(root, target)) !== 'current') return false
   const { kernels } = await readManifestOf(generatedFolder(root))
@@ -120,7 +120,7 @@ export async function isBuiltOfTexts(root: string, target: Target): Promise<bool
   )
 }
 
-/** Whether the last build of `target` used the manifest and left the library as they are now. */
+/** True if the last build of `target` used the manifest and left the library as they are now. */
 export async function libraryState(root: string, target: Target): Promise<'missing' | 'stale' | 'current'> {
   const { library, report, portable, generated } = installation(root)
   const last = await readBuildReport(report(target)).catch(() => undefined)

@@ -64,5 +64,5 @@ export async function locked<T>(
   }
 }
 
-/** Whether a living process holds the lock at `path`. */
+/** True if a living process holds the lock at `path`. */
 export const isLocked = (path: string): Promise<boolean> => lockfile.check(path, options(path)).catch(() => false)

@@ -93,5 +93,5 @@ function behind(front: SearchedManifest, back: Manifest, folder: string): Search
 
 const byKey = (a: KernelEntry, b: KernelEntry): number => (a.key < b.key ? -1 : 1)
 
-/** Whether the project has something else of the name. */
+/** True if the project has something else of the name. */
 const differs = (own: unknown, shipped: unknown): boolean => own !== undefined && JSON.stringify(own) !== JSON.stringify(shipped)

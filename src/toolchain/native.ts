@@ -24,13 +24,13 @@ import { hostRuntime } from './recipe.js'
 export interface NativeResult {
   /** Holds heddle.node, libheddle_simt.so and, where it was asked for and could be built, libheddle_cuda.so. */
   readonly folder: string
-  /** Whether it was compiled by this call. */
+  /** True if it was compiled by this call. */
   readonly built: boolean
 }
 
 export interface NativeOptions {
   readonly signal?: AbortSignal | undefined
-  /** Whether to build the CUDA plugin where nvcc is found; by default where the machine has a CUDA device. */
+  /** True if to build the CUDA plugin where nvcc is found; by default where the machine has a CUDA device. */
   readonly cuda?: boolean | undefined
   /** Called before anything is compiled or waited for. */
   readonly onStart?: ((what: string) => void) | undefined
@@ -39,7 +39,7 @@ export interface NativeOptions {
 const required = ['heddle.node', 'libheddle_simt.so']
 const cudaPlugin = 'libheddle_cuda.so'
 
-/** Whether this machine shows a CUDA device to processes: the driver's files, and on WSL2 those of its host. */
+/** True if this machine shows a CUDA device to processes: the driver's files, and on WSL2 those of its host. */
 export const hasCudaDevice = (): boolean => ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
 
 /**

@@ -11,11 +11,11 @@ import { packageRoot } from './paths.js'
 /** Folders of the package that hold generated text: `shipped` is a bundle's. */
 const packaged = ['generated', 'shipped']
 
-/** Whether a path is the package's own generated text. */
+/** True if a path is the package's own generated text. */
 export const isPackaged = (path: string): boolean =>
   packaged.some((name) => `${path}${sep}`.startsWith(`${join(packageRoot(), name)}${sep}`))
 
-/** Whether a file of generated text with this content may be compiled or believed. @throws environment `cache.foreign` */
+/** True if a file of generated text with this content may be compiled or believed. @throws environment `cache.foreign` */
 export const isTrusted = (path: string, content: string | Uint8Array): boolean =>
   isPackaged(path) || isOwn(contentDigest(content))
 

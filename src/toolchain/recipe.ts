@@ -12,7 +12,7 @@ export const architectures = ['80', '90a'] as const
 export interface Recipe {
   readonly target: Target
   readonly compiler: Compiler
-  /** Whether its objects are machine code of one architecture and nothing else. */
+  /** True if its objects are machine code of one architecture and nothing else. */
   readonly isCode: boolean
   /** Folders searched for quoted includes. */
   readonly include: readonly string[]

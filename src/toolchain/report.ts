@@ -15,7 +15,7 @@ export const buildReportSchema = z.strictObject({
   digests: z.array(z.strictObject({ key: z.string(), digest })).optional(),
   /** The one GPU architecture it was compiled for; absent for all of them. */
   architecture: z.string().optional(),
-  /** Whether the kernels name lines of their text. */
+  /** True if the kernels name lines of their text. */
   lineInfo: z.boolean().optional(),
   /** Hash of everything the library was linked from: equal keys need no link. */
   key: digest,

@@ -32,7 +32,7 @@ export function cacheLimit(text: string | undefined = process.env.HEDDLE_CACHE_L
   })
 }
 
-/** Whether nobody has swept a cache for an hour. Who asks is taken to do so now. */
+/** True if nobody has swept a cache for an hour. Who asks is taken to do so now. */
 export async function isSweepDue(cache: string, now: number = Date.now()): Promise<boolean> {
   const stamp = join(cache, 'swept')
   // Whole milliseconds, as the clock here counts: within one, a file is not younger than now.

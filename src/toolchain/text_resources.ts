@@ -24,7 +24,7 @@ export interface TextResources {
   readonly detail: string
   /** One entry a kernel and architecture. */
   readonly kernels: readonly KernelResources[]
-  /** Whether launches may give its blocks more shared memory than the kernel's own: as much as their sizes ask for. */
+  /** True if launches may give its blocks more shared memory than the kernel's own: as much as their sizes ask for. */
   readonly dynamicShared: boolean
 }
 

@@ -135,7 +135,7 @@ function casesWithin(entry: KernelEntry, largest: number, drawn: Drawn): KernelC
   const cases = new Map<string, KernelCase>()
   const own = shareOf(entry.key)
 
-  /** Whether there is such a case. */
+  /** True if there is such a case. */
   const add = ({ row, outer }: Sweep, outerSizes: readonly number[], length: number, draw: Draw, shift: number): boolean => {
     const free = Object.fromEntries(outer.map((name, i) => [name, outerSizes[i] ?? 1]))
     const given = { ...free, [row]: length, ...entry.fixedDims }

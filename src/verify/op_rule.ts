@@ -10,7 +10,7 @@ type KernelClass = Exclude<OpClass, 'model'>
 export interface ResultRule {
   /** On values drawn at random. */
   readonly class: KernelClass
-  /** Whether results equal the body's on small integers. */
+  /** True if results equal the body's on small integers. */
   readonly integers: boolean
   /** Length of the longest sum. */
   readonly length: (dims: Extents) => number

@@ -29,7 +29,7 @@ export interface Oracle {
   readonly kernels?: ReadonlyMap<string, PlannedKernel>
 }
 
-/** Whether the subject can tell what a kernel should compute: its op's body, or the IR of a fused kernel, which has no body. */
+/** True if the subject can tell what a kernel should compute: its op's body, or the IR of a fused kernel, which has no body. */
 export const hasOracle = ({ ops, kernels }: Oracle, { op }: KernelEntry): boolean =>
   Object.hasOwn(ops, op) || kernels?.has(op) === true
 
@@ -142,7 +142,7 @@ const largestError = (runs: readonly Tensors[], wanted: Tensors): Readonly<Recor
     ]),
   )
 
-/** Whether the IR gives just what was wanted. */
+/** True if the IR gives just what was wanted. */
 function agree(evaluated: Tensors, wanted: Tensors): boolean {
   const exact = tolerance({ dtype: 'f32', class: 'exact' })
   return Object.entries(wanted).every(

@@ -44,7 +44,7 @@ export const quantisedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[
 export const calibratedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[] =>
   Object.keys(plans).filter((name) => Object.values(plans[name] ?? {}).some(({ scales = {} }) => Object.keys(scales).length > 0))
 
-/** Whether layers hand on nothing but int8. */
+/** True if layers hand on nothing but int8. */
 const hasInt8Residual = (graphs: Planned): boolean =>
   Object.values(graphs).some((graph) => isQuantised(graph) && graph.values[graph.inputs.x ?? -1]?.dtype === 'i8')
 

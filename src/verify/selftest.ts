@@ -55,7 +55,7 @@ export interface SelftestReport {
 
 interface Group {
   readonly name: string
-  /** Whether the results that passed are worth reading too. */
+  /** True if the results that passed are worth reading too. */
   readonly verbose: boolean
   /** The instance key of the kernel that all tests run, where it is one. */
   readonly kernel?: string

@@ -54,7 +54,7 @@ test('tune, gen and the resulting kernel', async () => {
   expect(entries.slice(0, 1)).toEqual([kept])
   expect(entries.slice(1).every(({ architecture }) => architecture === 'simt')).toBe(true)
 
-  // Whether a candidate beat the rules depends on the machine, so what follows takes a choice of its own.
+  // True if a candidate beat the rules depends on the machine, so what follows takes a choice of its own.
   const choice: ScheduleChoice = { kind: 'rows', team: { kind: 'warp', lanes: 4, rowsPerBlock: 16 }, chunks: 5, vec: 2 }
   const measured = [{ rows: 40, rules: 2, choice: 1 }]
   const about = { kernel: 'softmax', dtype: 'f32', length: 33, architecture: 'simt', device: 'simt' }

@@ -94,7 +94,7 @@ function subjectsOf(family: Family, count: number, sizes: Subject['sizes']): Sub
   return found
 }
 
-/** Whether operands of a product are computed while they are loaded. */
+/** True if operands of a product are computed while they are loaded. */
 function computes(kernel: Kernel | TemplateKernel): boolean {
   if (!isTemplate(kernel)) return false
   switch (kernel.kind) {

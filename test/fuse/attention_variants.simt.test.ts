@@ -190,7 +190,7 @@ async function computed(
   }))
 }
 
-/** Whether a value is made without the scores: a query, a key or a value, and no weight. */
+/** True if a value is made without the scores: a query, a key or a value, and no weight. */
 function isOperand({ graph, nodes }: DerivedGroup, id: ValueId): boolean {
   const [scores] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
   const reached = new Set<ValueId>(scores === undefined ? [] : [scores.out])

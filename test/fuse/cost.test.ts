@@ -275,7 +275,7 @@ describe('gathers', () => {
 })
 
 describe('registers', () => {
-  /** Whether the schedule takes the variant that reads rows again, on a device full of rows. */
+  /** True if the schedule takes the variant that reads rows again, on a device full of rows. */
   const scheduled = (kernel: Kernel, length: number): boolean => {
     const { program } = mapKernel({ kernel, types: { T: 'f16' }, dims: {} })
     if (program.kind !== 'rows') return false

@@ -25,7 +25,7 @@ const hide = (condition: Expr): Expr => call('select', condition, low, raw)
 const add = (condition: Expr, holds = true): Expr =>
   call('add', raw, holds ? call('select', condition, f32(0), low) : call('select', condition, low, f32(0)))
 
-/** Whether query `at` sees key `to`, by a score and by what remains of it. */
+/** True if query `at` sees key `to`, by a score and by what remains of it. */
 function sees(score: Expr, at: number, to: number): boolean {
   const env = emptyEnv({})
   env.values.set('i', at).set('j', to).set('raw', 0.5)

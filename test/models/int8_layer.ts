@@ -175,7 +175,7 @@ export async function edgesOf(
   return Object.assign(edges, { launched })
 }
 
-/** Whether a value has the rank its layout is for: one seen in a coarser shape only names it. */
+/** True if a value has the rank its layout is for: one seen in a coarser shape only names it. */
 const hasRank = (value: GraphValue | undefined): boolean =>
   value !== undefined && (layoutIr.get(value.layout)?.axes.length ?? value.shape.length) === value.shape.length
 

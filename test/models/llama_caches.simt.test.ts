@@ -21,7 +21,7 @@ async function withCaches<T>(name: FamilyName, options: Partial<LlamaOptions>, u
   }
 }
 
-// Whether two threads write one element of a cache is watched here.
+// True if two threads write one element of a cache is watched here.
 process.env.HEDDLE_SIMT_RACE = '1'
 
 describe('int8 caches', () => {

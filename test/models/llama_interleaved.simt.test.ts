@@ -99,7 +99,10 @@ describe('a model in pairs', () => {
     const ofInt8 = async (of: Parameters<typeof llamaInt8>[1]) =>
       Promise.all(
         Object.entries(llamaInt8(config, of)).flatMap(([name, { values, steps }]) =>
-          [values, steps].map(async (each) => [name, Buffer.from(await wholeOf(each)).toString('hex')]),
+          [values, steps].map(async (each) => [
+            name,
+            Buffer.from('pieces' in each ? await wholeOf(each) : each.data).toString('hex'),
+          ]),
         ),
       )
     expect(await ofInt8(checkpoint)).toEqual(await ofInt8(file))

@@ -45,7 +45,7 @@ const run = (model: Seq2seq, chosen: readonly Golden[], options: GenerateOptions
 const wrongIds = (results: readonly Pick<GenerationResult, 'ids'>[], wanted: readonly (readonly number[])[]): number[] =>
   wanted.flatMap((ids, i) => (JSON.stringify(results[i]?.ids) === JSON.stringify(ids) ? [] : [i]))
 
-/** Whether the golden order of beams is more than rounding. */
+/** True if the golden order of beams is more than rounding. */
 const isClear = ({ beam4_cum_log_prob: scores }: Golden): boolean =>
   scores.every((score, i) => i === 0 || (scores[i - 1] ?? 0) - score > hypothesisTolerance.separated)
 

@@ -61,7 +61,9 @@ describe('bindKernel', () => {
     const plain = entry('layer_norm__f16')
     const facts = (multipleOf: number): Manifest => ({
       version: 1,
-      kernels: [{ ...plain, facts: { inputs: {}, attrs: {}, results: {}, ...plain.facts, dims: { n: { multipleOf } } } }],
+      kernels: [
+        { ...plain, facts: { inputs: {}, attrs: {}, results: {}, loops: [], ...plain.facts, dims: { n: { multipleOf } } } },
+      ],
     })
     expect(bind(facts(16)).dims).toEqual([6, 32])
     expect(() => bind(facts(64))).toThrow(
@@ -81,7 +83,7 @@ describe('bindKernel', () => {
         {
           ...plain,
           dims: [...plain.dims, 'h'],
-          facts: { inputs: {}, attrs: {}, results: {}, ...plain.facts, dims: { n: { equal } } },
+          facts: { inputs: {}, attrs: {}, results: {}, loops: [], ...plain.facts, dims: { n: { equal } } },
         },
       ],
     })

@@ -29,7 +29,7 @@ interface Family {
   readonly dims: readonly string[]
   readonly layouts: readonly string[]
   readonly size: (next: Random) => readonly number[]
-  /** Whether a pair is compiled for a type. */
+  /** True if a pair is compiled for a type. */
   readonly has: (pair: Pair, type: Type) => boolean
 }
 

@@ -28,14 +28,14 @@ export interface Found {
   readonly text: string
 }
 
-/** Whether text of this type may be any. */
+/** True if text of this type may be any. */
 const isAnyText = (type: ts.Type | undefined): boolean =>
   type === undefined ||
   (type.flags & (ts.TypeFlags.String | ts.TypeFlags.Any | ts.TypeFlags.Unknown)) !== 0 ||
   (type.isUnion() && type.types.some(isAnyText)) ||
   (type.isTypeParameter() && isAnyText(type.getConstraint()))
 
-/** Whether a literal stands where any text may: compared with a text, or given as one. */
+/** True if a literal stands where any text may: compared with a text, or given as one. */
 function isFree(node: Node, checker: ts.TypeChecker): boolean {
   const parent = node.getParent()
   if (parent === undefined || Node.isImportDeclaration(parent) || Node.isExportDeclaration(parent)) return false
@@ -52,7 +52,7 @@ function isFree(node: Node, checker: ts.TypeChecker): boolean {
   return Node.isExpression(node) && isAnyText(checker.getContextualType(node.compilerNode))
 }
 
-/** Whether a property is one of any name: of a record, not of a declared type. */
+/** True if a property is one of any name: of a record, not of a declared type. */
 const isIndexed = (name: Node): boolean => name.getSymbol() === undefined
 
 /** The names of specs that a file knows. */

@@ -124,7 +124,7 @@ ${compiler('')}`
   })
 })
 
-/** Whether a process still runs; one that has ended and waits for its parent (a zombie) does not. */
+/** True if a process still runs; one that has ended and waits for its parent (a zombie) does not. */
 function isRunning(pid: number): boolean {
   const stat = `/proc/${pid}/stat`
   return existsSync(stat) && !/\) [ZX] /.test(readFileSync(stat, 'utf8'))

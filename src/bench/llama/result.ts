@@ -48,7 +48,7 @@ export interface LlamaTimes extends Shape {
   /** Tokens that are read at once. */
   readonly chunk: number
   readonly memory: LlamaMemory
-  /** Whether what a step reads is more than twice the device's cache; undefined where that is not known. */
+  /** True if what a step reads is more than twice the device's cache; undefined where that is not known. */
   readonly evicts: boolean | undefined
   readonly profile: readonly StepTime[] | undefined
 }

@@ -23,7 +23,7 @@ export interface Reader {
   readonly dims: Readonly<Record<string, number>>
 }
 
-/** Whether nothing says which integers a tensor may hold. */
+/** True if nothing says which integers a tensor may hold. */
 export const isUnknown = ({ dtype }: Pick<ValueInfo, 'dtype'>, reader: Reader | undefined): boolean =>
   dtypeInfo[dtype].scalar === 'i32' && (reader === undefined || reader.entry.facts?.inputs[reader.buffer.name] === undefined)
 

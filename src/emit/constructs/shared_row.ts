@@ -38,7 +38,7 @@ function setLine({ name, loop, value }: SharedRow, scope: Scope): string {
   return `${scope.names.value(name)}.set(${scope.names.value(loop.index)}, ${expressionText(value, scope)});`
 }
 
-/** Whether a pass writes shared rows and does nothing else. */
+/** True if a pass writes shared rows and does nothing else. */
 export const isAlone = (pass: Pass): boolean =>
   pass.statements.length > 0 &&
   pass.statements.every(({ kind }) => kind === 'sharedRow') &&

@@ -197,7 +197,7 @@ function earlyLets(lets: readonly Let[], operands: readonly Loaded[]): readonly 
   return early
 }
 
-/** Whether a chunk's place follows from its column alone. What is read early knows no row, and no number that another kernel makes. */
+/** True if a chunk's place follows from its column alone. What is read early knows no row, and no number that another kernel makes. */
 const ofColumn = ({ load, loop }: Loaded): boolean =>
   load.indices.every(
     (at) => !contains(at, ({ kind }) => kind === 'load') && [...freeNames(at)].every((name) => name === loop.index),
@@ -226,7 +226,7 @@ function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): strin
   ].join(' && ')
 }
 
-/** Whether chunks that start at multiples of their size lie whole and aligned in a tensor whose last dimension is a multiple of it. */
+/** True if chunks that start at multiples of their size lie whole and aligned in a tensor whose last dimension is a multiple of it. */
 function inChunks({ layout, dims }: TensorParam, columns: string): boolean {
   if (dims.at(-1) !== columns) return false
   if (layout.name === 'row') return true

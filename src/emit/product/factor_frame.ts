@@ -57,6 +57,6 @@ export function placeTexts(
   ])
 }
 
-/** Whether a tensor's rows are as long as an axis, and lie one behind the other. */
+/** True if a tensor's rows are as long as an axis, and lie one behind the other. */
 export const isLong = ({ dims, layout }: Pick<TensorParam, 'dims' | 'layout'>, axis: string): boolean =>
   layout.name === 'row' && dims.at(-1) === axis

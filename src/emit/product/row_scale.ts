@@ -53,10 +53,10 @@ export function rowScaleOf(before: readonly Step[], last: Pass): RowScale | unde
   return { sums, rows, after, scale, store: { ...store, value: rest } }
 }
 
-/** Whether an expression reads one of the names. */
+/** True if an expression reads one of the names. */
 const isKnownOf = (expr: Expr, names: ReadonlySet<string>): boolean => [...freeNames(expr)].some((name) => names.has(name))
 
-/** Whether an expression is another one for each element of a row. */
+/** True if an expression is another one for each element of a row. */
 function varies(expr: Expr, index: string): boolean {
   let found = false
   visit(expr, (node) => {

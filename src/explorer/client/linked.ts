@@ -18,7 +18,7 @@ const none: ReadonlySet<string> = new Set()
 
 const isWithin = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => [...a].every((place) => b.has(place))
 
-/** Whether lines were made of the same: one of all that the other was, and nothing of nothing. */
+/** True if lines were made of the same: one of all that the other was, and nothing of nothing. */
 const areKin = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
   a.size > 0 && b.size > 0 && (isWithin(a, b) || isWithin(b, a))
 

@@ -30,7 +30,7 @@ export interface Trace {
   /** Names of the modules in their folders: a new one may be what an import means. */
   readonly folders: ReadonlyMap<string, string>
   readonly standard: readonly StandardRead[]
-  /** Whether what one module says has a meaning for those alone that import it. */
+  /** True if what one module says has a meaning for those alone that import it. */
   readonly separable: boolean
 }
 
@@ -111,7 +111,7 @@ export function knownTrace(root: string, specs: readonly string[], config: strin
   return trace !== undefined && isSame(root, trace.settings) && isBaseSame(trace, paths) ? trace : undefined
 }
 
-/** Whether nothing has changed but modules of the project. */
+/** True if nothing has changed but modules of the project. */
 function isBaseSame({ base, modules, folders }: Trace, paths: readonly string[]): boolean {
   const specs = [...modules].flatMap(([path, { read }]) => (read === undefined ? [] : [path]))
   if (specs.length !== paths.length || !paths.every((path) => modules.get(path)?.read !== undefined)) return false

@@ -60,7 +60,7 @@ function readAll(opened: SpecProject, specs: readonly string[], only: ReadonlySe
   return { ...assemble(files, standard), diagnostics }
 }
 
-/** Whether a module says the same to those that import it, and nothing that was read of them holds a place in it. */
+/** True if a module says the same to those that import it, and nothing that was read of them holds a place in it. */
 function isContained(opened: SpecProject, { modules }: Trace, path: string): boolean {
   const skeleton = modules.get(path)?.skeleton
   if (skeleton === undefined || skeletonAt(path) !== skeleton) return false
@@ -142,7 +142,7 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
   }
 }
 
-/** Whether a module has a meaning for those alone that import it: no script, and none that adds to others. */
+/** True if a module has a meaning for those alone that import it: no script, and none that adds to others. */
 const isSeparable = (file: ts.SourceFile): boolean =>
   ts.isExternalModule(file) &&
   !file.isDeclarationFile &&

@@ -68,7 +68,7 @@ function strip(score: Expr, conditions: Expr[]): Expr {
   return one === a && other === b ? score : call('add', one, other)
 }
 
-/** Whether a term of a sum is `condition ? 0 : low`; its condition joins the list. */
+/** True if a term of a sum is `condition ? 0 : low`; its condition joins the list. */
 function added(term: Expr, conditions: Expr[]): boolean {
   if (term.kind !== 'call' || term.fn !== 'select') return false
   const [a, b, c] = term.args

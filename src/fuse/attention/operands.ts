@@ -60,7 +60,7 @@ function rowOrElement({ slots }: AttentionGroup, element: Expr, position: string
   return { tensor: read?.tensor ?? '', indices: read?.indices ?? [], element }
 }
 
-/** Whether rows of neighbouring positions lie equally far apart, and the elements of a row side by side. */
+/** True if rows of neighbouring positions lie equally far apart, and the elements of a row side by side. */
 function isStrided({ indices }: RowAccess, position: string, layout: Layout): boolean {
   const moves = (expr: Expr): boolean => freeNames(expr).has(position)
   const isSteady = (place: Expr, axis: number): boolean =>

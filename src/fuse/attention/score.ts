@@ -63,7 +63,7 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
   return { ...takeMasks(inRoles(softmax.score)), denominator, members, source: last.kernel.source }
 }
 
-/** Whether every score is read with its axes in another order. */
+/** True if every score is read with its axes in another order. */
 function isTurned(score: Expr, product: string, places: readonly Expr[]): boolean {
   let turned = true
   visit(score, (expr) => {

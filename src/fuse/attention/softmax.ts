@@ -196,7 +196,7 @@ function known(expr: Expr, reasons: ReadonlyMap<string, string>): Expr {
   return expr
 }
 
-/** Whether an expression grows as the sums of these names do: it has them once in every term, and not below the line. */
+/** True if an expression grows as the sums of these names do: it has them once in every term, and not below the line. */
 function isMultipleOf(expr: Expr, sums: ReadonlySet<string>): boolean {
   if (expr.kind === 'local') return sums.has(expr.name)
   const [a, b] = expr.kind === 'call' ? expr.args : []

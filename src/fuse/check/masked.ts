@@ -72,11 +72,11 @@ const size = (shape: readonly number[]): number => shape.reduce((product, extent
 const longer = (known: ArrayLike<number> | undefined, data: ArrayLike<number>): ArrayLike<number> =>
   known === undefined || data.length >= known.length ? data : known
 
-/** Whether a value is another behind views. */
+/** True if a value is another behind views. */
 const isSeenAs = (graph: Graph, from: ValueId, to: ValueId | undefined): boolean =>
   graph.nodes.some((node) => node.kind === 'view' && node.input === from && (node.out === to || isSeenAs(graph, node.out, to)))
 
-/** Whether a body has a number below every score. */
+/** True if a body has a number below every score. */
 function hasLow(kernel: Kernel | TemplateKernel | undefined): boolean {
   let found = false
   if (kernel !== undefined && !isTemplate(kernel))

@@ -102,7 +102,7 @@ export function checkMeaning(group: HeldGroup, kernels: ReadonlyMap<string, Kern
   )
 }
 
-/** Whether nodes of a group read integers, which may be what they index tensors by. */
+/** True if nodes of a group read integers, which may be what they index tensors by. */
 const readsIntegers = ({ graph, nodes }: Group): boolean =>
   nodes.flatMap(inputsOf).some((id) => {
     const dtype = graph.values[id]?.dtype
@@ -170,7 +170,7 @@ function runInside<T>(name: string, nodes: DerivedGroup['nodes'], run: () => T):
   }
 }
 
-/** Whether a node is a view between nodes of the group. */
+/** True if a node is a view between nodes of the group. */
 const isInner = (graph: Graph, node: Graph['nodes'][number], nodes: DerivedGroup['nodes']): boolean =>
   node.kind === 'view' &&
   nodes.some((member) => reaches(graph, member, node.input)) &&

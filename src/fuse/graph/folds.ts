@@ -146,13 +146,13 @@ class Folding {
     return undefined
   }
 
-  /** Whether an input of the graph holds what an update of it left there before: scaled at the same places, and read by nothing else. */
+  /** True if an input of the graph holds what an update of it left there before: scaled at the same places, and read by nothing else. */
   #isKept(id: ValueId, at: At, wanted: At): boolean {
     const isInput = Object.values(this.#graph.inputs).includes(id)
     return isInput && this.#readersOf(id).length === 1 && placesText(at) === placesText(wanted)
   }
 
-  /** Whether a value is what an op makes of a state in place. Whoever holds the state reads it through this graph alone. */
+  /** True if a value is what an op makes of a state in place. Whoever holds the state reads it through this graph alone. */
   #isUpdate(id: ValueId): boolean {
     const node = this.#graph.nodes.find((each) => outputsOf(each).includes(id))
     if (node?.kind !== 'op') return false

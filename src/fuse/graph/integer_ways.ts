@@ -47,7 +47,7 @@ export class IntegerWays {
     return reader?.name ?? (isResult ? 'whoever runs the graph' : undefined)
   }
 
-  /** Whether every operand is a weight or comes from a quantised value, and one does; marks the way there. */
+  /** True if every operand is a weight or comes from a quantised value, and one does; marks the way there. */
   #isInteger({ a, b }: NodeOf<'matmul'>): boolean {
     const ways = [a, b].map((id) => this.#wayTo(id))
     if (ways.includes(undefined) || ways.every((way) => way === 'weight')) return false

@@ -40,7 +40,7 @@ export function packingOf(graph: Graph): PackedRows | undefined {
   return graph.packing ?? ownPacking(graph)
 }
 
-/** Whether a node removes the padding of the graph's own sequences: where its rows lie, the graph's inputs say. */
+/** True if a node removes the padding of the graph's own sequences: where its rows lie, the graph's inputs say. */
 export function isPackStep(graph: Graph, node: GraphNode): boolean {
   if (!isNodeOf(packRows, node)) return false
   const packing = packingOf(graph)

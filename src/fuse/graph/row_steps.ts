@@ -103,7 +103,7 @@ export function rowAxes(from: Shape, axes: number, to: Shape): number | undefine
   return undefined
 }
 
-/** Whether every result is a row of the moved tensor, or zeros: at the same place of the last axis, from rows that do not depend on it. */
+/** True if every result is a row of the moved tensor, or zeros: at the same place of the last axis, from rows that do not depend on it. */
 function movesRows({ body, tensors }: Kernel, moved: string): boolean {
   const columns = (name: string) => tensors.find((tensor) => tensor.name === name)?.dims.at(-1)
   return body.every((stmt) => {

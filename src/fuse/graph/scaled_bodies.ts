@@ -97,7 +97,7 @@ function scaledAt(
 
 const wholeCalls: readonly string[] = ['add', 'sub', 'mul', 'idiv', 'mod']
 
-/** Whether an index is made of whole numbers alone, by what a fold may be written with. */
+/** True if an index is made of whole numbers alone, by what a fold may be written with. */
 const isWhole = (expr: Expr): boolean =>
   expr.kind === 'const' ||
   expr.kind === 'dim' ||

@@ -260,7 +260,7 @@ function sidesOf(parts: readonly Part[]): { readonly vectors: readonly Extent[];
   return { length, vectors: parts.map(({ columns }) => divideExtent(columns, length)) }
 }
 
-/** Whether parts have one number of columns. */
+/** True if parts have one number of columns. */
 const areAlike = (parts: readonly Part[]): boolean =>
   sidesOf(parts).vectors.every(({ factor, dims }) => factor === 1 && dims.length === 0)
 

@@ -91,9 +91,9 @@ function along(fn: string, a: Followed | undefined, b: Followed | undefined): Fo
   }
 }
 
-/** Whether a mask has no bits but those that tell the columns of a chunk apart. */
+/** True if a mask has no bits but those that tell the columns of a chunk apart. */
 const isLow = (of: Followed, mask: number): boolean => mask >= 0 && mask < chunkColumns && of.per % chunkColumns === 0
 
-/** Whether every chunk is a whole number of divisors further, and none has a number below zero, which would be rounded up. */
+/** True if every chunk is a whole number of divisors further, and none has a number below zero, which would be rounded up. */
 const isWhole = (of: Followed, by: Followed): of is Followed & { readonly at: number } =>
   by.per === 0 && Number(by.at) > 0 && of.per >= 0 && of.per % Number(by.at) === 0 && Number(of.at) >= 0

@@ -132,7 +132,7 @@ class Merge {
     })
   }
 
-  /** Whether every access to a tensor has the parts of one place of an axis. */
+  /** True if every access to a tensor has the parts of one place of an axis. */
   #isAlong(kernel: Kernel, tensor: string, { parts, isColumn }: Split, at: number): boolean {
     return kernel.body.every((stmt) => {
       const column = stmt.kind === 'storeRow' ? stmt.index : undefined

@@ -57,7 +57,7 @@ function dimsOf(expr: Expr): readonly Expr[] {
   return expr.kind === 'call' ? expr.args.flatMap(dimsOf) : []
 }
 
-/** Whether a member keeps something of each group of columns, and nothing else. */
+/** True if a member keeps something of each group of columns, and nothing else. */
 export const keepsGroups = ({ kernel }: Member): boolean => kernel.body.every((stmt) => groupedOf(stmt) !== undefined)
 
 /**

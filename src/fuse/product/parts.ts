@@ -8,7 +8,7 @@ import { illegal, type Member } from '../space/space.js'
 
 type Matmul = NodeOf<'matmul'>
 
-/** Whether no product of a group is computed from another. */
+/** True if no product of a group is computed from another. */
 export function areParallel(graph: Graph, matmuls: readonly Matmul[]): boolean {
   return matmuls.every((matmul) => {
     const reached = reachedFrom(graph, [matmul.out])

@@ -18,7 +18,7 @@ export interface Copy {
   readonly member: Member
   readonly renamed: Map<string, string>
   readonly attrs: ReadonlyMap<string, Expr>
-  /** Whether its statements become part of the fused body; otherwise its values are only expressions. */
+  /** True if its statements become part of the fused body; otherwise its values are only expressions. */
   readonly runs: boolean
   /** Scalars of an elementwise member by their fused names. */
   readonly scalars: Map<string, Expr>

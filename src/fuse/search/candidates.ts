@@ -113,7 +113,7 @@ export class Candidates {
   /** Values a node reads, seen through views. */
   reads = (node: ActiveNode): readonly ValueId[] => inputsOf(node).map(this.source)
 
-  /** Whether a node reads what another computes. */
+  /** True if a node reads what another computes. */
   feeds = (producer: ActiveNode, consumer: ActiveNode): boolean => {
     const read = this.reads(consumer)
     return outputsOf(producer).some((id) => read.includes(id))

@@ -96,7 +96,7 @@ export interface StepCost {
   readonly bytesRead: number
   readonly bytesWritten: number
   readonly flops: number
-  /** Whether rows exceed the registers and are read in every pass. */
+  /** True if rows exceed the registers and are read in every pass. */
   readonly rereads: boolean
   readonly seconds: number
 }
@@ -163,9 +163,9 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
 interface Arithmetic {
   /** Of factors that a matmul computes. */
   readonly computed?: ComputedWork
-  /** Whether it multiplies int8. */
+  /** True if it multiplies int8. */
   readonly isInteger?: boolean
-  /** Whether its main loop is one of warps: of more than two products, and of right factors that are computed. */
+  /** True if its main loop is one of warps: of more than two products, and of right factors that are computed. */
   readonly byWarps?: boolean
 }
 

@@ -27,7 +27,7 @@ export interface PlanStep {
   readonly bytesRead: number
   readonly bytesWritten: number
   readonly flops: number
-  /** Whether its rows exceed the registers, so that every pass reads them. */
+  /** True if its rows exceed the registers, so that every pass reads them. */
   readonly rereads: boolean
   readonly microseconds: number
 }
@@ -36,7 +36,7 @@ export interface PlanStep {
 export interface PlanEdge {
   readonly producer: string
   readonly consumer: string
-  /** Whether the two steps could be one kernel. */
+  /** True if the two steps could be one kernel. */
   readonly legal: boolean
   /** Predicted microseconds that merging them saves; undefined where it is not legal. */
   readonly gain: number | undefined
@@ -133,7 +133,7 @@ function edgesOf(candidates: Candidates, steps: readonly PlanStep[]): PlanEdge[]
 
 type Verdict = Pick<PlanEdge, 'legal' | 'gain' | 'reason'>
 
-/** Whether two steps could be one, by deriving them together. */
+/** True if two steps could be one, by deriving them together. */
 function judge(candidates: Candidates, steps: readonly PlanStep[], from: PlanStep, to: PlanStep): Verdict {
   const merged = candidates.fused([...from.nodes, ...to.nodes])
   const groups = steps.flatMap((step) => (step === from ? [merged.names] : step === to ? [] : [step.nodes]))

@@ -25,7 +25,7 @@ const registerBytes = 4
 export interface RowWalk {
   /** Bytes of registers for each element of a row that a later pass uses again. */
   readonly keptBytes: number
-  /** Whether rows do not fit registers, so that each pass reads what it needs again. */
+  /** True if rows do not fit registers, so that each pass reads what it needs again. */
   readonly rereads: boolean
   /** Passes over the row that use each tensor. */
   readonly passes: ReadonlyMap<string, number>

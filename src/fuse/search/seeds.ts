@@ -14,7 +14,7 @@ export function attentionSeeds(candidates: Candidates): readonly (readonly strin
   })
 }
 
-/** Whether a product is one matrix product for each element of an axis, as those of attention are: a layer's weights have no such axis. */
+/** True if a product is one matrix product for each element of an axis, as those of attention are: a layer's weights have no such axis. */
 const isBatched = (node: ActiveNode): boolean =>
   node.kind === 'matmul' &&
   node.subscripts.out.some((axis) => node.subscripts.a.includes(axis) && node.subscripts.b.includes(axis))
@@ -57,7 +57,7 @@ function shells(
   }
 }
 
-/** Whether a node stores elements of its input as they are, or a constant where a condition says so. */
+/** True if a node stores elements of its input as they are, or a constant where a condition says so. */
 function moves(ops: ReadonlyMap<string, Kernel>, node: ActiveNode): boolean {
   const body = node.kind === 'op' ? (ops.get(node.op)?.body ?? []) : []
   const [stmt] = body

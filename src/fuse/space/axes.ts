@@ -83,7 +83,7 @@ export class Axes {
     return parts === undefined ? [root] : parts.flatMap((part) => this.atoms(part))
   }
 
-  /** Whether two axes are the same by now. */
+  /** True if two axes are the same by now. */
   areOne(a: number, b: number): boolean {
     return this.#root(a) === this.#root(b)
   }

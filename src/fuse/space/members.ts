@@ -72,7 +72,7 @@ function neededOutside(graph: Graph, members: readonly Member[]): Set<ValueId> {
   return new Set([...made].filter((value) => isUsed(graph, value, inside)))
 }
 
-/** Whether a node outside of `inside`, or the graph's user, reads a value, directly or through a view. */
+/** True if a node outside of `inside`, or the graph's user, reads a value, directly or through a view. */
 export function isUsed(graph: Graph, value: ValueId, inside: ReadonlySet<GraphNode>): boolean {
   const usedBy = (id: ValueId): boolean =>
     Object.values(graph.outputs).includes(id) ||

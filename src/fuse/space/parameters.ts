@@ -43,7 +43,7 @@ export function commonTypes(group: string, members: readonly Member[]): Readonly
   return Object.fromEntries(Object.entries(types).map(([param, { choices }]) => [param, choices]))
 }
 
-/** Whether two attributes are the same attribute or dimension of the graph. Equal numbers are not: each is its own. */
+/** True if two attributes are the same attribute or dimension of the graph. Equal numbers are not: each is its own. */
 const sameValue = (a: AttrValue | undefined, b: AttrValue): boolean =>
   typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b)
 

@@ -62,7 +62,7 @@ export class Relations {
     this.axes.alignView(this.ofValue(input), this.ofValue(out))
   }
 
-  /** Whether some member has two axes as two, or axes of each. */
+  /** True if some member has two axes as two, or axes of each. */
   areApart(one: number, other: number, members: readonly Member[]): boolean {
     if (this.axes.areOne(one, other)) return false
     return members.some((member) => {

@@ -26,7 +26,7 @@ export interface Defined {
 /** Facts that fusion, pricing and scheduling decide by. */
 export interface Traits {
   readonly makes: 'scalar' | 'rows' | 'output'
-  /** Whether it runs over elements at all, and whether its results need several of them. */
+  /** True if it runs over elements at all, and whether its results need several of them. */
   readonly elements: 'none' | 'each' | 'combined'
   /**
    * Which walk over the row computes it: `none` (once a row), any that reads its elements, since they may be computed again (`where

@@ -37,7 +37,7 @@ export interface StepPart {
 export interface FoldState {
   readonly kind: 'foldState'
   readonly fields: readonly StateField[]
-  /** Whether numbers give an element for every step. */
+  /** True if numbers give an element for every step. */
   readonly each: boolean
   /** How many steps, and the index of one. */
   readonly length: Expr

@@ -14,7 +14,7 @@ export interface Row extends Looped {
 /** Elements a row may have that is kept in shared memory: a block of threads that each compute a row of their own has memory for them. */
 const longestKept = 64
 
-/** Whether a row is short enough to be kept where others read it at any index. */
+/** True if a row is short enough to be kept where others read it at any index. */
 export const isShort = (length: Expr): boolean => length.kind === 'const' && Number(length.value) <= longestKept
 
 export const rowConstruct: Construct<Row> = {

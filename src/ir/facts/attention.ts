@@ -39,7 +39,7 @@ export function attentionAccuracy(kernel: Attention): Accuracy {
 /** By how much numbers of that size exceed what the table is for: random ones, or a few of them added up. */
 const beyond = ({ rms }: Size): number => (rms > 4 ? rms : 1)
 
-/** Whether it is anything but an element as it lies in memory, and so is rounded once it is computed. */
+/** True if it is anything but an element as it lies in memory, and so is rounded once it is computed. */
 const isComputed = ({ kind }: Expr): boolean => kind !== 'load'
 
 /** What a row is read from, or computed as: of a step also what joins the rows in memory. */

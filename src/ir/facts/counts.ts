@@ -33,7 +33,7 @@ export function countOf(expr: Expr, locals: ReadonlyMap<string, Expr>): Count | 
   }
 }
 
-/** Whether an expression depends on nothing but sizes: a number of elements. */
+/** True if an expression depends on nothing but sizes: a number of elements. */
 export function constantsOnly(expr: Expr): boolean {
   let isSize = false
   let isOnly = true

@@ -85,7 +85,7 @@ export interface Size {
 export interface Accuracy {
   /** On values drawn at random. */
   readonly class: ErrorClass
-  /** Whether small integers give exactly what the body does. */
+  /** True if small integers give exactly what the body does. */
   readonly integers: boolean
   /** Of the longest sum. */
   readonly length?: Count | undefined

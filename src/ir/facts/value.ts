@@ -14,7 +14,7 @@ export interface Value {
   readonly isMoved: boolean
   readonly isConstant?: boolean
   readonly roundings: number
-  /** Whether a function of the device's library took part. */
+  /** True if a function of the device's library took part. */
   readonly calls: boolean
   /** Lengths of sums: of terms of one sign or a mean, and of terms of either sign. */
   readonly sums: readonly Count[]
@@ -31,7 +31,7 @@ export interface Value {
   /** How often that grows likewise: an error of one sum that is multiplied by another sum is. */
   readonly absoluteRoots: number
   readonly isPositive: boolean
-  /** Whether it was divided by what may vanish. */
+  /** True if it was divided by what may vanish. */
   readonly steep: boolean
   /** The last operation was a sum of so many terms of either sign, which a division by their number makes a mean. */
   readonly open?: Count | undefined

@@ -26,7 +26,7 @@ export interface DecodingConfig {
   readonly plan: ModelPlan
   /** The encoder under the plan. */
   readonly encoder: Assembly
-  /** Whether logits have a bias. */
+  /** True if logits have a bias. */
   readonly headBias: boolean
   readonly generation: Generation
   readonly shape: DecodingShape

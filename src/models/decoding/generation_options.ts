@@ -149,7 +149,7 @@ export function expectRanges({ temperature, topP, minP, repetitionPenalty }: Gen
   if (repetitionPenalty !== undefined) factor('repetitionPenalty', repetitionPenalty)
 }
 
-/** Whether options ask for a search with beams: more than one, or a rule of one. */
+/** True if options ask for a search with beams: more than one, or a rule of one. */
 export const searchesBeams = ({ beams = 1, rule, lengthPenalty, earlyStopping, diversityRate }: GenerationOptions): boolean =>
   beams > 1 || [rule, lengthPenalty, earlyStopping, diversityRate].some((value) => value !== undefined)
 
@@ -170,7 +170,7 @@ function choiceOf(options: GenerationOptions, limits: GenerationLimits, maxNewTo
 
 interface BeamChoice {
   readonly width: number
-  /** Whether options of draws were given. */
+  /** True if options of draws were given. */
   readonly random: boolean
   readonly maxNewTokens: number
 }

@@ -147,7 +147,7 @@ export type LayerScales = readonly Readonly<Record<string, number>>[]
 
 /** A model under a plan. */
 export interface Assembly extends WiredProgram {
-  /** Whether ids are supplied, and results of tokens returned, in packed rows. */
+  /** True if ids are supplied, and results of tokens returned, in packed rows. */
   readonly packed: { readonly inputs: boolean; readonly outputs: boolean }
 }
 
@@ -180,7 +180,7 @@ function assembled(program: Program, config: BertConfig, plan: ModelPlan, scales
   return { ...wired, packed: { inputs: isPacked(compiled, 'ids'), outputs: isPacked(compiled, first) } }
 }
 
-/** Whether converted weights hold a pooler. */
+/** True if converted weights hold a pooler. */
 export function hasPooler(config: BertConfig, weights: Readonly<Record<string, Weight>>): boolean {
   const { pooler } = familyOf(config)
   return pooler?.weight !== undefined && Object.hasOwn(weights, pooler.weight)

@@ -69,7 +69,7 @@ export const poolings = ['mean', 'cls', 'last'] as const
 export interface PoolingOptions {
   /** The mean of a sequence's tokens, its first token, or its last; the mean by default. Padding counts for nothing. */
   readonly pooling?: (typeof poolings)[number] | undefined
-  /** Whether embeddings are divided by their Euclidean length, so that their products are cosines. */
+  /** True if embeddings are divided by their Euclidean length, so that their products are cosines. */
   readonly normalize?: boolean | undefined
 }
 

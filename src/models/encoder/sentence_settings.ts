@@ -12,7 +12,7 @@ import type { PoolingOptions } from './encoder_pipeline.js'
 export interface SentenceSettings extends PoolingOptions {
   /** Tokens that texts are cut to, special ones included. */
   readonly most?: number | undefined
-  /** Whether texts are made lower case before the tokenizer reads them. */
+  /** True if texts are made lower case before the tokenizer reads them. */
   readonly lowerCase: boolean
   /** What stands in front of every text. */
   readonly prompt: string

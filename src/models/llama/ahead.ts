@@ -5,7 +5,7 @@
  */
 /** What a run of steps left behind. */
 export interface Advanced {
-  /** Whether every text has ended. */
+  /** True if every text has ended. */
   readonly ended: boolean
   /** Words of its steps, a row of them for each. */
   readonly words: Int32Array
@@ -39,7 +39,7 @@ export interface Span {
   /** Steps taken before the first run, and the most that are wanted. */
   readonly from: number
   readonly most: number
-  /** Whether what is under way when all texts have ended is let run to its end: where the state it leaves is read. */
+  /** True if what is under way when all texts have ended is let run to its end: where the state it leaves is read. */
   readonly whole: boolean
 }
 

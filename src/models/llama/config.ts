@@ -34,22 +34,22 @@ export interface LlamaConfig {
   readonly beyond?: string | undefined
   /** Of the RMS norms. */
   readonly eps: number
-  /** Whether the logits' weight is the embeddings. */
+  /** True if the logits' weight is the embeddings. */
   readonly tied: boolean
-  /** Whether queries, keys and values have biases. */
+  /** True if queries, keys and values have biases. */
   readonly qkvBias: boolean
-  /** Whether the projection of the attention's result has a bias. */
+  /** True if the projection of the attention's result has a bias. */
   readonly outputBias: boolean
-  /** Whether each head of queries and keys is normed before it is rotated. */
+  /** True if each head of queries and keys is normed before it is rotated. */
   readonly qkNorm: boolean
   /** The keys a query sees where a layer has a window: its own and the `window - 1` before it. */
   readonly window: number | undefined
   /** Which layers have the window. */
   readonly windowLayers: readonly boolean[]
   readonly rotary: RotaryConfig
-  /** Whether the checkpoint's heads are turned in pairs of neighbours; in halves where undefined. */
+  /** True if the checkpoint's heads are turned in pairs of neighbours; in halves where undefined. */
   readonly interleaved?: true
-  /** Whether the checkpoint has queries, keys and values in one tensor, and gate and up in one. */
+  /** True if the checkpoint has queries, keys and values in one tensor, and gate and up in one. */
   readonly fusedRows: boolean
   /** What the products of the layers are stored as; floats where undefined. */
   readonly quantization: LlamaQuantization | undefined

@@ -58,6 +58,6 @@ export const families = {
 
 export type LlamaType = keyof typeof families
 
-/** Whether a configuration's model type is one of these. */
+/** True if a configuration's model type is one of these. */
 export const isLlamaType = (modelType: unknown): modelType is LlamaType =>
   typeof modelType === 'string' && Object.hasOwn(families, modelType)

@@ -11,7 +11,7 @@ import { ignoredBy } from './ignored_modules.js'
 export interface LlamaQuantization {
   /** `w8a8`: int8 weights `[outputs, inputs]` with float scales `[outputs, 1]`, and int8 activations; `w8a16`: the weights alone. */
   readonly scheme: 'w8a8' | 'w8a16'
-  /** Whether four integers are one int32, each with 128 added: `weight_packed` `[outputs, inputs / 4]`. */
+  /** True if four integers are one int32, each with 128 added: `weight_packed` `[outputs, inputs / 4]`. */
   readonly packed: boolean
   /** Modules that stay in floats, as `ignoredBy` reads them. */
   readonly ignore: readonly string[]

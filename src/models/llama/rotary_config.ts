@@ -38,7 +38,7 @@ export type RotaryConfig = Rotated &
         readonly attentionFactor: number
         readonly betaFast: number
         readonly betaSlow: number
-        /** Whether the ramp between frequencies that are kept and those that are divided begins and ends at whole channels. */
+        /** True if the ramp between frequencies that are kept and those that are divided begins and ends at whole channels. */
         readonly truncate: boolean
       }
     | {

@@ -68,7 +68,7 @@ export interface RotaryChoices {
   readonly types: readonly RotaryType[]
   /** The base of a model that states none. */
   readonly theta: number
-  /** Whether a part of a head may be rotated. */
+  /** True if a part of a head may be rotated. */
   readonly partial: boolean
 }
 

@@ -121,7 +121,7 @@ const quantised = (weights: Weights, { packed, ignore }: LlamaQuantization): Wei
     }),
   )
 
-/** Whether all matrices of the layers are int8, so that a plan which multiplies them in integers rounds none that the model has in floats. */
+/** True if all matrices of the layers are int8, so that a plan which multiplies them in integers rounds none that the model has in floats. */
 export const areAllInt8 = (config: LlamaConfig): boolean =>
   Array.from({ length: config.layers }, (_, layer) => Object.values(layerTensors(config, layer)))
     .flat()

@@ -60,7 +60,7 @@ export interface StepPart extends PartOf {
 
 export interface GeneratorParts {
   readonly name: 'llama' | 'seq2seq'
-  /** Whether texts are sources that are read whole, of which words are generated anew; prompts that go on where not. */
+  /** True if texts are sources that are read whole, of which words are generated anew; prompts that go on where not. */
   readonly sources: boolean
   readonly vocab: number
   readonly positions: number

@@ -7,7 +7,7 @@ import type { NativeDeviceInfo } from '../../runtime/native.js'
 /** Compute capability from which tensor cores multiply int8. */
 const firstInt8 = 7.5
 
-/** Whether a plan multiplies int8 by int8: weights alone are converted as they are loaded. */
+/** True if a plan multiplies int8 by int8: weights alone are converted as they are loaded. */
 export const multipliesInt8 = ({ applications }: { readonly applications: readonly GraphApplication[] }): boolean =>
   applications.some(({ graph }) => computesInt8(graph))
 

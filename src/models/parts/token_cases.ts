@@ -26,7 +26,7 @@ export interface CaseLimits {
   /** Where it is not 0, the padding token is at a position of its own, and can be no token of a sequence. */
   readonly firstPosition?: number
   readonly padToken?: number
-  /** Whether the model continues texts, which nothing cuts. */
+  /** True if the model continues texts, which nothing cuts. */
   readonly continued?: boolean
   /** A hint for longer cases, where there is more to say than that they are too long. */
   readonly beyond?: string | undefined

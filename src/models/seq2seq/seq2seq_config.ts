@@ -105,14 +105,14 @@ export interface Seq2seqConfig {
   readonly firstPosition: number
   /** Name of the activation op. */
   readonly activation: Activation
-  /** Whether norms stand in front of attention and inner networks. */
+  /** True if norms stand in front of attention and inner networks. */
   readonly preNorm: boolean
-  /** Whether a norm follows the last layer of each stack. */
+  /** True if a norm follows the last layer of each stack. */
   readonly finalNorm: boolean
   readonly eps: number
-  /** Whether encoder and decoder have one table of embeddings; else each has its own, of one vocabulary. */
+  /** True if encoder and decoder have one table of embeddings; else each has its own, of one vocabulary. */
   readonly sharedEmbeddings: boolean
-  /** Whether the logits' weights are the decoder's embeddings. */
+  /** True if the logits' weights are the decoder's embeddings. */
   readonly tied: boolean
   readonly startToken: number
   /** Tokens that end a result; empty where the model has none. */

@@ -17,7 +17,7 @@ import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, words
 
 type Shapes = Readonly<Record<string, readonly number[]>>
 
-/** Whether the logits of a model have a bias, by its weights. */
+/** True if the logits of a model have a bias, by its weights. */
 export const hasLogitsBias = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, logitsBias)
 
 /** The shape the configuration gives each tensor; position tables may be left out of a checkpoint. */
@@ -89,7 +89,7 @@ function weightOf(name: string, shape: readonly number[], { config, dtype, find 
   return { ...takeTensor(found, name, stored, dtype, { hints: isTable ? tokenRows : undefined }), shape }
 }
 
-/** Whether a linear layer of OpenNMT has a weight and no bias, which it may be made without. */
+/** True if a linear layer of OpenNMT has a weight and no bias, which it may be made without. */
 const hasNoBias = (name: string, find: Find): boolean =>
   /\.(?:\w+_proj|fc\d)\.bias$/.test(name) && find(name.replace(/bias$/, 'weight')) !== undefined
 

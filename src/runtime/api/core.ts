@@ -77,7 +77,7 @@ export class DeviceCore implements TensorHome {
     return this.#ready.has(key) ? this.#loaded?.kernels.of(key) : undefined
   }
 
-  /** Whether work that was asked for before still waits for something, so that what is asked for now has to wait too. */
+  /** True if work that was asked for before still waits for something, so that what is asked for now has to wait too. */
   get waiting(): boolean {
     return this.#turns.waiting
   }

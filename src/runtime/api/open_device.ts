@@ -45,6 +45,6 @@ export async function openDevice(name?: DeviceName, options: OpenOptions = {}): 
   throw new Error('internal: there is no kind of device')
 }
 
-/** Whether the machine has no device of a kind; one that is there and broken is not passed over. */
+/** True if the machine has no device of a kind; one that is there and broken is not passed over. */
 const isAbsent = (error: unknown): error is HeddleError =>
   error instanceof HeddleError && ['device.unavailable', 'device.plugin'].includes(error.code)

@@ -16,7 +16,7 @@ import { untunedNote } from '../tuned_matmuls.js'
 export interface Project {
   readonly manifest: Manifest
   readonly kernels: KernelSource
-  /** Whether a kernel is the package's own, and none of the project's. */
+  /** True if a kernel is the package's own, and none of the project's. */
   readonly isShipped?: (key: string) => boolean
 }
 
@@ -46,7 +46,7 @@ function namesHeddle(path: string): boolean {
   }
 }
 
-/** Whether a folder is one that Hugging Face saves a model in. */
+/** True if a folder is one that Hugging Face saves a model in. */
 const holdsModel = (folder: string): boolean =>
   existsSync(join(folder, 'config.json')) && readdirSync(folder).some((name) => /\.(safetensors|gguf)$/.test(name))
 

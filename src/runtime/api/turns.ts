@@ -5,7 +5,7 @@
 export class Turns {
   #last: Promise<unknown> | undefined
 
-  /** Whether work that was asked for before has not started yet. */
+  /** True if work that was asked for before has not started yet. */
   get waiting(): boolean {
     return this.#last !== undefined
   }

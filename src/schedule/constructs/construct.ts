@@ -19,7 +19,7 @@ export interface Scheduled<S> {
   /** What it computes: the expressions that passes simplify, and whose rows a pass needs. */
   values(stmt: S): readonly Expr[]
   mapValues(stmt: S, map: (value: Expr) => Expr): S
-  /** Whether there are rows or elements for which its values must not be computed. */
+  /** True if there are rows or elements for which its values must not be computed. */
   isConditional(stmt: S): boolean
   /** The rules of the normal form, beside those of src/schedule/verify.ts. @throws what `fail` of the check throws */
   verify(stmt: S, check: Check): void
@@ -29,12 +29,12 @@ export interface Scheduled<S> {
 
 /** Runs once a row. */
 export interface RowStatement<S> extends Scheduled<S> {
-  /** Whether the threads of a row walk over it for this statement alone, so that its values are those of an element. */
+  /** True if the threads of a row walk over it for this statement alone, so that its values are those of an element. */
   readonly searches: boolean
 }
 
 /** Runs for every element of a loop. */
 export interface PassStatement<S> extends Scheduled<S> {
-  /** Whether all lanes of the row meet in every chunk, which takes whole warps. */
+  /** True if all lanes of the row meet in every chunk, which takes whole warps. */
   readonly meets: boolean
 }

@@ -23,13 +23,13 @@ export interface PieceModel {
   readonly unknown: number
   /** How the unknown piece reads in a text. */
   readonly unknownText: string
-  /** Whether characters that no piece has are written as bytes. */
+  /** True if characters that no piece has are written as bytes. */
   readonly byteFallback: boolean
   /** What characters are replaced by. */
   readonly charsmap: Charsmap | undefined
-  /** Whether a blank is put in front of a text. */
+  /** True if a blank is put in front of a text. */
   readonly blankInFront: boolean
-  /** Whether blanks around a text are taken away, and several in a row are one. */
+  /** True if blanks around a text are taken away, and several in a row are one. */
   readonly fewerBlanks: boolean
 }
 

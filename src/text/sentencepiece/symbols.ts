@@ -2,7 +2,7 @@
 
 export interface TextSymbol {
   readonly text: string
-  /** Whether it is the user's. */
+  /** True if it is the user's. */
   readonly own: boolean
 }
 

@@ -9,9 +9,9 @@ import type { PieceProcessor } from './processor.js'
 export interface AddedToken {
   readonly content: string
   readonly id: number
-  /** Whether it is left out of what is shown. */
+  /** True if it is left out of what is shown. */
   readonly special: boolean
-  /** Whether blanks in front of it, or behind it, belong to it. */
+  /** True if blanks in front of it, or behind it, belong to it. */
   readonly lstrip: boolean
   readonly rstrip: boolean
 }
@@ -30,13 +30,13 @@ export interface TokenRules {
   /** Ids around each text, and those behind the last. */
   readonly front: readonly number[]
   readonly back: readonly number[]
-  /** Whether a second text has `front` too, and the first has `back`. */
+  /** True if a second text has `front` too, and the first has `back`. */
   readonly aroundEach: boolean
   /** What follows a special token where it is shown. */
   readonly afterSpecial: string
-  /** Whether blanks around what is shown are taken away. */
+  /** True if blanks around what is shown are taken away. */
   readonly trimmed: boolean
-  /** Whether blanks before punctuation are taken away. */
+  /** True if blanks before punctuation are taken away. */
   readonly cleanUp: boolean
 }
 

@@ -146,7 +146,7 @@ async function runAll(
   return { device: { kind: device.kind, name: device.info().name }, passed, failed, untried, groups, apart: left }
 }
 
-/** Whether what went wrong is no fault of a kernel: there is no compiler, or no room for what it makes. */
+/** True if what went wrong is no fault of a kernel: there is no compiler, or no room for what it makes. */
 const isMachines = (reason: unknown): boolean => reason instanceof HeddleError && /^(cache|toolchain)\./.test(reason.code)
 
 /** A kernel that can be launched, or why it cannot. */

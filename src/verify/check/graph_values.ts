@@ -118,7 +118,7 @@ export function coarsestOf(graph: Graph, dtype: DType, types: Readonly<Record<st
   return floats.reduce((coarsest, each) => (isCoarser(each, coarsest) ? each : coarsest), dtype)
 }
 
-/** Whether nothing can be said of an output: a place that was chosen among floats may be another where those are rounded. */
+/** True if nothing can be said of an output: a place that was chosen among floats may be another where those are rounded. */
 export const isUnsure = (of: DType, run: DType): boolean => dtypeInfo[of].scalar === 'i32' && run !== 'f32'
 
 interface Held {

@@ -25,7 +25,7 @@ export interface PreparedText {
 export interface PrepareOptions {
   readonly dtypes: readonly DType[] | undefined
   readonly tuning: Tuning | undefined
-  /** Whether nothing but these kernels is run: the package's manifest takes longer to read than a small project's text to write. */
+  /** True if nothing but these kernels is run: the package's manifest takes longer to read than a small project's text to write. */
   readonly alone: boolean
 }
 

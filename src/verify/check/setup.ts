@@ -42,7 +42,7 @@ export interface SetupOptions {
   /** The text that lies in `generated/`, as it is there. */
   readonly generated?: boolean | undefined
   readonly specs?: string | undefined
-  /** Whether compilers start on everything chosen before the rest is loaded: for whoever runs all of it. */
+  /** True if compilers start on everything chosen before the rest is loaded: for whoever runs all of it. */
   readonly ahead?: boolean | undefined
   readonly tuning?: Tuning | undefined
   /** Bodies by name, in the place of those of the spec modules. */

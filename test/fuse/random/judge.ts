@@ -1,4 +1,4 @@
-/** Whether a plan of a drawn graph is refused with a typed error, or gives a graph that computes what the drawn one does. */
+/** True if a plan of a drawn graph is refused with a typed error, or gives a graph that computes what the drawn one does. */
 import { HeddleError } from '../../../src/errors.js'
 import { applyPlan, type PlannedGraph } from '../../../src/fuse/apply.js'
 import { runNodes, shapeOf } from '../../../src/fuse/check/compose.js'
