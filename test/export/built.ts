@@ -1,7 +1,6 @@
 /** Exports built and run: by CMake as their users do, or, for speed, linked with kernels that the run in Node has compiled already. */
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { expect } from 'vitest'
 import { formatSafetensors, parseSafetensors, type StoredTensor } from '../../src/checkpoint/safetensors.js'
 import { demandKernels, findCxx, runTool, searchManifests } from '../../src/toolchain/index.js'
 
@@ -114,7 +113,7 @@ export async function generatorByCmake(folder: string): Promise<BuiltGenerator> 
 export async function linkedGenerator(root: string, folder: string, name: string): Promise<BuiltGenerator> {
   const programs = (await readdir(join(folder, 'src'))).filter((file) => file.endsWith('.cpp')).map((file) => file.slice(0, -4))
   const needed = ['generate', 'generate_options', 'generate_start', 'generate_texts'].map((file) => `src/export/${file}.cpp`)
-  expect(programs).toContain(name)
+  if (!programs.includes(name)) throw new Error(`expected ${folder}/src to have ${name}.cpp, got ${programs.join(', ')}`)
   return generating(folder, await linkedTo(join(folder, 'example/main.cpp'), root, folder, programs, needed))
 }
 
