@@ -4,7 +4,7 @@
  * derived. What a fact is of may be inside of the kernel: then nobody has to hold to it.
  */
 import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'
-import { bothDomains, namesOf, noFacts } from '../ir/facts/facts.js'
+import { bothDomains, longestSequence, namesOf, noFacts } from '../ir/facts/facts.js'
 import { commonDivisor, factorOf, leastCommonMultiple } from '../ir/facts/multiples.js'
 import { type AttrValue, type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { emptyKernel, type Kernel } from '../ir/kernel.js'
@@ -92,6 +92,7 @@ class Composition {
     }
     for (const { equal, multipleOf } of Object.values(this.#dims))
       if (equal !== undefined && multipleOf !== undefined) this.#addMultiple(equal, multipleOf)
+    this.#holdLongest()
     this.#addFactors()
     this.#addParts()
     this.#addHeads()
@@ -148,6 +149,14 @@ class Composition {
     // Dimensions of the kernel that are one extent of the graph are one number here, where tables of rows refer to them.
     for (const count of [here, where, longest]) if (typeof count === 'string') this.#unify(count)
     return packing
+  }
+
+  /** Tensors with padding beside packed rows, such as a mask over pairs, have room for the longest sequence. */
+  #holdLongest(): void {
+    for (const { packed, to = [] } of Object.values(this.#inputs))
+      for (const count of packed?.role === 'lengths' ? to : [])
+        if (typeof count === 'string' && this.#counts.extents.has(count))
+          this.#dims[count] = { ...this.#dims[count], atLeast: longestSequence }
   }
 
   #unify(dim: string): void {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
 import type { KernelEntry } from '../../src/emit/manifest.js'
-import { casesOf } from '../../src/verify/cases.js'
+import { casesOf, checkedElements } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
 import { instancesInTurn, isTurnOf } from '../turns.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
@@ -29,8 +29,9 @@ export async function holdKernels(chosen: (entry: KernelEntry) => boolean, { usu
   it.each(held)('$key', async (entry) => {
     // `heddle selftest` tries every case of ops, and `heddle check --thorough` those of derived kernels too.
     const enough = Object.keys(entry.fixedDims).length > 0 ? few : least
-    const quick = isTurnOf(entry.op) ? [] : casesOf(entry, usual, 'by turns')
-    const cases = quick.length > enough ? quick : casesOf(entry, most, 'by turns')
+    const sizes = [...(isTurnOf(entry.op) ? [] : [usual]), most, checkedElements.thorough]
+    const drawn = sizes.map((size) => () => casesOf(entry, size, 'by turns'))
+    const cases = drawn.reduce<ReturnType<typeof casesOf>>((found, draw) => (found.length > enough ? found : draw()), [])
     const failures: string[] = []
     for (const test of cases) {
       const result = await runCase(subject, test)

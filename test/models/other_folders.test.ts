@@ -60,7 +60,7 @@ describe('model types', () => {
         const { code, message, hint } = refusal(() => parse(fields, 'config.json'))
         expect([code, message, hint]).toEqual([
           'config.model_type',
-          `config.json: model_type is ${found}, expected one of bert, distilbert, roberta, roberta-prelayernorm, xlm-roberta, camembert, pegasus, marian, opennmt, llama, mistral, qwen2, qwen3, phi3`,
+          `config.json: model_type is ${found}, expected one of bert, qdqbert, distilbert, roberta, roberta-prelayernorm, xlm-roberta, camembert, pegasus, marian, opennmt, llama, mistral, qwen2, qwen3, phi3`,
           undefined,
         ])
       }

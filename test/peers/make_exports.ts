@@ -103,43 +103,39 @@ function floats({ dtype, data }: StoredTensor): Float32Array {
   return type === undefined ? new Float32Array() : Float32Array.from(decode(type, data))
 }
 
-async function make(name: string, one: Case, out: string, target: 'simt' | 'cuda'): Promise<void> {
-  const work = await mkdtemp(join(tmpdir(), 'heddle-exports-'))
-  try {
-    const folder = join(work, 'export')
-    const scales = await scalesOf(work)
-    const argv = one.arguments.map((argument) => (argument === 'SCALES' ? scales : argument))
-    const { exitCode, log } = await heddle(['export', one.program, '--out', folder, '--target', target, ...argv])
-    if (exitCode !== 0) throw new Error(log)
-    const reference = await linked(repository, folder, one.program)
-    const weights = await readTensors(join(folder, 'weights.safetensors'))
-    // What a state holds that nothing begins is no number: those begin with zeros here.
-    const began = await reference.run(weights, one.inputs, one.dims)
-    const zeros = Object.entries(began).flatMap(([state, { dtype, shape, data }]) =>
-      state.startsWith('state.') && !Object.hasOwn(one.inputs, state)
-        ? [[state, { dtype, shape, data: new Uint8Array(data.byteLength) }] as const]
-        : [],
-    )
-    const inputs = { ...one.inputs, ...Object.fromEntries(zeros) }
-    const expected = await reference.run(weights, inputs, one.dims)
-    const values = Object.values(expected).flatMap((tensor) => [...floats(tensor)])
-    const scale = Math.sqrt(values.reduce((sum, value) => sum + value ** 2, 0) / Math.max(1, values.length))
-    const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), Number.MIN_VALUE)
-    await builtByCmake(folder, target)
+/** @param work a folder of its own, which stays as long as the process does: others are linked with what is compiled there */
+async function make(name: string, one: Case, out: string, target: 'simt' | 'cuda', work: string): Promise<void> {
+  const folder = join(work, 'export')
+  const scales = await scalesOf(work)
+  const argv = one.arguments.map((argument) => (argument === 'SCALES' ? scales : argument))
+  const { exitCode, log } = await heddle(['export', one.program, '--out', folder, '--target', target, ...argv])
+  if (exitCode !== 0) throw new Error(log)
+  const reference = await linked(repository, folder, one.program)
+  const weights = await readTensors(join(folder, 'weights.safetensors'))
+  // What a state holds that nothing begins is no number: those begin with zeros here.
+  const began = await reference.run(weights, one.inputs, one.dims)
+  const zeros = Object.entries(began).flatMap(([state, { dtype, shape, data }]) =>
+    state.startsWith('state.') && !Object.hasOwn(one.inputs, state)
+      ? [[state, { dtype, shape, data: new Uint8Array(data.byteLength) }] as const]
+      : [],
+  )
+  const inputs = { ...one.inputs, ...Object.fromEntries(zeros) }
+  const expected = await reference.run(weights, inputs, one.dims)
+  const values = Object.values(expected).flatMap((tensor) => [...floats(tensor)])
+  const scale = Math.sqrt(values.reduce((sum, value) => sum + value ** 2, 0) / Math.max(1, values.length))
+  const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), Number.MIN_VALUE)
+  await builtByCmake(folder, target)
 
-    const to = join(out, name)
-    await rm(to, { recursive: true, force: true })
-    await mkdir(join(to, 'build'), { recursive: true })
-    const say = Object.fromEntries(one.said.map((dim) => [dim, one.dims[dim]]))
-    const { outputs } = one
-    await writeFile(join(to, 'check.json'), `${JSON.stringify({ say, outputs, ...one.bounds(scale, largest) }, undefined, 2)}\n`)
-    await writeFile(join(to, 'inputs.safetensors'), formatSafetensors(Object.entries(inputs)))
-    await writeFile(join(to, 'expected.safetensors'), formatSafetensors(Object.entries(expected)))
-    const kept = [`${one.program}_torch.py`, 'gather_tree_torch.py', 'weights.safetensors', `build/lib${one.program}.so`]
-    for (const file of kept) await cp(join(folder, file), join(to, file))
-  } finally {
-    await rm(work, { recursive: true, force: true })
-  }
+  const to = join(out, name)
+  await rm(to, { recursive: true, force: true })
+  await mkdir(join(to, 'build'), { recursive: true })
+  const say = Object.fromEntries(one.said.map((dim) => [dim, one.dims[dim]]))
+  const { outputs } = one
+  await writeFile(join(to, 'check.json'), `${JSON.stringify({ say, outputs, ...one.bounds(scale, largest) }, undefined, 2)}\n`)
+  await writeFile(join(to, 'inputs.safetensors'), formatSafetensors(Object.entries(inputs)))
+  await writeFile(join(to, 'expected.safetensors'), formatSafetensors(Object.entries(expected)))
+  const kept = [`${one.program}_torch.py`, 'gather_tree_torch.py', 'weights.safetensors', `build/lib${one.program}.so`]
+  for (const file of kept) await cp(join(folder, file), join(to, file))
 }
 
 const { values, positionals } = parseArgs({
@@ -149,9 +145,15 @@ const { values, positionals } = parseArgs({
 const [out] = positionals
 if (out === undefined || (values.target !== 'cuda' && values.target !== 'simt'))
   throw new Error('expected a folder to write, and --target cuda or simt')
-for (const name of values.only ?? Object.keys(cases)) {
-  const found = cases[name]
-  if (found === undefined) throw new Error(`expected one of ${Object.keys(cases).join(', ')}, got ${name}`)
-  process.stderr.write(`${name}\n`)
-  await make(name, found, resolve(out), values.target)
+const work = await mkdtemp(join(tmpdir(), 'heddle-exports-'))
+try {
+  for (const name of values.only ?? Object.keys(cases)) {
+    const found = cases[name]
+    if (found === undefined) throw new Error(`expected one of ${Object.keys(cases).join(', ')}, got ${name}`)
+    process.stderr.write(`${name}\n`)
+    await mkdir(join(work, name))
+    await make(name, found, resolve(out), values.target, join(work, name))
+  }
+} finally {
+  await rm(work, { recursive: true, force: true })
 }
