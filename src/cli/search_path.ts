@@ -1,8 +1,11 @@
 /**
  * What a name stands for, for every verb alike: the project's own graphs, plans, programs, ops and layouts first, the shipped ones behind
- * them. The portable bundle, which has no front end, knows what ships.
+ * them. The portable bundle, which has no front end, knows what ships, and so does a folder without specs and without heddle.
  */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { layouts as shipped } from '../../specs/layouts.js'
+import { HeddleError } from '../errors.js'
 import type { Ours } from '../frontend/search.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -43,7 +46,14 @@ export interface SearchPath {
 export async function searchPath(root: string, specs = 'specs'): Promise<SearchPath> {
   if (installation(root).portable) return shippedAlone()
   const { readSearched, searchDeclarations } = await import('../frontend/searched.js')
-  const { graphs, plans, ours, programs, conversions, locating } = await searchDeclarations(root, specs)
+  const found = await searchDeclarations(root, specs).catch((error: unknown) => {
+    // A folder without specs need not have heddle installed: names mean what ships. Bodies of ops are read by the package there alone.
+    const isBare = error instanceof HeddleError && error.code === 'frontend.heddle' && !existsSync(resolve(root, specs))
+    if (!isBare) throw error
+    return { error }
+  })
+  if ('error' in found) return { ...(await shippedAlone()), read: () => Promise.reject(found.error) }
+  const { graphs, plans, ours, programs, conversions, locating } = found
   return {
     ...{ graphs, plans, ours, programs, conversions, locating },
     async layouts() {
