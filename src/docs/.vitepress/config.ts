@@ -43,6 +43,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
         'programs',
         'models',
         'node',
+        'export',
         'int8-models',
         'tuning',
         'explore',
