@@ -41,7 +41,7 @@ class MatmulPlans {
 
  private:
   int32_t refuse(const char* call, cublasStatus_t status, const heddle_matmul& problem, heddle_error* error) const;
-  // What follows needs the lock.
+  // Members below need the lock.
   int32_t open(const heddle_matmul& problem, heddle_error* error);
   int32_t plan_of(const heddle_matmul& problem, const Types& types, const MatmulPlan** found, heddle_error* error);
   int32_t plan_by(const heddle_matmul& problem, const Types& types, const uint8_t* chosen, const MatmulPlan** found,

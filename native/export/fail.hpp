@@ -1,10 +1,12 @@
-// Filling an error with one line.
+// Errors of the C interface: one line, also for exceptions.
 #ifndef HEDDLE_EXPORT_FAIL_HPP
 #define HEDDLE_EXPORT_FAIL_HPP
 
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
+#include <new>
 
 #include "heddle/export.h"
 
@@ -17,6 +19,18 @@ __attribute__((format(printf, 3, 4))) inline int32_t refuse(heddle_error* error,
   std::vsnprintf(error->message, sizeof error->message, format, values);
   va_end(values);
   return status;
+}
+
+// Exceptions end at the C interface.
+template <class Body>
+int32_t guarded(heddle_error* error, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return refuse(error, HEDDLE_MEMORY, "out of host memory");
+  } catch (const std::exception& exception) {
+    return refuse(error, HEDDLE_DEVICE, "%s", exception.what());
+  }
 }
 
 }  // namespace heddle::exported

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
 
 #include "fail.hpp"
 
@@ -14,18 +12,6 @@ namespace {
 
 // Steps between two looks at what has ended, where nobody looks at each.
 constexpr uint32_t steps_at_once = 8;
-
-// Exceptions end at the C interface.
-template <class Body>
-int32_t guarded(heddle_error* error, Body body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return refuse(error, HEDDLE_MEMORY, "out of host memory");
-  } catch (const std::exception& exception) {
-    return refuse(error, HEDDLE_DEVICE, "%s", exception.what());
-  }
-}
 
 double value_of(Attribute attribute, const Asked& asked) {
   switch (attribute) {

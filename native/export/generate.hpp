@@ -17,7 +17,7 @@ enum class Quantity { prompts, width, rows, places, steps, source, ends, pass_to
 // Inputs of what reads prompts: of a source its ids and its length; of a pass over prompts where its tokens stand.
 enum class Input { sources, source_lengths, ids, places, sequences, positions, starts, lengths, first, slots, writers };
 
-// What a state holds before the first step.
+// Contents of a state before the first step.
 enum class Begin {
   fill,        // `value` everywhere
   first_beam,  // 0 of the first beam of a prompt, `value` of the others
@@ -112,7 +112,7 @@ Sizes sizes_of(const Family& family, const Asked& asked);
 // The `count` numbers of a state before the first step; floats as their bits.
 std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Asked& asked, const Sizes& sizes);
 
-// One run of what reads prompts: its sizes, and its inputs one behind the other, each at a multiple of 16 bytes.
+// One run of what reads prompts: its sizes, and its concatenated inputs, each at a multiple of 16 bytes.
 struct Pass {
   Sizes sizes;
   std::vector<int32_t> values;
@@ -121,7 +121,7 @@ struct Pass {
 
 std::vector<Pass> passes_of(const Family& family, const Asked& asked, const Sizes& sizes);
 
-// What steps left behind, on the host.
+// Results of the steps, on the host.
 struct Left {
   uint32_t steps = 0;
   bool whole = false;  // all steps were taken, or every row has ended

@@ -1,4 +1,4 @@
-// How a generation starts: its sizes, what states hold before the first step, and the passes in which prompts are read. Sizes and passes are those
+// Start of a generation: its sizes, the contents of states before the first step, and the passes that read prompts. Sizes and passes are those
 // of a run from Node, so that sums are of the same numbers in the same order.
 #include <algorithm>
 #include <cmath>
@@ -160,7 +160,7 @@ std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const 
   const auto rows = static_cast<size_t>(sizes.prompts * sizes.width), width = static_cast<size_t>(sizes.width);
   const auto prompt_of = [&](size_t row) -> const std::vector<int32_t>& { return asked.prompts[row / width]; };
   const auto seed_of = [&](size_t row) { return asked.seeds[asked.seeds.size() == 1 ? 0 : row / width]; };
-  // Words stand behind the longest prompt; of sources they stand by themselves.
+  // Words follow the longest prompt; of sources they are by themselves.
   const int32_t longest = family.sources ? 0 : static_cast<int32_t>(longest_of(asked) - 1);
   const auto of_rows = [&](auto value) {
     std::vector<int32_t> values(rows);

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <new>
 
 #include "fail.hpp"
 
@@ -17,18 +15,6 @@ constexpr size_t most_bound = 256;
 
 // A value that nobody takes for one: NaN in floats, -1 in integers.
 constexpr uint8_t unwritten = 0xff;
-
-// Exceptions end at the C interface.
-template <class Body>
-int32_t guarded(heddle_error* error, Body body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return refuse(error, HEDDLE_MEMORY, "out of host memory");
-  } catch (const std::exception& exception) {
-    return refuse(error, HEDDLE_DEVICE, "%s", exception.what());
-  }
-}
 
 // The strides of one operand: what is never stepped along still has the stride that a dense matrix would have.
 void settle(int64_t batch, int64_t first, int64_t second, int64_t* strides) {

@@ -30,7 +30,7 @@ export interface LayerForm {
   readonly layer: GraphDecl<EncoderNode>
   readonly activation: string
   readonly norms: keyof typeof encoderLayers
-  /** What it adds to names of kernels in which scores are masked. */
+  /** Suffix of kernels in which scores are masked. */
   readonly mask: '' | '_pairs'
 }
 

@@ -6,7 +6,7 @@
  */
 import { op, tensor } from 'heddle'
 
-/** Where `mask` is true a query of s attends a key of t. */
+/** `mask(b, s, t)` is true if query s attends key t. */
 export const maskPairs = op('mask_pairs', {
   dims: ['b', 'h', 's', 't'],
   types: { T: ['f32', 'f16', 'bf16'] },

@@ -53,7 +53,7 @@ export interface EncoderBench {
 /** A model under a plan. */
 export interface Assembled extends Assembly {
   readonly plan: string
-  /** Where it is not the session's: which algorithms the matmuls of the library take. */
+  /** Algorithms of library matmuls, if other than the session's. */
   readonly algorithmOf?: AlgorithmOf
 }
 
@@ -74,7 +74,7 @@ export interface Sessions {
   readonly rotation: Rotation
 }
 
-/** What a plan is called with the algorithms that are given. */
+/** Name of a plan with the given algorithms. */
 export const tunedName = (plan: string): string => `${plan} tuned`
 
 /** The model under each of the plans, and with algorithms under each of them twice. @throws usage `plan.unknown`, `plan.dtype` */

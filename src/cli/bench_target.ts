@@ -104,7 +104,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   }
 }
 
-/** What a name and plans are. @throws usage `bench.unknown` naming what there is */
+/** Subjects that a name and plans mean. @throws usage `bench.unknown` naming what there is */
 export async function findSubject(
   name: string,
   manifest: Manifest,

@@ -59,7 +59,7 @@ function printedBy(action: () => void): string {
 const repeatable = (script: string): string =>
   script.replace(/^readonly (\w+)=/gm, (_, name: string) => `[[ -n "\${${name}+set}" ]] || ${name}=`)
 
-/** Whose scripts there are. */
+/** Shells with a script. */
 export type Shell = (typeof shells)[number]
 
 /** The script of a shell. @param root the command whose verbs are completed @throws usage `cli.usage` for a shell without one */

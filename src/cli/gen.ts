@@ -102,7 +102,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
       hint: 'run `heddle gen` and commit the result',
     })
   }
-  // What `check` compiles and `doctor` counts is called a kernel too: an op or a group in one of its storage types.
+  // A kernel is also a unit that `check` compiles and `doctor` counts: an op or a group in one of its storage types.
   const kernels = [...files.keys()].filter((file) => file.endsWith('.cu')).length
   for (const error of [...read.left, ...read.refused]) {
     context.log(`note: ${error.message}${error.hint === undefined ? '' : ` (${error.hint})`}\n`)

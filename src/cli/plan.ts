@@ -183,7 +183,7 @@ const diffCommand = (context: () => CliContext) => {
     })
 }
 
-/** What there is to say of each plan: the project's first, then the reference, then those that ship. @throws usage `specs.*`, `frontend.*` */
+/** Summary of each plan: the project's first, then the reference, then those that ship. @throws usage `specs.*`, `frontend.*` */
 export async function listPlans(
   { specs }: { readonly specs?: string | undefined },
   { root }: CliContext,

@@ -87,7 +87,7 @@ export async function keysOfModel(
   return recorded.keys()
 }
 
-/** How a model is run on a device that only records. */
+/** Run of a model on a device that only records. */
 export interface RecordedRun extends Pick<Selection, 'plan' | 'dtype'>, Pick<SearchedManifest, 'manifest'> {
   readonly signal?: AbortSignal | undefined
   /** Of a quantised encoder. */

@@ -40,7 +40,7 @@ export interface TuneLibraryOptions {
   readonly heads: number
   /** Elements of a head. */
   readonly size: number
-  /** What differs from the sizes that a graph usually has. */
+  /** Sizes other than the typical ones of a graph. */
   readonly dims?: Readonly<Record<string, number>> | undefined
   /** A scales file, for quantised plans of a model. */
   readonly scales?: string | undefined

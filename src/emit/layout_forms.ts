@@ -59,7 +59,7 @@ const offsetAt = ({ axes, offset }: Layout, axis: string): Expr =>
 /** Elements that are evaluated for one layout; its offsets are proved with more. */
 const budget = 20_000
 
-/** What an expression of extents counts, if it is the same at all extents that are tried. */
+/** Count that an expression of extents equals at all extents that are tried; undefined if there is none. */
 function exactCount({ axes }: Layout, expr: Expr): Count | undefined {
   const count = countOf(simplifyExpr(dropZeros(simplifyExpr(arithmetic(expr)))), new Map())
   if (count === undefined) return undefined

@@ -7,7 +7,7 @@ import Handlebars from 'handlebars'
 import { environmentError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
 
-/** What generated text is made of. */
+/** Parts of generated source. */
 const names = ['file', 'kernel', 'whole', 'launcher', 'registry', 'template', 'slots'] as const
 export type TemplateName = (typeof names)[number] | 'torch' | 'torch_generator' | 'torch_library'
 

@@ -104,7 +104,7 @@ export async function exportGenerator(
   const applications: GraphApplication[] = []
   const lowerPart = (part: PartOf) => {
     const { compiled: whole, wired } = compiledUnder(part.program, options, { tensors: part.tensors })
-    // What programs leave lies in states.
+    // Results of programs are in states.
     const compiled = { ...whole, outputs: {} }
     applications.push(...wired.applications)
     const at = (values: typeof wired.applications) =>
@@ -154,7 +154,7 @@ const changed = (application: GraphApplication, change: (value: number) => numbe
   attrs: Object.fromEntries(Object.entries(application.attrs).map(([name, value]) => [name, change(value)])),
 })
 
-/** Where steps have an attribute that a generation says. */
+/** Attributes of steps that a generation sets. */
 function saidIn(first: Lowered, { way, said }: StepPart, again: (change: (value: number) => number) => Lowered): SaidAt[] {
   const found = Object.keys(said).flatMap((key): SaidAt[] => {
     const attribute = key as Attribute

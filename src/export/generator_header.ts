@@ -1,7 +1,7 @@
 /** The C header of an exported generator, and a thin C++ class over it. */
 import type { LoweredGenerator } from './generator.js'
 
-/** How many names of a list stand in a comment. */
+/** Number of listed values that a comment shows. */
 const shown = 8
 
 const listText = (values: readonly number[]): string =>

@@ -1,5 +1,7 @@
 /** The C++ of an exported generator: tables of its programs, a file each, and one of what is between them with the C interface. */
+
 import type { LoweredGenerator, LoweredReader, LoweredStepper } from './generator.js'
+import { api, lifetimeText, structText } from './lifetime.js'
 import { memoryText, tablesText } from './source.js'
 import { braced, quoted, wrapped } from './text.js'
 
@@ -70,33 +72,13 @@ const number = (value: number): string =>
   Number.isInteger(value) && Math.abs(value) < 1e15 ? `${value}.0` : value.toExponential()
 
 function interfaceText(name: string): string {
-  const api = `extern "C" __attribute__((visibility("default")))`
   const call = (verb: string, parameters: string, given: string): string =>
     `${api} int32_t ${name}_${verb}(${name}_generator* generator, ${parameters}, heddle_error* error) {
   return generator->generator->${verb}(${given}, error);
 }
 `
-  return `struct ${name}_generator {
-  Generator* generator;
-};
-
-${api} int32_t ${name}_create(const heddle_weight* weights, uint32_t count, ${name}_generator** generator, heddle_error* error) {
-  *generator = nullptr;
-  Generator* made = nullptr;
-  const int32_t status = Generator::create(family(), weights, count, &made, error);
-  if (status != HEDDLE_OK) return status;
-  *generator = new (std::nothrow) ${name}_generator{made};
-  if (*generator != nullptr) return HEDDLE_OK;
-  delete made;
-  return refuse(error, HEDDLE_MEMORY, "out of host memory");
-}
-
-${api} void ${name}_destroy(${name}_generator* generator) {
-  if (generator == nullptr) return;
-  delete generator->generator;
-  delete generator;
-}
-
+  return `${structText(name, 'generator')}
+${lifetimeText(name, 'generator', 'family()')}
 ${call('begin', 'const heddle_prompts* prompts, const heddle_generation* generation, void* stream', 'prompts, generation, stream')}
 ${call('advance', 'uint32_t steps, void* stream', 'steps, stream')}
 ${call('ended', 'int32_t* ended, void* stream', 'ended, stream')}

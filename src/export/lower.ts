@@ -43,7 +43,7 @@ export interface LowerOptions {
   readonly dtype: DType
   /** Dimensions that are fixed besides those of weights, and sizes of these. */
   readonly dims: Sizes
-  /** What tensors are called, by the program's names of weights; alike where undefined. */
+  /** Names of tensors by the program's names of weights; equal if undefined. */
   readonly tensors?: Readonly<Record<string, string>>
 }
 

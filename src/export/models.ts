@@ -47,7 +47,7 @@ interface ModelFiles {
   readonly stored: Readonly<Record<string, Int8Tensor>>
   /** What the scales file says of its weights. */
   readonly maxima?: KnownInt8['maxima']
-  /** What the scales file says of its activations. */
+  /** Activations' maxima of the scales file. */
   readonly amax?: Amax
 }
 

@@ -1,4 +1,4 @@
-/** The README of an exported folder: how somebody who has CMake and a compiler alone builds it, calls it, and reads its errors. */
+/** README of an exported folder, for a reader with CMake and a compiler alone: build, call, options, memory, errors. */
 import type { Target } from '../toolchain/index.js'
 import type { LoweredGenerator } from './generator.js'
 import type { CNames } from './header.js'
@@ -30,8 +30,24 @@ Every fallible function returns 0, or a status, and fills \`heddle_error\`: \`me
 const where = (plan: string, dtype: string): string =>
   `Its kernels are those of plan \`${plan}\` in ${dtype}: what is computed is the same on both devices, and the same as a run from Node.`
 
-/** Sums of rows, and where their numbers lie. */
-export function generatorReadme({ parts, plan, dtype, steppers, reader }: LoweredGenerator, target: Target): string {
+const optionsText = ({ parts, steppers }: LoweredGenerator): string => `| option | is |
+|---|---|
+| \`choice\` | 0, greedy: the likeliest word of each step; 1: drawn; 2: beams. This export has ${steppers.map(({ way }) => `\`${way}\``).join(', ')} |
+| \`max_new_tokens\` | tokens of a text at most, an end id included; 0: 128, or what the model's positions leave |
+| \`temperature\`, \`top_k\`, \`top_p\`, \`min_p\`, seeds | of draws; 0 leaves each out. A top_k of few words is at most ${parts.mostTopK} here. A text depends on its own seed and prompt, not on what else is in the batch |
+| \`beams\`, \`returned\`, \`diversity_rate\` | of beams, at most ${parts.mostBeams}; texts are the best first, with sums of natural log-probabilities |
+| \`rule\`, \`length_penalty\`, \`early_stopping\` | rule 1: finished texts leave the beams, and are compared by sum / length^length_penalty (Hugging Face's \`generate\`); rule 0: FasterTransformer's |
+| \`end_ids\` | ids that end a text instead of the model's own |
+| \`chunk\` | prompt tokens that are read at once |
+| \`on_step\`, \`on_words\` | sees the words of each step, by row (prompt * beams + beam), -1 where a row had ended; may end the generation there |
+
+Options that do not go together are refused, and so is one for which the export has no program: \`heddle export\` writes more with \`--config '{ "choices": ["greedy", "sample", "beams", "hf"], "topK":
+64, "beams": 4 }'\`. Settings in the model's \`generation_config.json\` are not followed, but for its end ids and the words it never says.
+`
+
+/** README of a generator's folder. */
+export function generatorReadme(generator: LoweredGenerator, target: Target): string {
+  const { parts, plan, dtype, steppers, reader } = generator
   const { name } = parts
   const ways = new Set(steppers.map(({ way }) => way))
   const what = parts.sources
@@ -47,6 +63,7 @@ ${parts.vocab} words; ${parts.positions} positions; ids that end a text unless \
 | \`include/${name}.hpp\` | the generator in C++, header only: weights from their file, vectors, exceptions |
 | \`include/${name}.h\`, \`include/heddle/generate.h\` | the interface in C, with every option and status |
 | \`include/heddle/gather_tree.h\` | texts of a tree of beams, in C, for callers that take steps themselves |
+| \`${name}_torch.py\` | the generator as an op of PyTorch |
 | \`example/main.cpp\` | prompts from a file, texts to standard output |
 | \`src/${name}.cpp\`, \`src/${name}_*.cpp\` | tables: what states hold before the first step, and each program's steps |
 | \`src/export\`, \`kernels\`, \`src/device\` | the runtime, and the kernels that the programs launch |
@@ -68,24 +85,11 @@ const auto texts = generator.generate({{5, 7, 1}, {9, 1}}, options);
 
 Or from a shell, with a line of ids for each prompt in \`prompts.txt\`: \`build/example weights.safetensors prompts.txt choice=2 beams=4 max_new_tokens=40\`.
 
-| option | is |
-|---|---|
-| \`choice\` | 0, greedy: the likeliest word of each step; 1: drawn; 2: beams. This export has ${steppers.map(({ way }) => `\`${way}\``).join(', ')} |
-| \`max_new_tokens\` | tokens of a text at most, an end id included; 0: 128, or what the model's positions leave |
-| \`temperature\`, \`top_k\`, \`top_p\`, \`min_p\`, seeds | of draws; 0 leaves each out. A top_k of few words is at most ${parts.mostTopK} here. A text depends on its own seed and prompt, not on what else is in the batch |
-| \`beams\`, \`returned\`, \`diversity_rate\` | of beams, at most ${parts.mostBeams}; texts are the best first, with sums of natural log-probabilities |
-| \`rule\`, \`length_penalty\`, \`early_stopping\` | rule 1: finished texts leave the beams, and are compared by sum / length^length_penalty (Hugging Face's \`generate\`); rule 0: FasterTransformer's |
-| \`end_ids\` | ids that end a text instead of the model's own |
-| \`chunk\` | prompt tokens that are read at once |
-| \`on_step\`, \`on_words\` | sees the words of each step, by row (prompt * beams + beam), -1 where a row had ended; may end the generation there |
-
-Options that do not go together are refused, and so is one for which the export has no program: \`heddle export\` writes more with \`--config '{ "choices": ["greedy", "sample", "beams", "hf"], "topK":
-64, "beams": 4 }'\`. Settings in the model's \`generation_config.json\` are not followed, but for its end ids and the words it never says.
-
+${optionsText(generator)}
 ## Memory, streams and threads
 
 Ids, lengths and results are host memory; weights are device memory of the caller, which must outlive the generator (\`${name}.hpp\` holds them). States and workspace are the generator's: it takes
-them in \`begin\`, and keeps them for later generations that are no larger. States are set to what they hold before the first step by \`begin\`; nobody else has to know them.
+them in \`begin\`, and keeps them for later generations that are no larger. States are set to what they hold before the first step by \`begin\`.
 \`${name}_generate\` is \`begin\`, steps by \`advance\`, \`ended\` after each eight of them, and \`collect\`. \`advance\` only enqueues on the caller's stream (a \`cudaStream_t\`; null: the default one), so
 that a CUDA graph can hold it; the steps of one generation are replayed as one graph by themselves too. One generation of a generator at a time. Several generators may be made of the same weights,
 one for each thread. On \`simt\`, calls return when they are done, and streams mean nothing.
@@ -100,7 +104,7 @@ const value = ({ name, dtype, shape, layout }: LoweredValue): string =>
 const values = (title: string, of: readonly LoweredValue[]): string =>
   of.length === 0 ? '' : `\n| ${title} | type | shape |\n|---|---|---|\n${of.map(value).join('\n')}\n`
 
-/** The same of one program. */
+/** README of a program's folder. */
 export function programReadme(lowered: Lowered, { program }: CNames, target: Target, hasWeights: boolean): string {
   const { name, plan, dtype, dims, fixed, inputs, outputs, states, steps } = lowered
   const sizes = Object.entries(fixed).map(([dim, size]) => `${dim} = ${size}`)
@@ -112,7 +116,7 @@ A library that runs \`${name}\`: ${steps.length} launches. ${where(plan, dtype)}
 |---|---|
 | \`include/${program}.h\` | the interface in C: sizes, inputs, outputs${states.length > 0 ? ', states' : ''} |
 | \`example/main.cpp\` | runs the program from safetensors files |
-| \`${program}_torch.py\` | the program as an op of PyTorch |
+| \`${program}_torch.py\`, \`gather_tree_torch.py\` | the program as an op of PyTorch, and the trace of beams |
 | \`src/${program}.cpp\`, \`src/export\`, \`kernels\`, \`src/device\` | its steps as tables, the runtime, and the kernels that it launches |
 ${hasWeights ? '| `weights.safetensors` | the weights as the plan reads them, by the names of the program |\n' : ''}
 ${building(program, target)}

@@ -1,6 +1,7 @@
 /** The C++ of an exported program: its tables, its sizes, and the C interface over native/export. */
 import { abiType } from '../ir/dtype.js'
 import type { CNames } from './header.js'
+import { api, lifetimeText, structText } from './lifetime.js'
 import { type Choice, keysOf, type Lowered, type LoweredStep } from './lowered.js'
 import { braced, quoted, sizeText, wrapped } from './text.js'
 
@@ -123,11 +124,7 @@ function modelText(lowered: Lowered): string {
 }
 
 function interfaceText(program: string): string {
-  const api = `extern "C" __attribute__((visibility("default")))`
-  return `struct ${program}_program {
-  Program* program;
-};
-
+  return `${structText(program, 'program')}
 namespace {
 
 // The fields of these structs are all of one type, so that they are arrays of it.
@@ -144,23 +141,7 @@ int32_t bytes_of(uint64_t Bound::*which, ${program}_program* program, const ${pr
 
 }  // namespace
 
-${api} int32_t ${program}_create(const heddle_weight* weights, uint32_t count, ${program}_program** program, heddle_error* error) {
-  *program = nullptr;
-  Program* made = nullptr;
-  const int32_t status = Program::create(model(), weights, count, &made, error);
-  if (status != HEDDLE_OK) return status;
-  *program = new (std::nothrow) ${program}_program{made};
-  if (*program != nullptr) return HEDDLE_OK;
-  delete made;
-  return refuse(error, HEDDLE_MEMORY, "out of host memory");
-}
-
-${api} void ${program}_destroy(${program}_program* program) {
-  if (program == nullptr) return;
-  delete program->program;
-  delete program;
-}
-
+${lifetimeText(program, 'program', 'model()')}
 ${api} int32_t ${program}_workspace_bytes(${program}_program* program, const ${program}_dims* dims, uint64_t* bytes, heddle_error* error) {
   return bytes_of(&Bound::workspace, program, dims, bytes, error);
 }
@@ -196,7 +177,6 @@ ${memoryText(program)}`
 
 /** Device memory, for callers that have no other way to it. */
 export function memoryText(name: string): string {
-  const api = `extern "C" __attribute__((visibility("default")))`
   return `${api} int32_t ${name}_allocate(uint64_t bytes, void** data, heddle_error* error) { return allocate(bytes, data, error); }
 ${api} int32_t ${name}_release(void* data, heddle_error* error) { return release(data, error); }
 ${api} int32_t ${name}_copy(void* to, const void* from, uint64_t bytes, void* stream, heddle_error* error) {

@@ -17,7 +17,7 @@ export function sizeText(size: Size): string {
   return [...(factor === 1 ? [] : [`Size(${factor})`]), ...parts].join(' * ')
 }
 
-/** How operations on integers that are not negative are written. */
+/** C++ of operations on integers that are not negative. */
 interface Written {
   readonly quotient: string
   readonly least: (a: string, b: string) => string
@@ -65,7 +65,7 @@ export const braced = (items: readonly string[]): string => `{${items.join(', ')
 /** `[b, s, 768]`, as comments have it. */
 export const shapeText = (shape: Shape): string => `[${shape.map(printExtent).join(', ')}]`
 
-/** What follows the shape of a value in a comment: its layout, and how many elements it takes where that pads. */
+/** Comment after the shape of a value: its layout, and its number of elements if that pads. */
 export function layoutText({ layout, padded }: Pick<LoweredValue, 'layout' | 'padded'>): string {
   if (layout === 'row') return ''
   return `, layout ${layout}${padded === undefined ? '' : `: ${plainText(padded, (dim) => dim)} elements`}`

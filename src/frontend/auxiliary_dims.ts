@@ -7,7 +7,7 @@ import { factorOf } from '../ir/facts/multiples.js'
 
 type DimFacts = Facts['dims']
 
-/** What a dimension is by another, and what is left to say of that one. */
+/** A dimension in terms of another, with what remains to be stated of that one. */
 interface Solution {
   readonly of: string
   readonly is: Count
@@ -16,13 +16,13 @@ interface Solution {
 
 const without = ({ equal: _, ...rest }: ExtentFact): ExtentFact => rest
 
-/** What a product of a name and numbers multiplies it by. */
+/** Factor of a name in a product of it and numbers. */
 function factorBeside(name: string, equal: Count): number | undefined {
   const factor = factorOf(equal)
   return factor !== undefined && factor > 0 && namesOf(equal).join() === name ? factor : undefined
 }
 
-/** What a sum adds to a name. */
+/** Number that a sum adds to a name. */
 function addendBeside(name: string, equal: Count): number | undefined {
   if (typeof equal !== 'object' || equal[0] !== 'add' || equal.length !== 3) return undefined
   const [, a, b] = equal

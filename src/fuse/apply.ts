@@ -60,6 +60,18 @@ export function applyPlan(
   return withoutDefect(`plan ${plan.name}`, () => grouped(original, plan, ops, layouts, kept))
 }
 
+/** Notes the group of each node. @throws usage `plan.overlap` for a node of another group */
+function markReplaced(replaced: Map<GraphNode, string>, plan: string, group: string, nodes: readonly GraphNode[]): void {
+  for (const node of nodes) {
+    const other = replaced.get(node)
+    if (other !== undefined)
+      throw usageError('plan.overlap', `plan ${plan}: node ${node.name} is in groups ${other} and ${group}`, {
+        about: { path: [node.name], nodes: [node.name] },
+      })
+    replaced.set(node, group)
+  }
+}
+
 function grouped(
   original: Graph,
   plan: PlanDecl,
@@ -79,14 +91,7 @@ function grouped(
   const fuse = (name: string, names: readonly string[]): void => {
     const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
     const ordered = graph.nodes.flatMap((node) => found.find((member) => member === node) ?? [])
-    for (const node of ordered) {
-      const other = replaced.get(node)
-      if (other !== undefined)
-        throw usageError('plan.overlap', `plan ${plan.name}: node ${node.name} is in groups ${other} and ${name}`, {
-          about: { path: [node.name], nodes: [node.name] },
-        })
-      replaced.set(node, name)
-    }
+    markReplaced(replaced, plan.name, name, ordered)
     checkConvex(graph, name, ordered)
     checkRead(graph, name, ordered)
     const members = membersOf(plan.name, ordered, ops)

@@ -1,4 +1,4 @@
-/** Extents of the axes of rows. Most span one dimension; the axis of ops side by side spans one of each, one behind the other. */
+/** Extents of the axes of rows. Most span one dimension; the axis of ops side by side spans one of each, concatenated. */
 import { call, dim as dimOf } from './build.js'
 import type { Expr } from './expr.js'
 import type { RowAxis } from './kernel.js'

@@ -101,7 +101,7 @@ export function sumExtents(extents: readonly Extent[]): Extent {
   return multiplyExtents([common, more.length === 0 ? only : { factor: 1, dims: [sum] }])
 }
 
-/** How often an extent holds another, of which it is a multiple. @throws usage `graph.extent` for numbers that are none */
+/** Quotient of an extent and another that divides it. @throws usage `graph.extent` for numbers that are none */
 export function divideInto(of: Extent, by: Extent): Extent {
   const common = commonExtent([of, by])
   const [rest, divisor] = [divideExtent(of, common), divideExtent(by, common)]

@@ -22,7 +22,7 @@ export function fixedExtent(op: Pick<Op, 'body' | 'dims'>, dim: string, bound: B
   return own(known, dim)
 }
 
-/** What facts tell of a dimension by what is known. */
+/** Value of a dimension that follows from facts and known dimensions. */
 function toldOf(facts: DimFacts, dim: string, bound: Bound): Extent | undefined {
   const stated = own(facts, dim)?.equal
   const told = stated === undefined ? undefined : productOf(stated, bound)

@@ -170,7 +170,7 @@ export interface NativeDevice {
   allocate(bytes: number): NativeBuffer
   loadLibrary(path: string): NativeLibrary
   program(steps: readonly NativeStep[]): NativeProgram
-  /** What its matmul library offers for a matmul, what it takes unasked first; nothing where it has none, or does not take the matmul. */
+  /** Algorithms that its matmul library offers for a matmul, the default first; empty if it has no library, or the library does not take the matmul. */
   algorithms(matmul: NativeMatmul): Promise<NativeAlgorithm[]>
   close(): void
 }

@@ -1,4 +1,4 @@
-/** What a tokenizer is made of: the few methods of Hugging Face's library that texts and ids go through, for models that others read. */
+/** Interface of a tokenizer: the methods of Hugging Face's library in use here, so that other readers can take its place. */
 
 export interface LibraryEncodeOptions {
   readonly add_special_tokens: boolean

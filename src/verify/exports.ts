@@ -16,7 +16,7 @@ const scriptLine = z.union([
   z.object({ folder: z.string(), device: z.string(), failures: z.array(z.string()) }),
 ])
 
-/** How the script is started, without the folders it is to check. */
+/** Command line of the script, without the folders to check. */
 export const exportsCommand = (): readonly [string, ...string[]] => ['python3', join(peersFolder(), 'torch_export.py')]
 
 export interface CheckedExports {

@@ -1,4 +1,4 @@
-/** What `heddle tune --library` measures, and what it refuses: all of it without a GPU. */
+/** Subjects and refusals of `heddle tune --library`, without a GPU. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

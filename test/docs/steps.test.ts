@@ -50,7 +50,7 @@ function tablesOf(page: string): Table[] {
 const launched = ({ nodes }: Graph): string[] =>
   nodes.flatMap((node) => (node.kind === 'view' ? [] : [node.kind === 'op' ? node.op.replace(/^std\./, '') : node.name]))
 
-/** What a table says wrong; nothing where all is right. */
+/** Errors of a table; empty if there are none. */
 function faultsOf({ plan, graphs, launches, theirs, seed, own }: Table): readonly string[] {
   const found = graphs.flatMap((name) => {
     const graph = plans[plan]?.[name] ?? others[name]

@@ -132,7 +132,7 @@ describe('BERT', () => {
       expect(rows(await built.run(changed(weights, name), inputs, dims))).not.toEqual(own)
       if (plan !== 'best-encoder') return
 
-      // What does not fit is refused by name and status.
+      // Tensors that do not fit are refused by name and status.
       const { 'embeddings.words': words = expect.fail('no words'), ...others } = weights
       await expect(built.run(others, inputs, dims)).rejects.toThrow('status 100: weight embeddings.words is missing')
       await expect(built.run({ ...weights, more: words }, inputs, dims)).rejects.toThrow('status 101: bert has no weight more')

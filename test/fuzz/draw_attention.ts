@@ -4,7 +4,7 @@ import type { ValueDesc } from './graph_describe.js'
 import type { GraphDraft } from './graph_draft.js'
 import { all, each, own, read, softmax } from './graph_ops.js'
 
-/** What a score keeps where a condition holds, and is hidden elsewhere. */
+/** A score that is kept under a condition, and hidden elsewhere. */
 const hidden = (graph: GraphDraft, seen: Expr, value: Expr): Expr =>
   call('f32', 'select', seen, value, num(graph.random.pick([-1e30, -1e30, Number.NEGATIVE_INFINITY])))
 

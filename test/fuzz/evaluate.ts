@@ -202,7 +202,7 @@ function store(result: Result, values: Val[], shape: readonly number[], rows: re
   for (const [i, value] of all.entries()) values[offset * length + i] = value
 }
 
-/** How many elements fall into each bin; those that are not known may fall into any. */
+/** Number of elements in each bin; those that are not known may fall into any. */
 export function counted(bins: number, all: readonly Val[]): Val[] {
   const sure = Array.from({ length: bins }, () => exact(0))
   for (const each of all) {

@@ -98,7 +98,7 @@ function dot(
   return { v, lo: v - error, hi: v + error }
 }
 
-/** How a plan stores values, with the largest magnitudes that it is told. */
+/** Storage of a plan's values, with their given largest magnitudes. */
 export interface StoredBy extends StoredDesc {
   readonly scales: Readonly<Record<string, number>>
 }

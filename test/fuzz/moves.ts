@@ -42,7 +42,7 @@ function moved(draft: OpDraft, c: Expr, w: Expr, kept: (at: Expr) => Expr, fresh
   }
 }
 
-/** What is replaced, and where its values come from. */
+/** A replaced tensor, and the source of its values. */
 interface Window {
   readonly name: string
   readonly dtype: DType

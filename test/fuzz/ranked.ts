@@ -38,7 +38,7 @@ export function longTopK(draft: OpDraft, body: Body): Body {
   const outer = source?.dims.slice(0, -1).flatMap((dim) => body.at.indices.find((index) => index.dim === dim) ?? []) ?? []
   if (source === undefined || outer.length !== source.dims.length - 1 || random.chance(0.5))
     return { ...body, outputs: both(name, k) }
-  // What lies at the places that were found.
+  // Values at the ranked places.
   const place = ranking(name, 'indices', named('j'))
   const read = load('f32', source.name, ...outer.map((index) => named(index.name)), call('i32', 'maximum', place, whole(0)))
   return { ...body, outputs: [{ dims: [k], result: rowOver(k, 'j', call('f32', 'sub', read, num(0.5))) }] }
@@ -99,7 +99,7 @@ export function counted(draft: OpDraft, body: Body): Body {
   if (random.chance(0.5) || outputs.length === 0)
     outputs.push({ dims: [bins], result: rowOver(bins, 'j', random.chance(0.5) ? at(j) : at(call('i32', 'sub', last, j))) })
   if (random.chance(0.5)) {
-    // How many elements share the bin of each.
+    // Number of elements in the bin of each.
     const inside = call('i32', 'minimum', call('i32', 'maximum', value, whole(0)), last)
     outputs.push({ dims: [body.n], result: rowOver(body.n, 'c', at(inside)) })
   }

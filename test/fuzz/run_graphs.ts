@@ -156,7 +156,7 @@ async function runSubject(device: Device, decl: GraphDecl, subject: GraphSubject
 
 const noTensor: Held = { dtype: 'f32', shape: [], values: [] }
 
-/** How a plan stores values. Its scales are about what values reach: some are cut off, some have room. */
+/** Storage of a plan's values. Its scales are about what values reach: some are cut off, some have room. */
 function storedBy(stored: StoredDesc | undefined, values: ReadonlyMap<string, Held>, seed: number): StoredBy | undefined {
   if (stored === undefined) return undefined
   const random = new Random(seed)

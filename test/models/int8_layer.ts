@@ -201,7 +201,7 @@ export function sequencesOf(given: Omit<reference.Heads, 'heads' | 'headDim'>): 
   return { heads, tokens, floats: Float64Array.from(draw(heads.batch * heads.seq * hidden, 1.2)) }
 }
 
-/** What a planned layer takes, by the inputs it has. */
+/** Arguments of a planned layer, by its inputs. */
 function inputsOf({ inputs, values }: Graph, { heads, tokens, floats }: Sequences): Record<string, ArrayLike<number>> {
   const packed = Object.hasOwn(inputs, 'starts') || Object.hasOwn(inputs, 'sequences')
   const rowsOfX = packed ? reference.packed(floats, hidden, tokens, heads) : floats
@@ -284,7 +284,7 @@ export function check(
   expectEdge(merged, packed ? reference.packed(joined, hidden, rows, heads) : joined)
   multiply('projection', merged)
   const input = residual === 'float' ? edge('x') : reference.dequantised(edge('x'), step('x'))
-  // Where norms stand in front, it is the second one that the inner network reads.
+  // With norms first, the inner network reads the second one.
   const inner = norms === 'pre' ? 'output' : 'attention'
   const normed = norm(inner, reference.plus(dense('projection', 'merged'), input))
   expectEdge(`${inner}Norm.int8`, reference.quantised(normed, inverse(`${inner}Norm`)), 1)

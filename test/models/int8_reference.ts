@@ -67,7 +67,7 @@ export interface Heads {
   readonly heads: number
   readonly headDim: number
   readonly lengths: readonly number[]
-  /** Which pairs count, (batch, query, key): all where undefined. */
+  /** Pairs that count, (batch, query, key); all if undefined. */
   readonly mask?: readonly number[] | undefined
 }
 

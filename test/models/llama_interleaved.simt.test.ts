@@ -21,7 +21,7 @@ import { held } from './fixtures.js'
 import { int8Checkpoint, packed, packedW8a16, smallQwen3, w8a8 } from './llama_fixtures.js'
 import { type FamilyName, folderOf, goldenOf, withFields, withLlama } from './llama_host.js'
 
-/** Where channel `d` of a head in halves of `e` stands in one in pairs. */
+/** Index in pairs of channel `d` of a head in halves of `e`. */
 const inPairs = (d: number, e: number): number => (d < e ? 2 * d : d < 2 * e ? 2 * (d - e) + 1 : d)
 
 /** A tensor whose first heads are put into pairs, row by row. */

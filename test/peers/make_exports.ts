@@ -112,7 +112,7 @@ async function make(name: string, one: Case, out: string, target: 'simt' | 'cuda
   if (exitCode !== 0) throw new Error(log)
   const reference = await linked(repository, folder, one.program)
   const weights = await readTensors(join(folder, 'weights.safetensors'))
-  // What a state holds that nothing begins is no number: those begin with zeros here.
+  // States without a beginning hold no numbers: they begin with zeros here.
   const began = await reference.run(weights, one.inputs, one.dims)
   const zeros = Object.entries(began).flatMap(([state, { dtype, shape, data }]) =>
     state.startsWith('state.') && !Object.hasOwn(one.inputs, state)

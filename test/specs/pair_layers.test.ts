@@ -7,7 +7,7 @@ import type { Graph } from '../../src/ir/graph.js'
 
 const { plans = {} } = await readManifest(fileURLToPath(new URL('../..', import.meta.url)))
 
-/** What a planned graph launches, in order. */
+/** Launches of a planned graph, in order. */
 const launches = ({ nodes }: Graph): string[] =>
   nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : node.kind === 'matmul' ? [node.generated ?? 'matmul'] : []))
 

@@ -1,5 +1,5 @@
 /*
- * What every exported generator has in common, in C: prompts, how words are chosen, and where results go. The functions are in the header of
+ * Interface that all exported generators share, in C: prompts, how words are chosen, and where results go. The functions are in the header of
  * the export. Ids, lengths and results are host memory; weights are memory of the device. A zeroed heddle_generation follows the likeliest words.
  */
 #ifndef HEDDLE_GENERATE_H
@@ -19,17 +19,17 @@ typedef enum heddle_generate_status {
   HEDDLE_ORDER = 113    /* no generation has begun */
 } heddle_generate_status;
 
-/* How words are chosen: the likeliest of each step, drawn, or by beams. */
+/* Choice of words: the likeliest of each step, drawn, or by beams. */
 typedef enum heddle_choice { HEDDLE_GREEDY = 0, HEDDLE_SAMPLE = 1, HEDDLE_BEAMS = 2 } heddle_choice;
 
-/* How beams end. Plain: a finished beam keeps its place and is compared by its sum of log-probabilities (FasterTransformer). HF: finished texts
+/* End of beams. Plain: a finished beam keeps its place and is compared by its sum of log-probabilities (FasterTransformer). HF: finished texts
    leave the beams, and are compared by sum / length^length_penalty. */
 typedef enum heddle_beam_rule { HEDDLE_PLAIN = 0, HEDDLE_HF = 1 } heddle_beam_rule;
 
 /* When beams of the HF rule end: when no better text is likely, as soon as there are as many as beams, or when no better one is possible. */
 typedef enum heddle_early_stopping { HEDDLE_STOP_LIKELY = 0, HEDDLE_STOP_FIRST = 1, HEDDLE_STOP_NEVER = 2 } heddle_early_stopping;
 
-/* What ended a text. */
+/* Reason that a text ended. */
 typedef enum heddle_finish { HEDDLE_END = 0, HEDDLE_LIMIT = 1, HEDDLE_STOPPED = 2 } heddle_finish;
 
 /* Texts to go on from, or sources to read: ids of all, one text behind the other, and how many each has. */
@@ -73,7 +73,7 @@ typedef struct heddle_generation {
   void* user;
 } heddle_generation;
 
-/* Where results go: of text number prompt * returned + i, as the options say. All but ids and lengths may be null. */
+/* Destinations of results: of text number prompt * returned + i, as the options say. All but ids and lengths may be null. */
 typedef struct heddle_texts {
   uint32_t room;            /* ids of each text that there is room for, at least max_new_tokens */
   int32_t* ids;             /* [texts, room], without an end id; -1 behind the last */

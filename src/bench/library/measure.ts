@@ -28,7 +28,7 @@ export interface LibraryMatmul {
 }
 
 export interface LibraryResult {
-  /** What the matmul is, as a tuning file names it. */
+  /** Name of the matmul in a tuning file. */
   readonly matmul: string
   readonly extents: NativeMatmul['extents']
   readonly used: readonly string[]
@@ -39,7 +39,7 @@ export interface LibraryResult {
   /** Microseconds of the fastest one, the first among them, as the second timing found. */
   readonly best: Summary | undefined
   readonly refused: readonly { readonly algorithm: string; readonly detail: string }[]
-  /** What is kept: undefined where no algorithm beats the first. */
+  /** Algorithm to keep; undefined if none beats the first. */
   readonly kept: TunedMatmul | undefined
 }
 

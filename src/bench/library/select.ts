@@ -5,7 +5,7 @@
 import type { Summary } from '../statistics.js'
 import { leastGain } from '../tune_select.js'
 
-/** How many are timed a second time: the fastest of many is often the luckiest. */
+/** Number of algorithms timed a second time: the fastest of many is often the luckiest. */
 const leading = 4
 
 /** Indices of the fastest by their medians, the fastest first. */

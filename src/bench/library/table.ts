@@ -1,4 +1,4 @@
-/** What `heddle tune --library` found, as text for a terminal. */
+/** Results of `heddle tune --library`, as text for a terminal. */
 import Table from 'cli-table3'
 import type { LibraryResult } from './measure.js'
 

@@ -204,7 +204,7 @@ interface Result {
   readonly made: ArrayLike<number>
 }
 
-/** What nodes in the place of a group's make of values that the group does not. */
+/** Values that the replacing nodes compute and the group does not. */
 function runInstead(graph: Graph, { values, nodes, out }: Instead, given: Given): readonly Result[] {
   const made = runNodes({ ...graph, values }, nodes, given).get(out) ?? []
   return [{ param: nodes.find((node) => node.kind === 'matmul')?.name ?? '', value: out, made }]

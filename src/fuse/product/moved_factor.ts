@@ -13,14 +13,14 @@ import { pushValue, valueAt } from '../graph/edit.js'
 import { isUsed } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 
-/** What takes the place of a group: nodes, over values of which those that are new come last. */
+/** Replacement of a group: nodes, over values of which the new ones come last. */
 export interface Instead {
   readonly values: readonly GraphValue[]
   readonly nodes: readonly GraphNode[]
   readonly out: ValueId
 }
 
-/** Where a result's element comes from: of each axis of the input, the axis of the result it is along, by its place. */
+/** Source of a result's element: for each axis of the input, the index of the result's axis along it. */
 interface Move {
   readonly node: NodeOf<'op'>
   readonly input: ValueId

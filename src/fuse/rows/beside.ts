@@ -78,9 +78,9 @@ function expectNoUpdate(group: string, part: Part, parts: readonly Part[]): void
 /** A part's index along the joined axis, behind the parts before it. */
 interface Place {
   readonly place: Expr
-  /** Where the places of the parts up to this one are; undefined for the last. */
+  /** End of the places of the parts up to this one; undefined for the last. */
   readonly isBefore: Expr | undefined
-  /** Where its own are. */
+  /** Range of its own places. */
   readonly holds: Expr
 }
 

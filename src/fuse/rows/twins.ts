@@ -49,7 +49,7 @@ export function twinBody(
   })
 }
 
-/** What several stores store as a value of its own, which is computed wherever one of them is, and how a store reads it. */
+/** A value that several stores share, computed once for them, and the expression by which a store reads it. */
 function sharedValue(stmt: Stored, fresh: (base: string) => string): readonly [Stmt, (own: Stored) => Expr] {
   const { value } = stmt
   const { type } = value

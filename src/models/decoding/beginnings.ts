@@ -1,6 +1,6 @@
 /**
- * What states hold before the first step, as an export's tables have it: `decoding_states.ts` and `llama/start.ts` compute the same numbers in
- * Node. A test holds both against each other by their texts.
+ * Contents of states before the first step, as an export's tables have them. `decoding_states.ts` and `llama/start.ts` compute the same numbers in
+ * Node; a test compares both by the texts that follow.
  */
 
 import type { Way } from '../parts/generator_parts.js'
@@ -61,10 +61,10 @@ const common: Readonly<Record<string, Beginning>> = {
   poolWords: fill(0),
 }
 
-/** What steps write before they read it. */
+/** States that steps write before they read them. */
 const written = ['history', 'parents']
 
-/** What a state begins with; undefined for one that steps write first. @throws Error for a state without a meaning here */
+/** Beginning of a state; undefined for one that steps write first. @throws Error for a state without a meaning here */
 export function beginningOf(state: string, way: Way): Beginning | undefined {
   if (state === 'cumulative') return { how: 'first_beam', value: way === 'beams_hf' ? notYet.hf : notYet.plain }
   const found = Object.hasOwn(common, state) ? common[state] : undefined

@@ -77,7 +77,7 @@ function settingsUnder(config: BertConfig, top: Top) {
 const programUnder = (config: BertConfig, top: Top, decl: typeof bert | typeof bertPairs = bert): Program =>
   decl.of(settingsUnder(config, top))
 
-/** What a model's files say of its program: all of it. */
+/** Settings of a model's program, all from its files. */
 export const bertSettings = (config: BertConfig, pooler: boolean) => settingsUnder(config, usualTop(config, pooler))
 
 /** The program of a configuration, as what it is used as. */

@@ -31,7 +31,7 @@ function withoutMask(given: TokenCase, index: number): MaskedCase {
   const isOfKeys = rows.every((row) => row === rows[0] || row.every((kept, key) => kept === rows[0]?.[key]))
   if (!isOfKeys) return { item, pairs: Uint8Array.from(rows.flat()) }
   const [keys = []] = rows
-  // Where nothing is kept, no token is padding: each attends the mean of all.
+  // With nothing kept, no token is padding: each attends the mean of all.
   const kept = keys.lastIndexOf(1) + 1 || length
   const { typeIds } = item
   const cut = {

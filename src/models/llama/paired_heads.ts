@@ -21,7 +21,7 @@ export function inHalves(tensor: CheckpointTensor, paired: PairedHeads): Checkpo
   const { heads, headDim } = paired
   const [rows = 0] = tensor.shape
   const end = heads * headDim
-  // What has another shape than the model says is refused where it is taken.
+  // Tensors of another shape than the model's are refused where they are taken.
   if (rows < end || heads === 0) return tensor
   if ('data' in tensor) {
     const head = (tensor.data.byteLength / rows) * headDim

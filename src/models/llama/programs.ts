@@ -126,7 +126,7 @@ export const modelDims = (config: LlamaConfig) => ({
   e: rotaryDims(config.rotary, config.headDim) / 2,
 })
 
-/** What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with. */
+/** Form of the states and steps of a generation: two of one form differ in nothing but values that states start with. */
 export function formOf(generation: Generation): string {
   const { choice, maxNewTokens } = generation
   const changed = [processorsOf(generation), forcedEnds(generation), generation.logprobs]

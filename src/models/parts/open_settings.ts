@@ -18,7 +18,7 @@ const flag = z.boolean()
 const rate = z.number().min(-1e6).max(1e6)
 const stopping = z.union([z.literal(0), z.literal(1), z.literal(2)])
 
-/** What logits are changed by; words that a model never says are those of its folder. */
+/** Processors of logits; words that a model never says are those of its folder. */
 const processors = z
   .strictObject({ penalised: flag, ngrams: z.int().nonnegative(), minimum: flag, forced: flag })
   .partial()

@@ -19,7 +19,7 @@ const modules: Readonly<Record<string, string>> = {
   final_layer_norm: 'feed_forward.layer_norm',
   encoder_attn_layer_norm: 'layer_norm_2',
 }
-/** What differs between the stacks: the list of layers, and the norm in front of a layer's own attention. */
+/** Differences between the stacks: the list of layers, and the norm in front of a layer's own attention. */
 const stacks = {
   encoder: { layers: 'transformer', self_attn_layer_norm: 'layer_norm' },
   decoder: { layers: 'transformer_layers', self_attn_layer_norm: 'layer_norm_1' },

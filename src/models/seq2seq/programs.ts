@@ -55,7 +55,7 @@ export function encoderSettings(config: Seq2seqConfig) {
 
 export const encoderProgram = (config: Seq2seqConfig): Program => seq2seqEncoder.of(encoderSettings(config))
 
-/** What a model's files say of the decoder's program. @param headBias whether logits have a bias */
+/** Settings of the decoder's program, from the model's files. @param headBias whether logits have a bias */
 export function decoderSettings(config: Seq2seqConfig, headBias: boolean) {
   const { decoder } = config
   const { layers, embedScale: factor } = decoder

@@ -66,7 +66,7 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
   return weights
 }
 
-/** What a checkpoint has for a tensor. */
+/** Tensor of a checkpoint under any of its names. */
 type Find = (name: string) => ReturnType<typeof findTensor>
 
 interface Reading {

@@ -31,7 +31,7 @@ export function charsmapOf(blob: Uint8Array, refuse: Refuse): Charsmap {
     throw refuse('has rules of normalisation (precompiled_charsmap) that are damaged')
   }
   const texts = blob.subarray(unitBytes + size)
-  // Where damaged rules lead outside, there is a unit that nothing follows.
+  // A damaged rule that leads outside ends at a unit without successors.
   const unit = (at: number): number => (at * unitBytes < size ? view.getUint32(unitBytes * (at + 1), true) : 0)
   const offset = (value: number): number => (value >>> 10) << ((value & 0x200) >>> 6)
   return {

@@ -21,11 +21,11 @@ export interface PieceModel {
   readonly kind: 'unigram' | 'bpe'
   /** The id of the unknown piece. */
   readonly unknown: number
-  /** How the unknown piece reads in a text. */
+  /** Surface of the unknown piece. */
   readonly unknownText: string
   /** True if characters that no piece has are written as bytes. */
   readonly byteFallback: boolean
-  /** What characters are replaced by. */
+  /** Replacements of characters. */
   readonly charsmap: Charsmap | undefined
   /** True if a blank is put in front of a text. */
   readonly blankInFront: boolean
@@ -40,7 +40,7 @@ const range = (first: number, last: number): number[] => Array.from({ length: la
 const modelFields: Fields = { 1: 'bytes', 2: 'bytes', 3: 'bytes', ...unread(4), 5: 'bytes' }
 const pieceFields: Fields = { 1: 'bytes', 2: 'float', 3: 'int' }
 const trainer = { kind: 3, suffix: 24, byteFallback: 35, unknownText: 44 } as const
-/** How the pieces were found says nothing of how a text is cut into them. */
+/** Fields of training, without an effect on segmentation. */
 const trainerFields: Fields = {
   ...unread(...range(1, 54)),
   ...{ [trainer.kind]: 'int', [trainer.suffix]: 'int', [trainer.byteFallback]: 'int', [trainer.unknownText]: 'bytes' },

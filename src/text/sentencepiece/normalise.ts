@@ -24,7 +24,7 @@ export function normaliserOf(
 ): (text: string, blankInFront: boolean) => string {
   const symbols = own.map((symbol) => encoder.encode(symbol)).sort((a, b) => b.length - a.length)
   const { charsmap, fewerBlanks } = model
-  /** What takes the place of the bytes from `at` on, and how many these are. */
+  /** Replacement of the bytes from `at` on, and their number. */
   const prefix = (bytes: Uint8Array, at: number): { readonly text: Uint8Array; readonly bytes: number } => {
     const symbol = symbols.find((each) => each.every((byte, i) => bytes[at + i] === byte))
     if (symbol !== undefined) return { text: symbol, bytes: symbol.length }

@@ -6,7 +6,7 @@ import { contentOf, type TokenizerFiles } from './tokenizer_files.js'
 /** Tokens of a class by their names, and what they are where files say nothing. Undefined: there is none. */
 export type SpecialNames = Readonly<Partial<Record<'bos_token' | 'eos_token' | 'unk_token' | 'pad_token' | 'mask_token', string>>>
 
-/** What a tokenizer takes out of texts, and the tokens that its class names. */
+/** Tokens that a tokenizer splits off texts, and those that its class names. */
 export interface SpecialTokens {
   readonly added: readonly AddedToken[]
   /** The id of a named token. @throws usage `tokenizer.invalid` where there is none */

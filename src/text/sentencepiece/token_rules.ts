@@ -19,7 +19,7 @@ export interface AddedToken {
 export interface TokenRules {
   /** The pieces of a section of a text. @param first whether it is the text's beginning */
   cut(section: string, first: boolean): readonly string[]
-  /** What shows pieces. */
+  /** Decoder of pieces. */
   readonly shown: Pick<PieceProcessor, 'text'>
   readonly added: readonly AddedToken[]
   /** Ids of all other tokens. */
@@ -32,7 +32,7 @@ export interface TokenRules {
   readonly back: readonly number[]
   /** True if a second text has `front` too, and the first has `back`. */
   readonly aroundEach: boolean
-  /** What follows a special token where it is shown. */
+  /** Text after a special token that is shown. */
   readonly afterSpecial: string
   /** True if blanks around what is shown are taken away. */
   readonly trimmed: boolean

@@ -4,9 +4,9 @@
  */
 import type { PieceModel } from './model.js'
 
-/** How much worse than the worst piece a character is that no piece has. */
+/** Penalty of a character without a piece, below the worst piece. */
 const unknownPenalty = 10
-/** What a symbol of the user costs: less than any piece. */
+/** Cost of a user's symbol: less than any piece. */
 const ownCost = 0.1
 
 /** A piece of a text and its id. */

@@ -3,7 +3,7 @@
  * a field that is unknown here may change what the others mean, so it is refused with its number.
  */
 
-/** How a field is written. What is `unread` says nothing about how texts are cut. */
+/** Wire form of a field. `unread` fields have no effect on segmentation. */
 export type FieldKind = 'bytes' | 'int' | 'float' | 'unread'
 
 /** The fields that a message may have, by their numbers. */

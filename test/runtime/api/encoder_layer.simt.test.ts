@@ -64,7 +64,7 @@ const lengths = Array.from({ length: batch }, (_, b) => 1 + ((b * 3) % seq))
 const masked = (keys: number): number[] =>
   Array.from({ length: batch * seq }, (_, row) => Array.from({ length: keys }, () => (row % 4 > 0 && next() > 0 ? 1 : 0))).flat()
 
-/** What a layer makes of the tokens there are. */
+/** Result of a layer for the tokens that are not padding. */
 const expected = (keys: number, rows: ArrayLike<number>, mask: readonly number[], valid: readonly number[]): number[] =>
   valid.flatMap((length, b) => {
     const own = Array.from({ length: seq }, (_, s) => mask.slice((b * seq + s) * keys, (b * seq + s) * keys + length))

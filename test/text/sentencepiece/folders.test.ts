@@ -65,7 +65,7 @@ describe('of Marian', () => {
       expect(tokenizer.encode('the', { pair: 'cat' }).ids).toEqual([2, 3, 0])
       expect(tokenizer.decode([11, 5, 6, 7, 0])).toBe('die Katze.')
       expect(tokenizer.decode([5, 6, 0], { special: true })).toBe('die Katze</s>')
-      // What only sources have is written too, and ids that nothing has are unknown.
+      // Pieces of sources alone are written too, and ids without a piece are unknown.
       expect([tokenizer.decode([3, 4]), tokenizer.decode([5, 99])]).toEqual(['cats', 'die'])
       expect([tokenizer.idOf('<pad>'), tokenizer.idOf('▁die'), tokenizer.idOf('nothing')]).toEqual([11, 5, undefined])
     }))

@@ -71,7 +71,7 @@ it('takes no control piece, no byte and no unused piece for text, and every symb
   expect(pieces('a<s>aa')).toEqual(['▁a', '<', 's', '>', 'a', 'a'])
   expect(pieces('a<sep>b')).toEqual(['▁a', '<sep>', 'b'])
   expect(text(['<s>', '▁a', '▁ab', '<unk>', '</s>'])).toBe('a ab ⁇ ')
-  // What is no piece is text as it is.
+  // Text without a piece stays as it is.
   expect(text(['▁a', '▁ü'])).toBe('a▁ü')
 })
 
@@ -138,7 +138,7 @@ it('refuses what it would have to ignore', () => {
   const whole = modelBytes({ pieces })
   expect(refusal(() => parsePieceModel(whole.subarray(0, whole.length - 3), 'a.model')).message).toContain('ends inside of')
   expect(refusal(() => parsePieceModel(Buffer.from('aGVsbG8= 0\n'), 'a.model')).message).toContain('a.model')
-  // What is known and says nothing of how a text is cut passes, and so do fields that are left out.
+  // Known fields without an effect on segmentation pass, and so do absent ones.
   expect(
     open({ pieces, moreOfTrainer: [bytesField(1, 'corpus.txt'), intField(49, 1)], more: [bytesField(4, 'x')] }).pieces('a'),
   ).toEqual(['▁a'])
