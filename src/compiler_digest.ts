@@ -1,5 +1,5 @@
 /**
- * A digest of the compiler's own text: part of the key of everything that is kept between runs (kept.ts). `rolldown.config.ts` puts the
+ * A digest of the compiler's own text: part of the key of everything that is kept between runs (memo.ts). `rolldown.config.ts` puts the
  * digest of the sources in the place of this module; where they run unbundled, they are read when it is first asked for.
  */
 import { dirname } from 'node:path'

@@ -60,7 +60,7 @@ export const byTurns: readonly (readonly string[])[] = [
     'test/bench/llama.simt.test.ts',
     'test/quant/collect.simt.test.ts',
     'test/emit/update_rows.simt.test.ts',
-    'test/frontend/kept_specs.test.ts',
+    'test/frontend/cached_specs.test.ts',
     'test/native/simt-plugin.simt.test.ts',
     'test/fuse/quantise_rows.test.ts',
     'test/bench/facts.test.ts',

@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
-import { keptFolder } from '../kept.js'
+import { memoFolder } from '../memo.js'
 import { removeEmpty } from '../output.js'
 import { cacheFolder, outputs } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
@@ -32,7 +32,7 @@ export async function clean({ root, log }: CliContext, { cache = false }: CleanO
   const { base } = outputs(root)
   await removeNamed(join(base, 'bundle'), ofBundle)
   // All that lies there is of this project.
-  await rm(keptFolder(root), { recursive: true, force: true })
+  await rm(memoFolder(root), { recursive: true, force: true })
   const folders = [
     [base, ofProject] as const,
     ...(cache ? shared : []).map((name) => [join(cacheFolder(), name), ofCache] as const),

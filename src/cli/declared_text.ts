@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { openKept } from '../kept.js'
+import { openMemo } from '../memo.js'
 import { packageRoot } from '../toolchain/paths.js'
 
 /** A statement, and the line that it begins in. */
@@ -33,7 +33,7 @@ async function keptOf(
 ): Promise<readonly DeclaredText[]> {
   if (!existsSync(path)) return []
   const text = await readFile(path, 'utf8')
-  const slot = openKept(root).slot<readonly DeclaredText[]>('declaration', [text, question])
+  const slot = openMemo(root).slot<readonly DeclaredText[]>('declaration', [text, question])
   const known = slot.read()
   if (known !== undefined) return known
   const found = await find(text)

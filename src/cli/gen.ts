@@ -8,7 +8,7 @@ import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
-import { openKept } from '../kept.js'
+import { openMemo } from '../memo.js'
 import type { Note } from '../schedule/notes.js'
 import { noteGen } from '../toolchain/gen_state.js'
 import { readKernels, type SpecKernels } from '../verify/check/specs.js'
@@ -92,7 +92,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
       )
   }
   const files = read.locating(() =>
-    generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, { kept: openKept(root), see }),
+    generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, { kept: openMemo(root), see }),
   )
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true

@@ -4,7 +4,7 @@
  */
 import { local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { keyOf } from '../ir/keys.js'
+import { hashOf } from '../ir/expr_hash.js'
 import { type AlignedChunk, inAlignedChunk, isOfChunk } from '../schedule/aligned.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
 import { mapRow, type Pass, type PassRow } from '../schedule/passes.js'
@@ -48,14 +48,14 @@ export function ofChunks(pass: Pass, given: PassContext, first: string): Chunked
   const share = (e: Expr): Expr =>
     rewritePaths(e, (node, always) => {
       if (!always || (node.kind !== 'call' && node.kind !== 'load') || !isShared(node, chunk, context)) return undefined
-      const known = once.get(keyOf(node))
+      const known = once.get(hashOf(node))
       if (known !== undefined) return known
       const wanted = node.kind === 'load' ? `${given.names.tensor(node.tensor)}_of_chunk` : 'of_chunk'
       const name = `${wanted} ${index} ${values.length}`
       texts.set(name, given.names.fresh(wanted))
       values.push({ name, value: node })
       const found = local(name, node.type)
-      once.set(keyOf(node), found)
+      once.set(hashOf(node), found)
       return found
     })
   const folded = (e: Expr): Expr => share(inAlignedChunk(e, chunk))

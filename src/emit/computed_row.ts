@@ -4,7 +4,7 @@
  * whole row are computed once a call.
  */
 import type { Expr, ExprOf } from '../ir/expr.js'
-import { keyOf } from '../ir/keys.js'
+import { hashOf } from '../ir/expr_hash.js'
 import { classify, offsetOf } from '../schedule/access.js'
 import { type AlignedChunk, isOfChunk } from '../schedule/aligned.js'
 import { whereKnown } from '../schedule/pieces.js'
@@ -86,7 +86,7 @@ function statementsOf(pieced: Pieced, scope: Scope, chunkArguments: string, read
     (node, path) => {
       const always = path?.length === 0
       // What only some elements evaluate may lie outside of its tensor for the others.
-      if (node.kind === 'fold' && !usesIndex(node, column) && (always || certain.has(keyOf(node)))) {
+      if (node.kind === 'fold' && !usesIndex(node, column) && (always || certain.has(hashOf(node)))) {
         return once(node)
       }
       if (path === undefined || node.kind !== 'load' || !usesIndex(node, column)) return undefined

@@ -3,7 +3,7 @@ import type CodeBlockWriter from 'code-block-writer'
 import type { PassRow } from '../schedule/passes.js'
 import type { Scope } from './expression.js'
 import type { RowStarts, WholeRows } from './offsets.js'
-import type { Own } from './own_monoids.js'
+import type { Own } from './user_monoids.js'
 
 /** The loop over the chunks of a row: `kept` holds all of them in registers, `reread` takes one after the other, `single` has one a thread. */
 export type Walk = 'kept' | 'reread' | 'single'

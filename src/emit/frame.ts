@@ -1,7 +1,7 @@
 /** What all kernel functions of a mapped kernel share: writers, names, the indices of a row, and the text of a step that runs once a row. */
 import CodeBlockWriter from 'code-block-writer'
+import { getOwn } from '../ir/get_own.js'
 import type { RowAxis } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { dimsOf } from '../ir/row_axis.js'
 import { type ElementwiseProgram, intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
@@ -9,8 +9,8 @@ import { rowLine } from './constructs/index.js'
 import type { PassContext, Walk } from './context.js'
 import type { Scope } from './expression.js'
 import type { Names } from './names.js'
-import { ownName } from './own_monoids.js'
 import { writePass } from './pass.js'
+import { userMonoidName } from './user_monoids.js'
 
 /** A writer for the body of a function. */
 export function bodyWriter(level = 1): CodeBlockWriter {
@@ -59,7 +59,7 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
     elements: new Map(),
     shared: new Map(),
     starts: [],
-    ownName: (own) => ownName(own, kernel),
+    ownName: (own) => userMonoidName(own, kernel),
     soon: new Map(),
     widths: widthsOf(mapped),
   }
@@ -97,7 +97,7 @@ export function writePeeled(
   const { index } = axis
   const { instance } = mapped
   const extents = dimsOf(axis).map((dim) => {
-    const fixed = own(instance.dims, dim)
+    const fixed = getOwn(instance.dims, dim)
     if (fixed === undefined) used.dims.add(dim)
     return fixed ?? names.dim(dim)
   })

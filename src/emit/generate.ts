@@ -9,8 +9,8 @@ import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
-import { type Kept, nothingKept } from '../kept.js'
 import type { Schedule } from '../lang/plan.js'
+import { type Memo, noMemo } from '../memo.js'
 import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
@@ -30,19 +30,19 @@ import { layoutForms } from './layout_forms.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
-import { ownHeaders } from './own_monoids.js'
 import { registryText } from './registry.js'
 import { scalarHeaders } from './scalar_headers.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
 import { textsOf, type Written } from './texts.js'
+import { userMonoidHeaders } from './user_monoids.js'
 
 /** Files by path relative to `generated/`. */
 export type GeneratedFiles = ReadonlyMap<string, string>
 
 export interface GenerateOptions {
   /** Where texts of earlier runs are found; nowhere by default. */
-  readonly kept?: Kept
+  readonly kept?: Memo
   /** Is told what cannot be computed well of each instance. */
   readonly see?: (kernel: Kernel | TemplateKernel, notes: readonly Note[]) => void
 }
@@ -57,7 +57,7 @@ export function generate(
   templates: readonly TemplateKernel[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
-  { kept = nothingKept, see = () => undefined }: GenerateOptions = {},
+  { kept = noMemo, see = () => undefined }: GenerateOptions = {},
 ): GeneratedFiles {
   const instances = kernels.flatMap(allInstances)
   const ofTemplates = templates.flatMap(templateInstances)
@@ -72,7 +72,7 @@ export function generateInstances(
   templates: readonly TemplateInstance[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
-  { kept = nothingKept, see = () => undefined }: GenerateOptions = {},
+  { kept = noMemo, see = () => undefined }: GenerateOptions = {},
 ): GeneratedFiles {
   const how = { tuning, schedules, kept }
   const written = [
@@ -135,7 +135,7 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
 function headers(mapped: MappedKernel): string[] {
   const { program, instance } = mapped
   return [
-    ...new Set([...headersOf(stepsOf(mapped)), ...ownHeaders(instance.kernel), ...scalarHeaders(instance.kernel)]),
+    ...new Set([...headersOf(stepsOf(mapped)), ...userMonoidHeaders(instance.kernel), ...scalarHeaders(instance.kernel)]),
     ...(program.kind === 'columns' ? ['columns.cuh'] : []),
     ...(program.kind === 'totals' ? ['totals.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),

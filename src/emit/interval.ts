@@ -1,6 +1,6 @@
 /** A kernel whose threads go over an interval of an axis, as text (src/schedule/interval.ts): they take the place of their slot. */
 import type CodeBlockWriter from 'code-block-writer'
-import { own } from '../ir/own.js'
+import { getOwn } from '../ir/get_own.js'
 import type { Interval, Sum } from '../schedule/interval.js'
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { isZero } from '../schedule/rewrite.js'
@@ -14,7 +14,7 @@ export const workParameters = (mapped: MappedKernel, work: string): readonly str
 
 /** Narrows the interval by one bound after the other; a thread ends where nothing is left, or nothing for its slot. */
 export function writeBounds({ axis, bounds }: Interval, scope: Scope, writer: CodeBlockWriter): void {
-  const fixed = own(scope.fixed, axis.dim)
+  const fixed = getOwn(scope.fixed, axis.dim)
   if (fixed === undefined) scope.used.dims.add(axis.dim)
   writer.writeLine(`heddle::Interval interval(${fixed ?? scope.names.dim(axis.dim)});`)
   for (const bound of bounds) {

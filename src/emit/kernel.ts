@@ -24,10 +24,10 @@ import {
 } from './frame.js'
 import { workParameters, writeBounds } from './interval.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
-import { structTexts } from './own_monoid.js'
 import { rowBodies } from './row_kernels.js'
 import { render } from './templates.js'
 import { totalBodies } from './total_kernels.js'
+import { structTexts } from './user_monoid.js'
 
 /** A kernel's parameters besides the amount of work, which is the first where there is one. */
 export interface Parameters {

@@ -2,7 +2,7 @@
 import type CodeBlockWriter from 'code-block-writer'
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { own } from '../ir/own.js'
+import { getOwn } from '../ir/get_own.js'
 import { extentOf } from '../ir/row_axis.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ColumnProgram } from '../schedule/column_program.js'
@@ -15,8 +15,8 @@ import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
 import { workArguments, writeSlots } from './interval.js'
 import type { Parameters } from './kernel.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
-import { type Own, ownName } from './own_monoids.js'
 import { chunksText, computedLengths, wordsText } from './totals.js'
+import { type Own, userMonoidName } from './user_monoids.js'
 
 /** C++ type of a team, as in native/device/team.cuh. */
 export function teamText(team: Team): string {
@@ -59,7 +59,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
   values.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
   kernel.dims.forEach((dim, i) => {
-    const known = own(fixed, dim)
+    const known = getOwn(fixed, dim)
     const declare = used.dims.has(dim) ? `const int64_t ${names.dim(dim)} = ` : ''
     values.writeLine(
       known === undefined ? `${declare}arguments.dim(${i}, "${dim}");` : `arguments.fixed_dim(${i}, "${dim}", ${known});`,
@@ -100,7 +100,7 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     return
   }
   if (program.kind === 'totals') {
-    const context = { ownName: (each: Own) => ownName(each, mapped.instance.kernel) }
+    const context = { ownName: (each: Own) => userMonoidName(each, mapped.instance.kernel) }
     const kernels = [
       `${functionName(mapped, 'parts')}<heddle::WalkingWarp, true>`,
       `${functionName(mapped, 'parts')}<heddle::WalkingBlock, true>`,
@@ -219,7 +219,7 @@ const isLimitedInRows = ({ limit }: { readonly limit: Limit }): boolean =>
 const extentIn =
   ({ instance }: MappedKernel) =>
   (dim: string): Expr => {
-    const known = own(instance.dims, dim)
+    const known = getOwn(instance.dims, dim)
     return known === undefined ? dimVar(dim) : i32(known)
   }
 

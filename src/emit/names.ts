@@ -10,7 +10,7 @@ import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js
 import { intervalIn, type MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
 import { totalProgramNames } from '../schedule/totals.js'
-import { ownsOf } from './own_monoids.js'
+import { ownsOf } from './user_monoids.js'
 
 export interface Names {
   dim(name: string): string

@@ -4,7 +4,7 @@
  */
 import { local } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
-import { keyOf } from '../ir/keys.js'
+import { hashOf } from '../ir/expr_hash.js'
 import type { AttentionKernel } from '../ir/template.js'
 import { freeNames, rewrite, visit } from '../ir/walk.js'
 import { classify, offsetOf } from '../schedule/access.js'
@@ -37,4 +37,4 @@ function isChunked(load: ExprOf<'load'>, kernel: AttentionKernel, scope: Scope):
 
 /** An expression that is given what the load reads. */
 export const withPair = (expr: Expr, load: ExprOf<'load'>): Expr =>
-  rewrite(expr, (node) => (node.kind === 'load' && keyOf(node) === keyOf(load) ? local(pair, load.type) : node))
+  rewrite(expr, (node) => (node.kind === 'load' && hashOf(node) === hashOf(load) ? local(pair, load.type) : node))

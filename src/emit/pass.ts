@@ -19,9 +19,9 @@ import { mayFault } from './faults.js'
 import * as loads from './loads.js'
 import { scalarText } from './names.js'
 import { chunkAccesses, declareStart } from './offsets.js'
-import { fieldsText, fieldText } from './own_monoid.js'
-import { isFold } from './own_monoids.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
+import { fieldsText, fieldText } from './user_monoid.js'
+import { isFold } from './user_monoids.js'
 
 /** Names and decisions of the pass being written. */
 interface Frame extends PartFrame {

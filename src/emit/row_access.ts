@@ -8,7 +8,7 @@ import type { Expr } from '../ir/expr.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { operands } from '../ir/walk.js'
 import { classify, offsetOf } from '../schedule/access.js'
-import { contains, dropZeros, isZero, keyOf } from '../schedule/rewrite.js'
+import { contains, dropZeros, hashOf, isZero } from '../schedule/rewrite.js'
 import { type Scope, tensorOf, wideText } from './expression.js'
 
 type Term = readonly Expr[]
@@ -69,7 +69,7 @@ function multiplesIn(offset: Expr, chunk: number): Multiples {
     if (factor.kind === 'const') {
       if (Number(factor.value) % chunk !== 0) return { kind: 'never' }
     } else {
-      of.set(keyOf(factor), factor)
+      of.set(hashOf(factor), factor)
     }
   }
   return { kind: 'when', of: [...of.values()] }

@@ -6,7 +6,7 @@
 import { local } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { boundOf, whereKnown } from '../schedule/pieces.js'
-import { contains, keyOf, rewriteDown } from '../schedule/rewrite.js'
+import { contains, hashOf, rewriteDown } from '../schedule/rewrite.js'
 
 /** A comparison of the first element of a chunk, and the name of its answer. */
 export interface PieceCondition {
@@ -28,8 +28,8 @@ export function inPieces(value: Expr, index: string): Pieced {
   const named = rewriteDown(value, (node) => {
     const bound = boundOf(node, { index })
     if (bound === undefined) return undefined
-    bounds.set(keyOf(bound), bound)
-    const key = keyOf(node)
+    bounds.set(hashOf(bound), bound)
+    const key = hashOf(node)
     const condition = conditions.get(key) ?? { name: `piece ${conditions.size}`, of: node }
     conditions.set(key, condition)
     return local(condition.name, 'bool')

@@ -1,17 +1,18 @@
 /** Device headers that a kernel's functions of numbers need beside kernel.cuh: a text includes those that it calls something of, and no others. */
+
+import { attentionReference } from '../ir/attention_reference.js'
 import type { Expr } from '../ir/expr.js'
 import { intrinsic } from '../ir/intrinsics.js'
 import type { Kernel } from '../ir/kernel.js'
-import { meaningOf } from '../ir/meaning.js'
 import { factorsOf } from '../ir/product.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { visit, visitKernel } from '../ir/walk.js'
-import { isFold, ownsOf } from './own_monoids.js'
+import { isFold, ownsOf } from './user_monoids.js'
 
 /** The row programs that a kernel's text is made of. */
 function programsOf(kernel: Kernel | TemplateKernel): readonly Kernel[] {
   if (!isTemplate(kernel)) return [kernel]
-  if (kernel.kind !== 'matmul') return [meaningOf(kernel)]
+  if (kernel.kind !== 'matmul') return [attentionReference(kernel)]
   const { epilogue, partials } = kernel
   return [epilogue, partials, ...factorsOf(kernel).map(({ prologue }) => prologue)].flatMap((program) => program ?? [])
 }

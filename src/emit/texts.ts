@@ -2,13 +2,14 @@
  * The text of instances, made once for a kernel: what an earlier run wrote of the same kernel, types, schedule and measurements is taken
  * from what is kept. Each kernel sees its own measurements only, so that those of others do not count as a change.
  */
-import { contentKey } from '../ir/content.js'
+
+import { getOwn } from '../ir/get_own.js'
 import type { Instance } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
+import { structuralHash } from '../ir/structural_hash.js'
 import type { TemplateKernel } from '../ir/template.js'
-import type { Kept } from '../kept.js'
 import type { Schedule } from '../lang/plan.js'
+import type { Memo } from '../memo.js'
 import type { Note } from '../schedule/notes.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
 import type { Tuning } from '../schedule/tuning.js'
@@ -39,7 +40,7 @@ type Typed = Pick<Written, 'kernel' | 'types'> & { readonly dims?: Instance['dim
 interface TextOptions {
   readonly tuning: Tuning | undefined
   readonly schedules: Readonly<Record<string, Schedule>>
-  readonly kept: Kept
+  readonly kept: Memo
 }
 
 /** @param make the text of one instance, given what there is of its kernel */
@@ -52,9 +53,15 @@ export function textsOf<I extends Typed>(
   for (const instance of instances) byKernel.set(instance.kernel, [...(byKernel.get(instance.kernel) ?? []), instance])
   return [...byKernel].flatMap(([kernel, all]) => {
     const measured = tuning && { ...tuning, entries: tuning.entries.filter((entry) => entry.kernel === kernel.name) }
-    const schedule = own(schedules, kernel.name)
+    const schedule = getOwn(schedules, kernel.name)
     const choices = all.map(({ types, dims = {} }) => ({ types, dims }))
-    const follows = [templatesDigest(), contentKey(kernel), contentKey(choices), contentKey(measured), contentKey(schedule)]
+    const follows = [
+      templatesDigest(),
+      structuralHash(kernel),
+      structuralHash(choices),
+      structuralHash(measured),
+      structuralHash(schedule),
+    ]
     const made = kept.of('text', follows, () => all.map((instance) => make(instance, measured, schedule)))
     return made.map((each, i): Written => ({ kernel, types: choices[i]?.types ?? {}, dims: choices[i]?.dims ?? {}, ...each }))
   })

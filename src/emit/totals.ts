@@ -13,7 +13,7 @@ import { rowLine } from './constructs/index.js'
 import type { PassContext } from './context.js'
 import { expressionText, monoidText, offsetText, operandText, type Scope, tensorOf, wideText } from './expression.js'
 import { scalarText, storageText } from './names.js'
-import { fieldsText, fieldText } from './own_monoid.js'
+import { fieldsText, fieldText } from './user_monoid.js'
 
 type Let = StmtOf<'let'>
 

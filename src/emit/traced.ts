@@ -1,7 +1,8 @@
 /** The text of an instance with the lines of specs that each of its lines was made of: what `gen` writes, made once more and traced. */
+
+import { getOwn } from '../ir/get_own.js'
 import { allInstances, instanceKey } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type TracedText, traced } from '../ir/trace.js'
 import type { Schedule } from '../lang/plan.js'
@@ -29,6 +30,6 @@ export function tracedText(
   }
   const instance = allInstances(kernel).find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key)
   if (instance === undefined) return undefined
-  const mapped = mapKernel(instance, measured, own(schedules, kernel.name))
+  const mapped = mapKernel(instance, measured, getOwn(schedules, kernel.name))
   return traced(() => emitInstance(mapped))
 }

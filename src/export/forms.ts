@@ -5,9 +5,9 @@
 import type { LayoutForm } from '../emit/layout_forms.js'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { getOwn } from '../ir/get_own.js'
 import type { Graph, ValueId } from '../ir/graph.js'
 import { resolveDType } from '../ir/instance.js'
-import { own } from '../ir/own.js'
 import { type Extent, multiplyExtents, type Shape } from '../ir/shape.js'
 import { substitute, substituteShape } from '../lang/program_match.js'
 import type { GraphApplication } from '../runtime/application.js'
@@ -63,7 +63,7 @@ export const isPadded = ({ shape, layout }: Form, { layouts }: KnownLayouts): bo
 export function elementsOf(form: Form, known: KnownLayouts): Size {
   if (!isPadded(form, known)) return multiplyExtents(form.shape)
   const { layout, shape } = form
-  const count = own(known.forms, layout)
+  const count = getOwn(known.forms, layout)
   if (count === undefined) {
     throw usageError('export.layout', `nothing says how much memory a value in layout ${layout} takes`, {
       hint: 'write its size with + - * idiv % and shifts or masks by powers of two, and run `heddle gen`',
@@ -113,6 +113,6 @@ export function stridesOf({ shape, layout }: Form, { layouts, forms }: KnownLayo
     return shape.map((_, axis) =>
       multiplyExtents(order.slice(order.indexOf(axis) + 1).map((inner) => shape[inner] ?? constant(1))),
     )
-  const form = own(forms, layout)
+  const form = getOwn(forms, layout)
   return form?.strides?.map((stride) => placed(stride, extentsOf(form, shape)))
 }

@@ -11,7 +11,7 @@ import { foldCall, integer } from './fold.js'
 import { callFunction } from './functions.js'
 import { accessHint } from './hints.js'
 import { checkInOrder } from './in_order.js'
-import { ownMonoid } from './monoid.js'
+import { userMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan, nameHistogram } from './scalars.js'
 import { topK } from './top_k.js'
@@ -93,7 +93,7 @@ export function callValue(
     case 'list':
       return item(callee, args, node)
     case 'monoid':
-      return ownMonoid(callee, args, node, place, lowering, wanted)
+      return userMonoid(callee, args, node, place, lowering, wanted)
     case 'pendingRow':
       return callValue(callee.element, args, node, place, lowering)
     case 'brand': {

@@ -9,13 +9,13 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { HeddleError, together, usageError } from '../errors.js'
-import { own } from '../ir/own.js'
-import { type Kept, openKept } from '../kept.js'
+import { getOwn } from '../ir/get_own.js'
 import { collecting } from '../lang/collected.js'
 import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { ProgramDecl } from '../lang/program.js'
+import { type Memo, openMemo } from '../memo.js'
 import { makeScratch } from '../scratch.js'
 import { writing } from '../writing.js'
 import { listingModules } from './listing_modules.js'
@@ -72,7 +72,7 @@ export async function readDeclarations(root: string, specs = 'specs'): Promise<D
 
 /** Writes every module of a folder as JavaScript. */
 export async function translate(root: string, source: string, folder: string, maps: SourceMaps): Promise<void> {
-  const kept = openKept(root)
+  const kept = openMemo(root)
   for (const file of await readdir(source, { recursive: true, withFileTypes: true })) {
     if (!file.isFile() || !file.name.endsWith('.ts') || file.name.endsWith('.d.ts')) continue
     const path = join(file.parentPath, file.name)
@@ -91,7 +91,7 @@ export async function translate(root: string, source: string, folder: string, ma
 }
 
 /** A module as JavaScript, and its source map: made once for a text. */
-const translated = (path: string, text: string, kept: Kept): { readonly text: string; readonly map: string | undefined } =>
+const translated = (path: string, text: string, kept: Memo): { readonly text: string; readonly map: string | undefined } =>
   kept.of('translated', [path, text], () => {
     const { ModuleKind, ScriptTarget, ts } = tsMorph()
     const { outputText, sourceMapText } = ts.transpileModule(text, {
@@ -170,7 +170,7 @@ function appliedBy({ graphs, programs }: Exported): readonly GraphDecl[] {
     }
     names.add(program.name)
     for (const decl of program.graphs()) {
-      const known = own(graphs, decl.name) ?? found.get(decl.name)
+      const known = getOwn(graphs, decl.name) ?? found.get(decl.name)
       if (known !== undefined && known !== decl && JSON.stringify(known.graph) !== JSON.stringify(decl.graph)) {
         throw usageError(
           'specs.graphs',

@@ -5,7 +5,7 @@
 import { Node } from 'ts-morph'
 import { call, coerce, i32, local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { keyOf } from '../ir/keys.js'
+import { hashOf } from '../ir/expr_hash.js'
 import { substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
 import { carriesRows, foldRows } from './fold_rows.js'
@@ -148,7 +148,7 @@ function sameFold(
     [index, { kind: 'index', type: 'i32', name: '(index)' }],
   ])
   const parts = [length, ...fields.map(({ start }) => start), ...made.map((expr) => substitute(expr, renamed))]
-  const key = [...fields.map(({ name, type }) => `${name}: ${type}`), ...parts.map(keyOf)].join('; ')
+  const key = [...fields.map(({ name, type }) => `${name}: ${type}`), ...parts.map(hashOf)].join('; ')
   const folds = known.get(lowering) ?? new Map<string, Rows>()
   known.set(lowering, folds)
   return { made: folds.get(key), remember: (rows: Rows) => void folds.set(key, rows) }

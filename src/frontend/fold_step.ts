@@ -5,7 +5,7 @@
 import type { Node } from 'ts-morph'
 import { call, constant, i32, local } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
-import { keyOf } from '../ir/keys.js'
+import { hashOf } from '../ir/expr_hash.js'
 import { printExpr } from '../ir/print.js'
 import { mapOperands, operands, visit, visitUp } from '../ir/walk.js'
 import { reject } from './diagnostics.js'
@@ -31,14 +31,14 @@ export function closeStep(made: readonly Expr[], carried: ReadonlySet<string>, n
   /** What stands for an expression of the element alone; a boolean travels as an integer. */
   const take = (e: Expr): Expr => {
     if (e.kind === 'const') return e
-    const before = known.get(keyOf(e))
+    const before = known.get(hashOf(e))
     if (before !== undefined) return before
     const [value, type] = e.type === 'bool' ? ([call('select', e, i32(1), i32(0)), 'i32'] as const) : ([e, e.type] as const)
     const name = lowering.unique('taken', 'derived')
     taken.push(value)
     names.push(name)
     const made = e.type === 'bool' ? call('ne', local(name, type), i32(0)) : local(name, type)
-    known.set(keyOf(e), made)
+    known.set(hashOf(e), made)
     return made
   }
   const done = new Map<Expr, Expr>()

@@ -1,7 +1,7 @@
 /** What of JavaScript itself a body may meet: constants it may read, and what takes the place of functions that a device does not have. */
 import type { PropertyAccessExpression } from 'ts-morph'
+import { getOwn } from '../ir/get_own.js'
 import { isIntrinsicName } from '../ir/intrinsics.js'
-import { own } from '../ir/own.js'
 import { quote, reject } from './diagnostics.js'
 
 export const globalConstants: Readonly<Record<string, number>> = { Infinity: Number.POSITIVE_INFINITY, NaN: Number.NaN }
@@ -56,11 +56,11 @@ const instead: Readonly<Record<string, string>> = {
 }
 
 /** What to write instead of a global of JavaScript, such as `Number`. */
-export const insteadOf = (name: string): string => own(instead, name) ?? callableHint
+export const insteadOf = (name: string): string => getOwn(instead, name) ?? callableHint
 
 /** Refuses `Math.exp` and its like. */
 export function refuseGlobalMember(node: PropertyAccessExpression): never {
-  const member = own(renamed, node.getName()) ?? node.getName()
+  const member = getOwn(renamed, node.getName()) ?? node.getName()
   const isNamed = node.getExpression().getText() === 'Math' && isIntrinsicName(member)
   const hint = isNamed ? `import { ${member} } from 'heddle' and call ${member}(...)` : insteadOf(quote(node))
   return reject('callee', node, `${quote(node)} has no counterpart on a device`, hint)
@@ -87,4 +87,4 @@ const methods: Readonly<Record<string, (name: string) => string>> = {
 }
 
 /** What to write instead of a member of a tensor or a row, called `name` by the author. */
-export const insteadOfMember = (name: string, member: string): string => own(methods, member)?.(name) ?? read
+export const insteadOfMember = (name: string, member: string): string => getOwn(methods, member)?.(name) ?? read

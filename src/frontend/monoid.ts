@@ -5,7 +5,7 @@
 import { Node } from 'ts-morph'
 import { coerce, local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { brokenLaw, type OwnField, type OwnMonoid } from '../ir/own_monoid.js'
+import { brokenLaw, type MonoidField, type UserMonoid } from '../ir/user_monoid.js'
 import { freeNames } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
 import { readBrand } from './resolve.js'
@@ -23,7 +23,7 @@ function configOf(definition: Node): Node {
   return config ?? reject('callee', definition, `${quote(definition)} is no monoid known at compile time`, example)
 }
 
-function fieldOf(name: string, value: Node): OwnField {
+function fieldOf(name: string, value: Node): MonoidField {
   const written = follow(value)
   const isInteger = Node.isCallExpression(written) && readBrand(written.getExpression())?.kind === 'int'
   const number = isInteger ? (written.getArguments()[0] ?? value) : value
@@ -35,7 +35,7 @@ function fieldOf(name: string, value: Node): OwnField {
 }
 
 /** The value of each field, which must be there, and nothing else. */
-function fieldsOf(value: Value, fields: readonly OwnField[], node: Node, what: string): readonly Expr[] {
+function fieldsOf(value: Value, fields: readonly MonoidField[], node: Node, what: string): readonly Expr[] {
   const wanted = fields.map(({ name }) => name).join(', ')
   if (value.kind !== 'record') return reject('dtype', node, `${what} is ${describe(value)}`, `write ({ ${wanted} })`)
   const extra = [...value.fields.keys()].find((name) => !fields.some((field) => field.name === name))
@@ -52,7 +52,7 @@ function fieldsOf(value: Value, fields: readonly OwnField[], node: Node, what: s
 }
 
 /** Reads a declaration. */
-function declared(definition: Node, lowering: Lowering): OwnMonoid {
+function declared(definition: Node, lowering: Lowering): UserMonoid {
   const config = staticFields(configOf(definition))
   const [identity, combine] = [config.get('identity'), config.get('combine')]
   if (identity === undefined || combine === undefined)
@@ -89,7 +89,7 @@ function declared(definition: Node, lowering: Lowering): OwnMonoid {
 }
 
 /** Lowers `definition.reduce(...)` or `definition.scan(...)`, named `wanted` if the author names it. */
-export function ownMonoid(
+export function userMonoid(
   { definition, does }: ValueOf<'monoid'>,
   args: readonly Value[],
   node: Node,

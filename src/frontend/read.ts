@@ -7,10 +7,10 @@ import type { CallExpression, Node } from 'ts-morph'
 import { rejectedSpecs } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
+import { assemble, type Declared } from './cache/declared.js'
+import { readCached } from './cache/reading.js'
 import { declarationsIn, madeIn, nameOf, whileReading } from './declared.js'
 import { type Diagnostic, printDiagnostic } from './diagnostics.js'
-import { assemble, type Declared } from './kept/declared.js'
-import { readKept } from './kept/reading.js'
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
@@ -108,7 +108,7 @@ export function readProjectOrThrow(
   only?: ReadonlySet<string>,
 ): Declared {
   const inMemory = Object.keys(files).length > 0
-  const { diagnostics, ...read } = inMemory ? readProject(project, specs, files, only) : readKept(project, specs, only)
+  const { diagnostics, ...read } = inMemory ? readProject(project, specs, files, only) : readCached(project, specs, only)
   if (diagnostics.length > 0) {
     throw rejectedSpecs(
       diagnostics.map((diagnostic) => {

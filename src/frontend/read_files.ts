@@ -1,14 +1,14 @@
 /**
  * Reading chosen modules of a project: what each declares by itself, and what it has to do with others, so that what is known of modules
- * that did not change can stand beside what is read anew (kept/reading.ts).
+ * that did not change can stand beside what is read anew (cache/reading.ts).
  */
 import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
+import type { FileRead, StandardRead } from './cache/declared.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
 import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
 import { otherFunctions, unlistedHint } from './hints.js'
-import type { FileRead, StandardRead } from './kept/declared.js'
 import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'

@@ -5,7 +5,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { configOf, knownTrace } from './kept/known.js'
+import { configOf, knownTrace } from './cache/known.js'
 import { openProject, type SpecProject, specPaths } from './project.js'
 
 /** Projects that were read while what is known of them held but for texts of modules. */

@@ -4,7 +4,7 @@
  */
 import { Node, type PropertyAccessExpression, type Symbol as TsSymbol, VariableDeclarationKind } from 'ts-morph'
 import { f32 } from '../ir/build.js'
-import { own } from '../ir/own.js'
+import { getOwn } from '../ir/get_own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, Rejection, reject } from './diagnostics.js'
 import { givenFor, isFactoryBlock } from './factory_scope.js'
@@ -126,7 +126,7 @@ export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, 
   if (bound !== undefined) return usable(bound)
   const brand = readBrand(node)
   if (brand !== undefined) return { kind: 'brand', brand }
-  const global = own(globalConstants, name)
+  const global = getOwn(globalConstants, name)
   if (global !== undefined && isAmbient(symbol)) return scalar(f32(global))
   if (name === 'undefined')
     return reject('expression', node, 'undefined is not a value of a kernel', 'every value is a number or a boolean')
@@ -143,7 +143,7 @@ export function resolveProperty(node: PropertyAccessExpression, place: Place, lo
   if (Node.isIdentifier(object)) {
     const symbol = object.getSymbol()
     if (symbol !== undefined && isAmbient(symbol) && lookUp(place.scope, symbol.compilerSymbol) === undefined) {
-      const constant = own(own(staticObjects, object.getText()) ?? {}, node.getName())
+      const constant = getOwn(getOwn(staticObjects, object.getText()) ?? {}, node.getName())
       return constant === undefined ? refuseGlobalMember(node) : scalar(f32(constant))
     }
     if (symbol?.getDeclarations().some(Node.isNamespaceImport)) {

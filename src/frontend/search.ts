@@ -7,18 +7,18 @@ import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { HeddleError, together, usageError } from '../errors.js'
-import { contentKey } from '../ir/content.js'
+import { getOwn } from '../ir/get_own.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
-import { own } from '../ir/own.js'
-import { openKept } from '../kept.js'
+import { structuralHash } from '../ir/structural_hash.js'
 import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { ProgramDecl } from '../lang/program.js'
+import { openMemo } from '../memo.js'
+import type { Declared } from './cache/declared.js'
+import { knownSpecs, type Settings, settingsOf } from './cache/known.js'
 import { type Declarations, readDeclarations } from './declarations.js'
-import type { Declared } from './kept/declared.js'
-import { knownSpecs, type Settings, settingsOf } from './kept/known.js'
 import type { SpecProject } from './project.js'
 import type { Shipped } from './read.js'
 
@@ -202,7 +202,7 @@ async function behind(
   const all = await shippedModule(place.folder)
   const module = among === undefined ? all : partOf(all, among)
   declared.locating(() => refuseShadowed(read, declared, module))
-  const isShipped = (decl: GraphDecl): boolean => own(all.graphs, decl.name) === decl
+  const isShipped = (decl: GraphDecl): boolean => getOwn(all.graphs, decl.name) === decl
   const ours = {
     ...declared,
     graphs: withApplied(
@@ -238,8 +238,8 @@ const isBare = ({ graphs, plans, programs, applied }: Declarations): boolean =>
 
 /** Shipped ops and layouts: read once for a project's settings and the package's specs. */
 async function shippedSpecs({ root, folder, own }: Behind, names: ReadonlySet<string>): Promise<Shipped> {
-  const follows = [contentKey(own.settings), contentKey(textsBelow(join(folder, 'specs'))), ...[...names].sort()]
-  const slot = openKept(root).slot<Shipped>('shipped', follows)
+  const follows = [structuralHash(own.settings), structuralHash(textsBelow(join(folder, 'specs'))), ...[...names].sort()]
+  const slot = openMemo(root).slot<Shipped>('shipped', follows)
   const known = slot.read()
   if (known !== undefined) return known
   const { readShipped } = await import('./read.js')

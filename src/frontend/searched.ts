@@ -2,8 +2,8 @@
  * The front end as verbs ask it: what a project declares, and what ships behind it. TypeScript's compiler is loaded where something has
  * changed since it was read last, and not otherwise.
  */
-import { type Declared, partOf } from './kept/declared.js'
-import { knownSpecs } from './kept/known.js'
+import { type Declared, partOf } from './cache/declared.js'
+import { knownSpecs } from './cache/known.js'
 
 export { type Bodies, readBodies } from './run_bodies.js'
 export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclarations } from './search.js'

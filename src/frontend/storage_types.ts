@@ -1,8 +1,8 @@
 /** Storage types of op signatures: the choices of type parameters, and what tensors name; a type that is none is refused at its place. */
 import type { Node } from 'ts-morph'
 import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
+import { getOwn } from '../ir/get_own.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { reject } from './diagnostics.js'
 import type { Refusals } from './refusals.js'
 import { type Field, staticFields, staticString, staticStrings } from './static.js'
@@ -73,7 +73,7 @@ export function readDType(node: Node, types: Types): DTypeRef {
   if (isDType(text)) return text
   const params = Object.keys(types)
   const declared = params.length > 0 ? `; the op declares ${params.join(', ')}` : ''
-  const meant = own(aliases, text)
+  const meant = getOwn(aliases, text)
   return reject(
     'storageType',
     node,

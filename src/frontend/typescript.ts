@@ -8,7 +8,7 @@ import { createRequire, Module } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Script } from 'node:vm'
 import { cacheFolder } from '../cache_folder.js'
-import { type Kept, keptIn, nothingKept } from '../kept.js'
+import { type Memo, memoIn, noMemo } from '../memo.js'
 
 type Morph = typeof import('ts-morph')
 
@@ -51,10 +51,10 @@ function loadKept(file: string): void {
 }
 
 /** Results of no one project. A user without a home keeps none. */
-function userKept(): Kept {
+function userKept(): Memo {
   try {
-    return keptIn(join(cacheFolder(), 'kept'))
+    return memoIn(join(cacheFolder(), 'kept'))
   } catch {
-    return nothingKept
+    return noMemo
   }
 }

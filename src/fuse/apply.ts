@@ -4,22 +4,22 @@
  * would make a cycle, or whose bodies cannot be merged.
  */
 import { concerning, usageError } from '../errors.js'
-import { contentKey, rememberKeys } from '../ir/content.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
+import { memoiseHashes, structuralHash } from '../ir/structural_hash.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { verifyGraph } from '../ir/verify_graph.js'
 import { verifyTemplate } from '../ir/verify_template.js'
-import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl } from '../lang/plan.js'
+import { type Memo, noMemo } from '../memo.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
-import type { DerivedGroup, MovedGroup } from './check/meaning.js'
+import type { DerivedGroup, MovedGroup } from './check/derived.js'
 import { withoutDefect } from './defects.js'
 import { withFacts } from './facts.js'
 import { fusedNodes, libraryNodes } from './fused_nodes.js'
 import { commonConstants, markConstants } from './graph/constants.js'
 import { findNode, type LayoutsByName, prune, sortNodes } from './graph/edit.js'
-import { foldsOf } from './graph/folds.js'
+import { scaleFoldingsOf } from './graph/scale_folding.js'
 import { prepareGraph } from './passes.js'
 import { boundTo, type PlannedKernel } from './planned_kernel.js'
 import { checkLibrary, libraryMatmul } from './product/library.js'
@@ -55,7 +55,7 @@ export function applyPlan(
   plan: PlanDecl,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
-  kept: Kept = nothingKept,
+  kept: Memo = noMemo,
 ): PlannedGraph {
   return withoutDefect(`plan ${plan.name}`, () => grouped(original, plan, ops, layouts, kept))
 }
@@ -77,7 +77,7 @@ function grouped(
   plan: PlanDecl,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName,
-  kept: Kept,
+  kept: Memo,
 ): PlannedGraph {
   checkLibrary(plan)
   checkTuned(plan)
@@ -105,13 +105,13 @@ function grouped(
     }
     const product = isLibrary ? libraryMatmul(graph, name, ordered) : undefined
     const follows = [name, graph, plan.dtypes, ordered.map((node) => node.name), [...members], layouts]
-    const { derived, keys } = kept.of('group', follows.map(contentKey), () => {
+    const { derived, keys } = kept.of('group', follows.map(structuralHash), () => {
       const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, members, layouts), plan.dtypes)
       const made = markConstants(graph, withFacts(graph, ordered, bare, members))
       if (isTemplate(made.kernel)) verifyTemplate(made.kernel, `deriving ${name} of plan ${plan.name}`)
-      return { derived: made, keys: [made, made.kernel].map(contentKey) }
+      return { derived: made, keys: [made, made.kernel].map(structuralHash) }
     })
-    rememberKeys([derived, derived.kernel], keys)
+    memoiseHashes([derived, derived.kernel], keys)
     groups.push({ name, graph, nodes: ordered, derived })
     if (product !== undefined) {
       fused.push(...libraryNodes(values, name, product, ordered, derived))
@@ -141,7 +141,7 @@ function grouped(
   const templates = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
   const sorted: Graph = { ...planned, nodes: sortNodes(planned.nodes, graph) }
   verifyGraph(sorted, `grouping of plan ${plan.name}`, new Map<string, PlannedKernel>([...ops, ...made]))
-  const folds = foldsOf(original, plan.quantised?.dynamic ?? [], ops)
+  const folds = scaleFoldingsOf(original, plan.quantised?.dynamic ?? [], ops)
   return { graph: folds.length === 0 ? sorted : { ...sorted, folds }, kernels, templates, groups, moved: movedGroups }
 }
 

@@ -3,9 +3,9 @@
  * those, and the kernel's parameters are bound to the same values.
  */
 import { type Count, type Facts, longestSequence, renameCount } from '../ir/facts/facts.js'
+import { getOwn } from '../ir/get_own.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { type Extent, printExtent, sameExtent } from '../ir/shape.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { aliasesOf } from './graph/edit.js'
@@ -51,7 +51,7 @@ export class Counts {
   of(member: Member, count: Count): Count | undefined {
     return renameCount(count, (name) => {
       const attr = member.kernel.attrs.find((each) => each.name === name)
-      return attr === undefined ? this.#dim(member, name) : this.#attr(own(member.node.attrs, name) ?? attr.default)
+      return attr === undefined ? this.#dim(member, name) : this.#attr(getOwn(member.node.attrs, name) ?? attr.default)
     })
   }
 

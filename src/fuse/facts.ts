@@ -6,10 +6,10 @@
 import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'
 import { bothDomains, longestSequence, namesOf, noFacts } from '../ir/facts/facts.js'
 import { commonDivisor, factorOf, leastCommonMultiple } from '../ir/facts/multiples.js'
+import { getOwn } from '../ir/get_own.js'
 import { type AttrValue, type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { emptyKernel, type Kernel } from '../ir/kernel.js'
 import { rowMajor } from '../ir/layout.js'
-import { own } from '../ir/own.js'
 import { factorsOf, sumsIntegers } from '../ir/product.js'
 import { printExtent, sameExtent } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
@@ -118,7 +118,7 @@ class Composition {
       ...(where === undefined ? {} : { packed: where }),
       ...(divide === undefined ? {} : this.#scaling(member, divide, scales)),
     }
-    const known = own(this.#inputs, param)
+    const known = getOwn(this.#inputs, param)
     this.#inputs[param] = known === undefined ? moved : bothDomains(known, moved)
   }
 
@@ -194,7 +194,7 @@ class Composition {
   }
 
   #addAttr({ node, kernel }: Member, name: string, fills: string): void {
-    const given = own(node.attrs, name) ?? kernel.attrs.find((attr) => attr.name === name)?.default
+    const given = getOwn(node.attrs, name) ?? kernel.attrs.find((attr) => attr.name === name)?.default
     const same = Object.entries(this.#derived.attrs).filter(([, value]) => sameAttr(value, given))
     const [attr] = same.length === 1 ? (same[0] ?? []) : (same.find(([key]) => key === name) ?? [])
     const output = this.#reached(node.outputs[fills])

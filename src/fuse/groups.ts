@@ -1,7 +1,7 @@
 /** Rules for the groups of a plan that need no graph: before they are derived, by whoever applies or explains a plan. */
 import { usageError } from '../errors.js'
+import { isKernelName } from '../ir/get_own.js'
 import type { Kernel } from '../ir/kernel.js'
-import { isKernelName } from '../ir/own.js'
 import type { PlanDecl } from '../lang/plan.js'
 
 /**

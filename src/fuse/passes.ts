@@ -1,6 +1,6 @@
 /**
  * The passes of a plan over its graph, in order. Behind them groups become kernels (apply.ts), which are verified and held against the
- * bodies of their nodes (check/meaning.ts), and then scheduled: `schedulePasses` of src/schedule/map.ts. Every pass here is verified where
+ * bodies of their nodes (check/derived.ts), and then scheduled: `schedulePasses` of src/schedule/map.ts. Every pass here is verified where
  * it ends, and `heddle inspect --passes PLAN` prints the graph behind each.
  */
 import { concerning } from '../errors.js'

@@ -11,18 +11,18 @@ import type { Derived } from './rows/derive.js'
 export type PlannedKernel = Kernel | TemplateKernel
 
 /** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
-export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || meaningOf(a) === meaningOf(b)
+export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || referenceOf(a) === referenceOf(b)
 
 const apart: readonly string[] = ['source', 'span', 'typical', 'constant', 'facts']
 
 /** Made once for a kernel: one of many plans is compared as often. */
-const meanings = new WeakMap<PlannedKernel, string>()
+const references = new WeakMap<PlannedKernel, string>()
 
-function meaningOf(kernel: PlannedKernel): string {
-  const known = meanings.get(kernel)
+function referenceOf(kernel: PlannedKernel): string {
+  const known = references.get(kernel)
   if (known !== undefined) return known
   const made = isTemplate(kernel) ? inJson(kernel) : printKernel({ ...kernel, source: nowhere })
-  meanings.set(kernel, made)
+  references.set(kernel, made)
   return made
 }
 

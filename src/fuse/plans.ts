@@ -1,15 +1,15 @@
 /** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
 import { concerning, type HeddleError, inTurn, usageError } from '../errors.js'
-import { contentKey, rememberKeys } from '../ir/content.js'
+import { getOwn } from '../ir/get_own.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
-import { own } from '../ir/own.js'
+import { memoiseHashes, structuralHash } from '../ir/structural_hash.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
-import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
+import { type Memo, noMemo } from '../memo.js'
 import { applyPlan } from './apply.js'
-import { checkMeaning, contentOf, type HeldGroup, type Verified } from './check/meaning.js'
+import { type CheckedGroup, checkDerived, contentOf, type Verified } from './check/derived.js'
 import { withoutDefect } from './defects.js'
 import { commonConstants } from './graph/constants.js'
 import { checkGroups } from './groups.js'
@@ -43,7 +43,7 @@ export function planAll(
   ops: readonly Kernel[],
   layouts: readonly Layout[] = [],
   verified: Verified = new Set<string>(),
-  kept: Kept = nothingKept,
+  kept: Memo = noMemo,
 ): Planned {
   const layoutsByName = new Map(layouts.map((layout) => [layout.name, layout]))
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
@@ -54,14 +54,14 @@ export function planAll(
   const apply = (plan: PlanDecl): Applied => {
     const graph = graphOf(plan, graphs)
     const seen = opsOf(graph, byName)
-    const follows = [asKey(plan), contentKey(graph), contentKey([...seen]), contentKey(layouts)]
+    const follows = [asKey(plan), structuralHash(graph), structuralHash([...seen]), structuralHash(layouts)]
     const { result, keys } = kept.of('plan', follows, () => {
       const { groups, moved, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
-      holdGroups([...groups, ...moved], seen, verified)
-      return { result, keys: kernelsOf(result).map(contentKey) }
+      checkDerivedGroups([...groups, ...moved], seen, verified)
+      return { result, keys: kernelsOf(result).map(structuralHash) }
     })
     // Kernels are compared, and their texts found, by their keys: those of a kept plan are read with it.
-    rememberKeys(kernelsOf(result), keys)
+    memoiseHashes(kernelsOf(result), keys)
     return result
   }
   const add = ({ plan, applied, refused }: ResolvedPlan): void => {
@@ -70,7 +70,7 @@ export function planAll(
     const result = applied ?? apply(plan)
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)
-      if (known !== undefined && contentKey(known) === contentKey(kernel)) continue
+      if (known !== undefined && structuralHash(known) === structuralHash(kernel)) continue
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
         throw usageError('plan.differ', `plan ${plan.name} derives a kernel ${name} that differs from another of that name`, {
           hint: 'rename the group',
@@ -82,7 +82,7 @@ export function planAll(
     for (const [name, schedule] of Object.entries(plan.schedules ?? {})) {
       addSchedule(schedules, plan, name, schedule, result.kernels.has(name))
     }
-    const graphsOfPlan = own(planned, plan.name) ?? {}
+    const graphsOfPlan = getOwn(planned, plan.name) ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
   checkNames(plans)
@@ -102,13 +102,13 @@ export function planAll(
 const kernelsOf = ({ kernels, templates }: Applied): PlannedKernel[] => [...kernels.values(), ...templates.values()]
 
 /** Holds groups against their bodies that were not before. @throws usage `plan.meaning` */
-function holdGroups(groups: readonly HeldGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
+function checkDerivedGroups(groups: readonly CheckedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
   for (const group of groups) {
     const content = contentOf(group, ops)
     if (verified.has(content)) continue
     const nodes = group.nodes.map(({ name }) => name)
     concerning({ path: ['groups', group.name], nodes }, () =>
-      withoutDefect(`group ${group.name}`, () => checkMeaning(group, ops)),
+      withoutDefect(`group ${group.name}`, () => checkDerived(group, ops)),
     )
     verified.add(content)
   }
@@ -144,7 +144,7 @@ function addSchedule(
       about: { path: ['schedules', name] },
     })
   }
-  const known = own(schedules, name)
+  const known = getOwn(schedules, name)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schedule)) {
     throw usageError('plan.schedule', `plan ${plan.name} has another schedule for ${name} than a plan before it`, {
       hint: 'give the groups different kernel names',

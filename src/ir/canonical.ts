@@ -4,8 +4,8 @@
  */
 import { call } from './build.js'
 import type { Expr } from './expr.js'
+import { labelOf } from './expr_hash.js'
 import type { IntrinsicName } from './intrinsics.js'
-import { labelOf } from './keys.js'
 import { operands } from './walk.js'
 
 const commutative: ReadonlySet<IntrinsicName> = new Set([

@@ -1,10 +1,11 @@
 /** What a template kernel computes, by its definition and in double precision: the reference its main loops are held against. */
+
+import { attentionReference, ownedOf, referenceDims } from './attention_reference.js'
 import { type Env, emptyEnv, evaluateExpr, evaluateKernel, type HostTensor } from './evaluate.js'
 import { evaluateMatmul } from './evaluate_product.js'
 import type { Expr } from './expr.js'
 import type { Precision } from './javascript.js'
 import type { Kernel } from './kernel.js'
-import { meaningDims, meaningOf, ownedOf } from './meaning.js'
 import type { AttentionKernel, DecodeAttentionKernel, TemplateKernel } from './template.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -45,8 +46,8 @@ export function evaluateAttention(
     env.values.set('b', b)
     return number(ownedOf(kernel))
   })
-  const sizes = { [meaningDims.batch]: batch, [meaningDims.heads]: heads, [meaningDims.rows]: Math.max(0, ...owned) }
-  const program = programs.get(kernel) ?? meaningOf(kernel)
+  const sizes = { [referenceDims.batch]: batch, [referenceDims.heads]: heads, [referenceDims.rows]: Math.max(0, ...owned) }
+  const program = programs.get(kernel) ?? attentionReference(kernel)
   programs.set(kernel, program)
   return evaluateKernel(program, inputs, { ...dims, ...sizes }, attrs, precision, stray)
 }

@@ -84,7 +84,7 @@ export interface Graph {
   /** Attributes that are scales of quantised values. */
   readonly scales?: Readonly<Record<string, Scale>> | undefined
   /** Of a planned graph: where channels of values whose rows are quantised can be scaled by weights alone. */
-  readonly folds?: readonly Fold[] | undefined
+  readonly folds?: readonly ScaleFolding[] | undefined
 }
 
 /** Rows of tokens without padding between sequences, and the graph's inputs that say where they lie, as far as it needs them. */
@@ -120,7 +120,7 @@ export interface WeightAxis {
  * A value whose channels may be scaled by any factors that are not 0: where channel `c` of it comes out divided by a factor because the
  * weights that make it were divided, the weights that multiply it are multiplied by the factor, and the graph computes what it did.
  */
-export interface Fold {
+export interface ScaleFolding {
   /** The node that makes the value. */
   readonly value: string
   /** The value as products read it: rows of channels. */

@@ -5,7 +5,7 @@
  * says what it is, `(2*g+h)` or `(h/g)`, and whoever has numbers for the dimensions in it has its own.
  */
 import { usageError } from '../errors.js'
-import { inherited, isInherited, own } from './own.js'
+import { getOwn, inherited, isInherited } from './get_own.js'
 
 export interface Extent {
   readonly factor: number
@@ -170,8 +170,8 @@ export const dimsIn = (shape: Shape): readonly string[] => [
 /** The number of a dimension; undefined where one it depends on has none. @throws usage `graph.extent` for a quotient of no multiple */
 export function evaluateDim(dim: string, dims: Readonly<Record<string, number>>): number | undefined {
   const parts = madeOf(dim)
-  if (parts === undefined) return own(dims, dim)
-  if (!dimsIn(parts).every((name) => own(dims, name) !== undefined)) return undefined
+  if (parts === undefined) return getOwn(dims, dim)
+  if (!dimsIn(parts).every((name) => getOwn(dims, name) !== undefined)) return undefined
   const quotient = quotientOf(dim)
   if (quotient === undefined) return parts.reduce((sum, term) => sum + evaluateExtent(term, dims), 0)
   const [number, divisor] = [evaluateExtent(quotient.of, dims), evaluateExtent(quotient.by, dims)]

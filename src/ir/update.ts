@@ -8,11 +8,11 @@
  */
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'
+import { hashOf } from './expr_hash.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
-import { keyOf } from './keys.js'
 import { freshName } from './names.js'
+import { bufferRows } from './update_buffered.js'
 import { UpdateConflict } from './update_conflict.js'
-import { keepRows } from './update_kept.js'
 import { numbersBeside, readNumbersFirst } from './update_numbers.js'
 import { isUpdating, readFirst, replacesWhole } from './update_whole.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
@@ -68,7 +68,7 @@ function placeAll(kernel: Kernel, conflict: UpdateConflict): Kernel {
   if (!isUpdating(rest)) return first
   const whole = replacesWhole(rest, conflict)
   if (whole === 'whole') return readFirst(first)
-  const kept = conflict.isUnchosen ? keepRows(rest) : undefined
+  const kept = conflict.isUnchosen ? bufferRows(rest) : undefined
   if (kept === undefined) throw whole ?? conflict
   return { ...kept, tensors: kernel.tensors }
 }
@@ -244,7 +244,7 @@ class Places {
   }
 
   #named(place: Expr, extent: Expr, lets: Stmt[]): { readonly at: Expr; readonly inside: Expr } {
-    const key = `${keyOf(place)} ${keyOf(extent)}`
+    const key = `${hashOf(place)} ${hashOf(extent)}`
     const known = this.#known.find((each) => each.key === key)
     if (known !== undefined) return known
     const at: ExprOf<'local'> = { kind: 'local', type: 'i32', name: freshName('place', this.#names) }

@@ -2,8 +2,9 @@
  * The verifier of template kernels: slots read what they may, and the row programs they make up keep the rules of the IR. Runs when a
  * template is derived; a failure is a defect of the derivation, so the error is internal and names it.
  */
+
+import { attentionReference } from './attention_reference.js'
 import type { Expr } from './expr.js'
-import { meaningOf } from './meaning.js'
 import { factorParam, factorsOf, type MatmulKernel } from './product.js'
 import type { AttentionKernel, DecodeAttentionKernel, TemplateKernel } from './template.js'
 import { verifyKernel } from './verify.js'
@@ -23,7 +24,7 @@ export function verifyTemplate(kernel: TemplateKernel, pass: string): void {
     case 'attention':
     case 'decode attention':
       verifySlots(kernel, fail)
-      verifyKernel(meaningOf(kernel), pass)
+      verifyKernel(attentionReference(kernel), pass)
   }
 }
 

@@ -3,8 +3,8 @@
  * returns names the nodes (by the keys of `nodes`), so plans can refer to them with checked names.
  */
 import { concerning, inTurn, together, usageError, type Written } from '../errors.js'
+import { inherited, isInherited } from '../ir/get_own.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
-import { inherited, isInherited } from '../ir/own.js'
 import { expectArguments, expectParts, told } from './arguments.js'
 import { declaring, isCollected } from './collected.js'
 import { GraphBuilder, type Handles } from './graph_builder.js'

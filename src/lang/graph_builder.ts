@@ -3,9 +3,9 @@
  * fit is refused at the author's line.
  */
 import { concerning, type HeddleError, inTurn, usageError, type Written } from '../errors.js'
+import { getOwn } from '../ir/get_own.js'
 import type { AttrValue, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { multiplyExtents, parseExtent, parseShape, printExtent, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import { expectArguments, expectParts } from './arguments.js'
 import { fixedExtent } from './graph_extents.js'
@@ -46,7 +46,7 @@ function boundBy(
   bound: Readonly<Record<string, Shape[number]>>,
 ): Shape[number] | undefined {
   const [dim = ''] = dims
-  return dims.length === 1 && factor === 1 ? (own(bound, dim) ?? fixedExtent(op, dim, bound)) : undefined
+  return dims.length === 1 && factor === 1 ? (getOwn(bound, dim) ?? fixedExtent(op, dim, bound)) : undefined
 }
 
 /** @param types the type parameters that are known */

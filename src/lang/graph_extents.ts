@@ -1,8 +1,8 @@
 /** Extents of an op's outputs in a graph that no input fixes, by the facts of the op: products of the graph's dimensions, as all extents are. */
 import { type Count, namesOf } from '../ir/facts/facts.js'
-import { own } from '../ir/own.js'
+import { getOwn } from '../ir/get_own.js'
 import { type Extent, multiplyExtents } from '../ir/shape.js'
-import { dimFactsOf } from './stated.js'
+import { dimFactsOf } from './dim_facts.js'
 import type { Op } from './types.js'
 
 type Bound = Readonly<Record<string, Extent>>
@@ -15,20 +15,20 @@ export function fixedExtent(op: Pick<Op, 'body' | 'dims'>, dim: string, bound: B
   const known: Record<string, Extent> = { ...bound }
   for (const _ of op.dims) {
     for (const each of op.dims) {
-      const told = own(known, each) === undefined ? toldOf(facts, each, known) : undefined
+      const told = getOwn(known, each) === undefined ? toldOf(facts, each, known) : undefined
       if (told !== undefined) known[each] = told
     }
   }
-  return own(known, dim)
+  return getOwn(known, dim)
 }
 
 /** Value of a dimension that follows from facts and known dimensions. */
 function toldOf(facts: DimFacts, dim: string, bound: Bound): Extent | undefined {
-  const stated = own(facts, dim)?.equal
+  const stated = getOwn(facts, dim)?.equal
   const told = stated === undefined ? undefined : productOf(stated, bound)
   if (told !== undefined) return told
   for (const [other, { equal }] of Object.entries(facts)) {
-    const whole = own(bound, other)
+    const whole = getOwn(bound, other)
     if (equal === undefined || whole === undefined) continue
     const names = namesOf(equal)
     if (names.filter((name) => name === dim).length !== 1) continue
@@ -42,7 +42,7 @@ function toldOf(facts: DimFacts, dim: string, bound: Bound): Extent | undefined 
 
 function productOf(count: Count, bound: Bound): Extent | undefined {
   if (typeof count === 'number') return { factor: count, dims: [] }
-  if (typeof count === 'string') return own(bound, count)
+  if (typeof count === 'string') return getOwn(bound, count)
   const [operation, ...operands] = count
   const factors = operands.flatMap((operand) => productOf(operand, bound) ?? [])
   return operation === 'mul' && factors.length === operands.length ? multiplyExtents(factors) : undefined

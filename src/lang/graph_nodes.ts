@@ -1,9 +1,9 @@
 /** What a node of a graph makes of the shapes and types of its operands, and what of them does not fit. The graph's builder asks it for each node. */
 import { inTurn, usageError } from '../errors.js'
 import { dtypeInfo, isDType, isFloat8 } from '../ir/dtype.js'
+import { getOwn } from '../ir/get_own.js'
 import type { GraphValue } from '../ir/graph.js'
 import { type DTypeRef, printType } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { TensorDecl } from './types.js'
 
@@ -69,7 +69,7 @@ export function productOf(
     names.forEach((axis, i) => {
       const extent = shape[i]
       if (extent === undefined) return
-      const known = own(axes, axis)
+      const known = getOwn(axes, axis)
       if (known !== undefined && !sameExtent(known, extent)) {
         throw usageError(
           'graph.matmul',
@@ -80,7 +80,7 @@ export function productOf(
     })
   }
   if (a === undefined || b === undefined) return undefined
-  const shape = so.flatMap((axis) => own(axes, axis) ?? [])
+  const shape = so.flatMap((axis) => getOwn(axes, axis) ?? [])
   const dtype = resultType(subscripts, a.dtype, b.dtype, result)
   return { dtype, shape, subscripts: { a: sa, b: sb, out: so } }
 }
@@ -125,7 +125,7 @@ export function bindInput(
     ...wanted.map((dim, i) => () => {
       const extent = actual.shape[i]
       if (extent === undefined) return
-      const bound = own(dims, dim)
+      const bound = getOwn(dims, dim)
       if (bound !== undefined && !sameExtent(bound, extent)) {
         throw usageError(
           'graph.shape',
@@ -153,7 +153,7 @@ function bindType(op: string, name: string, decl: TensorDecl, actual: GraphValue
       })
     return
   }
-  const known = own(types, ref.param)
+  const known = getOwn(types, ref.param)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(actual.dtype)) {
     throw usageError(
       'graph.dtype',

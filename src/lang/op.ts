@@ -1,7 +1,7 @@
 /** Declaring an op: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
 import type { DType } from '../ir/dtype.js'
 import { expectArguments, expectParts } from './arguments.js'
-import { keepFacts } from './stated.js'
+import { keepFacts } from './dim_facts.js'
 import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
 
 /** With the name of an op whose parts are taken over: `op('other', { ...op, attrs })`. */

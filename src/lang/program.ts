@@ -3,7 +3,7 @@
  * sizes it usually has. It says what is computed; how values are held (without padding, as int8, in a layout) is the plan's.
  */
 import { inTurn, usageError, type Written } from '../errors.js'
-import { isInherited } from '../ir/own.js'
+import { isInherited } from '../ir/get_own.js'
 import type { Program } from '../ir/program.js'
 import { expectKnown } from '../known_names.js'
 import { expectArguments, expectParts, told } from './arguments.js'

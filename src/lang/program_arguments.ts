@@ -1,6 +1,6 @@
 /** What a program gives a graph that it applies, by names: everything that is missing, too much or no number is refused at once. */
 import { inTurn, usageError } from '../errors.js'
-import { own } from '../ir/own.js'
+import { getOwn } from '../ir/get_own.js'
 import type { ProgramValue } from '../ir/program.js'
 import { expectArguments, expectParts, told } from './arguments.js'
 import type { GraphDecl } from './graph.js'
@@ -49,18 +49,18 @@ export function argumentsOf(
   let numbers: Readonly<Record<string, number>> = {}
   inTurn([
     () => {
-      values = eachOf(names, (name) => resolve(own(inputs, name) ?? missing(at, 'input', name), `${at}: input ${name}`))
+      values = eachOf(names, (name) => resolve(getOwn(inputs, name) ?? missing(at, 'input', name), `${at}: input ${name}`))
     },
     () => refuseOthers(at, 'input', Object.keys(inputs), names),
     () => {
-      if (!isWeights(weights)) eachOf(Object.keys(graph.weights), (name) => own(weights, name) ?? missing(at, 'weight', name))
+      if (!isWeights(weights)) eachOf(Object.keys(graph.weights), (name) => getOwn(weights, name) ?? missing(at, 'weight', name))
     },
     () => {
       if (!isWeights(weights)) refuseOthers(at, 'weight', Object.keys(weights), Object.keys(graph.weights))
     },
     () => {
       numbers = eachOf(graph.attrs, (name) => {
-        const value = own(attrs, name) ?? missing(at, 'attribute', name)
+        const value = getOwn(attrs, name) ?? missing(at, 'attribute', name)
         if (!Number.isFinite(value))
           throw usageError('program.attr', `${at}: attribute ${name} is ${told(value)}`, { hint: 'a finite number' })
         return value

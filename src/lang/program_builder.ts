@@ -3,8 +3,8 @@
  * leaves values that nothing is known of, and the build goes on: its author is told of all that is wrong at once.
  */
 import { concerning, together, usageError, type Written } from '../errors.js'
+import { getOwn, isInherited } from '../ir/get_own.js'
 import type { GraphValue } from '../ir/graph.js'
-import { isInherited, own } from '../ir/own.js'
 import type { Program, ProgramNode, RaggedAxis } from '../ir/program.js'
 import { expectArguments, expectParts, type Given } from './arguments.js'
 import type { GraphDecl } from './graph.js'
@@ -139,7 +139,7 @@ export class ProgramBuilder {
       kind: 'application',
       label: where,
       graph,
-      inputs: Object.fromEntries(decl.inputs.map((name) => [name, own(inputs, name)?.value ?? -1])),
+      inputs: Object.fromEntries(decl.inputs.map((name) => [name, getOwn(inputs, name)?.value ?? -1])),
       weights: Object.fromEntries(names),
       outputs: Object.fromEntries(outputs.map(([name, { value }]) => [name, value])),
       attrs: numbers,

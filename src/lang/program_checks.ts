@@ -1,8 +1,8 @@
 /** Refusals that all of building a program shares. */
 import { inTurn, usageError } from '../errors.js'
+import { getOwn } from '../ir/get_own.js'
 import type { GraphValue } from '../ir/graph.js'
 import { printType } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import type { ProgramValue } from '../ir/program.js'
 import { printShape } from '../ir/shape.js'
 import type { ProgramTensor } from './program_types.js'
@@ -64,7 +64,7 @@ export function sameCarried(
   const list = (carried: Carried): Handles => (isTensor(carried) ? { result: carried } : carried)
   refuseOthers(at, 'carried value', Object.keys(list(after)), Object.keys(list(before)))
   eachOf(Object.keys(list(before)), (name) => {
-    const [first, next] = [before, after].map((carried) => own(list(carried), name) ?? missing(at, 'carried value', name))
+    const [first, next] = [before, after].map((carried) => getOwn(list(carried), name) ?? missing(at, 'carried value', name))
     if (first === undefined || next === undefined || isUnknown(first) || isUnknown(next)) return
     const [was, is] = [valueAt(values, first, at), valueAt(values, next, `${at}: ${name}`)]
     if (describe(was) !== describe(is))

@@ -1,6 +1,6 @@
 /** Inputs and states of a program under construction: the values that are declared, and what each state holds after a run. */
 import { usageError } from '../errors.js'
-import { own } from '../ir/own.js'
+import { getOwn } from '../ir/get_own.js'
 import type { ProgramStateDecl } from '../ir/program.js'
 import { describe } from './program_checks.js'
 import type { ProgramResult, ProgramTensor } from './program_types.js'
@@ -38,7 +38,7 @@ export class ProgramStates {
   /** Says what a state holds after a run. @throws usage `program.state` for what is none, and for a value that is unlike it */
   follow(state: ProgramTensor, value: ProgramTensor): void {
     const before = this.#values.at(state, `${this.#program}: next`)
-    const decl = own(this.states, before.name)
+    const decl = getOwn(this.states, before.name)
     const at = `${this.#program}: ${before.name}`
     if (decl === undefined || decl.value !== state.value)
       throw usageError('program.state', `${at} is no state`, { hint: 'declare it by p.state()' })

@@ -1,7 +1,7 @@
 /** The values of a program under construction: its dimensions, what is declared, and other shapes of what is there. */
 import { usageError } from '../errors.js'
 import { isDType } from '../ir/dtype.js'
-import { isInherited } from '../ir/own.js'
+import { isInherited } from '../ir/get_own.js'
 import type { ProgramValue } from '../ir/program.js'
 import { multiplyExtents, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import { valueAt } from './program_checks.js'

@@ -1,7 +1,7 @@
 /** The weights of a program under construction: by which names its graphs take them, and what each is. */
 import { usageError } from '../errors.js'
+import { getOwn, isInherited } from '../ir/get_own.js'
 import type { GraphValue } from '../ir/graph.js'
-import { isInherited, own } from '../ir/own.js'
 import { expectArguments } from './arguments.js'
 import { describe, missing } from './program_checks.js'
 import type { ProgramWeights } from './program_types.js'
@@ -32,7 +32,7 @@ export class WeightNames {
     value: GraphValue,
   ): string {
     const below = isWeights(weights)
-    const found = below ? `${weights.prefix}.${name}` : (own(weights, name) ?? missing(at, 'weight', name))
+    const found = below ? `${weights.prefix}.${name}` : (getOwn(weights, name) ?? missing(at, 'weight', name))
     if (isInherited(found)) throw usageError('program.name', `${at}: a weight cannot be called ${found}`)
     const other = this.#takenBy.get(found)
     if (below && other !== undefined && other !== graph) {
@@ -41,7 +41,7 @@ export class WeightNames {
       })
     }
     if (below) this.#takenBy.set(found, graph)
-    const known = own(this.all, found)
+    const known = getOwn(this.all, found)
     if (known !== undefined && describe(known) !== describe(value))
       throw usageError('program.weight', `${at}: weight ${found} is ${describe(value)} here, and ${describe(known)} before`)
     this.all[found] = value

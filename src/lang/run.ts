@@ -8,7 +8,7 @@ import { type DType, isDType } from '../ir/dtype.js'
 import { asRead, forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
 import { fixedByFacts } from '../ir/facts/solve.js'
 import { storedNumber } from '../ir/store.js'
-import { dimFactsOf } from './stated.js'
+import { dimFactsOf } from './dim_facts.js'
 import type { Inputs, Op, TensorDecl, Tensors as TensorDecls } from './types.js'
 
 export interface RunOptions {

@@ -20,14 +20,14 @@ import {
   unpackIntegers,
   unpackRows,
 } from '../std/index.js'
-import { type Held, heldShape, isFloat, isOver, printHeld } from './held.js'
+import { isFloat, isOver, printForm, type StorageForm, storedShape } from './storage_form.js'
 
 /** What an input of a step is: the value, or where the rows of its ragged axis lie. */
 export type StepInput = 'value' | 'lengths' | 'starts' | 'sequences' | 'positions'
 
 /** A step behind which a value is held otherwise. */
 export interface Step {
-  readonly to: Held
+  readonly to: StorageForm
   /** Steps that round cost more than those that only move. */
   readonly cost: number
   readonly graph: GraphDecl
@@ -42,11 +42,11 @@ const rounding = 100
 /** The steps that lead away from a form of a value. */
 export function stepsFrom(
   value: ProgramValue,
-  from: Held,
+  from: StorageForm,
   axes: readonly RaggedAxis[],
   conversions: readonly Conversion[],
 ): Step[] {
-  const shape = heldShape(value.shape, from, axes)
+  const shape = storedShape(value.shape, from, axes)
   const steps = conversions.flatMap((conversion) => converted(value, from, shape, conversion) ?? [])
   if (from.layout !== 'row') return steps
   if (isFloat(from.store) || from.store === 'i32')
@@ -58,7 +58,7 @@ export function stepsFrom(
 }
 
 /** Padding removed from rows, or restored. */
-function moved(value: ProgramValue, from: Held, axis: RaggedAxis, ragged: number): Step[] {
+function moved(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged: number): Step[] {
   const rest = value.shape.slice(1)
   const type = printType(from.store)
   const isIds = from.store === 'i32'
@@ -99,7 +99,7 @@ const onMatrix = (g: GraphBuilder, x: GraphTensor, shape: Shape, apply: (x: Grap
   return { nodes: { made }, outputs: { y: printShape(shape) === flat ? made : g.view(made, printShape(shape)) } }
 }
 
-const quantised = (from: Held, shape: Shape): Step => ({
+const quantised = (from: StorageForm, shape: Shape): Step => ({
   to: { ...from, store: 'i8' },
   cost: rounding,
   graph: graph('quantise', {
@@ -112,7 +112,7 @@ const quantised = (from: Held, shape: Shape): Step => ({
   scales: { inverse: 'inverse' },
 })
 
-const dequantised = ({ dtype }: ProgramValue, from: Held, shape: Shape): Step => ({
+const dequantised = ({ dtype }: ProgramValue, from: StorageForm, shape: Shape): Step => ({
   to: { ...from, store: dtype },
   cost: rounding,
   graph: graph('dequantise', {
@@ -127,7 +127,7 @@ const dequantised = ({ dtype }: ProgramValue, from: Held, shape: Shape): Step =>
 })
 
 /** What a project's conversion makes of a form, where it takes it. */
-function converted(value: ProgramValue, from: Held, shape: Shape, { op, scales = {} }: Conversion): Step | undefined {
+function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, scales = {} }: Conversion): Step | undefined {
   const [[input, takes] = [], [output, gives] = []] = [Object.entries(op.inputs)[0], Object.entries(op.outputs)[0]]
   if (input === undefined || output === undefined || takes === undefined || gives === undefined) return undefined
   const layoutOf = ({ layout }: TensorDecl): string => layout?.name ?? 'row'
@@ -161,12 +161,12 @@ function converted(value: ProgramValue, from: Held, shape: Shape, { op, scales =
  */
 export function wayTo(
   value: ProgramValue,
-  made: readonly Held[],
-  wanted: Held,
+  made: readonly StorageForm[],
+  wanted: StorageForm,
   axes: readonly RaggedAxis[],
   conversions: readonly Conversion[],
-): { readonly from: Held; readonly steps: readonly Step[] } | undefined {
-  const name = (held: Held): string => `${printHeld(held)} ${held.ragged}`
+): { readonly from: StorageForm; readonly steps: readonly Step[] } | undefined {
+  const name = (held: StorageForm): string => `${printForm(held)} ${held.ragged}`
   const open = made.map((from) => ({ at: from, from, steps: [] as readonly Step[], cost: 0 }))
   const done = new Set<string>()
   for (;;) {

@@ -1,11 +1,11 @@
 /** The forms in which the values of a program exist while it is settled, and what the compiled program calls them. */
 import type { Program, ProgramValue, ProgramValueId } from '../ir/program.js'
 import type { CompiledValue } from './compiled.js'
-import { type Held, heldShape, printHeld } from './held.js'
+import { printForm, type StorageForm, storedShape } from './storage_form.js'
 
 /** A form of a value that exists, and its name among the compiled program's values. */
 interface Made {
-  readonly held: Held
+  readonly held: StorageForm
   readonly name: string
 }
 
@@ -30,7 +30,7 @@ export class Forms {
   }
 
   /** As the program declares it: with padding, in its own type and layout. */
-  declared(id: ProgramValueId): Held {
+  declared(id: ProgramValueId): StorageForm {
     const { dtype, layout } = this.value(id)
     return { rows: 'padded', ragged: undefined, store: dtype, layout }
   }
@@ -42,14 +42,14 @@ export class Forms {
   }
 
   /** A new form of a value. */
-  add(id: ProgramValueId, held: Held): string {
+  add(id: ProgramValueId, held: StorageForm): string {
     const value = this.value(id)
     const before = this.#made.get(id) ?? []
     const plain = this.#resultNames.get(id) ?? value.name
-    const name = this.#unused(before.length === 0 ? plain : `${value.name} as ${printHeld(held)}`)
+    const name = this.#unused(before.length === 0 ? plain : `${value.name} as ${printForm(held)}`)
     this.#made.set(id, [...before, { held, name }])
     const { rows, ragged, store, layout } = held
-    const shape = heldShape(value.shape, held, this.#program.ragged)
+    const shape = storedShape(value.shape, held, this.#program.ragged)
     this.values[name] = { dtype: store, shape, layout, rows, ...(ragged === undefined ? {} : { ragged }) }
     return name
   }

@@ -2,8 +2,9 @@
  * A graph by itself as a program: one application of it, so that whatever loads, checks or times programs does the same with graphs,
  * under plans that hold values otherwise too.
  */
+
+import { getOwn } from '../ir/get_own.js'
 import type { Graph, GraphValue, PackedRows, ValueId } from '../ir/graph.js'
-import { own } from '../ir/own.js'
 import type { Program, ProgramValue, ProgramValueId } from '../ir/program.js'
 import { printShape } from '../ir/shape.js'
 
@@ -39,7 +40,7 @@ export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>,
   }
   return {
     name: graph.name,
-    dims: Object.fromEntries(names.map((dim) => [dim, own(graph.typical ?? {}, dim) ?? 1])),
+    dims: Object.fromEntries(names.map((dim) => [dim, getOwn(graph.typical ?? {}, dim) ?? 1])),
     values,
     nodes: [
       {
@@ -67,7 +68,7 @@ export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>,
 function lengthsOf({ inputs, values }: Graph, planned: Graph, { batch, lengths }: PackedRows): string {
   const taken = Object.keys(planned.inputs).find((name) => planned.inputs[name] === lengths && Object.hasOwn(inputs, name))
   if (taken !== undefined) return taken
-  const other = values[own(inputs, lengthsName) ?? -1]
+  const other = values[getOwn(inputs, lengthsName) ?? -1]
   const isTaken = other !== undefined && (other.dtype !== 'i32' || printShape(other.shape) !== printShape([batch]))
   return isTaken ? `${lengthsName} of sequences` : lengthsName
 }

@@ -5,12 +5,12 @@
 import { usageError } from '../errors.js'
 import type { Program } from '../ir/program.js'
 import type { CompiledProgram } from './compiled.js'
+import { type CompileOptions, insertConversions } from './insert_conversions.js'
 import { defaultPlan, type ModelPlan } from './plans.js'
-import { type CompileOptions, settle } from './settle.js'
 
 export { type CompiledProgram, type CompiledValue, compiledProgramSchema, type ScaleAttr } from './compiled.js'
+export type { CompileOptions } from './insert_conversions.js'
 export { defaultPlan, findPlan, type ModelPlan, planNames } from './plans.js'
-export type { CompileOptions } from './settle.js'
 
 /**
  * A program under a plan: `compileProgram(bert.of({ layers: 12 }), findPlan('best-encoder', manifest.plans))`.
@@ -19,7 +19,7 @@ export type { CompileOptions } from './settle.js'
  */
 export function compileProgram(program: Program, plan: ModelPlan, options: CompileOptions = {}): CompiledProgram {
   expectCovered(program, plan)
-  return settle(program, plan, options)
+  return insertConversions(program, plan, options)
 }
 
 /** A plan must be made for what repeats; where nothing does, for something. */

@@ -2,9 +2,10 @@
  * A program as one graph: every application's nodes in order, by the program's values, dimensions and storage types. It says what the
  * program computes, whatever plan it runs under: checks hold results against its nodes, and benches count its arithmetic.
  */
+
+import { getOwn } from '../ir/get_own.js'
 import type { AttrValue, Graph, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import type { Application, Program } from '../ir/program.js'
 import { evaluateExtent } from '../ir/shape.js'
 import { substitute, substituteShape, substituteType } from '../lang/program_match.js'
@@ -68,7 +69,7 @@ function inline(application: Application, { values, made, weightIds, idOf, becom
   const { graph, label, inputs, weights, outputs, dims, types } = application
   const ids = new Map<ValueId, ValueId>()
   for (const [input, id] of Object.entries(graph.inputs)) ids.set(id, idOf(inputs[input] ?? -1))
-  for (const [weight, id] of Object.entries(graph.weights)) ids.set(id, own(weightIds, own(weights, weight) ?? '') ?? -1)
+  for (const [weight, id] of Object.entries(graph.weights)) ids.set(id, getOwn(weightIds, getOwn(weights, weight) ?? '') ?? -1)
   for (const [id, { dtype, shape, layout }] of graph.values.entries()) {
     const value = { dtype: substituteType(dtype, types), shape: substituteShape(shape, dims), layout }
     if (!ids.has(id)) ids.set(id, values.push(value) - 1)
@@ -98,7 +99,7 @@ function inline(application: Application, { values, made, weightIds, idOf, becom
 /** A dimension of the graph that is one of the program stays one; a product of several is a number. */
 function attrOf(value: AttrValue, { attrs, dims }: Application, sizes: Readonly<Record<string, number>>): AttrValue {
   if (typeof value === 'number') return value
-  if ('attr' in value) return own(attrs, value.attr) ?? Number.NaN
+  if ('attr' in value) return getOwn(attrs, value.attr) ?? Number.NaN
   const extent = substitute({ factor: 1, dims: [value.dim] }, dims)
   const [only, ...others] = extent.dims
   return only !== undefined && others.length === 0 && extent.factor === 1 ? { dim: only } : evaluateExtent(extent, sizes)

@@ -3,7 +3,7 @@
  * computed before, it computes still. Activations stay on the device; a maximum and a row of counts for each site leave it.
  */
 import { absMax, channelMax, columnSum, magnitudeHistogram } from '../../specs/ops/calibration.js'
-import { type Fold, type Graph, type GraphNode, outputsOf, type ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, outputsOf, type ScaleFolding, type ValueId } from '../ir/graph.js'
 import { printShape } from '../ir/shape.js'
 import { GraphBuilder, type GraphTensor } from '../lang/graph.js'
 import { type Site, siteRows } from './sites.js'
@@ -27,7 +27,7 @@ export const observeHistograms = (graph: Graph, sites: readonly Site[], scaleOf:
   })
 
 /** Observes the largest magnitude of every channel of the folds' values: float32, the output `x.channels` of node `x`. */
-export function observeChannels(graph: Graph, folds: readonly Fold[]): Graph {
+export function observeChannels(graph: Graph, folds: readonly ScaleFolding[]): Graph {
   const builder = new GraphBuilder()
   builder.values.push(...graph.values)
   builder.nodes.push(...graph.nodes)

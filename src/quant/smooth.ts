@@ -6,7 +6,7 @@
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { emptyEnv, evaluateExpr } from '../ir/evaluate_expr.js'
-import { type Fold, foldChannel } from '../ir/graph.js'
+import { foldChannel, type ScaleFolding } from '../ir/graph.js'
 import { evaluateExtent } from '../ir/shape.js'
 import type { GraphApplication } from '../runtime/application.js'
 import { decode, encode } from '../runtime/buffer.js'
@@ -218,7 +218,7 @@ function foldsOfModel(applications: readonly GraphApplication[], plan: string, d
   return [...folds.values()]
 }
 
-function overTensors({ value, shape, readers, makers }: Fold, application: GraphApplication, dims: Dims): ModelFold {
+function overTensors({ value, shape, readers, makers }: ScaleFolding, application: GraphApplication, dims: Dims): ModelFold {
   const { label, weights, dims: renamed = {} } = application
   const sizes = {
     ...dims,

@@ -6,10 +6,10 @@
  */
 import type { Manifest } from '../emit/manifest.js'
 import type { DType } from '../ir/dtype.js'
+import { getOwn } from '../ir/get_own.js'
 import { computesInt8, type Graph } from '../ir/graph.js'
 import { resolveDType } from '../ir/instance.js'
 import { kernelName } from '../ir/op_name.js'
-import { own } from '../ir/own.js'
 import { defaultPlan } from '../program/plans.js'
 import type { NativeDeviceInfo } from './native.js'
 
@@ -53,8 +53,8 @@ export function choosePlan(
 ): ChosenPlan {
   const types = { T: dtype }
   const graphsOf = (plan: string): PricedGraph[] | undefined => {
-    const graphs = own(manifest.plans ?? {}, plan) ?? {}
-    const found = layers.flatMap((layer) => own(graphs, layer) ?? [])
+    const graphs = getOwn(manifest.plans ?? {}, plan) ?? {}
+    const found = layers.flatMap((layer) => getOwn(graphs, layer) ?? [])
     return found.length < layers.length ? undefined : found.map((graph) => ({ graph, types }))
   }
   const what = layers.join(' and ')

@@ -3,7 +3,7 @@
  * they are asked for, so that host memory holds one tensor at most.
  */
 import { usageError } from '../errors.js'
-import { own } from '../ir/own.js'
+import { getOwn } from '../ir/get_own.js'
 import { decode } from './buffer.js'
 import { findLayout, type Layouts } from './layouts.js'
 import type { GraphApplication } from './program.js'
@@ -53,7 +53,7 @@ export function prepareWeights(
   const known = new Map<string, Float32Array>()
   for (const source of applications.flatMap(weightSources)) {
     if (made[source.name] !== undefined) continue
-    if (source.made !== undefined && source.parts.some((part) => own(stored, part) !== undefined)) {
+    if (source.made !== undefined && source.parts.some((part) => getOwn(stored, part) !== undefined)) {
       made[source.name] = asStored(source, { ...madeInt8(source, floats, stored), ...stored }, layouts)
       continue
     }
@@ -70,7 +70,7 @@ function maximaOf(parts: readonly string[], matrix: WeightMatrix, { exact, maxim
   let from = 0
   for (const part of parts) {
     const to = from + (exact[part]?.shape[0] ?? 0)
-    all.set(givenMaxima(part, all.slice(from, to), own(maxima, part)), from)
+    all.set(givenMaxima(part, all.slice(from, to), getOwn(maxima, part)), from)
     from = to
   }
   return all
@@ -115,8 +115,8 @@ function int8(
 function madeInt8(source: WeightSource, floats: Exact, stored: Readonly<Record<string, Int8Tensor>>): Record<string, Int8Tensor> {
   const made: Record<string, Int8Tensor> = {}
   for (const part of source.parts) {
-    const weight = own(floats.exact, part)
-    if (own(stored, part) !== undefined || weight === undefined) continue
+    const weight = getOwn(floats.exact, part)
+    if (getOwn(stored, part) !== undefined || weight === undefined) continue
     const alone = { name: part, parts: [part], layout: 'row' }
     const known = new Map<string, Float32Array>()
     const of = (made: 'int8' | 'steps') => int8({ ...alone, made }, weight, {}, { ...floats, known })

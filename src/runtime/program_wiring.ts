@@ -4,10 +4,10 @@
  */
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
+import { getOwn } from '../ir/get_own.js'
 import { isQuantised } from '../ir/graph.js'
 import { resolveDType } from '../ir/instance.js'
 import { stepOf, stepsPerUnit } from '../ir/int8_scale.js'
-import { own } from '../ir/own.js'
 import { evaluateExtent, multiplyExtents, printExtent } from '../ir/shape.js'
 import type { CompiledProgram, CompiledValue, ScaleAttr } from '../program/compiled.js'
 import type { GraphApplication } from './application.js'
@@ -43,7 +43,7 @@ export function wireProgram(
       name,
       typeof attr === 'number' ? attr : scaleOf(plan, attr, amax),
     ])
-    const named = Object.entries(weights).map(([name, weight]): [string, string] => [name, own(tensors, weight) ?? weight])
+    const named = Object.entries(weights).map(([name, weight]): [string, string] => [name, getOwn(tensors, weight) ?? weight])
     return { ...step, graph, weights: Object.fromEntries(named), attrs: Object.fromEntries(numbers) }
   })
   return { applications, inputs, outputs: Object.values(outputs) }

@@ -4,8 +4,8 @@
  */
 import { dim, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
+import { getOwn } from '../ir/get_own.js'
 import type { TensorParam } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { substitute } from '../ir/walk.js'
 import { substituteDims } from './rewrite.js'
 
@@ -32,7 +32,7 @@ function extentsOf(tensor: TensorParam, fixed: Readonly<Record<string, number>>)
     tensor.layout.axes.map((axis, i) => {
       const name = tensor.dims[i]
       if (name === undefined) throw new Error(`internal: tensor ${tensor.name} has no dimension for axis ${axis}`)
-      const known = own(fixed, name)
+      const known = getOwn(fixed, name)
       return [axis, known === undefined ? dim(name) : i32(known)]
     }),
   )

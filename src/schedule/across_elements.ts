@@ -5,7 +5,7 @@ import type { Kernel, Stmt, StmtOf } from '../ir/kernel.js'
 import { introducedNames } from '../ir/walk.js'
 import { isHostExpr } from './host_expr.js'
 import { freshName } from './normal.js'
-import { keyOf, rewritePaths, sameExpr, substituteIndex, usesIndex } from './rewrite.js'
+import { hashOf, rewritePaths, sameExpr, substituteIndex, usesIndex } from './rewrite.js'
 
 /**
  * A kernel that stores rows whose elements are reductions as one over the elements, the reductions as statements; undefined where it is
@@ -34,7 +34,7 @@ export function acrossElements(kernel: Kernel): Kernel | undefined {
       loopIndex ??= node.index
       taken.add(loopIndex)
       const over = substituteIndex(inner, node.index, indexVar(loopIndex))
-      const key = `${node.monoid} ${keyOf(node.length)} ${keyOf(over)}`
+      const key = `${node.monoid} ${hashOf(node.length)} ${hashOf(over)}`
       const known = made.get(key)
       const name = known?.name ?? freshName(node.monoid, taken)
       // Every loop of a kernel has an index of its own.

@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { hasMemory } from './kept_rows.js'
 import type { ElementwiseVariant, Limit, MappedKernel, Team, Variant } from './mapped.js'
-import { mayHave, valuesThatFit } from './rules.js'
+import { isLegal, valuesThatFit } from './rules.js'
 import { isTile, type TileChoice, tileName } from './tiles.js'
 
 const count = z.number().int().positive()
@@ -67,7 +67,7 @@ export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel
       : `threads is ${threads}, allowed are multiples of 32 up to 1024`
   }
   if (program.kind !== 'rows') return undefined
-  if (!mayHave(choice.team, program.kept))
+  if (!isLegal(choice.team, program.kept))
     return 'the kernel ranks rows, which takes a block or all 32 lanes of a warp a row, or sorts them, which takes a block'
   const chunks = choice.chunks === 'reread' ? undefined : choice.chunks
   if (!hasMemory({ team: choice.team, chunks }, program.kept, choice.vec))

@@ -7,7 +7,7 @@ import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
 import { addLoadedRow, type Context, isInBounds, runOf } from './elements.js'
 import { freshName, type Loop } from './normal.js'
 import { inPiece, isCondition, whereKnown } from './pieces.js'
-import { contains, keyOf, type Path, rewriteWhere, sameExpr, usesIndex } from './rewrite.js'
+import { contains, hashOf, type Path, rewriteWhere, sameExpr, usesIndex } from './rewrite.js'
 
 /** Replaces contiguous loads by elements of a row that is loaded in chunks. `when`: the value is evaluated for elements where it holds alone. */
 export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?: Expr): Expr {
@@ -37,7 +37,7 @@ function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context
   return inPlaceOf(given, { kind: 'element', type: load.type, row: name, index: indexVar(loop.index) })
 }
 
-const keyOfGuard = (guard: Expr | undefined): string => (guard === undefined ? '' : keyOf(guard))
+const keyOfGuard = (guard: Expr | undefined): string => (guard === undefined ? '' : hashOf(guard))
 
 /** The same for all elements of a row, and known before anything is computed of it. */
 const isKnownEarly = (guard: Expr, { index }: Loop, { pieces }: Context): boolean =>

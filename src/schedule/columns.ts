@@ -10,9 +10,9 @@
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
+import { getOwn } from '../ir/get_own.js'
 import type { Instance } from '../ir/instance.js'
 import type { Kernel, RowAxis, StmtOf } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { mapStmt, stmtExprs } from '../ir/walk.js'
 import { acrossElements } from './across_elements.js'
 import { type ColumnAccess, columnAccess, fewestColumns } from './column_access.js'
@@ -95,7 +95,7 @@ function programOver(
   of: Pick<Instance, 'dims' | 'types'>,
 ): Columns | undefined {
   const extentOf = ({ dim }: RowAxis): Expr => {
-    const known = own(of.dims, dim)
+    const known = getOwn(of.dims, dim)
     return known === undefined ? dimVar(dim) : i32(known)
   }
   const access = columnAccess(kernel, column, loop, of)

@@ -4,9 +4,9 @@
  */
 import { call, dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
+import { getOwn } from '../ir/get_own.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, TensorParam } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import { classify, offsetOf } from './access.js'
 import {
   type CountedRow,
@@ -20,7 +20,7 @@ import {
   type SortedRow,
   type Statement,
 } from './normal.js'
-import { contains, keyOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
+import { contains, hashOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
 /** A kernel while its statements are taken up, one after the other. */
 export interface Context {
@@ -65,7 +65,7 @@ const lengthOf = (length: Expr, context: Context): Expr => inlineElements(writeO
 /** The loop of a length. */
 export function loopFor(index: string, length: Expr, context: Context): Loop {
   const written = lengthOf(length, context)
-  const key = keyOf(written)
+  const key = hashOf(written)
   const loop = context.loops.get(key) ?? { index, length: written }
   context.loops.set(key, loop)
   context.extents.set(loop.index, written)
@@ -131,7 +131,7 @@ export function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
   return load.indices.every((index, i) => {
     const dim = tensor.dims[i]
     if (dim === undefined || index.kind !== 'index') return false
-    const known = own(context.fixed, dim)
+    const known = getOwn(context.fixed, dim)
     const extent = context.extents.get(index.name)
     return extent !== undefined && sameExpr(extent, known === undefined ? dimVar(dim) : i32(known))
   })

@@ -5,8 +5,8 @@
  */
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
+import { hashOf } from '../ir/expr_hash.js'
 import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
-import { keyOf } from '../ir/keys.js'
 import { freeNames, mapStmt, operands, rewrite, substitute } from '../ir/walk.js'
 import { isHostExpr } from './host_expr.js'
 import { substituteDims } from './rewrite.js'
@@ -57,8 +57,8 @@ export function intervalOf(
 /** The kernel as it is where threads are inside of the interval: what bounds say holds there, and is not asked again. */
 export function insideOf(kernel: Kernel, bounds: readonly Bound[]): Kernel {
   const whole = writtenOut(kernel)
-  const holding = new Set(bounds.map(({ part }) => keyOf(part)))
-  const holds = (expr: Expr): boolean => expr.type === 'bool' && partsOf(whole(expr)).every((part) => holding.has(keyOf(part)))
+  const holding = new Set(bounds.map(({ part }) => hashOf(part)))
+  const holds = (expr: Expr): boolean => expr.type === 'bool' && partsOf(whole(expr)).every((part) => holding.has(hashOf(part)))
   const inside = (expr: Expr): Expr =>
     rewrite(expr, (node) => {
       if (holds(node)) return always
@@ -79,7 +79,7 @@ export function insideOf(kernel: Kernel, bounds: readonly Bound[]): Kernel {
 
 const always: Expr = { kind: 'const', type: 'bool', value: true }
 
-const textOf = (bounds: readonly Bound[]): string => bounds.map(({ part }) => keyOf(part)).join('; ')
+const textOf = (bounds: readonly Bound[]): string => bounds.map(({ part }) => hashOf(part)).join('; ')
 
 /** Writes named scalars out. */
 function writtenOut({ body }: Kernel): (expr: Expr) => Expr {
@@ -148,7 +148,7 @@ const lengthsOf = (bounds: readonly Bound[]): Sum[] =>
       if (to.kind !== 'to' || from.kind !== 'from') return []
       const rest: Sum[number][] = []
       for (const each of [...to.place, ...flipped(from.place)]) {
-        const opposite = rest.findIndex(({ sign, value }) => sign !== each.sign && keyOf(value) === keyOf(each.value))
+        const opposite = rest.findIndex(({ sign, value }) => sign !== each.sign && hashOf(value) === hashOf(each.value))
         if (opposite >= 0) rest.splice(opposite, 1)
         else rest.push(each)
       }
@@ -164,7 +164,7 @@ function readBy(inside: Kernel, axis: string, fixed: ReadonlyMap<string, Expr>):
   const whole = writtenOut(inside)
   const stores = inside.body.filter((stmt) => stmt.kind === 'store' || stmt.kind === 'storeRow')
   const single = stores.filter(({ kind }) => kind === 'store')
-  const lengths = new Set(stores.flatMap((stmt) => (stmt.kind === 'storeRow' ? [keyOf(stmt.length)] : [])))
+  const lengths = new Set(stores.flatMap((stmt) => (stmt.kind === 'storeRow' ? [hashOf(stmt.length)] : [])))
   const always = single.length > 0 ? single : lengths.size === 1 ? stores : []
   const stored = always.flatMap((stmt) => (stmt.when === undefined ? [whole(stmt.value)] : []))
   const extents = stored.flatMap(loadsOf).flatMap(({ tensor, indices }) => {

@@ -17,7 +17,7 @@ import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
 import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
-import { elementwiseThreads, maxVec, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
+import { elementwiseThreads, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
 import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
@@ -164,7 +164,7 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
   const kept = steps(true)
   const lengths = hostLengths(kernel)
   const variants = rowVariants(kept, vec, lengths !== undefined, areNeighbours).filter(
-    (each) => mayHave(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && pays(each, kept, vec),
+    (each) => isLegal(each.team, kept) && hasMemory(each, kept, each.vec ?? vec) && isProfitable(each, kept, vec),
   )
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }

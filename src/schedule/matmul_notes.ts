@@ -9,7 +9,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printExpr } from '../ir/print.js'
 import { introducedNames, operands, stmtExprs, visit } from '../ir/walk.js'
-import { contains, keyOf } from './rewrite.js'
+import { contains, hashOf } from './rewrite.js'
 
 /** Shorter sums, where that is known, fill no tile of a tensor core. */
 const shortest = 32
@@ -159,7 +159,7 @@ function factorsIn(value: Expr): readonly Factors[] {
     if (node.fn === 'square' || (node.fn === 'pow' && right?.kind === 'const' && right.value === 2)) squared(left)
     else if (node.fn === 'mul' && right !== undefined) {
       found.push({ left, right, isSquared: false })
-      if (keyOf(left) === keyOf(right)) squared(left)
+      if (hashOf(left) === hashOf(right)) squared(left)
     }
   })
   return found

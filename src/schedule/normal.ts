@@ -4,8 +4,8 @@ import type { DType, ScalarType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
 import { freshName as fresh } from '../ir/names.js'
-import type { OwnFold } from '../ir/own_fold.js'
-import type { OwnMonoid } from '../ir/own_monoid.js'
+import type { UserMonoid } from '../ir/user_monoid.js'
+import type { UserRecurrence } from '../ir/user_recurrence.js'
 
 /** The index all constructs of one length share. */
 export interface Loop {
@@ -32,7 +32,7 @@ export type RowDef =
       readonly kind: 'scanned'
       readonly name: string
       readonly type: ScalarType
-      readonly monoid: StmtOf<'scan'>['monoid'] | OwnMonoid | OwnFold
+      readonly monoid: StmtOf<'scan'>['monoid'] | UserMonoid | UserRecurrence
       readonly loop: Loop
       /** Of a recurrence: what is carried in front of the first element. */
       readonly starts?: readonly Expr[]
@@ -64,7 +64,7 @@ export interface Reduction {
 export interface Merged {
   readonly kind: 'merge'
   readonly names: readonly string[]
-  readonly monoid: OwnMonoid
+  readonly monoid: UserMonoid
   readonly loop: Loop
   readonly values: readonly Expr[]
 }

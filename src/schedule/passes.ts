@@ -21,7 +21,7 @@ import {
   rowExprs,
   startsOf,
 } from './normal.js'
-import { keyOf } from './rewrite.js'
+import { hashOf } from './rewrite.js'
 
 export interface Pass {
   readonly loop: Loop
@@ -99,8 +99,8 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   }
   const passAt = (level: number, loop: Loop): DraftPass => {
     const { passes } = at(level)
-    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, rows: [], statements: [] }
-    passes.set(keyOf(loop.length), pass)
+    const pass: DraftPass = passes.get(hashOf(loop.length)) ?? { loop, rows: [], statements: [] }
+    passes.set(hashOf(loop.length), pass)
     return pass
   }
   const knownAt = (s: NormalStmt): number => {

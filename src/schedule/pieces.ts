@@ -7,7 +7,7 @@ import { index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { isHostExpr } from './host_expr.js'
 import type { Loop, Pieces } from './normal.js'
-import { keyOf, rewriteDown } from './rewrite.js'
+import { hashOf, rewriteDown } from './rewrite.js'
 
 /** True if a scalar names the condition of a store: a let in front of the one pass of an elementwise kernel. */
 export const isCondition = (name: string, pieces: Pieces | undefined): boolean =>
@@ -18,7 +18,7 @@ export const inPiece = (e: Expr, loop: Loop, { index, bounds }: Pieces): Expr =>
   rewriteDown(e, (node) => {
     const bound = boundOf(node, loop)
     if (node.kind !== 'call' || bound === undefined) return undefined
-    bounds.set(keyOf(bound), bound)
+    bounds.set(hashOf(bound), bound)
     return { ...node, args: node.args.map((arg) => (arg === bound ? arg : indexVar(index))) }
   })
 
@@ -38,12 +38,12 @@ export function whereKnown(load: ExprOf<'load'>, conditions: readonly Expr[]): E
   const known = new Map<string, boolean>()
   for (const condition of conditions) {
     const [denied] = condition.kind === 'call' && condition.fn === 'not' ? condition.args : []
-    known.set(keyOf(denied ?? condition), denied === undefined)
+    known.set(hashOf(denied ?? condition), denied === undefined)
   }
   const chosen = (e: Expr): Expr =>
     rewriteDown(e, (node) => {
       const [condition, yes, no] = node.kind === 'call' && node.fn === 'select' ? node.args : []
-      const answer = condition === undefined ? undefined : known.get(keyOf(condition))
+      const answer = condition === undefined ? undefined : known.get(hashOf(condition))
       const taken = answer === true ? yes : answer === false ? no : undefined
       return taken === undefined ? undefined : chosen(taken)
     })

@@ -4,8 +4,8 @@
  */
 import { constant } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
+import { hashOf } from '../ir/expr_hash.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
-import { keyOf } from '../ir/keys.js'
 import { mapOperands, operands, rewrite, visit, visitUp } from '../ir/walk.js'
 
 /** True when some node of the expression satisfies `test`. */
@@ -20,7 +20,7 @@ export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
 /** True when the expression depends on an index variable of this name. */
 export const usesIndex = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
 
-export { keyOf, sameExpr } from '../ir/keys.js'
+export { hashOf, sameExpr } from '../ir/expr_hash.js'
 
 /** Replaces dimensions by expressions: a fixed extent, or the tensor dimension a layout axis stands for. */
 export const substituteDims = (e: Expr, replacements: ReadonlyMap<string, Expr>): Expr =>
@@ -66,7 +66,7 @@ export function rewriteWhere(
   // What several places share is visited once for each path.
   const done = new Map<string, Map<Expr, Expr>>()
   const go = (e: Expr, path: Path): Expr => {
-    const key = path === undefined ? '?' : path.map(keyOf).join(' ')
+    const key = path === undefined ? '?' : path.map(hashOf).join(' ')
     const visited = done.get(key) ?? new Map<Expr, Expr>()
     done.set(key, visited)
     const known = visited.get(e)
@@ -95,7 +95,7 @@ export function foldsOnEveryPath(e: Expr): ReadonlySet<string> {
   const of = (node: Expr | undefined): ReadonlySet<string> => (node === undefined ? none : (found.get(node) ?? none))
   visitUp(e, (node) => {
     const parts = operands(node)
-    if (node.kind === 'fold') found.set(node, new Set([...of(node.length), keyOf(node)]))
+    if (node.kind === 'fold') found.set(node, new Set([...of(node.length), hashOf(node)]))
     else if (node.kind === 'call' && node.fn === 'select') {
       const [condition, left, right] = node.args
       const both = [...of(left)].filter((key) => of(right).has(key))

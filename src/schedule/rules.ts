@@ -161,7 +161,7 @@ function carriedRows(steps: readonly Step[]): Variant[] {
 }
 
 /** True if a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps; a block sorts. */
-export const mayHave = (team: Team, steps: readonly Step[]): boolean => {
+export const isLegal = (team: Team, steps: readonly Step[]): boolean => {
   const [carried] = carriedRows(steps)
   if (carried !== undefined) return sameTeam(team, carried.team)
   return mayDivide(team, steps)
@@ -184,7 +184,7 @@ const ranks = (steps: readonly Step[]): boolean =>
  * Whether a variant is worth its text. Chunk after chunk of a ranking is a copy of it, which only pays where later passes find the row in
  * registers.
  */
-export function pays({ chunks = 1 }: Variant, steps: readonly Step[], vec: number): boolean {
+export function isProfitable({ chunks = 1 }: Variant, steps: readonly Step[], vec: number): boolean {
   const keeps = steps.some((step) => step.kind === 'pass' && step.pass.rows.some((row) => row.keep))
   return keeps || !ranks(steps) || chunks * vec <= fewValues
 }

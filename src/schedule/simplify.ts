@@ -15,7 +15,7 @@ import { mapOperands } from '../ir/walk.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { freshName, type NormalKernel, type RowStmt, rowExprs } from './normal.js'
 import { mapRow, type Pass, type PassRow, passValues, type Step } from './passes.js'
-import { contains, keyOf, rewriteDown, rewritePaths } from './rewrite.js'
+import { contains, hashOf, rewriteDown, rewritePaths } from './rewrite.js'
 import { dropUnread } from './unread.js'
 
 export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Step[] {
@@ -66,13 +66,13 @@ const hoistInvariants = (
   lets: StmtOf<'let'>[],
 ): Expr =>
   rewriteDown(root, (e) => {
-    const known = hoisted.get(keyOf(e))
+    const known = hoisted.get(hashOf(e))
     if (known !== undefined) return known
     if (e.kind !== 'call' && e.kind !== 'load') return undefined
     if (!isInvariant(e, kernel) || !isSpeculatable(e, kernel)) return undefined
     const name = freshName(`row_${e.kind === 'call' ? e.fn : e.tensor}`, taken)
     const local: ExprOf<'local'> = { kind: 'local', type: e.type, name }
-    hoisted.set(keyOf(e), local)
+    hoisted.set(hashOf(e), local)
     lets.push({ kind: 'let', name, type: e.type, value: e })
     return local
   })
@@ -129,7 +129,7 @@ function sharer(
   const named = new Map<string, Expr>()
   const share = (e: Expr): Expr =>
     rewriteDown(e, (node) => {
-      const key = keyOf(node)
+      const key = hashOf(node)
       if (!common.has(key)) return undefined
       const known = named.get(key) ?? define(mapOperands(node, share))
       named.set(key, known)
@@ -145,16 +145,16 @@ function findCommon(roots: readonly Expr[], conditional: ReadonlySet<Expr>, kern
   const users = new Set<string>()
   // An index is a name already: under another one it would be no index of its loop.
   const use = (e: Expr): void => {
-    if (e.kind !== 'index') uses.set(keyOf(e), (uses.get(keyOf(e)) ?? 0) + 1)
+    if (e.kind !== 'index') uses.set(hashOf(e), (uses.get(hashOf(e)) ?? 0) + 1)
   }
   for (const root of roots) {
     use(root)
     rewritePaths(root, (e, always) => {
       if (e.kind === 'fold') return e
-      if ((always && !conditional.has(root)) || isSpeculatable(e, kernel)) movable.add(keyOf(e))
+      if ((always && !conditional.has(root)) || isSpeculatable(e, kernel)) movable.add(hashOf(e))
       // A user counts once, however often the author's text repeats it.
-      if (!users.has(keyOf(e)) && (e.kind === 'call' || e.kind === 'load')) {
-        users.add(keyOf(e))
+      if (!users.has(hashOf(e)) && (e.kind === 'call' || e.kind === 'load')) {
+        users.add(hashOf(e))
         for (const operand of e.kind === 'call' ? e.args : e.indices)
           if (operand.kind === 'call' || operand.kind === 'load') use(operand)
       }

@@ -14,7 +14,7 @@ import { passStatementOf } from './constructs/index.js'
 import { type MappedKernel, stepsOf } from './mapped.js'
 import { rowExprs } from './normal.js'
 import { statementsOf } from './passes.js'
-import { keyOf, usesIndex } from './rewrite.js'
+import { hashOf, usesIndex } from './rewrite.js'
 import { strideAlong } from './stride.js'
 
 /** Bytes that memory gives at least, and elements apart from which on neighbours share none of them. */
@@ -53,7 +53,13 @@ function messagesOf(accesses: readonly Strided[]): readonly string[] {
     const { base, place } = placeInSector(access)
     const { does, tensor, indices, index, bytes } = access
     const sector = Math.floor((place * bytes) / sectorBytes)
-    const key = [does, tensor, index, `${sector}`, ...[...indices.slice(0, -1), ...(base === undefined ? [] : [base])].map(keyOf)]
+    const key = [
+      does,
+      tensor,
+      index,
+      `${sector}`,
+      ...[...indices.slice(0, -1), ...(base === undefined ? [] : [base])].map(hashOf),
+    ]
     const known = shared.get(key.join(' ')) ?? { first: access, places: new Set() }
     known.places.add(place)
     shared.set(key.join(' '), known)
@@ -115,7 +121,7 @@ export function stridedMessages({ instance, program, axes, across, vec }: Mapped
     if (innermost !== undefined && strideAlong(offset, innermost, sectorBytes / bytes) === 'near') return
     // Loops that a body writes out twice differ in the name of their index.
     const unnamed = new Map(serial.map((each, at) => [each, indexVar(`(${at})`)]))
-    const key = [does, tensor, ...indices.map((each) => keyOf(substitute(each, unnamed)))].join(' ')
+    const key = [does, tensor, ...indices.map((each) => hashOf(substitute(each, unnamed)))].join(' ')
     if (!found.has(key)) found.set(key, { does, tensor, indices, index, bytes, isRow: param.layout.name === 'row' })
   }
   const reads = (value: Expr, index: string, around: readonly string[] = []): void => {

@@ -7,11 +7,12 @@
  *   mask   documents[b, i] === documents[b, j]
  *   makes  row value documents[b, i], column value documents[b, j], and the question whether their ranges meet
  */
+
+import { hiddenBelow } from '../ir/attention_reference.js'
 import { call } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
+import { hashOf } from '../ir/expr_hash.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
-import { keyOf } from '../ir/keys.js'
-import { hiddenBelow } from '../ir/meaning.js'
 import type { AttentionKernel } from '../ir/template.js'
 import { freeNames, operands, visitUp } from '../ir/walk.js'
 
@@ -73,7 +74,7 @@ export function tileMaskOf(condition: Expr, kernel: Sides): TileMask | undefined
   const exact = exactIn(condition, kernel)
   const value = (side: 'row' | 'key', expr: Expr): Expr => {
     const values = side === 'row' ? rows : keys
-    const key = keyOf(expr)
+    const key = hashOf(expr)
     if (!values.has(key) && values.size === mostValues) return unknown(expr)
     if (!values.has(key)) values.set(key, expr)
     return { kind: 'local', type: expr.type, name: `${tileLocals[side]}${[...values.keys()].indexOf(key)}` }

@@ -26,7 +26,7 @@ import { classify, offsetOf } from './access.js'
 import { isPassStmt, scheduledOf } from './constructs/index.js'
 import { type Loop, type NormalKernel, type NormalStmt, type RowDef, rowExprs, startsOf } from './normal.js'
 import type { Pass, Step } from './passes.js'
-import { keyOf, sameExpr } from './rewrite.js'
+import { hashOf, sameExpr } from './rewrite.js'
 
 /** Fails with the pass and the kernel. */
 export const failAfter =
@@ -169,7 +169,7 @@ export function verifySteps(steps: readonly Step[], normal: NormalKernel, instan
     stored.push(...storedBy(statements))
     defined.push(...statements.flatMap((s) => scheduledOf(s).defines(s)).map(({ name }) => name))
     if (step.kind === 'pass') {
-      const key = keyOf(step.pass.loop.length)
+      const key = hashOf(step.pass.loop.length)
       checkPass(step.pass, kept.get(key) ?? [], normal, instance, scope)
       const rows = step.pass.rows.filter(({ keep }) => keep)
       kept.set(key, [...(kept.get(key) ?? []), ...rows])

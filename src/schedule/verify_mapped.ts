@@ -12,7 +12,7 @@ import type { Interval } from './interval.js'
 import { hasMemory } from './kept_rows.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
 import { type Pass, type Step, statementsOf } from './passes.js'
-import { maxVec, mayHave } from './rules.js'
+import { isLegal, maxVec } from './rules.js'
 import type { TotalProgram } from './totals.js'
 import { failAfter } from './verify.js'
 
@@ -133,7 +133,7 @@ function checkRows({ kept, reread, variants }: RowProgram, { vec }: MappedKernel
   if (new Set(names).size !== names.length) fail(`two variants have one name: ${names.join(', ')}`)
   for (const variant of variants) {
     checkWidth(variant.vec ?? vec, vec, fail)
-    if (!mayHave(variant.team, kept)) fail(`variant ${variant.name} has a team that cannot compute the rows`)
+    if (!isLegal(variant.team, kept)) fail(`variant ${variant.name} has a team that cannot compute the rows`)
     if (!hasMemory(variant, kept, variant.vec ?? vec)) fail(`variant ${variant.name} has no memory for rows that are kept whole`)
     const problem = variantProblem(variant, variant.vec ?? vec)
     if (problem !== undefined) fail(`variant ${variant.name} ${problem}`)

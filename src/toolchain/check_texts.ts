@@ -15,7 +15,7 @@ import { packageRoot } from './paths.js'
 import { runTool } from './process.js'
 import { type Recipe, recipeFor } from './recipe.js'
 import { expectOwnRecord, placeOf, type RecordedText, readRecord, shortKey, writeRecord } from './record.js'
-import { type HeldRecord, holdRecord, refuseDifferent, refuseStale } from './record_check.js'
+import { type CheckedRecord, checkRecord, refuseDifferent, refuseStale } from './record_check.js'
 import { refuseEarly } from './sass.js'
 import { type KeyedFile, keyFiles, type SourceFile } from './sources.js'
 import { unitsOf } from './units.js'
@@ -74,7 +74,7 @@ export async function checkTexts(options: CheckTextsOptions): Promise<CheckedTex
       hint: 'a record is of one nvcc: write it without --filter',
     })
   }
-  const held = record === undefined ? undefined : await holdRecord(record, chosen)
+  const held = record === undefined ? undefined : await checkRecord(record, chosen)
   if (record !== undefined && held !== undefined && !writes) {
     refuseStale(record, held, filter !== undefined)
     if (nvcc === undefined) return { texts, compiled: 0, kernels: 0, record: 'untried' }
@@ -158,7 +158,7 @@ const partOf = (recipe: Recipe, files: readonly KeyedFile[], part: number): read
     .flat()
 
 /** The part that this commit's files draw; outside of a repository, the one that the texts draw. The same commit draws the same. */
-async function drawnPart(generated: string, { keys }: HeldRecord): Promise<number> {
+async function drawnPart(generated: string, { keys }: CheckedRecord): Promise<number> {
   const { exitCode, stdout } = await runTool('git', ['rev-parse', 'HEAD^{tree}'], { cwd: generated })
   const digest = sha256(exitCode === 0 ? stdout.trim() : keys.map(({ key }) => key).join())
   return Number.parseInt(digest.slice(0, 8), 16) % samples

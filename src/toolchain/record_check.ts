@@ -8,7 +8,7 @@ import type { SourceFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 
 /** A record beside what it should say. */
-export interface HeldRecord {
+export interface CheckedRecord {
   /** Of the texts that were looked at, in their order. */
   readonly keys: readonly RecordKey[]
   /** By place, what the record says of a text as it is now. */
@@ -18,10 +18,10 @@ export interface HeldRecord {
 }
 
 /** @param chosen by architecture, the texts that are looked at */
-export async function holdRecord(
+export async function checkRecord(
   { nvcc, texts }: TextRecord,
   chosen: ReadonlyMap<string, readonly SourceFile[]>,
-): Promise<HeldRecord> {
+): Promise<CheckedRecord> {
   const keys = (await Promise.all([...chosen].map(([architecture, files]) => recordKeys(files, architecture, nvcc)))).flat()
   const lines = new Map(texts.map((text) => [`${placeOf(text)} ${text.key}`, text]))
   const current = new Map<string, RecordedText>()
@@ -42,7 +42,7 @@ const listed = (names: readonly string[]): string =>
  * @param isPart whether only some texts were looked at, so that the record may know others
  * @throws finding `build.record` for a record that is not of the texts as they are; `build.spill` for one that holds what spills
  */
-export function refuseStale({ texts, unreadable }: TextRecord, { current, stale }: HeldRecord, isPart: boolean): void {
+export function refuseStale({ texts, unreadable }: TextRecord, { current, stale }: CheckedRecord, isPart: boolean): void {
   const hint = 'run `heddle build --target cuda --check --record` where nvcc is, and commit the record'
   if (stale.size > 0) {
     throw findingError('build.record', `the record lacks ${stale.size} texts as they are now: ${listed([...stale].sort())}`, {
@@ -57,7 +57,7 @@ export function refuseStale({ texts, unreadable }: TextRecord, { current, stale 
 }
 
 /** @throws finding `build.record` where the compiler says something else than the record says of the same text */
-export function refuseDifferent(made: readonly RecordedText[], { current }: HeldRecord): void {
+export function refuseDifferent(made: readonly RecordedText[], { current }: CheckedRecord): void {
   const different = made.filter((text) => {
     const line = current.get(placeOf(text))
     return line === undefined || recordLine(line) !== recordLine(text)

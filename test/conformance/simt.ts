@@ -4,7 +4,7 @@ import { graphs, layouts, ops, plans } from '../../specs/index.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { linkKernels } from '../../src/fuse/link.js'
 import { planAll } from '../../src/fuse/plans.js'
-import { openKept } from '../../src/kept.js'
+import { openMemo } from '../../src/memo.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
 import { openKernels } from '../../src/runtime/open.js'
 import { buildNative } from '../../src/toolchain/index.js'
@@ -30,7 +30,7 @@ export async function openSubject(needed: readonly string[] = []): Promise<OpenS
   const { device, library } = await openKernels('simt', { root, optimise })
   const { kernels: read, standard, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })
   // What `gen` has held against bodies need not be held against them here.
-  const planned = planAll(plans, graphs, read, lowered, await readVerifiedGroups(root), openKept(root))
+  const planned = planAll(plans, graphs, read, lowered, await readVerifiedGroups(root), openMemo(root))
   const { kernels, templates } = linkKernels(planned, read, standard, graphs)
   const byOp = new Map([...kernels, ...templates].map((kernel) => [kernel.name, kernel]))
   // What many tests need is compiled together.

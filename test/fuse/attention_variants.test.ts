@@ -10,9 +10,9 @@ import { HeddleError } from '../../src/errors.js'
 import { readDeclarations, readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
 import { runNodes } from '../../src/fuse/check/compose.js'
+import { checkDerived } from '../../src/fuse/check/derived.js'
 import { drawValues, randomFrom } from '../../src/fuse/check/inputs.js'
 import { maskedRules } from '../../src/fuse/check/masked.js'
-import { checkMeaning } from '../../src/fuse/check/meaning.js'
 import { graphOf } from '../../src/fuse/search/resolve.js'
 import type { DType } from '../../src/ir/dtype.js'
 import { outputsOf } from '../../src/ir/graph.js'
@@ -50,7 +50,7 @@ describe('each graph is one kernel, and that kernel means what its nodes do', ()
   it.each(names)('%s', (name) => {
     const made = planned(name)
     expect(made.graph.nodes.filter(({ kind }) => kind !== 'view')).toHaveLength(1)
-    for (const group of made.groups) checkMeaning(group, ops)
+    for (const group of made.groups) checkDerived(group, ops)
   })
 })
 
@@ -159,7 +159,7 @@ describe('planted faults are refused', () => {
       const { kernel } = group.derived
       if (!('kind' in kernel) || kernel.kind !== 'attention') throw new Error('no attention kernel')
       const wrong = { ...group, derived: { ...group.derived, kernel: { ...kernel, ...change(kernel) } } }
-      expect(() => checkMeaning(wrong, ops)).toThrow(HeddleError)
+      expect(() => checkDerived(wrong, ops)).toThrow(HeddleError)
     }
   })
 })

@@ -23,8 +23,8 @@ import { resolvePlans } from '../../src/fuse/search/resolve.js'
 import { call, i32, index } from '../../src/ir/build.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import type { Layout } from '../../src/ir/layout.js'
-import { openKept } from '../../src/kept.js'
 import type { GraphDecl } from '../../src/lang/graph.js'
+import { openMemo } from '../../src/memo.js'
 import { axis, kernel, loadInt, tensor as parameter } from '../schedule/fixtures.js'
 import { inTurn } from '../turns.js'
 import { reordered } from './compare.js'
@@ -161,7 +161,7 @@ describe('found plans', () => {
   it('are called after their ops, and after a known kernel where they derive the same', () => {
     const fresh = search(encoderLayerGelu).groups.map((group) => group.kernel)
     expect(fresh).toEqual(['auto_matmul_add_bias', 'auto_attention', 'auto_matmul_add_bias_add', 'auto_matmul_add_bias_gelu'])
-    const { templates } = planAll(plans, graphs, kernels, layouts, new Set<string>(), openKept(process.cwd()))
+    const { templates } = planAll(plans, graphs, kernels, layouts, new Set<string>(), openMemo(process.cwd()))
     const known = new Map(templates.map((template) => [template.name, template]))
     const reused = search(encoderLayerGelu, { kernels: known }).groups.map((group) => group.kernel)
     expect(reused).toEqual(['matmul_bias', 'auto_attention', 'matmul_bias_residual', 'matmul_bias_gelu'])

@@ -1,7 +1,7 @@
 /** Ops of one kernel whose rows differ in one axis: what the kernel computes, once where they do the same, and what cannot be one kernel. */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { checkMeaning } from '../../src/fuse/check/meaning.js'
+import { checkDerived } from '../../src/fuse/check/derived.js'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { ValueId } from '../../src/ir/graph.js'
@@ -18,7 +18,7 @@ const planned = (draft: Draft) =>
 /** The one kernel of all nodes, after it was checked against their bodies. */
 function kernelOf(draft: Draft): Kernel {
   const { groups, kernels } = planned(draft)
-  for (const group of groups) checkMeaning(group, draft.kernels)
+  for (const group of groups) checkDerived(group, draft.kernels)
   const kernel = kernels.get(k)
   if (kernel === undefined) throw new Error('no kernel')
   return kernel
@@ -163,7 +163,7 @@ describe('ops side by side', () => {
         : stmt,
     )
     const wrong = { ...group, derived: { ...group.derived, kernel: { ...kernel, body } } }
-    expect(refusal(() => checkMeaning(wrong, draft.kernels))).toMatchObject({ code: 'plan.meaning' })
+    expect(refusal(() => checkDerived(wrong, draft.kernels))).toMatchObject({ code: 'plan.meaning' })
   })
 
   it('cannot differ in how long their rows are', () => {

@@ -1,7 +1,7 @@
 /** What groups of nodes are refused for, and what they cost, in small graphs that share nothing with the shipped ones. */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { checkMeaning } from '../../src/fuse/check/meaning.js'
+import { checkDerived } from '../../src/fuse/check/derived.js'
 import { sameKernel } from '../../src/fuse/planned_kernel.js'
 import { searchPlan } from '../../src/fuse/search/auto.js'
 import { type Candidate, Candidates } from '../../src/fuse/search/candidates.js'
@@ -73,7 +73,7 @@ describe('a row program', () => {
     )
     const [group] = applyPlan(draft.graph(), planOf(['op0', 'op1']), draft.kernels).groups
     if (group === undefined || isTemplate(group.derived.kernel)) throw new Error('no row program')
-    checkMeaning(group, draft.kernels)
+    checkDerived(group, draft.kernels)
     const { kernel } = group.derived
     const beyond = (stmt: Stmt): Stmt =>
       mapStmt(stmt, (expr) =>
@@ -82,7 +82,7 @@ describe('a row program', () => {
         ),
       )
     const wrong = { ...group, derived: { ...group.derived, kernel: { ...kernel, body: kernel.body.map(beyond) } } }
-    const { code, message } = refusal(() => checkMeaning(wrong, draft.kernels))
+    const { code, message } = refusal(() => checkDerived(wrong, draft.kernels))
     expect(code).toBe('plan.meaning')
     expect(message).toContain('group k0: one kernel of nodes op0, op1 would read what they do not: ')
   })
@@ -183,7 +183,7 @@ describe('attention', () => {
   it('is one kernel', () => {
     const draft = attention({ behind: (made, x) => changed(made, x, (element) => call('tanh', element)) })
     const { groups } = applyPlan(draft.graph(), planOf(draft.members()), draft.kernels)
-    for (const group of groups) checkMeaning(group, draft.kernels)
+    for (const group of groups) checkDerived(group, draft.kernels)
   })
 
   it('computes operands element by element only', () => {
@@ -255,7 +255,7 @@ describe('attention', () => {
     })
     const { groups } = applyPlan(draft.graph(), planOf(draft.members()), draft.kernels)
     expect(groups).toHaveLength(1)
-    for (const group of groups) checkMeaning(group, draft.kernels)
+    for (const group of groups) checkDerived(group, draft.kernels)
   })
 })
 

@@ -8,7 +8,7 @@ import { type LlamaFlags, llamaLayer } from '../../specs/graphs/llama_layer.js'
 import { plans } from '../../specs/index.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { checkMeaning } from '../../src/fuse/check/meaning.js'
+import { checkDerived } from '../../src/fuse/check/derived.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
 import { prepareGraph } from '../../src/fuse/passes.js'
 import type { PlannedKernel } from '../../src/fuse/planned_kernel.js'
@@ -149,7 +149,7 @@ describe('parts of one product with other columns each', () => {
     const { graph, plan } = planOf('step', { ...plain, norm: true })
     const group = applyPlan(graph, plan, ops, layouts).groups.find(({ name }) => name === 'past_attention_of_norms')
     if (group === undefined) throw new Error('no group')
-    expect(() => checkMeaning(group, ops)).not.toThrow()
+    expect(() => checkDerived(group, ops)).not.toThrow()
     const { derived } = group
     const wrong = Object.fromEntries(
       Object.entries(derived.attrs).map(([name, value]): [string, AttrValue] => [
@@ -157,7 +157,7 @@ describe('parts of one product with other columns each', () => {
         typeof value === 'object' && 'dim' in value && value.dim === '(g+h)' ? { dim: 'h' } : value,
       ]),
     )
-    const { code } = refusal(() => checkMeaning({ ...group, derived: { ...derived, attrs: wrong } }, ops))
+    const { code } = refusal(() => checkDerived({ ...group, derived: { ...derived, attrs: wrong } }, ops))
     expect(code).toBe('plan.meaning')
   })
 })

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import { hidden } from '../../src/fuse/attention/exponent.js'
 import { type Masked, rangeOf, takeMasks } from '../../src/fuse/attention/masks.js'
+import { hiddenBelow } from '../../src/ir/attention_reference.js'
 import { call, f32, i32, index, local } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
-import { hiddenBelow } from '../../src/ir/meaning.js'
 import { printExpr } from '../../src/ir/print.js'
 
 const [i, j] = [index('i'), index('j')]

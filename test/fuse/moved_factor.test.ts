@@ -1,7 +1,7 @@
 /** Products of the library that read a factor where an op of the group would move it from: what they multiply, and what is left to a kernel. */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { checkMeaning, type MovedGroup } from '../../src/fuse/check/meaning.js'
+import { checkDerived, type MovedGroup } from '../../src/fuse/check/derived.js'
 import { call, dim, f32, i32 } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { NodeOf, ValueId } from '../../src/ir/graph.js'
@@ -28,7 +28,7 @@ const applied = (draft: Draft) =>
 /** The product in the place of the group, after it was checked against the bodies of its nodes. */
 function productOf(draft: Draft) {
   const { graph, moved } = applied(draft)
-  for (const group of moved) checkMeaning(group, draft.kernels)
+  for (const group of moved) checkDerived(group, draft.kernels)
   const product = graph.nodes.find((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
   if (product === undefined || moved.length !== 1) throw new Error('no product')
   expect(graph.nodes.filter(({ kind }) => kind === 'op')).toEqual([])
@@ -87,7 +87,7 @@ describe('a product of heads that share a head', () => {
         : node,
     )
     const wrong: MovedGroup = { ...group, instead: { ...group.instead, nodes } }
-    expect(refusal(() => checkMeaning(wrong, scores().kernels)).code).toBe('plan.meaning')
+    expect(refusal(() => checkDerived(wrong, scores().kernels)).code).toBe('plan.meaning')
   })
 })
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { resolveGeneration } from '../../src/models/decoding/generation_options.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
-import { firstLeg, type Leg } from '../../src/models/llama/legs.js'
+import { firstSegment, type RopeSegment } from '../../src/models/llama/rope_segments.js'
 import { batchesOf, shapeOf } from '../../src/models/llama/shapes.js'
 import { smallLlama, smallPhi3 } from './llama_fixtures.js'
 
@@ -12,9 +12,9 @@ const plain = parseLlamaConfig(smallLlama, 'config.json')
 const limits = { vocab: 96, positions: 256, cases: 1, endTokens: [2] }
 const generationOf = (maxNewTokens: number, beams = 1) => resolveGeneration({ maxNewTokens, beams }, limits)
 const prompt = (length: number) => Array.from({ length }, () => 1)
-const legsOf = (config: typeof plain, lengths: readonly number[], maxNewTokens: number): Leg[] =>
-  lengths.map((length, at) => firstLeg(config, at, prompt(length), generationOf(maxNewTokens)))
-const indices = (batches: readonly (readonly Leg[])[]) => batches.map((legs) => legs.map(({ index }) => index))
+const legsOf = (config: typeof plain, lengths: readonly number[], maxNewTokens: number): RopeSegment[] =>
+  lengths.map((length, at) => firstSegment(config, at, prompt(length), generationOf(maxNewTokens)))
+const indices = (batches: readonly (readonly RopeSegment[])[]) => batches.map((legs) => legs.map(({ index }) => index))
 
 describe('legs', () => {
   it('end with the token behind the last original position, and are short while no pass is longer', () => {

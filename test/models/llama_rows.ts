@@ -1,8 +1,8 @@
 /** Rows of texts of a LLaMA-like model on simt, as the pipeline has them: what passes and steps leave in the caches of each. */
 import { generationOf, openTimedModel } from '../../src/bench/llama/model.js'
 import type { FloatType } from '../../src/checkpoint/convert.js'
-import { firstLeg } from '../../src/models/llama/legs.js'
 import { openLlamaFiles } from '../../src/models/llama/open_files.js'
+import { firstSegment } from '../../src/models/llama/rope_segments.js'
 import { openRows, type Rows } from '../../src/models/llama/rows.js'
 import { shapeOf, stepsPerRun } from '../../src/models/llama/shapes.js'
 import { startStates } from '../../src/models/llama/start.js'
@@ -35,7 +35,7 @@ export async function withRows<T>(
   const { session, plan } = await openTimedModel({ ...(await kernels), config, dtype, folder }, planName)
   const generation = generationOf(config, stepsPerRun)
   const count = 2
-  const legs = [firstLeg(config, 0, [1], generation)]
+  const legs = [firstSegment(config, 0, [1], generation)]
   const shape = { ...shapeOf(config, legs, generation, { capacity: 64, invariant: count }), pass }
   const rows = await openRows({ session, config, plan, generation, shape, dtype })
   const parts = Array.from({ length: config.layers }, (_, layer) => [`keys${layer}`, `values${layer}`]).flat()

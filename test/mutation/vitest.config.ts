@@ -37,7 +37,7 @@ export default defineConfig({
       // Thousands of graphs, and faults planted into modules, take minutes.
       'test/fuse/random_*.test.ts',
       // What is kept from run to run, which is off here.
-      'test/fuse/kept_plans.test.ts',
+      'test/fuse/cached_plans.test.ts',
       // They plan all of the shipped graphs while they load, or read specs of their own.
       ...['fuse/tuned', 'fuse/parameters', 'ir/store', 'ir/update'].map((file) => `test/${file}.test.ts`),
     ],

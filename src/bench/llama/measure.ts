@@ -5,8 +5,8 @@
  */
 import { usageError } from '../../errors.js'
 import { runsAhead } from '../../models/llama/ahead.js'
-import { firstLeg } from '../../models/llama/legs.js'
 import { usualChunk } from '../../models/llama/llama_pipeline.js'
+import { firstSegment } from '../../models/llama/rope_segments.js'
 import { openRows, type Rows } from '../../models/llama/rows.js'
 import { capacityFor, checkInvariant, shapeOf, stepsPerRun } from '../../models/llama/shapes.js'
 import { startStates } from '../../models/llama/start.js'
@@ -115,7 +115,7 @@ function openTimedRows(
   const generation = generationOf(config, more)
   const places = Math.max(...prompts.map(({ length }) => length)) + more
   const capacity = invariant === undefined ? undefined : capacityFor(places, config.positions)
-  const legs = prompts.map((prompt, index) => firstLeg(config, index, prompt, generation))
+  const legs = prompts.map((prompt, index) => firstSegment(config, index, prompt, generation))
   const shape = shapeOf(config, legs, generation, { capacity, invariant })
   return openRows({ session, config, plan, generation, shape, dtype })
 }

@@ -2,7 +2,7 @@
 import type { Merged } from '../../schedule/normal.js'
 import { expressionText } from '../expression.js'
 import { scalarText } from '../names.js'
-import { fieldsText, fieldText } from '../own_monoid.js'
+import { fieldsText, fieldText } from '../user_monoid.js'
 import type { PassText } from './construct.js'
 
 export const mergeText: PassText<Merged> = {

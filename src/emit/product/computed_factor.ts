@@ -13,9 +13,9 @@ import { expressionText, type Scope } from '../expression.js'
 import { bodyWriter, lines } from '../frame.js'
 import { type Names, scalarText } from '../names.js'
 import { type ChunkAccess, chunkAccesses } from '../offsets.js'
-import { ownName } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
+import { userMonoidName } from '../user_monoids.js'
 import { type FactorText, isLong, ownAxis, type Place, placeTexts } from './factor_frame.js'
 import { placed, renamed, vec } from './frame.js'
 import { rowScaleOf } from './row_scale.js'
@@ -53,7 +53,7 @@ export function computedFactor(
     writer,
     walk,
     starts: [],
-    ownName: (own) => ownName(own, prologue),
+    ownName: (own) => userMonoidName(own, prologue),
     soon: new Map(),
     widths: [vec],
   })

@@ -18,9 +18,9 @@ import { expressionText, offsetText, type Scope, tensorOf } from '../expression.
 import { bodyWriter, lines, onlyPass } from '../frame.js'
 import { guardedText } from '../loads.js'
 import { scalarText, storageText } from '../names.js'
-import { noOwn } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
+import { noOwn } from '../user_monoids.js'
 import { renamed, vec } from './frame.js'
 
 type Loaded = Extract<PassRow, { kind: 'loaded' }>

@@ -5,9 +5,9 @@
 import { HeddleError } from '../../errors.js'
 import { call, dim, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import { renameFolds } from '../../ir/folds.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
+import { renameLoops } from '../../ir/loop_names.js'
 import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
@@ -92,7 +92,7 @@ function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
     else if (stmt.kind === 'reduce') {
       const { type, monoid, length, index: at } = stmt
       // Its index gets a name of its own: the stored row's may be the same.
-      written.scalar(stmt.name, renameFolds({ kind: 'fold', type, monoid, length, index: at, value: written.out(stmt.value) }))
+      written.scalar(stmt.name, renameLoops({ kind: 'fold', type, monoid, length, index: at, value: written.out(stmt.value) }))
     } else if (stmt.kind === 'storeRow' && stmt.when === undefined) {
       if (stmt !== kernel.body.at(-1)) return undefined
       return { ...stmt, value: written.out(stmt.value) }
@@ -120,7 +120,7 @@ export function elementOf(group: AttentionGroup, members: readonly Member[], val
   })
   if ([...rows.map((row) => row.index), stmt.index].some((row) => !roles.has(row)))
     throw illegal(group.name, first, last, 'it is stored at computed positions')
-  return { derived, value: substitute(renameFolds(stmt.value), roles) }
+  return { derived, value: substitute(renameLoops(stmt.value), roles) }
 }
 
 /** Where a statement stores an element. */

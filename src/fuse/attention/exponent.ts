@@ -2,9 +2,10 @@
  * Exponentials of a softmax, however they are written: as powers of another number, with 0 instead of some of them, with a factor on the
  * distance from what is the same for the whole row. Each is brought to `exp(score - shift)`, of which only the score depends on the key.
  */
+
+import { hiddenBelow } from '../../ir/attention_reference.js'
 import { call, constant, f32 } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import { hiddenBelow } from '../../ir/meaning.js'
 import { freeNames, rewrite } from '../../ir/walk.js'
 
 export const dependsOn = (expr: Expr, loop: string): boolean => freeNames(expr).has(loop)

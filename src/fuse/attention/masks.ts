@@ -6,11 +6,12 @@
  *   score  j <= i && j < lengths[b] && documents[b, j] === documents[b, i] ? raw * factor : -1e30
  *   makes  range 0 <= j < min(i + 1, lengths[b]),  score documents[b, j] === documents[b, i] ? raw * factor : -Infinity
  */
+
+import { hiddenBelow } from '../../ir/attention_reference.js'
 import { call, constant, i32, index } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { IntrinsicName } from '../../ir/intrinsics.js'
 import { addLinear, type Linear, linearExpr, linearOf, termKey, trendOf } from '../../ir/linear.js'
-import { hiddenBelow } from '../../ir/meaning.js'
 import type { KeyRange } from '../../ir/template.js'
 import { freeNames } from '../../ir/walk.js'
 

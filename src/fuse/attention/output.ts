@@ -4,8 +4,8 @@
  */
 import { call, dim, i32, index, local } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
-import { renameFolds } from '../../ir/folds.js'
 import type { ValueId } from '../../ir/graph.js'
+import { renameLoops } from '../../ir/loop_names.js'
 import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
@@ -123,7 +123,7 @@ function laidOut(group: AttentionGroup, members: readonly Member[], value: Value
   )
   const inRoles = (expr: Expr): Expr => {
     const made = substitute(
-      rewrite(renameFolds(expr), (node) => (node.kind === 'load' && node.tensor === product ? local('result') : node)),
+      rewrite(renameLoops(expr), (node) => (node.kind === 'load' && node.tensor === product ? local('result') : node)),
       names,
     )
     const left = [...freeNames(expr)].find((name) => !names.has(name))

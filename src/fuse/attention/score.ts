@@ -4,8 +4,8 @@
  */
 import { index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import { renameFolds } from '../../ir/folds.js'
 import type { SourceSpan } from '../../ir/kernel.js'
+import { renameLoops } from '../../ir/loop_names.js'
 import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
 import { deriveKernel } from '../rows/derive.js'
@@ -49,13 +49,13 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
     const replaced = rewrite(expr, (node) => {
       if (node.kind !== 'load' || node.tensor !== product) return node
       if (node.indices.length === places.length && node.indices.every((place, at) => equalExprs(place, places[at]))) return raw
-      if (isTurned(softmax.score, product, places))
+      if (isTransposed(softmax.score, product, places))
         throw refuse(
           'between the two products queries and keys change places: let the first product store its axes as the second reads them',
         )
       throw refuse('a score depends on another pair of a query and a key')
     })
-    return slots.declare({ derived, value: replaced }, substitute(renameFolds(replaced), renamed), product)
+    return slots.declare({ derived, value: replaced }, substitute(renameLoops(replaced), renamed), product)
   }
   const denominator = inRoles(softmax.denominator)
   if (freeNames(denominator).has('raw') || freeNames(denominator).has('j'))
@@ -64,7 +64,7 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
 }
 
 /** True if every score is read with its axes in another order. */
-function isTurned(score: Expr, product: string, places: readonly Expr[]): boolean {
+function isTransposed(score: Expr, product: string, places: readonly Expr[]): boolean {
   let turned = true
   visit(score, (expr) => {
     if (expr.kind !== 'load' || expr.tensor !== product) return

@@ -2,10 +2,11 @@
  * The one rule of attention that bodies do not have: a query all of whose keys are masked gives zeros, where a body would give NaN or the mean
  * of what is masked. Whoever runs the nodes of attention one by one, to hold a kernel against them, gives them that rule.
  */
+
+import { hiddenBelow } from '../../ir/attention_reference.js'
 import type { HostTensor } from '../../ir/evaluate.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import { emptyKernel, type Kernel } from '../../ir/kernel.js'
-import { hiddenBelow } from '../../ir/meaning.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import { visitKernel } from '../../ir/walk.js'
 import { fedOperand } from '../attention/group.js'

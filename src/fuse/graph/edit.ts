@@ -1,5 +1,6 @@
 /** Editing graphs: new values and views, order. Passes over a graph share these. */
 import { usageError } from '../../errors.js'
+import { getOwn } from '../../ir/get_own.js'
 import {
   type Graph,
   type GraphNode,
@@ -11,7 +12,6 @@ import {
   type ValueId,
 } from '../../ir/graph.js'
 import type { Layout } from '../../ir/layout.js'
-import { own } from '../../ir/own.js'
 import { multiplyExtents, printShape, type Shape, sameExtent } from '../../ir/shape.js'
 import { knownHint } from '../../nearest.js'
 
@@ -61,7 +61,7 @@ function mapEpilogue(epilogue: MatmulEpilogue | undefined, map: (id: ValueId) =>
 export function findNode(graph: Graph, plan: string, asker: string, name: string): NodeOf<'op'> | NodeOf<'matmul'> {
   const node = graph.nodes.find((candidate) => candidate.name === name)
   if (node !== undefined && node.kind !== 'view') return node
-  const given = own(graph.inputs, name) === undefined ? own(graph.weights, name) && 'a weight' : 'an input'
+  const given = getOwn(graph.inputs, name) === undefined ? getOwn(graph.weights, name) && 'a weight' : 'an input'
   const missing = given === undefined ? `which ${graph.name} does not have` : `which is ${given} of ${graph.name} and no node`
   const what = node === undefined ? missing : `which is a view in ${graph.name}, and no op or matmul`
   const nodes = graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name]))

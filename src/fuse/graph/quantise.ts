@@ -20,9 +20,9 @@ import {
   scaleChannels,
 } from '../../std/index.js'
 import { mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { Int8Propagation } from './int8_propagation.js'
 import { Int8Steps } from './int8_steps.js'
 import { Int8Weights } from './int8_weights.js'
-import { IntegerWays } from './integer_ways.js'
 import { floatProduct, quantisedValue, refuseUnquantised } from './quantised_names.js'
 import { RowSteps, rowAxes } from './row_steps.js'
 
@@ -39,7 +39,7 @@ class Quantiser {
   readonly #graph: Graph
   readonly #plan: string
   readonly #config: QuantisedDecl
-  readonly #ways: IntegerWays
+  readonly #ways: Int8Propagation
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[] = []
   readonly #inputs: Record<string, ValueId>
@@ -68,7 +68,7 @@ class Quantiser {
       quantisedValue(graph, plan, name),
       name,
     ])
-    this.#ways = new IntegerWays(graph, ops, new Map(named))
+    this.#ways = new Int8Propagation(graph, ops, new Map(named))
     this.#weightOnly = new Set(config.weightOnly.map((name) => floatProduct(graph, plan, this.#ways, name)))
     const reads = (node: GraphNode): boolean => this.#ways.integer.has(node) || this.#weightOnly.has(node)
     this.#weights = new Int8Weights(graph, plan, config.weights, this.#values, reads)

@@ -3,7 +3,7 @@ import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { QuantisedDecl } from '../../lang/plan.js'
 import { findNode } from './edit.js'
-import type { IntegerWays } from './integer_ways.js'
+import type { Int8Propagation } from './int8_propagation.js'
 
 /** What is kept or given as int8 has to be quantised, with one scale or one for each row. @throws usage `plan.quantised` */
 export function refuseUnquantised(plan: string, { values, only, across, dynamic }: QuantisedDecl): void {
@@ -36,7 +36,7 @@ export function quantisedValue(graph: Graph, plan: string, name: string): ValueI
 }
 
 /** A product that takes its weight alone as int8. @throws usage `plan.quantised` for another node */
-export function floatProduct(graph: Graph, plan: string, ways: IntegerWays, name: string): GraphNode {
+export function floatProduct(graph: Graph, plan: string, ways: Int8Propagation, name: string): GraphNode {
   const node = findNode(graph, plan, 'weightOnly', name)
   const reason =
     node.kind !== 'matmul'

@@ -2,11 +2,11 @@
 import { dim, index } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
-import { renameFolds } from '../../ir/folds.js'
 import type { Graph, NodeOf } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
 import { linearOf } from '../../ir/linear.js'
+import { renameLoops } from '../../ir/loop_names.js'
 import { partColumns } from '../../ir/product.js'
 import { mapStmt, rewrite, stmtExprs, substitute, visit, visitKernel } from '../../ir/walk.js'
 import { type LayoutsByName, valueAt } from '../graph/edit.js'
@@ -66,7 +66,7 @@ export function foldedScalars(kernel: Kernel, accumulators: readonly string[]): 
     if (stmt.kind !== 'reduce') return stmt
     const { name, type, monoid, length, index: at, value } = stmt
     if (!reads(value))
-      return { kind: 'let', name, type, value: renameFolds({ kind: 'fold', type, monoid, length, index: at, value }) }
+      return { kind: 'let', name, type, value: renameLoops({ kind: 'fold', type, monoid, length, index: at, value }) }
     ofProducts.add(name)
     return stmt
   })

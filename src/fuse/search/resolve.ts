@@ -3,12 +3,12 @@
  * derive what a written plan derives too get that kernel's name, so the order in which specs list plans does not matter.
  */
 import { concerning, HeddleError, type Subject, together, usageError } from '../../errors.js'
-import { contentKey } from '../../ir/content.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { isStandard } from '../../ir/op_name.js'
-import { type Kept, nothingKept } from '../../kept.js'
+import { structuralHash } from '../../ir/structural_hash.js'
 import type { PlanDecl } from '../../lang/plan.js'
+import { type Memo, noMemo } from '../../memo.js'
 import { applyPlan, type PlannedGraph } from '../apply.js'
 import { withoutDefect } from '../defects.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -62,7 +62,7 @@ interface Resolving {
   /** How a plan is applied; `applyPlan` by default. */
   readonly apply?: (plan: PlanDecl) => Applied
   /** Searches whose outcome is known. */
-  readonly kept?: Kept
+  readonly kept?: Memo
 }
 
 /** The same with what was learnt on the way: applying a plan is most of the work. A plan that is refused comes with the reason. */
@@ -71,7 +71,7 @@ export function resolveAndApply(
   graphs: Graphs,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
-  { apply = (plan) => applyPlan(graphOf(plan, graphs), plan, ops, layouts), kept = nothingKept }: Resolving = {},
+  { apply = (plan) => applyPlan(graphOf(plan, graphs), plan, ops, layouts), kept = noMemo }: Resolving = {},
 ): readonly ResolvedPlan[] {
   const written = plans.filter(({ auto }) => auto === undefined)
   if (written.length === plans.length) return plans.map((plan) => ({ plan }))
@@ -96,8 +96,8 @@ export function resolveAndApply(
     const known = usable.filter((other) => other.graph === plan.graph)
     const graph = graphOf(plan, graphs)
     // Names are chosen among those that are taken, so that all kernels count that there are.
-    const follows = [asKey(plan), contentKey(graph), contentKey([...opsOf(graph, ops)]), contentKey([...ops.keys()])]
-    const others = [...known.map(asKey), contentKey([...kernels]), contentKey([...layouts])]
+    const follows = [asKey(plan), structuralHash(graph), structuralHash([...opsOf(graph, ops)]), structuralHash([...ops.keys()])]
+    const others = [...known.map(asKey), structuralHash([...kernels]), structuralHash([...layouts])]
     return kept.of('search', [...follows, ...others], () =>
       findPlan(name, graph, { ...auto, packed, stacked, ops, layouts, known, kernels }),
     )
@@ -127,7 +127,7 @@ function orBare(plan: PlanDecl, search: () => Found): Found {
 }
 
 /** A plan without the place where it is written; layouts count by their names, and what they are beside it. */
-export const asKey = ({ written: _, layouts: __, ...plan }: PlanDecl): string => contentKey(plan)
+export const asKey = ({ written: _, layouts: __, ...plan }: PlanDecl): string => structuralHash(plan)
 
 /** Kernels that plans of a graph may come to: of its ops, and of the library's, which padding and int8 bring in. */
 export const opsOf = (graph: Graph, ops: ReadonlyMap<string, Kernel>): ReadonlyMap<string, Kernel> => {

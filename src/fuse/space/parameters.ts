@@ -2,10 +2,10 @@
 import { i32 } from '../../ir/build.js'
 import type { DType } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
+import { getOwn } from '../../ir/get_own.js'
 import type { AttrValue, Graph, ValueId } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
 import { type Layout, rowMajor } from '../../ir/layout.js'
-import { own } from '../../ir/own.js'
 import { dimsIn, type Extent, evaluateExtent, printShape, type Shape } from '../../ir/shape.js'
 import { parseLayoutName, splitLayout } from '../../ir/split_layout.js'
 import { aliasesOf, type LayoutsByName, runsBetween } from '../graph/edit.js'
@@ -99,7 +99,7 @@ export class Parameters {
    * the graph is one parameter, however many members take it.
    */
   attr(member: Member, attr: AttrParam): Expr {
-    const given = own(member.node.attrs, attr.name) ?? attr.default
+    const given = getOwn(member.node.attrs, attr.name) ?? attr.default
     if (attr.type === 'i32' && typeof given === 'number') return i32(given)
     const known = this.attrs.find(({ name, type }) => type === attr.type && sameValue(this.attrValues[name], given))
     if (known !== undefined) return { kind: 'attr', type: attr.type, name: known.name }

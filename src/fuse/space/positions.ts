@@ -4,7 +4,7 @@
  */
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import { sameExpr } from '../../ir/keys.js'
+import { sameExpr } from '../../ir/expr_hash.js'
 import type { Names } from './names.js'
 import { illegal, type Member, type Space } from './space.js'
 

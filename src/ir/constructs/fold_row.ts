@@ -3,14 +3,14 @@
  * first element on. Their elements are read at the index of a loop over the row, and nowhere else.
  */
 import type { Expr } from '../expr.js'
-import { foldFields, type OwnFold } from '../own_fold.js'
+import { foldFields, type UserRecurrence } from '../user_recurrence.js'
 import type { Construct } from './construct.js'
 
 export interface FoldRow {
   readonly kind: 'foldRow'
   /** A field each. */
   readonly names: readonly string[]
-  readonly fold: OwnFold
+  readonly fold: UserRecurrence
   /** What is carried in front of the first element. */
   readonly starts: readonly Expr[]
   readonly length: Expr

@@ -1,13 +1,13 @@
 /** A reduction by a monoid of the author's: a scalar for each of its fields, computed by all threads of the row together. */
 import type { Expr } from '../expr.js'
-import { identityOf, type OwnMonoid, scanFields } from '../own_monoid.js'
+import { identityOf, scanFields, type UserMonoid } from '../user_monoid.js'
 import type { Check, Construct, Run, Text } from './construct.js'
 
 export interface Merge {
   readonly kind: 'merge'
   /** A field each. */
   readonly names: readonly string[]
-  readonly monoid: OwnMonoid
+  readonly monoid: UserMonoid
   readonly length: Expr
   readonly index: string
   /** The fields of an element. */

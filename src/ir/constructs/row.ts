@@ -7,7 +7,7 @@ export interface Row extends Looped {
   readonly kind: 'row'
   readonly name: string
   readonly type: ScalarType
-  /** Elements there is memory for, where all of the row is computed before anything is replaced in place (src/ir/update_kept.ts). */
+  /** Elements there is memory for, where all of the row is computed before anything is replaced in place (src/ir/update_buffered.ts). */
   readonly kept?: number
 }
 

@@ -3,9 +3,10 @@
  * operations, nothing at all), the length of sums, the size of what cancels, and whether small integers stay exact. The table of
  * tolerances says what that allows (src/verify/tolerance.ts).
  */
+
+import { attentionReference } from '../attention_reference.js'
 import { dtypeInfo } from '../dtype.js'
 import type { Kernel, TensorParam } from '../kernel.js'
-import { meaningOf } from '../meaning.js'
 import { isTemplate, type TemplateKernel } from '../template.js'
 import { attentionAccuracy } from './attention.js'
 import type { Accuracy, ErrorClass } from './facts.js'
@@ -28,7 +29,7 @@ export function accuracyOf(kernel: Kernel | TemplateKernel): Readonly<Record<str
   const found =
     isTemplate(kernel) && kernel.kind === 'matmul'
       ? ofMatmul(kernel)
-      : new Map(Object.entries(ofProgram(isTemplate(kernel) ? meaningOf(kernel) : kernel, facts, new Map())))
+      : new Map(Object.entries(ofProgram(isTemplate(kernel) ? attentionReference(kernel) : kernel, facts, new Map())))
   return Object.fromEntries(
     outputs.map((param): [string, Accuracy] => {
       if (param.name === attended?.out.tensor) return [param.name, attentionAccuracy(attended)]

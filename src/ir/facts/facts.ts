@@ -3,8 +3,9 @@
  * an op is declared (src/lang/facts.ts), read off bodies where those tell (domains.ts, accuracy.ts), composed for what plans derive
  * (src/fuse/facts.ts), and written beside each kernel of the manifest. Data throughout, so that a machine without the front end has them.
  */
+
+import { getOwn } from '../get_own.js'
 import type { IntrinsicName } from '../intrinsics.js'
-import { own } from '../own.js'
 
 /** An integer by the sizes of a run: a number, the name of a dimension or of an integer attribute, or an operation on such. */
 export type Count = number | string | readonly [IntegerOperation, ...Count[]]
@@ -122,7 +123,7 @@ export const dependentDims = ({ dims, inputs }: Facts): readonly string[] => [
 /** The value of a count; undefined where a name has none. */
 export function evaluateCount(count: Count, sizes: Readonly<Record<string, number>>): number | undefined {
   if (typeof count === 'number') return count
-  if (typeof count === 'string') return own(sizes, count)
+  if (typeof count === 'string') return getOwn(sizes, count)
   const [operation, ...operands] = count
   const values = operands.flatMap((operand) => evaluateCount(operand, sizes) ?? [])
   const [a, b] = values

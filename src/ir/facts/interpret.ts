@@ -6,9 +6,9 @@ import type { Stmt, StmtOf } from '../constructs/index.js'
 import { dtypeInfo } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import type { Kernel, TensorParam } from '../kernel.js'
-import type { OwnField } from '../own_monoid.js'
 import type { MatmulKernel } from '../product.js'
 import { factorParam } from '../product.js'
+import type { MonoidField } from '../user_monoid.js'
 import { visitUp } from '../walk.js'
 import { constantsOnly, countOf } from './counts.js'
 import { applied, decided, longSum, mean, summed } from './error.js'
@@ -127,7 +127,7 @@ class Program {
   /** A field errs as a sum of the whole row does, of terms of either sign, through functions. An integer is right or wrong. */
   #merged(
     { names, length, values }: Pick<StmtOf<'merge'>, 'names' | 'length' | 'values'>,
-    fields: readonly Pick<OwnField, 'type'>[],
+    fields: readonly Pick<MonoidField, 'type'>[],
   ): Value {
     const elements = values.map((value) => this.#value(value))
     const count = countOf(length, this.#locals) ?? longestDim(this.#kernel)

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { checkFields, keysOf, readConfigFile, size } from '../../checkpoint/config_file.js'
 import { usageError } from '../../errors.js'
-import { own } from '../../ir/own.js'
+import { getOwn } from '../../ir/get_own.js'
 import { expectModelType } from '../parts/model_types.js'
 import type { FamilyFields } from './families/family.js'
 import { type FamilyName, families } from './families/index.js'
@@ -64,7 +64,7 @@ export function parseBertConfig(value: unknown, name: string): BertConfig {
   const fields = families[family].fields(value, name)
   const [architecture = `${classes}Model`] = config.architectures ?? []
   const use = architecture.startsWith(classes) ? architecture.slice(classes.length) : ''
-  const kind = own(kinds, use)
+  const kind = getOwn(kinds, use)
   if (kind === undefined) {
     throw usageError('config.architecture', `${name}: architecture ${architecture} is not supported`, {
       hint: `supported of ${config.model_type}: ${Object.keys(kinds)

@@ -17,9 +17,9 @@ import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { expectOptions, type NamesOf } from '../parts/known_options.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } from '../parts/options.js'
+import { runQueue } from '../parts/run_queue.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import type { BatchShape } from '../parts/token_rows.js'
-import { turns } from '../parts/turns.js'
 import {
   type Assembly,
   assembleBert,
@@ -135,7 +135,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     return [pairs, 'pairs ']
   }
 
-  const turn = turns()
+  const turn = runQueue()
   /** Runs cases batch by batch. */
   async function inBatches<T>(
     cases: readonly TokenCase[],

@@ -6,8 +6,8 @@ import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import type { Manifest } from '../../emit/manifest.js'
 import { usageError } from '../../errors.js'
-import type { Fold, Graph } from '../../ir/graph.js'
-import { own } from '../../ir/own.js'
+import { getOwn } from '../../ir/get_own.js'
+import type { Graph, ScaleFolding } from '../../ir/graph.js'
 import { findPlan } from '../../program/plans.js'
 import {
   type ChannelMaxima,
@@ -129,8 +129,8 @@ function keep(maxima: Map<string, Float32Array>, name: string, found: Float32Arr
 }
 
 /** What plans fold in a graph, each value once. */
-function foldsIn({ plans = {} }: Manifest, { name }: Graph): readonly Fold[] {
-  const all = Object.values(plans).flatMap((graphs) => own(graphs, name)?.folds ?? [])
+function foldsIn({ plans = {} }: Manifest, { name }: Graph): readonly ScaleFolding[] {
+  const all = Object.values(plans).flatMap((graphs) => getOwn(graphs, name)?.folds ?? [])
   return all.filter(({ value }, i) => all.findIndex((other) => other.value === value) === i)
 }
 

@@ -12,7 +12,7 @@ import { openGgufModel } from '../../checkpoint/gguf_parts.js'
 import type { FileTensor } from '../../checkpoint/safetensors.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { own } from '../../ir/own.js'
+import { getOwn } from '../../ir/get_own.js'
 import { decode } from '../../runtime/buffer.js'
 import { wholeOf } from '../../runtime/weight.js'
 import { type LlamaConfig, parseLlamaConfig } from './config.js'
@@ -73,8 +73,8 @@ const modelNames: Readonly<Record<string, string>> = {
 /** HF's name of a tensor; its own where HF has none, so that it is refused by it. Phi-3's fused gate is called `ffn_up` there. */
 function hfName(name: string, fused: boolean): string {
   const [, layer, part = '', kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? []
-  const hf = own(layerNames, part)
-  if (hf === undefined) return own(modelNames, name) ?? name
+  const hf = getOwn(layerNames, part)
+  if (hf === undefined) return getOwn(modelNames, name) ?? name
   return `model.layers.${layer}.${fused && part === 'ffn_up' ? 'mlp.gate_up_proj' : hf}.${kind}`
 }
 

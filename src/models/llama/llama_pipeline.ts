@@ -14,17 +14,17 @@ import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { expectOptions } from '../parts/known_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { orForget } from '../parts/no_numbers.js'
+import { runQueue } from '../parts/run_queue.js'
 import { checkCases, expectPositive, type TokenCase } from '../parts/token_cases.js'
-import { turns } from '../parts/turns.js'
 import { type Reached, runsAhead } from './ahead.js'
-import { carriedBeams } from './beam_legs.js'
+import { carriedBeams } from './beam_segments.js'
 import { smoothed } from './calibration.js'
-import { firstLeg, type Leg, nextBeams, nextLeg } from './legs.js'
 import { generateNames, type Llama, type LlamaGenerateOptions, type LlamaOptions, scoreNames } from './llama_types.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf, withCaches } from './programs.js'
 import { beamResults, type Chosen, joined, type LlamaResult, newTokens, resultOf, textsOf } from './results.js'
+import { firstSegment, nextBeamSegment, nextSegment, type RopeSegment } from './rope_segments.js'
 import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
 import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf } from './shapes.js'
@@ -32,15 +32,15 @@ import { startStates } from './start.js'
 import { llamaInt8, llamaWeights, reachesOf, rotations, usualRotation } from './weights.js'
 
 /** Legs that run together. */
-interface LegsRun {
+interface SegmentsRun {
   readonly rows: Rows
   readonly generation: Generation
-  readonly legs: readonly Leg[]
+  readonly legs: readonly RopeSegment[]
   readonly prompts: readonly (readonly number[])[]
   /** What each has chosen, none where beams do. */
   words: readonly Chosen[]
   /** Where beams go on behind this. */
-  next: readonly Leg[]
+  next: readonly RopeSegment[]
 }
 
 /** Shapes whose states are kept. */
@@ -87,7 +87,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     )
 
   const prefixes = heldPrefixes()
-  const turn = turns()
+  const turn = runQueue()
 
   /** Batches of prompts, each with its first tokens cached and the first step not yet taken. */
   async function* batches(cases: readonly TokenCase[], given: LlamaGenerateOptions) {
@@ -105,7 +105,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       checkInvariant(config, cases, given, generation.maxNewTokens)
       const most = Math.min(batch, given.invariant ?? batch)
       const waiting = batchesOf(
-        cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, generation)),
+        cases.map(({ inputIds }, at) => firstSegment(config, at, inputIds, generation)),
         { most, generation, invariant: given.invariant },
       )
       let over = 0
@@ -132,12 +132,12 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         await rows.write(
           startStates(config, generation, rows.shape, { prompts, cases: numbers, limits, carried, chosen: legs[0]?.chosen ?? 0 }),
         )
-        const run: LegsRun = { rows, generation, legs, prompts, words: [], next: [] }
+        const run: SegmentsRun = { rows, generation, legs, prompts, words: [], next: [] }
         last = rows
         yield run
         const { words } = run
         const behind = legs.flatMap(
-          (leg, row) => nextLeg(config, leg, words[row]?.ids ?? [], generation.maxNewTokens, config.eos) ?? [],
+          (leg, row) => nextSegment(config, leg, words[row]?.ids ?? [], generation.maxNewTokens, config.eos) ?? [],
         )
         const next = [...run.next, ...behind]
         // Each by itself: they are seldom as many tokens into their texts.
@@ -155,13 +155,13 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
    * The best of beams that have ended, by case; none of those that another leg goes on from. Their own tokens lie between those of others: of
    * the caches, the prompts are kept.
    */
-  async function searched(run: LegsRun, choice: Beams): Promise<(LlamaResult & { readonly index: number })[]> {
+  async function searched(run: SegmentsRun, choice: Beams): Promise<(LlamaResult & { readonly index: number })[]> {
     const { rows, legs, prompts, generation } = run
     const [most, cases] = [generation.maxNewTokens, legs.map(({ index }) => index)]
     for (const leg of legs.filter(({ limit }) => limit < most)) {
       const carried = await orForget(kept, carriedBeams(rows, choice, leg))
       if (carried === undefined) continue
-      run.next = [nextBeams(config, leg, carried, most)]
+      run.next = [nextBeamSegment(config, leg, carried, most)]
       return []
     }
     const found = await orForget(kept, beamResults(config, rows, choice, { most, cases }))
@@ -170,13 +170,13 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   }
 
   /** Takes the steps of legs, and yields after each run how far they are. */
-  function steps({ rows, legs, generation: { choice } }: LegsRun, signal: AbortSignal | undefined) {
+  function steps({ rows, legs, generation: { choice } }: SegmentsRun, signal: AbortSignal | undefined) {
     const most = Math.max(...legs.map(({ limit }) => limit))
     return runsAhead(rows, { from: legs[0]?.chosen ?? 0, most, whole: choice.kind === 'beams' }, signal)
   }
 
   /** What legs have chosen so far, which their caches hold now; but steps cache no bit like passes. */
-  async function chosen({ rows, legs, prompts }: LegsRun, reached: Reached): Promise<Chosen[]> {
+  async function chosen({ rows, legs, prompts }: SegmentsRun, reached: Reached): Promise<Chosen[]> {
     const texts = await orForget(kept, (async () => textsOf(config, rows.shape, legs, reached))())
     prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts.map(({ ids }) => ids) : [])
     return texts
@@ -227,7 +227,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         checkPlaces(cases, places)
         checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
-        const all = cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, undefined))
+        const all = cases.map(({ inputIds }, at) => firstSegment(config, at, inputIds, undefined))
         for (const legs of batchesOf(all, { most: Math.min(batch, given.invariant ?? batch) })) {
           signal?.throwIfAborted()
           const [texts, first] = [legs.map(({ prompt }) => prompt), scores.length]

@@ -5,7 +5,7 @@ import { noNumbers } from '../parts/no_numbers.js'
 import type { StreamedTokens } from '../parts/options.js'
 import type { Reached } from './ahead.js'
 import type { LlamaConfig } from './config.js'
-import type { Leg } from './legs.js'
+import type { RopeSegment } from './rope_segments.js'
 import type { Rows } from './rows.js'
 import type { RowsShape } from './shapes.js'
 
@@ -36,7 +36,7 @@ export interface LlamaTokens extends StreamedTokens {
 export function textsOf(
   { eos }: LlamaConfig,
   { rows: count }: RowsShape,
-  legs: readonly Leg[],
+  legs: readonly RopeSegment[],
   { step: until, history, losses }: Reached,
 ): Chosen[] {
   return legs.map(({ index, chosen, limit }, row) => {
@@ -56,7 +56,7 @@ export function textsOf(
 
 /** Tokens that texts have beyond those sent before, by case: what legs have chosen. */
 export function* newTokens(
-  legs: readonly Leg[],
+  legs: readonly RopeSegment[],
   words: readonly Chosen[],
   { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
   sent: number[],

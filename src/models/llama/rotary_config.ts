@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import { checkField } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import { own } from '../../ir/own.js'
+import { getOwn } from '../../ir/get_own.js'
 import { common, type RotaryChoices, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
 
 interface Rotated {
@@ -141,7 +141,7 @@ function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): Rotar
     if (more === undefined) return 'default'
     throw refused(context, `${field} is missing, and ${shown(more)} is there`, `supported: ${types.join(', ')}`)
   }
-  const known = typeof type === 'string' ? (own(aliases, type) ?? type) : type
+  const known = typeof type === 'string' ? (getOwn(aliases, type) ?? type) : type
   const found = types.find((each) => each === known)
   // Transformers saves mrope as the default, with its sections.
   if (found === 'default' && stated.mrope_section !== undefined && types.includes('mrope')) return 'mrope'

@@ -4,7 +4,7 @@ import { endsOf } from '../decoding/decoding_states.js'
 import type { Generation, GenerationOptions } from '../decoding/generation_options.js'
 import { longestOf, type TokenCase } from '../parts/token_cases.js'
 import type { LlamaConfig } from './config.js'
-import type { Leg } from './legs.js'
+import type { RopeSegment } from './rope_segments.js'
 import type { Reach } from './weights.js'
 
 export interface RowsShape {
@@ -87,7 +87,7 @@ export function capacityFor(length: number, positions: number): number {
 /** The shape that legs run in together, which are turned by the same tables and as many tokens into their texts. */
 export function shapeOf(
   config: LlamaConfig,
-  legs: readonly Leg[],
+  legs: readonly RopeSegment[],
   generation: Pick<Generation, 'choice' | 'maxNewTokens'> | undefined,
   { capacity = 0, invariant }: { readonly capacity?: number | undefined; readonly invariant?: number | undefined } = {},
 ): RowsShape {
@@ -147,7 +147,7 @@ export function checkInvariant(
 }
 
 /** Beams that another leg goes on from: their steps must end where the leg does. */
-const isCut = (legs: readonly Leg[], { choice, maxNewTokens }: Pick<Generation, 'choice' | 'maxNewTokens'>): boolean =>
+const isCut = (legs: readonly RopeSegment[], { choice, maxNewTokens }: Pick<Generation, 'choice' | 'maxNewTokens'>): boolean =>
   choice.kind === 'beams' && legs.some(({ limit }) => limit < maxNewTokens)
 
 const commonDivisor = (a: number, b: number): number => (b === 0 ? a : commonDivisor(b, a % b))
@@ -166,11 +166,11 @@ export interface Batching {
  * from where it lies: where results must not depend on the batch, they run with prompts of their own length. Those that another leg goes on
  * from run alone.
  */
-export function batchesOf(legs: readonly Leg[], { most, generation, invariant }: Batching): Leg[][] {
-  const found: Leg[][] = []
+export function batchesOf(legs: readonly RopeSegment[], { most, generation, invariant }: Batching): RopeSegment[][] {
+  const found: RopeSegment[][] = []
   const beams = generation?.choice.kind === 'beams'
   const byLength = beams && invariant !== undefined
-  const goesWith = (first: Leg, leg: Leg): boolean =>
+  const goesWith = (first: RopeSegment, leg: RopeSegment): boolean =>
     first.reach === leg.reach &&
     !(generation !== undefined && isCut([first, leg], generation)) &&
     (!byLength || first.prompt.length === leg.prompt.length)

@@ -4,7 +4,7 @@ import { drawStates, endIds, type StateValues } from '../decoding/decoding_state
 import type { Generation } from '../decoding/generation_options.js'
 import { changeStates } from '../decoding/logit_changes.js'
 import type { LlamaConfig } from './config.js'
-import type { CarriedBeams } from './legs.js'
+import type { CarriedBeams } from './rope_segments.js'
 import type { RowsShape } from './shapes.js'
 
 export interface Start {

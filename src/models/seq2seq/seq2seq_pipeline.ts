@@ -19,8 +19,8 @@ import { expectOptions } from '../parts/known_options.js'
 import { makingRoom, releasingCache } from '../parts/lru_cache.js'
 import { orForget } from '../parts/no_numbers.js'
 import { type BatchOptions, batchNames, type ModelOptions, type StreamedTokens, type TextModel } from '../parts/options.js'
+import { runQueue } from '../parts/run_queue.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
-import { turns } from '../parts/turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
 import { embeddingNames, hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
@@ -76,7 +76,7 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
       openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
     )
 
-  const turn = turns()
+  const turn = runQueue()
 
   async function* batches(cases: readonly TokenCase[], given: GenerateOptions) {
     expectOptions('generate', { ...generationNames, ...batchNames }, given)

@@ -4,7 +4,7 @@
  */
 import { usageError } from '../../errors.js'
 import { type DType, isDType } from '../../ir/dtype.js'
-import { own } from '../../ir/own.js'
+import { getOwn } from '../../ir/get_own.js'
 import type { TensorDecl } from '../../lang/types.js'
 import { axesOf, Extents } from './call_extents.js'
 import { checkRecord } from './call_record.js'
@@ -37,7 +37,7 @@ export function checkCall(given: unknown, inputs: unknown, options: GivenOptions
   const dims = new Extents(op, options.dims)
   const types = new Types(op, options.dtype)
   for (const [name, decl] of Object.entries(op.inputs)) {
-    const tensor = own(tensors, name)
+    const tensor = getOwn(tensors, name)
     if (tensor === undefined) continue
     dims.bind(name, decl, tensor.shape)
     types.bind(name, decl, tensor.dtype)

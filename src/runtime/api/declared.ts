@@ -3,8 +3,8 @@
  * program that it is under a plan. A graph by itself is a program of one application.
  */
 import { usageError } from '../../errors.js'
+import { getOwn } from '../../ir/get_own.js'
 import type { Graph, GraphValue, ValueId } from '../../ir/graph.js'
-import { own } from '../../ir/own.js'
 import type { Program } from '../../ir/program.js'
 import { parseShape } from '../../ir/shape.js'
 import type { GraphDecl } from '../../lang/graph.js'
@@ -50,7 +50,7 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
       inputs: Object.fromEntries(
         Object.entries(program.inputs).map(([name, id]) => {
           const value = valueAt(program.values, id, name)
-          const dims = own(decl.inputs, name)?.dims
+          const dims = getOwn(decl.inputs, name)?.dims
           return [name, dims === undefined ? value : { ...value, shape: parseShape(dims) }]
         }),
       ),
@@ -105,7 +105,7 @@ function valueAt(values: readonly GraphValue[], id: number, name: string): Graph
 function checkAttrs(graph: Graph, given: unknown): Record<string, number> {
   const attrs = recordOf(graph, 'attrs', given)
   // Scales are given as such.
-  const names = graph.attrs.filter((name) => own(graph.scales ?? {}, name) === undefined)
+  const names = graph.attrs.filter((name) => getOwn(graph.scales ?? {}, name) === undefined)
   const unknown = Object.keys(attrs).find((name) => !names.includes(name))
   if (unknown !== undefined)
     throw refuse(graph, 'attrs', `there is no attribute ${unknown}`, nameHint('attributes', names, unknown))

@@ -9,7 +9,7 @@ import { namesOf } from '../../ir/facts/facts.js'
 import { instanceKey } from '../../ir/instance.js'
 import { kernelName } from '../../ir/op_name.js'
 import { rankedCounts } from '../../ir/top_k.js'
-import { dimFactsOf } from '../../lang/stated.js'
+import { dimFactsOf } from '../../lang/dim_facts.js'
 import type { AnyOp } from './call_types.js'
 import type { CheckedCall } from './check_call.js'
 

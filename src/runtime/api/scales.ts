@@ -2,7 +2,7 @@
  * The magnitudes that become 127 where a plan stores values as int8: given once, by the names of applications and of what is stored. A
  * plan takes those it needs, so that the same serve every plan.
  */
-import { own } from '../../ir/own.js'
+import { getOwn } from '../../ir/get_own.js'
 import type { Amax } from '../program_wiring.js'
 import type { Declared } from './declared.js'
 import { recordOf, refuse } from './load_checks.js'
@@ -17,9 +17,9 @@ export function scalesOf(declared: Declared, plan: string, given: unknown): Amax
   const { name, kind } = declared
   const all = recordOf(declared, 'scales', given)
   const known = kind === 'graph' ? { [name]: all } : all
-  const of = (at: string): Readonly<Record<string, unknown>> => recordOf(declared, 'scales', own(known, at))
+  const of = (at: string): Readonly<Record<string, unknown>> => recordOf(declared, 'scales', getOwn(known, at))
   return (at, site) => {
-    const amax = own(of(at), site)
+    const amax = getOwn(of(at), site)
     if (typeof amax === 'number' && Number.isFinite(amax) && amax >= 0) return amax
     const where = kind === 'graph' ? site : `${site} of ${at}`
     if (amax !== undefined) {

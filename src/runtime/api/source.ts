@@ -5,9 +5,9 @@
 import type { Manifest } from '../../emit/manifest.js'
 import { HeddleError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
+import { getOwn } from '../../ir/get_own.js'
 import type { Graph, GraphValue } from '../../ir/graph.js'
 import { resolveDType } from '../../ir/instance.js'
-import { own } from '../../ir/own.js'
 import type { Extent } from '../../ir/shape.js'
 import type { Conversion } from '../../lang/conversion.js'
 import type { PlanDecl } from '../../lang/plan.js'
@@ -79,7 +79,7 @@ export function sourceOf(declared: Declared, options: SourceOptions): ModelSourc
   const compiled = compiledUnder(declared, plan.name, options)
   const { applications } = wireProgram(compiled, { amax: scalesOf(declared, plan.name, options.scales) })
   const inputs = compiled.inputs.map((input): [string, GraphValue] => {
-    const [held, given] = [compiled.values[input], own(declared.inputs, input)]
+    const [held, given] = [compiled.values[input], getOwn(declared.inputs, input)]
     if (held === undefined || (held.rows === 'padded' && given !== undefined)) return [input, given ?? absent(input)]
     return [input, { dtype: held.dtype, shape: held.shape, layout: held.layout }]
   })
@@ -108,8 +108,8 @@ function absent(name: string): never {
 }
 
 function compiledUnder(declared: Declared, plan: string, { manifest, packed, conversions }: SourceOptions): CompiledProgram {
-  const graphs = own(manifest.plans ?? {}, plan) ?? {}
-  const planned: Planned = (graph) => own(graphs, graph)
+  const graphs = getOwn(manifest.plans ?? {}, plan) ?? {}
+  const planned: Planned = (graph) => getOwn(graphs, graph)
   const program = declared.program(planned)
   for (const node of program.nodes) {
     const graph = node.kind === 'application' ? planned(node.graph.name) : undefined
@@ -123,7 +123,7 @@ function asked({ kind, name, covered }: Declared, plan: string | PlanDecl, { pla
   const planName = typeof plan === 'string' ? plan : plan.name
   if (typeof plan !== 'string' && kind === 'graph' && plan.graph !== name)
     throw refuse({ name }, 'plan', `plan ${planName} is for graph ${plan.graph}, not for ${name}`)
-  const says = (each: string): boolean => covered.some((graph) => own(own(plans, each) ?? {}, graph) !== undefined)
+  const says = (each: string): boolean => covered.some((graph) => getOwn(getOwn(plans, each) ?? {}, graph) !== undefined)
   if (planName === defaultPlan || says(planName)) return { name: planName, reason: 'asked for' }
   const known = [defaultPlan, ...Object.keys(plans).filter(says)]
   throw refuse(
@@ -139,8 +139,8 @@ function choose(declared: Declared, options: SourceOptions): ChosenPlan {
   const { manifest, info, types } = options
   const [dtype = 'f32'] = Object.values(types)
   const graphsOf = (plan: string) => {
-    const graphs = own(manifest.plans ?? {}, plan) ?? {}
-    if (!declared.covered.every((name) => own(graphs, name) !== undefined)) return undefined
+    const graphs = getOwn(manifest.plans ?? {}, plan) ?? {}
+    if (!declared.covered.every((name) => getOwn(graphs, name) !== undefined)) return undefined
     try {
       const compiled = compiledUnder(declared, plan, options)
       return compiled.steps.flatMap((step) => {
@@ -169,7 +169,7 @@ function expectFresh(plan: string, graph: Graph, planned: Graph): void {
   const weight = [...Object.keys(planned.weights), ...Object.values(planned.stacked ?? {}).flat()].find(
     (name) => !Object.hasOwn(graph.weights, name) && !made.has(name),
   )
-  const attr = planned.attrs.find((name) => !graph.attrs.includes(name) && own(planned.scales ?? {}, name) === undefined)
+  const attr = planned.attrs.find((name) => !graph.attrs.includes(name) && getOwn(planned.scales ?? {}, name) === undefined)
   const found = { input: input?.[0], output, weight, attribute: attr }
   for (const [what, name] of Object.entries(found)) {
     if (name === undefined) continue

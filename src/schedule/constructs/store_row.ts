@@ -8,7 +8,7 @@ import { printExpr } from '../../ir/print.js'
 import { nameChunkLoads } from '../chunk_loads.js'
 import { type Context, inlineElements, loopFor, overLoop, runOf } from '../elements.js'
 import { freshName, type Loop, type LoopStore, type WrittenStore } from '../normal.js'
-import { contains, keyOf, substituteIndex, usesIndex } from '../rewrite.js'
+import { contains, hashOf, substituteIndex, usesIndex } from '../rewrite.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseStoreRow: Normalise<StmtOf<'storeRow'>> = (s, context) =>
@@ -36,10 +36,10 @@ function named(
   if (when === undefined) return { lets: [] }
   if (pieces === undefined || usesIndex(when, loop.index) || contains(when, ({ kind }) => kind === 'element'))
     return { when, lets: [] }
-  const known = pieces.conditions.get(keyOf(when))
+  const known = pieces.conditions.get(hashOf(when))
   if (known !== undefined) return { when: known, lets: [] }
   const local: ExprOf<'local'> = { kind: 'local', type: 'bool', name: freshName('stored', taken) }
-  pieces.conditions.set(keyOf(when), local)
+  pieces.conditions.set(hashOf(when), local)
   return { when: local, lets: [{ kind: 'let', name: local.name, type: 'bool', value: when }] }
 }
 

@@ -121,7 +121,7 @@ export function coarsestOf(graph: Graph, dtype: DType, types: Readonly<Record<st
 /** True if nothing can be said of an output: a place that was chosen among floats may be another where those are rounded. */
 export const isUnsure = (of: DType, run: DType): boolean => dtypeInfo[of].scalar === 'i32' && run !== 'f32'
 
-interface Held {
+interface Comparison {
   readonly passed: boolean
   readonly detail: string
   /** Elements not judged of an output that passed, with the reason. */
@@ -129,13 +129,13 @@ interface Held {
 }
 
 /** Holds what a device gave against what the nodes compute; undefined where nothing can be said of it, or it has no element that means something. */
-export function holdOutput(
+export function compareOutput(
   output: string,
   id: ValueId,
   wanted: Data,
   bytes: Uint8Array,
   { dtype, coarsest = dtype, steps, valid, storedError, ...stage }: Holding,
-): Held | undefined {
+): Comparison | undefined {
   const { buffer, shape } = formOf(output, id, stage)
   if (isUnsure(buffer.dtype, dtype)) return undefined
   const stored = load({ buffer, shape, offset: 0, bytes: bytes.byteLength }, bytes, stage.layouts)
@@ -170,9 +170,9 @@ export function holdOutput(
 export function held(
   name: string,
   outputs: readonly (readonly [string, ValueId])[],
-  hold: (output: string, id: ValueId) => ReturnType<typeof holdOutput>,
+  hold: (output: string, id: ValueId) => ReturnType<typeof compareOutput>,
 ): CheckResult | undefined {
-  const results: Held[] = []
+  const results: Comparison[] = []
   for (const [output, id] of outputs) {
     const result = hold(output, id)
     if (result?.passed === false) return { name, passed: false, detail: result.detail }

@@ -20,7 +20,7 @@ import { isMultiplied } from '../../runtime/program_steps.js'
 import { openSession } from '../../runtime/session.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { coarsestOf, drawGiven, extents, held, holdOutput, isUnsure, withinReach } from './graph_values.js'
+import { coarsestOf, compareOutput, drawGiven, extents, held, isUnsure, withinReach } from './graph_values.js'
 import { lazily, storedError } from './stored.js'
 
 /** A graph as a plan has it, and as it is before nodes become kernels. */
@@ -211,7 +211,7 @@ async function runOne(
     storedError: (id: ValueId) => errorOf()(id),
   }
   return held(name, Object.entries(prepared.outputs), (output, id) =>
-    holdOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding),
+    compareOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding),
   )
 }
 

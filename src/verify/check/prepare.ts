@@ -7,7 +7,7 @@ import type { PlannedKernel } from '../../fuse/planned_kernel.js'
 import type { DType } from '../../ir/dtype.js'
 import { allInstances } from '../../ir/instance.js'
 import { isTemplate } from '../../ir/template.js'
-import { openKept } from '../../kept.js'
+import { openMemo } from '../../memo.js'
 import type { Tuning } from '../../schedule/tuning.js'
 import { makeScratch } from '../../scratch.js'
 import { type SearchedManifest, searchManifests } from '../../toolchain/index.js'
@@ -45,7 +45,7 @@ export async function prepareText(
     dtypes === undefined || Object.values(instance.types).every((type) => dtypes.includes(type))
   const rows = chosen.flatMap((kernel) => (isTemplate(kernel) ? [] : allInstances(kernel))).filter(wanted)
   const templates = chosen.flatMap((kernel) => (isTemplate(kernel) ? templateInstances(kernel) : [])).filter(wanted)
-  const files = generateInstances(rows, specs.graphs, templates, tuning, specs.schedules, { kept: openKept(root) })
+  const files = generateInstances(rows, specs.graphs, templates, tuning, specs.schedules, { kept: openMemo(root) })
   const folder = await makeScratch(root, 'check')
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true })
   try {

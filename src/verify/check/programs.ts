@@ -19,7 +19,7 @@ import { openStates } from '../../runtime/states.js'
 import type { WeightTensor } from '../../runtime/weight.js'
 import type { CheckResult } from '../conformance.js'
 import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { coarsestOf, drawGiven, extents, held, holdOutput, type Numbers, withinReach } from './graph_values.js'
+import { coarsestOf, compareOutput, drawGiven, extents, held, type Numbers, withinReach } from './graph_values.js'
 import { type GraphStage, storedAsInt8, whyUnmultiplied } from './graphs.js'
 import { lazily, storedError } from './stored.js'
 
@@ -199,7 +199,7 @@ async function runSize(
             storedError: (of: ValueId) => errorOf()(of),
             ...(valid === undefined ? {} : { valid }),
           }
-          return holdOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding)
+          return compareOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding)
         })
         if (result !== undefined) results.push(result)
         for (const [state] of kept) {

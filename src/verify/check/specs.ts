@@ -6,8 +6,8 @@ import type { Linked } from '../../fuse/link.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import type { Layout } from '../../ir/layout.js'
-import { openKept } from '../../kept.js'
 import type { PlanDecl } from '../../lang/plan.js'
+import { openMemo } from '../../memo.js'
 import { type AheadProgram, compileAhead } from '../../program/ahead.js'
 import { readVerifiedGroups } from './verified_groups.js'
 
@@ -66,7 +66,7 @@ export async function readKernels(root: string, specs = 'specs', search: SearchO
   ])
   const { kernels, standard, layouts, graphs, plans, programs, conversions, locating } = await readSearched(root, specs, search)
   const verified = await readVerifiedGroups(root)
-  const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified, openKept(root)))
+  const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified, openMemo(root)))
   // A project that cannot be written to is checked anew each time.
   await verified.save().catch(() => undefined)
   const ops = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Verified } from '../../fuse/check/meaning.js'
+import type { Verified } from '../../fuse/check/derived.js'
 import { writeWhole } from '../../output.js'
 
 /** Digests kept, those asked for last at the end: more than a project has groups. */

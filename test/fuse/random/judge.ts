@@ -2,10 +2,10 @@
 import { HeddleError } from '../../../src/errors.js'
 import { applyPlan, type PlannedGraph } from '../../../src/fuse/apply.js'
 import { runNodes, shapeOf } from '../../../src/fuse/check/compose.js'
-import { checkMeaning } from '../../../src/fuse/check/meaning.js'
+import { checkDerived } from '../../../src/fuse/check/derived.js'
+import { hiddenBelow } from '../../../src/ir/attention_reference.js'
 import type { Graph, ValueId } from '../../../src/ir/graph.js'
 import type { Kernel } from '../../../src/ir/kernel.js'
-import { hiddenBelow } from '../../../src/ir/meaning.js'
 import type { TemplateKernel } from '../../../src/ir/template.js'
 import type { PlanDecl } from '../../../src/lang/plan.js'
 import { reordered } from '../../../src/verify/tolerance.js'
@@ -43,7 +43,7 @@ export function judge(drawn: Case, change: (planned: PlannedGraph) => PlannedGra
     throw error
   }
   try {
-    for (const group of planned.groups) checkMeaning(group, ops)
+    for (const group of planned.groups) checkDerived(group, ops)
   } catch (error) {
     if (!(error instanceof HeddleError) || error.code !== 'plan.meaning') throw error
     // Bodies that give NaN whatever they are given cannot be held against anything: refused for just that.

@@ -8,7 +8,7 @@ import { rewrite, substitute, visit } from './walk.js'
  * has, and the same for equal folds wherever they stand. Folds may have such names already, in another order, so each gets a name that no
  * expression has first: else the index of a fold inside of another would be taken for that of the outer one.
  */
-export function renameFolds(expr: Expr): Expr {
+export function renameLoops(expr: Expr): Expr {
   let count = 0
   const names = new Map<string, string>()
   const depths = new Map<string, number>()

@@ -1,12 +1,12 @@
 /** The monoids and recurrences that a kernel's author declared, and the names of their structs in its text. */
 import type { Kernel } from '../ir/kernel.js'
-import type { OwnFold } from '../ir/own_fold.js'
-import type { OwnMonoid } from '../ir/own_monoid.js'
+import type { UserMonoid } from '../ir/user_monoid.js'
+import type { UserRecurrence } from '../ir/user_recurrence.js'
 
 /** What is written as a struct beside the kernels. */
-export type Own = OwnMonoid | OwnFold
+export type Own = UserMonoid | UserRecurrence
 
-export const isFold = (own: Own): own is OwnFold => 'next' in own
+export const isFold = (own: Own): own is UserRecurrence => 'next' in own
 
 /** The monoids and recurrences of a kernel, each once, in order. */
 export const ownsOf = ({ body }: Pick<Kernel, 'body'>): readonly Own[] => [
@@ -19,7 +19,7 @@ export const ownsOf = ({ body }: Pick<Kernel, 'body'>): readonly Own[] => [
 ]
 
 /** Device headers that their structs need. */
-export const ownHeaders = (kernel: Pick<Kernel, 'body'>): readonly string[] =>
+export const userMonoidHeaders = (kernel: Pick<Kernel, 'body'>): readonly string[] =>
   ownsOf(kernel).map((own) => (isFold(own) ? 'fold.cuh' : 'fields.cuh'))
 
 /** For programs inside of main loops, which have none. */
@@ -28,7 +28,7 @@ export const noOwn = (): never => {
 }
 
 /** The name of a struct. */
-export function ownName(own: Own, kernel: Pick<Kernel, 'name' | 'body'>): string {
+export function userMonoidName(own: Own, kernel: Pick<Kernel, 'name' | 'body'>): string {
   const at = ownsOf(kernel).indexOf(own)
   if (at < 0) throw new Error(`internal: ${kernel.name} declares no such monoid`)
   return `Own${at}`

@@ -1,20 +1,20 @@
 /** Keys by content: the same for what says the same, however it was made, and for nothing else. */
 import { describe, expect, it } from 'vitest'
 import { call, f32, index, local } from '../../src/ir/build.js'
-import { contentKey } from '../../src/ir/content.js'
+import { structuralHash } from '../../src/ir/structural_hash.js'
 
 describe('contentKey', () => {
   it('is the same for copies, and for parts that are shared or not', () => {
     const part = { extent: [1, 2], of: call('mul', local('a'), index('i')) }
     const shared = { left: part, right: part }
-    expect(contentKey(shared)).toBe(contentKey(structuredClone(shared)))
-    expect(contentKey(shared)).toBe(contentKey({ left: structuredClone(part), right: structuredClone(part) }))
+    expect(structuralHash(shared)).toBe(structuralHash(structuredClone(shared)))
+    expect(structuralHash(shared)).toBe(structuralHash({ left: structuredClone(part), right: structuredClone(part) }))
   })
   it('is the same for a number that is stored as an integer and as a double', () => {
     // The first element makes the list one of doubles.
     const doubles = [0.5, 7]
     doubles[0] = 3
-    expect(contentKey({ list: doubles })).toBe(contentKey({ list: [3, 7] }))
+    expect(structuralHash({ list: doubles })).toBe(structuralHash({ list: [3, 7] }))
   })
   const all: readonly unknown[] = [
     [],
@@ -55,8 +55,8 @@ describe('contentKey', () => {
     { kind: 'index', type: 'i32', name: 'i', extent: 3 },
     index('i'),
   ]
-  it('differs for values that differ', () => expect(new Set(all.map(contentKey)).size).toBe(all.length))
+  it('differs for values that differ', () => expect(new Set(all.map(structuralHash)).size).toBe(all.length))
   it.each([[() => 1], [Symbol('s')], [new Float64Array(1)]])('refuses %s', (value) =>
-    expect(() => contentKey({ value })).toThrow('internal'),
+    expect(() => structuralHash({ value })).toThrow('internal'),
   )
 })

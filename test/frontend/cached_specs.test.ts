@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { knownSpecs } from '../../src/frontend/cache/known.js'
 import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
-import { knownSpecs } from '../../src/frontend/kept/known.js'
 import { readProjectOrThrow } from '../../src/frontend/read.js'
-import { contentKey } from '../../src/ir/content.js'
-import { keptFolder } from '../../src/kept.js'
+import { structuralHash } from '../../src/ir/structural_hash.js'
+import { memoFolder } from '../../src/memo.js'
 
 const home = fileURLToPath(new URL('../..', import.meta.url))
 let root = ''
@@ -46,7 +46,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 const outcome = (read: () => object): string => {
   try {
-    return contentKey(read())
+    return structuralHash(read())
   } catch (error) {
     return String(error)
   }
@@ -101,7 +101,7 @@ export const factor = op('factor', { body: () => ${by} })
 })
 
 it('does not take what was known before a change for what is so now', async () => {
-  const kept = keptFolder(root)
+  const kept = memoFolder(root)
   await cp(kept, join(root, 'before'), { recursive: true })
   await write('specs/alone.ts', op('alone', 'i.x(m) + 9'))
   expect(knownSpecs(root, 'specs')).toBeUndefined()

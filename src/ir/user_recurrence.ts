@@ -5,7 +5,7 @@
 import { emptyEnv, evaluateExpr } from './evaluate_expr.js'
 import type { Expr } from './expr.js'
 
-export interface OwnFold {
+export interface UserRecurrence {
   /** What is carried. */
   readonly fields: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
   /** Types of what a step takes of its element. */
@@ -19,7 +19,7 @@ export interface OwnFold {
 
 /** What is carried behind each element, in double precision. */
 export function foldFields(
-  { before, element, next }: OwnFold,
+  { before, element, next }: UserRecurrence,
   start: readonly number[],
   length: number,
   taken: (at: number) => readonly number[],

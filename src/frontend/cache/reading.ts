@@ -28,7 +28,7 @@ import { skeletonAt, skeletonOf } from './skeleton.js'
 type ReadSpecs = Declared & { readonly diagnostics: readonly Diagnostic[] }
 
 /** The specs of a project. @param only as `ReadOptions` has it: what is known of all serves as well */
-export function readKept(opened: SpecProject, specs: readonly string[], only?: ReadonlySet<string>): ReadSpecs {
+export function readCached(opened: SpecProject, specs: readonly string[], only?: ReadonlySet<string>): ReadSpecs {
   const { root, config } = opened
   const paths = specPaths(opened, specs)
   const slot = slotOf(root, specs, config)

@@ -25,7 +25,7 @@ interface InRows {
  * The kernel with rows kept whole before they are stored; undefined where none is read elsewhere, or more than its own row is read of what
  * is replaced.
  */
-export function keepRows(given: Kernel): Kernel | undefined {
+export function bufferRows(given: Kernel): Kernel | undefined {
   for (const { kernel, axis } of formsOf(given)) {
     const updated = new Set(kernel.tensors.flatMap(({ updates }) => updates ?? []))
     const replaced = storesOf(kernel)
@@ -35,7 +35,7 @@ export function keepRows(given: Kernel): Kernel | undefined {
     const kept = replaced.filter((s) => readsFar(s.value, s.index, reads) || readsBeside(s, kernel, reads))
     if (wordsOf(kernel.body) + fewestWords > sharedWords) return undefined
     // Where others alone read elsewhere, the threads still meet before one of them stores.
-    return withKept(kernel, kept.length === 0 ? replaced.slice(0, 1) : kept)
+    return withBuffered(kernel, kept.length === 0 ? replaced.slice(0, 1) : kept)
   }
   return undefined
 }
@@ -50,7 +50,7 @@ function needsAll(s: Stmt, [first]: readonly StmtOf<'storeRow'>[], reads: Reads)
 }
 
 /** The kernel with rows that are computed in front of their stores. */
-function withKept(kernel: Kernel, kept: readonly Stmt[]): Kernel {
+function withBuffered(kernel: Kernel, kept: readonly Stmt[]): Kernel {
   const taken = namesOf(kernel)
   const room = Math.min(longestWhole, sharedWords - wordsOf(kernel.body)) / kept.length
   const most = 2 ** Math.floor(Math.log2(room))

@@ -11,7 +11,7 @@ const keys = new WeakMap<Expr, string>()
 /** 132 bits of a digest: two that are equal by chance will not be met. */
 const keyLength = 22
 
-export function keyOf(e: Expr): string {
+export function hashOf(e: Expr): string {
   const known = keys.get(e)
   if (known !== undefined) return known
   visitUp(e, (node) => {
@@ -41,4 +41,4 @@ export function labelOf(e: Expr): string {
   }
 }
 
-export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)
+export const sameExpr = (a: Expr, b: Expr): boolean => a === b || hashOf(a) === hashOf(b)

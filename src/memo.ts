@@ -24,7 +24,7 @@ import { deserialize, serialize } from 'node:v8'
 import { cacheFolder } from './cache_folder.js'
 import { compilerDigest } from './compiler_digest.js'
 
-export interface Kept {
+export interface Memo {
   /**
    * What `make` returns: plain data, made now or by an earlier run.
    * @param kind of result, part of its key
@@ -41,7 +41,7 @@ export interface Slot<T> {
 }
 
 /** Makes everything anew. */
-export const nothingKept: Kept = {
+export const noMemo: Memo = {
   of: (_kind, _parts, make) => make(),
   slot: () => ({ read: () => undefined, write: () => undefined }),
 }
@@ -65,25 +65,25 @@ interface Limits {
 }
 
 /** Where the results of a project are kept. @throws environment `cache.foreign` */
-export const keptFolder = (root: string): string =>
+export const memoFolder = (root: string): string =>
   join(cacheFolder(), 'projects', sha256(resolve(root)).toString('hex').slice(0, 16))
 
 /**
  * The results kept for a project. A cache that cannot be written to keeps none.
  * @param limit in bytes, of which what was not used for longest goes first; looked at every so many milliseconds
  */
-export const openKept = (root: string, limits: Limits = {}): Kept =>
-  keptIn(keptFolder(root), { ...limits, project: resolve(root) })
+export const openMemo = (root: string, limits: Limits = {}): Memo =>
+  memoIn(memoFolder(root), { ...limits, project: resolve(root) })
 
 /** The results kept in a folder, for those of no one project. */
-export function keptIn(folder: string, { limit = most, every = seldom, project }: Limits = {}): Kept {
-  if (process.env.HEDDLE_KEPT === 'off') return nothingKept
+export function memoIn(folder: string, { limit = most, every = seldom, project }: Limits = {}): Memo {
+  if (process.env.HEDDLE_KEPT === 'off') return noMemo
   let swept = false
   const fileOf = (kind: string, parts: readonly string[]): string =>
     join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
   const keep = (file: string, value: unknown): void => {
     if (!swept && isDue(folder, every)) {
-      sweepKept(folder, limit)
+      sweepMemo(folder, limit)
       if (project !== undefined) forgetGone(folder, project)
     }
     swept = true
@@ -177,7 +177,7 @@ function forgetGone(folder: string, project: string): void {
 }
 
 /** Removes what was not used for longest, until the rest takes half of the limit, and what killed writers left. */
-function sweepKept(folder: string, limit: number): void {
+function sweepMemo(folder: string, limit: number): void {
   try {
     const files = readdirSync(folder).flatMap((name) => {
       const path = join(folder, name)

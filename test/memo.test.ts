@@ -4,23 +4,23 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from '
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { keptFolder, openKept } from '../src/kept.js'
+import { memoFolder, openMemo } from '../src/memo.js'
 
 let root = ''
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'heddle-kept-'))
 })
 afterEach(async () => {
-  await rm(keptFolder(root), { recursive: true, force: true })
+  await rm(memoFolder(root), { recursive: true, force: true })
   await rm(root, { recursive: true, force: true })
 })
 
-const files = async () => (await readdir(keptFolder(root))).map((name) => join(keptFolder(root), name))
+const files = async () => (await readdir(memoFolder(root))).map((name) => join(memoFolder(root), name))
 
 /** What is found under parts, and whether it had to be made. */
 function ask(parts: readonly string[], value: unknown, limit?: number) {
   let made = false
-  const found = openKept(root, limit === undefined ? {} : { limit, every: 0 }).of('thing', parts, () => {
+  const found = openMemo(root, limit === undefined ? {} : { limit, every: 0 }).of('thing', parts, () => {
     made = true
     return value
   })
@@ -60,7 +60,7 @@ it('keeps nothing that cannot be written out, and passes on what making throws',
   expect(ask(['function'], () => 1).made).toBe(true)
   expect(ask(['function'], 2)).toEqual({ found: 2, made: true })
   const failing = () =>
-    openKept(root).of('thing', ['failing'], () => {
+    openMemo(root).of('thing', ['failing'], () => {
       throw new Error('refused')
     })
   expect(failing).toThrow('refused')
@@ -93,8 +93,8 @@ it('is off where that is asked for', () => {
 })
 
 it('keeps nothing where a file has the name of its folder', async () => {
-  await mkdir(dirname(keptFolder(root)), { recursive: true })
-  await writeFile(keptFolder(root), '')
+  await mkdir(dirname(memoFolder(root)), { recursive: true })
+  await writeFile(memoFolder(root), '')
   expect(ask(['a'], 1)).toEqual({ found: 1, made: true })
   expect(ask(['a'], 2)).toEqual({ found: 2, made: true })
 })
@@ -102,7 +102,7 @@ it('keeps nothing where a file has the name of its folder', async () => {
 it('goes when its project is gone, and lies nowhere in it', async () => {
   ask(['a'], 1)
   expect(await readdir(root)).toEqual([])
-  const gone = keptFolder(root)
+  const gone = memoFolder(root)
   expect(existsSync(gone)).toBe(true)
   await rm(root, { recursive: true })
   root = await mkdtemp(join(tmpdir(), 'heddle-kept-'))

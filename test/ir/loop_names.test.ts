@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { call, i32, index, toFloat } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
-import { renameFolds } from '../../src/ir/folds.js'
+import { renameLoops } from '../../src/ir/loop_names.js'
 import { printExpr } from '../../src/ir/print.js'
 
 const fold = (name: string, length: number, value: Expr): Expr => ({
@@ -27,9 +27,9 @@ describe('renameFolds', () => {
     ['fold3', 'fold2'],
     ['c', 'c'],
   ])('keeps the value of %s around %s', (outer, within) => {
-    const renamed = renameFolds(nested(outer, within))
+    const renamed = renameLoops(nested(outer, within))
     expect(evaluateExpr(renamed, emptyEnv({}))).toBe(3 - 6 * 3)
-    expect(printExpr(renameFolds(renamed))).toBe(printExpr(renamed))
+    expect(printExpr(renameLoops(renamed))).toBe(printExpr(renamed))
   })
 })
 

@@ -5,8 +5,8 @@
  */
 import { wordsOf } from '../decoding/beam_trace.js'
 import type { Beams } from '../decoding/generation_options.js'
-import type { CarriedBeams } from './legs.js'
 import { expectWords } from './results.js'
+import type { CarriedBeams } from './rope_segments.js'
 import type { Rows } from './rows.js'
 
 const keptOf = { plain: [], hf: ['poolScores', 'poolSteps', 'poolRows', 'poolWords'] } as const

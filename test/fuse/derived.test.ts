@@ -1,8 +1,8 @@
 /** What holds derived kernels against the bodies of their nodes: the data it draws, what it lets pass, and what it cannot judge. */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
+import { checkDerived, type DerivedGroup } from '../../src/fuse/check/derived.js'
 import { drawValues, randomFrom } from '../../src/fuse/check/inputs.js'
-import { checkMeaning, type DerivedGroup } from '../../src/fuse/check/meaning.js'
 import { call, f32, i32 } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { ValueId } from '../../src/ir/graph.js'
@@ -51,21 +51,21 @@ it('draws integers that index a tensor from all of its places', () => {
 describe('a group', () => {
   it('whose bodies give no finite number cannot be judged', () => {
     const draft = elementwise((x) => call('log', call('sub', f32(-2), call('mul', x, x))))
-    const { code, message } = refusal(() => checkMeaning(groupOf(draft), draft.kernels))
+    const { code, message } = refusal(() => checkDerived(groupOf(draft), draft.kernels))
     expect(code).toBe('plan.meaning')
     expect(message).toBe('group k: the bodies of op0 give no finite number on any data that was tried')
   })
 
   it('whose bodies give zeros is right where the kernel does too', () => {
     const draft = elementwise((x) => call('sub', x, x))
-    expect(() => checkMeaning(groupOf(draft), draft.kernels)).not.toThrow()
+    expect(() => checkDerived(groupOf(draft), draft.kernels)).not.toThrow()
   })
 
   it('whose bodies read outside of their tensors on all data cannot be judged', () => {
     const inside = gather((id) => id)
-    expect(() => checkMeaning(groupOf(inside), inside.kernels)).not.toThrow()
+    expect(() => checkDerived(groupOf(inside), inside.kernels)).not.toThrow()
     const outside = gather((id) => call('add', id, i32(1000)))
-    expect(refusal(() => checkMeaning(groupOf(outside), outside.kernels))).toMatchObject({
+    expect(refusal(() => checkDerived(groupOf(outside), outside.kernels))).toMatchObject({
       code: 'plan.meaning',
       message: 'group k: no data was found on which the bodies of op0 stay inside of their tensors',
       hint: 'an op of the group indexes a tensor by integers of another; clamp them in its body',
@@ -79,7 +79,7 @@ describe('a group', () => {
         return at(given, call('add', m, i32(1000)), n)
       }),
     )
-    const { hint } = refusal(() => checkMeaning(groupOf(draft), draft.kernels))
+    const { hint } = refusal(() => checkDerived(groupOf(draft), draft.kernels))
     expect(hint).toMatch(
       /^\w+\[\d+, \d+\] is outside its shape .*, of extents from 2 to 7: .*facts: \{ n: \{ atLeast: 'm' \} \}$/,
     )
@@ -96,8 +96,8 @@ describe('a group', () => {
       const body = kernel.body.map((stmt) => mapStmt(stmt, factor))
       return { ...group, derived: { ...group.derived, kernel: { ...kernel, body } } }
     }
-    expect(() => checkMeaning(off(1e-11), draft.kernels)).not.toThrow()
-    expect(refusal(() => checkMeaning(off(1e-7), draft.kernels)).message).toContain('would not compute what they do')
+    expect(() => checkDerived(off(1e-11), draft.kernels)).not.toThrow()
+    expect(refusal(() => checkDerived(off(1e-7), draft.kernels)).message).toContain('would not compute what they do')
   })
 })
 
@@ -126,6 +126,6 @@ describe('a query that sees no key gives zeros, as a kernel has it', () => {
     ['where the softmax does', { score: (x: At | undefined, i: Expr, j: Expr) => past(at(x, i, j), i, j) }],
   ])('%s', (_, around) => {
     const draft = attention(around)
-    expect(() => checkMeaning(groupOf(draft), draft.kernels)).not.toThrow()
+    expect(() => checkDerived(groupOf(draft), draft.kernels)).not.toThrow()
   })
 })

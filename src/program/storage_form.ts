@@ -7,7 +7,7 @@ import type { Application, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, printExtent, type Shape, sameExtent } from '../ir/shape.js'
 import { substitute, substituteType } from '../lang/program_match.js'
 
-export interface Held {
+export interface StorageForm {
   /** `packed`: rows of tokens one behind the other, without padding between sequences. */
   readonly rows: 'padded' | 'packed'
   /** The ragged axis of packed rows, by its place among the program's. */
@@ -16,10 +16,10 @@ export interface Held {
   readonly layout: string
 }
 
-export const sameHeld = (a: Held, b: Held): boolean => printHeld(a) === printHeld(b) && a.ragged === b.ragged
+export const sameForm = (a: StorageForm, b: StorageForm): boolean => printForm(a) === printForm(b) && a.ragged === b.ragged
 
 /** `packed i8 in layout col32` */
-export const printHeld = ({ rows, store, layout }: Held): string =>
+export const printForm = ({ rows, store, layout }: StorageForm): string =>
   `${rows} ${printType(store)}${layout === 'row' ? '' : ` in layout ${layout}`}`
 
 const floats: readonly string[] = ['f32', 'f16', 'bf16']
@@ -33,7 +33,7 @@ export function raggedOf({ batch, seq }: PackedRows, { dims }: Application, axes
 }
 
 /** How a graph as the plan has it holds one of its inputs or outputs. */
-export function heldBy(graph: Graph, id: ValueId, application: Application, axes: readonly RaggedAxis[]): Held {
+export function formOf(graph: Graph, id: ValueId, application: Application, axes: readonly RaggedAxis[]): StorageForm {
   const value = graph.values[id]
   if (value === undefined) throw new Error(`internal: graph ${graph.name} has no value ${id}`)
   const { packing } = graph
@@ -51,7 +51,7 @@ export function heldBy(graph: Graph, id: ValueId, application: Application, axes
 export const paddedRows = ({ batch, seq }: RaggedAxis) => multiplyExtents([batch, seq])
 
 /** The shape of a value as it is held. @param shape with padding */
-export function heldShape(shape: Shape, { rows, ragged }: Held, axes: readonly RaggedAxis[]): Shape {
+export function storedShape(shape: Shape, { rows, ragged }: StorageForm, axes: readonly RaggedAxis[]): Shape {
   const axis = ragged === undefined ? undefined : axes[ragged]
   if (rows === 'padded' || axis === undefined) return shape
   return [{ factor: 1, dims: [axis.tokens] }, ...shape.slice(1)]

@@ -8,7 +8,7 @@ import type { Kernel } from '../../ir/kernel.js'
 import { operands } from '../../ir/walk.js'
 import { aliasesOf } from './edit.js'
 
-export class IntegerWays {
+export class Int8Propagation {
   readonly #graph: Graph
   readonly #ops: ReadonlyMap<string, Kernel>
   /** Names of the values that are quantised. */

@@ -14,10 +14,10 @@ import { tensor } from '../lang/tensor.js'
 import type { CompiledProgram, CompiledStep, ScaleAttr } from './compiled.js'
 import { placingGraph, type Step, type StepInput, wayTo } from './conversions.js'
 import { Forms } from './forms.js'
-import { type Held, heldBy, printHeld, raggedOf, sameHeld } from './held.js'
 import { PlanGraphs } from './plan_graphs.js'
 import type { ModelPlan } from './plans.js'
 import { scaleSite } from './scale_site.js'
+import { formOf, printForm, raggedOf, type StorageForm, sameForm } from './storage_form.js'
 
 export interface CompileOptions {
   /** Steps between layouts that plans of the project need where its graphs meet. */
@@ -29,11 +29,11 @@ export interface CompileOptions {
 type Rows = Readonly<Record<Exclude<StepInput, 'value'>, string>>
 
 /** @throws usage `plan.form`, `plan.ragged`, `program.graph` naming value and application */
-export function settle(program: Program, plan: ModelPlan, options: CompileOptions): CompiledProgram {
-  return new Settling(program, plan, options).run()
+export function insertConversions(program: Program, plan: ModelPlan, options: CompileOptions): CompiledProgram {
+  return new Insertion(program, plan, options).run()
 }
 
-class Settling {
+class Insertion {
   readonly #program: Program
   readonly #plan: ModelPlan
   readonly #conversions: readonly Conversion[]
@@ -130,8 +130,8 @@ class Settling {
     return this.#placedRows(this.#ragged(application, graph))[what]
   }
 
-  #heldBy(application: Application, graph: Graph, id: ValueId): Held {
-    const held = heldBy(graph, id, application, this.#program.ragged)
+  #heldBy(application: Application, graph: Graph, id: ValueId): StorageForm {
+    const held = formOf(graph, id, application, this.#program.ragged)
     if (held.rows === 'packed') this.#ragged(application, graph)
     return held
   }
@@ -194,10 +194,10 @@ class Settling {
   }
 
   /** The name of a value in a form, which is made where there is none. */
-  #inForm(id: ProgramValueId, wanted: Held, reader: string): string {
+  #inForm(id: ProgramValueId, wanted: StorageForm, reader: string): string {
     const value = this.#forms.value(id)
     const made = this.#forms.of(id)
-    const found = made.find(({ held }) => sameHeld(held, wanted))
+    const found = made.find(({ held }) => sameForm(held, wanted))
     if (found !== undefined) return found.name
     if (made.length === 0) {
       // An input: its caller leaves padding out where that is what is read.
@@ -209,7 +209,7 @@ class Settling {
     if (way === undefined) {
       throw usageError(
         'plan.form',
-        `plan ${this.#plan.name}: ${reader} takes ${value.name} as ${printHeld(wanted)}, there it is ${forms.map(printHeld).join(' and ')}, and no step leads from one to the other`,
+        `plan ${this.#plan.name}: ${reader} takes ${value.name} as ${printForm(wanted)}, there it is ${forms.map(printForm).join(' and ')}, and no step leads from one to the other`,
         {
           hint: 'between graphs, padding is removed and restored, and values become int8 and floats; for other layouts a project declares conversions',
         },
@@ -221,11 +221,11 @@ class Settling {
   }
 
   /** Inserts a step, unless its result exists. */
-  #convert(id: ProgramValueId, from: Held, { to, graph, inputs, scales }: Step, reader: string): void {
+  #convert(id: ProgramValueId, from: StorageForm, { to, graph, inputs, scales }: Step, reader: string): void {
     const made = this.#forms.of(id)
-    if (made.some(({ held }) => sameHeld(held, to))) return
-    const given = made.find(({ held }) => sameHeld(held, from))
-    if (given === undefined) throw new Error(`internal: ${this.#forms.value(id).name} is not ${printHeld(from)}`)
+    if (made.some(({ held }) => sameForm(held, to))) return
+    const given = made.find(({ held }) => sameForm(held, from))
+    if (given === undefined) throw new Error(`internal: ${this.#forms.value(id).name} is not ${printForm(from)}`)
     const rows = (what: keyof Rows): string => this.#placedRows(from.ragged ?? to.ragged ?? -1)[what]
     const wires = Object.entries(inputs).map(([name, what]): [string, string] => [
       name,

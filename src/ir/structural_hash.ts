@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Expr } from './expr.js'
-import { keyOf } from './keys.js'
+import { hashOf } from './expr_hash.js'
 import { placesOf } from './walk.js'
 
 const keys = new WeakMap<object, string>()
@@ -17,7 +17,7 @@ const keyLength = 22
 const mostText = 160
 
 /** @throws internal where the value holds functions, symbols or typed arrays */
-export function contentKey(value: unknown): string {
+export function structuralHash(value: unknown): string {
   if (typeof value === 'object' && value !== null) return keyOfObject(value)
   if (typeof value === 'string') return JSON.stringify(value)
   if (typeof value === 'function' || typeof value === 'symbol') throw new Error(`internal: a ${typeof value} has no content`)
@@ -28,8 +28,8 @@ export function contentKey(value: unknown): string {
  * Says the keys of values that an earlier run has made and kept beside them. Sound for copies of the values that the keys were made of, since
  * copies have equal keys.
  */
-export function rememberKeys(values: readonly object[], made: readonly string[]): void {
-  for (const [i, value] of values.entries()) keys.set(value, made[i] ?? contentKey(value))
+export function memoiseHashes(values: readonly object[], made: readonly string[]): void {
+  for (const [i, value] of values.entries()) keys.set(value, made[i] ?? structuralHash(value))
 }
 
 function keyOfObject(value: object): string {
@@ -43,13 +43,13 @@ function keyOfObject(value: object): string {
 
 function textOf(value: object): string {
   // Expressions may be deeper than calls can nest.
-  if (isExpr(value)) return `expr(${keyOf(value)} ${placesOf(value).join(' ')})`
-  if (Array.isArray(value)) return `[${value.map(contentKey).join(' ')}]`
-  if (value instanceof Map) return `map(${[...value].map(contentKey).join(' ')})`
-  if (value instanceof Set) return `set(${[...value].map(contentKey).join(' ')})`
+  if (isExpr(value)) return `expr(${hashOf(value)} ${placesOf(value).join(' ')})`
+  if (Array.isArray(value)) return `[${value.map(structuralHash).join(' ')}]`
+  if (value instanceof Map) return `map(${[...value].map(structuralHash).join(' ')})`
+  if (value instanceof Set) return `set(${[...value].map(structuralHash).join(' ')})`
   if (ArrayBuffer.isView(value)) throw new Error('internal: content is written out for numbers in lists alone')
   return `{${Object.entries(value)
-    .map(([name, each]) => `${JSON.stringify(name)}: ${contentKey(each)}`)
+    .map(([name, each]) => `${JSON.stringify(name)}: ${structuralHash(each)}`)
     .join(' ')}}`
 }
 

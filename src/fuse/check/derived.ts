@@ -7,13 +7,13 @@
  */
 import { createHash } from 'node:crypto'
 import { HeddleError, usageError } from '../../errors.js'
-import { contentKey } from '../../ir/content.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
+import { structuralHash } from '../../ir/structural_hash.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import { reordered } from '../../verify/tolerance.js'
 import { graphFacts } from '../facts.js'
@@ -41,7 +41,7 @@ export interface MovedGroup extends Group {
   readonly instead: Instead
 }
 
-export type HeldGroup = DerivedGroup | MovedGroup
+export type CheckedGroup = DerivedGroup | MovedGroup
 
 /** Sizes and data a group is tried on, and draws of which bodies read outside of a tensor until that many are found. */
 const [trials, draws] = [3, 60]
@@ -53,19 +53,19 @@ export interface Verified {
 }
 
 /** A text that differs where the group, its bodies or what was derived from them do, the same in every process. */
-export function contentOf(group: HeldGroup, kernels: ReadonlyMap<string, Kernel>): string {
+export function contentOf(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>): string {
   const { name, graph, nodes } = group
   const made = 'derived' in group ? group.derived : group.instead
   const members = nodes.map((node) => (node.kind === 'op' ? kernels.get(node.op) : undefined))
   const parts = [version, name, graph.values, graph.nodes, graph.packing, nodes, members, made]
-  return createHash('sha256').update(parts.map(contentKey).join(' ')).digest('hex')
+  return createHash('sha256').update(parts.map(structuralHash).join(' ')).digest('hex')
 }
 
 /** Changes when this check does: what an older one found right is tried again. */
 const version = 6
 
 /** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
-export function checkMeaning(group: HeldGroup, kernels: ReadonlyMap<string, Kernel>): void {
+export function checkDerived(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>): void {
   let tried = 0
   const seen = new Set<Compared>()
   let outside: HeddleError | undefined
@@ -113,7 +113,7 @@ const readsIntegers = ({ graph, nodes }: Group): boolean =>
 type Compared = 'numbers' | 'zeros' | 'nothing'
 
 /** What there was to compare. @throws finding `evaluate.bounds` where a body does not take the data drawn */
-function tryOnce(group: HeldGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
+function tryOnce(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
   const { name, graph, nodes } = group
   const random = randomFrom(seed)
   const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))

@@ -4,13 +4,13 @@
  */
 import type { Expr } from '../ir/expr.js'
 import type { Kernel } from '../ir/kernel.js'
-import type { OwnFold } from '../ir/own_fold.js'
-import type { OwnField, OwnMonoid } from '../ir/own_monoid.js'
+import type { MonoidField, UserMonoid } from '../ir/user_monoid.js'
+import type { UserRecurrence } from '../ir/user_recurrence.js'
 import { freeNames } from '../ir/walk.js'
 import { expressionText, type Scope } from './expression.js'
 import { literalText } from './literal.js'
 import { scalarText } from './names.js'
-import { isFold, type Own, ownName, ownsOf } from './own_monoids.js'
+import { isFold, type Own, ownsOf, userMonoidName } from './user_monoids.js'
 
 /** A field of a value as text. */
 export const fieldText = ({ fields }: Pick<Own, 'fields'>, field: number, value: string): string =>
@@ -23,15 +23,17 @@ const wordText = (type: 'f32' | 'i32', field: number, value: string): string =>
 export const fieldsText = (values: readonly string[]): string =>
   `heddle::fields(${values.length === 0 ? '0' : values.join(', ')})`
 
-const identityText = ({ type, identity }: OwnField): string => literalText({ kind: 'const', type, value: identity })
+const identityText = ({ type, identity }: MonoidField): string => literalText({ kind: 'const', type, value: identity })
 
 /** The structs of a kernel's monoids and recurrences. */
 export const structTexts = (kernel: Pick<Kernel, 'name' | 'body'>): readonly string[] =>
-  ownsOf(kernel).map((own) => (isFold(own) ? foldText(own, ownName(own, kernel)) : monoidText(own, ownName(own, kernel))))
+  ownsOf(kernel).map((own) =>
+    isFold(own) ? foldText(own, userMonoidName(own, kernel)) : monoidText(own, userMonoidName(own, kernel)),
+  )
 
 const member = 'static __device__ __forceinline__'
 
-function monoidText({ fields, left, right, combine }: OwnMonoid, name: string): string {
+function monoidText({ fields, left, right, combine }: UserMonoid, name: string): string {
   const types = fields.map(({ type }) => type)
   const parts = [
     { part: 'left', locals: left, types },
@@ -53,7 +55,7 @@ function monoidText({ fields, left, right, combine }: OwnMonoid, name: string): 
   ].join('\n')
 }
 
-function foldText({ fields, taken, before, element, next }: OwnFold, name: string): string {
+function foldText({ fields, taken, before, element, next }: UserRecurrence, name: string): string {
   const parts = [
     { part: 'before', locals: before, types: fields.map(({ type }) => type) },
     { part: 'element', locals: element, types: taken },

@@ -2,7 +2,7 @@
  * Where a text changes its rotation on the way. Longrope turns a text of more tokens than the original positions by other angles than a
  * shorter one, all of it: when a text outgrows them, what was cached is of no use and is read again, as Hugging Face's `generate` does.
  * Such a text is generated in two legs, the second of which has the words of the first in its prompt. A leg belongs to its case alone: what
- * else is in a batch changes nothing. Beams of a search are all of one length and go on together: `beam_legs.ts`.
+ * else is in a batch changes nothing. Beams of a search are all of one length and go on together: `beam_segments.ts`.
  */
 import type { StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
@@ -21,7 +21,7 @@ export interface CarriedBeams {
 }
 
 /** A part of a text that one table turns. */
-export interface Leg {
+export interface RopeSegment {
   /** The number of the case. */
   readonly index: number
   /** What is read before the first step, words of the leg before included. */
@@ -39,7 +39,7 @@ type Rotated = Pick<LlamaConfig, 'rotary'>
 type Limit = Pick<Generation, 'maxNewTokens'>
 
 /** The leg that follows a prompt and the tokens chosen behind it. @param most tokens that may be chosen in all */
-function legBehind(config: Rotated, index: number, prompt: readonly number[], chosen: number, most: number): Leg {
+function segmentAfter(config: Rotated, index: number, prompt: readonly number[], chosen: number, most: number): RopeSegment {
   const { rotary } = config
   const reach = reachOf(config, prompt.length)
   // A token is chosen by all before it: the one behind the last original position is the last that short texts have.
@@ -49,24 +49,34 @@ function legBehind(config: Rotated, index: number, prompt: readonly number[], ch
 }
 
 /** How a case begins, which is all of it as a rule. @param generation undefined where nothing is chosen */
-export function firstLeg(config: Rotated, index: number, prompt: readonly number[], generation: Limit | undefined): Leg {
-  return legBehind(config, index, prompt, 0, generation?.maxNewTokens ?? 0)
+export function firstSegment(
+  config: Rotated,
+  index: number,
+  prompt: readonly number[],
+  generation: Limit | undefined,
+): RopeSegment {
+  return segmentAfter(config, index, prompt, 0, generation?.maxNewTokens ?? 0)
 }
 
 /** What follows a leg in which `words` were chosen; undefined where the text is over. */
-export function nextLeg(
+export function nextSegment(
   config: Rotated,
-  leg: Leg,
+  leg: RopeSegment,
   words: readonly number[],
   most: number,
   ends: readonly number[],
-): Leg | undefined {
+): RopeSegment | undefined {
   const chosen = leg.chosen + words.length
   if (chosen < leg.limit || chosen >= most || ends.includes(words.at(-1) ?? -1)) return undefined
-  return legBehind(config, leg.index, [...leg.prompt, ...words], chosen, most)
+  return segmentAfter(config, leg.index, [...leg.prompt, ...words], chosen, most)
 }
 
 /** The leg in which beams go on that have come to the end of theirs. */
-export function nextBeams(config: Rotated, { index, limit }: Leg, carried: CarriedBeams, most: number): Leg {
-  return { ...legBehind(config, index, carried.texts[0] ?? [], limit, most), carried }
+export function nextBeamSegment(
+  config: Rotated,
+  { index, limit }: RopeSegment,
+  carried: CarriedBeams,
+  most: number,
+): RopeSegment {
+  return { ...segmentAfter(config, index, carried.texts[0] ?? [], limit, most), carried }
 }

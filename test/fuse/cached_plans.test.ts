@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
 import { planAll } from '../../src/fuse/plans.js'
-import { contentKey } from '../../src/ir/content.js'
-import { type Kept, openKept } from '../../src/kept.js'
+import { structuralHash } from '../../src/ir/structural_hash.js'
 import { graph } from '../../src/lang/graph.js'
 import { op } from '../../src/lang/op.js'
 import { plan } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
+import { type Memo, openMemo } from '../../src/memo.js'
 import { read } from '../frontend/refuse.js'
 
 let root = ''
@@ -56,9 +56,9 @@ function made(given: Readonly<Record<string, string>>, threads?: 64 | 128): stri
   outputs: { y: tensor('f32', 'n') }, body: ({ x }) => (c) => ({ y: ${given[name]} }) })\n`,
   )
   const { kernels: ops } = read(`import { op, tensor } from 'heddle'\n${text.join('')}`)
-  const kept = openKept(root)
+  const kept = openMemo(root)
   const kinds: string[] = []
-  const seen: Kept = {
+  const seen: Memo = {
     ...kept,
     of: (kind, parts, make) =>
       kept.of(kind, parts, () => {
@@ -68,7 +68,7 @@ function made(given: Readonly<Record<string, string>>, threads?: 64 | 128): stri
   }
   const planned = planAll(plans, graphs, ops, [], new Set<string>(), seen)
   // A copy has no key that was read with it.
-  expect(contentKey(structuredClone(planned))).toBe(contentKey(planAll(plans, graphs, ops)))
+  expect(structuralHash(structuredClone(planned))).toBe(structuralHash(planAll(plans, graphs, ops)))
   const choice = { kind: 'elementwise', vec: 1, threads: threads ?? 64 } as const
   const variants = [{ fromRows: 1, choice, measured: [{ rows: 1, rules: 2, choice: 1 }] }]
   const where = { dtype: '', length: 64, architecture: 'simt', device: 'some' }

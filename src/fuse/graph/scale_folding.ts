@@ -7,13 +7,13 @@
 import { call, dim, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import {
-  type Fold,
   foldChannel,
   type Graph,
   type GraphNode,
   inputsOf,
   type NodeOf,
   outputsOf,
+  type ScaleFolding,
   type ValueId,
 } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -24,14 +24,14 @@ import { withoutSpans } from '../../ir/walk.js'
 import { aliasesOf, runsBetween, valueAt } from './edit.js'
 import { type At, scaledInputs } from './scaled_bodies.js'
 
-type Makers = Fold['makers']
+type Makers = ScaleFolding['makers']
 
 /**
  * The folds of a graph as its author wrote it.
  * @param names nodes whose rows are quantised; those that no weight can scale, or that something else reads as well, have no fold
  * @param ops kernels of the graph's ops, by name
  */
-export const foldsOf = (graph: Graph, names: readonly string[], ops: ReadonlyMap<string, Kernel>): Fold[] =>
+export const scaleFoldingsOf = (graph: Graph, names: readonly string[], ops: ReadonlyMap<string, Kernel>): ScaleFolding[] =>
   names.flatMap((name) => {
     const node = graph.nodes.find((each) => each.name === name)
     const [id] = node === undefined ? [] : outputsOf(node)
@@ -47,7 +47,7 @@ class Folding {
     this.#ops = ops
   }
 
-  fold(name: string, id: ValueId): Fold | undefined {
+  fold(name: string, id: ValueId): ScaleFolding | undefined {
     const aliases = aliasesOf(this.#graph.nodes, id)
     const products = [...aliases].flatMap((alias) => this.#readersOf(alias)).filter(({ kind }) => kind !== 'view')
     const readers = products.map((node) => this.#reads(node))
@@ -71,7 +71,7 @@ class Folding {
   }
 
   /** The weight that a product multiplies channels by, which are its first operand's last axis. */
-  #reads(node: GraphNode): Fold['readers'][number] | undefined {
+  #reads(node: GraphNode): ScaleFolding['readers'][number] | undefined {
     if (node.kind !== 'matmul') return undefined
     const { subscripts } = node
     const channels = subscripts.a.at(-1) ?? ''

@@ -8,15 +8,15 @@ import { emptyEnv, evaluateExpr } from './evaluate_expr.js'
 import type { Expr } from './expr.js'
 import { mapOperands } from './map_operands.js'
 
-export interface OwnField {
+export interface MonoidField {
   readonly name: string
   readonly type: 'f32' | 'i32'
   /** What combines with any value to that value. */
   readonly identity: number
 }
 
-export interface OwnMonoid {
-  readonly fields: readonly OwnField[]
+export interface UserMonoid {
+  readonly fields: readonly MonoidField[]
   /** Names of the fields of the left and of the right part in `combine`: locals that mean nothing elsewhere. */
   readonly left: readonly string[]
   readonly right: readonly string[]
@@ -26,10 +26,10 @@ export interface OwnMonoid {
 
 export type Fields = readonly number[]
 
-export const identityOf = ({ fields }: OwnMonoid): Fields => fields.map(({ identity }) => identity)
+export const identityOf = ({ fields }: UserMonoid): Fields => fields.map(({ identity }) => identity)
 
 /** What two neighbouring parts combine to, in double precision. */
-export function combined({ left, right, combine }: OwnMonoid, a: Fields, b: Fields): Fields {
+export function combined({ left, right, combine }: UserMonoid, a: Fields, b: Fields): Fields {
   const env = emptyEnv({})
   for (const [i, name] of left.entries()) env.values.set(name, a[i] ?? Number.NaN)
   for (const [i, name] of right.entries()) env.values.set(name, b[i] ?? Number.NaN)
@@ -37,7 +37,7 @@ export function combined({ left, right, combine }: OwnMonoid, a: Fields, b: Fiel
 }
 
 /** All elements of a row combined, and what the elements up to each combine to. */
-export function scanFields(monoid: OwnMonoid, length: number, element: (at: number) => Fields): readonly Fields[] {
+export function scanFields(monoid: UserMonoid, length: number, element: (at: number) => Fields): readonly Fields[] {
   let total = identityOf(monoid)
   return Array.from({ length }, (_, at) => {
     total = combined(monoid, total, element(at))
@@ -51,7 +51,7 @@ const samples = 200
  * Which law a monoid breaks over elements of a body, with an example; undefined where samples break none. `values` are the fields of the
  * element at `index`; `isOrdered` where the order of elements is kept.
  */
-export function brokenLaw(monoid: OwnMonoid, values: readonly Expr[], index: string, isOrdered: boolean): string | undefined {
+export function brokenLaw(monoid: UserMonoid, values: readonly Expr[], index: string, isOrdered: boolean): string | undefined {
   const random = generator()
   let at = 0
   const draw = (): Fields => drawn(values, index, at++, random)
@@ -71,7 +71,7 @@ export function brokenLaw(monoid: OwnMonoid, values: readonly Expr[], index: str
   return undefined
 }
 
-const text = ({ fields }: OwnMonoid, values: Fields): string =>
+const text = ({ fields }: UserMonoid, values: Fields): string =>
   `{ ${fields.map(({ name }, i) => `${name}: ${Number((values[i] ?? Number.NaN).toPrecision(6))}`).join(', ')} }`
 
 const same = (a: Fields, b: Fields): boolean =>

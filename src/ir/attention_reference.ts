@@ -10,7 +10,7 @@ import type { AttentionKernel, CacheAccess, DecodeAttentionKernel, RowAccess, So
 import { substitute } from './walk.js'
 
 /** Extents of the row program that follow from the template's: sequences, heads, and the most rows any sequence owns. */
-export const meaningDims = { batch: '(batch)', heads: '(heads)', rows: '(rows)' } as const
+export const referenceDims = { batch: '(batch)', heads: '(heads)', rows: '(rows)' } as const
 
 /** Scores below this hide a key, as -Infinity does: masks of either kind mean the same. */
 export const hiddenBelow = -1e29
@@ -44,21 +44,21 @@ interface Parts extends SoftmaxSlots {
 }
 
 /** The program of either form of attention. */
-export const meaningOf = (kernel: AttentionKernel | DecodeAttentionKernel): Kernel =>
-  kernel.kind === 'attention' ? program(kernel, sequenceParts(kernel), []) : decodeMeaning(kernel)
+export const attentionReference = (kernel: AttentionKernel | DecodeAttentionKernel): Kernel =>
+  kernel.kind === 'attention' ? program(kernel, sequenceParts(kernel), []) : decodeReference(kernel)
 
 function program(kernel: AttentionKernel | DecodeAttentionKernel, parts: Parts, stores: readonly Stmt[]): Kernel {
   return {
     name: kernel.name,
     source: kernel.source,
-    dims: [...kernel.dims, ...Object.values(meaningDims)],
+    dims: [...kernel.dims, ...Object.values(referenceDims)],
     types: kernel.types,
     attrs: kernel.attrs,
     tensors: kernel.tensors,
     rows: [
-      { index: 'b', dim: meaningDims.batch },
-      { index: 'h', dim: meaningDims.heads },
-      { index: 'i', dim: meaningDims.rows },
+      { index: 'b', dim: referenceDims.batch },
+      { index: 'h', dim: referenceDims.heads },
+      { index: 'i', dim: referenceDims.rows },
     ],
     body: [...softmaxBody(parts), ...stores],
   }
@@ -184,7 +184,7 @@ const placed = (expr: Expr, j: Expr, c: Expr): Expr =>
     ]),
   )
 
-function decodeMeaning(kernel: DecodeAttentionKernel): Kernel {
+function decodeReference(kernel: DecodeAttentionKernel): Kernel {
   const { fresh, owner, shared, places } = kernel
   const head = shared.kind === 'const' && shared.value === 1 ? h : call('idiv', h, shared)
   /** Element `c` of what is in memory at place `j`, or is put there on the way. */

@@ -4,7 +4,7 @@
  */
 
 /** The member that the record itself has under a name; undefined where it only inherits one. */
-export const own = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
+export const getOwn = <T>(record: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined
 
 /** True if every object answers to a name. */

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { openKept } from '../../kept.js'
+import { openMemo } from '../../memo.js'
 import { assemble, type Declared, type FileRead, type StandardRead } from './declared.js'
 
 /** A module of the project: a spec, or what one imports. */
@@ -101,7 +101,7 @@ const isModule = (name: string): boolean => /\.([mc]?[jt]sx?|json)$/.test(name)
 
 /** The place of what is known of specs. A project may be read under several configurations. */
 export const slotOf = (root: string, specs: readonly string[], config: string) =>
-  openKept(root).slot<Trace>('specs', [root, config, ...specs])
+  openMemo(root).slot<Trace>('specs', [root, config, ...specs])
 
 export const configOf = (root: string, config?: string): string => resolve(root, config ?? 'tsconfig.json')
 

@@ -12,9 +12,9 @@ import { swiglu } from '../../specs/ops/gate.js'
 import { rmsNorm } from '../../specs/ops/rms_norm.js'
 import { softmax } from '../../specs/ops/softmax.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
-import { foldsOf } from '../../src/fuse/graph/folds.js'
+import { scaleFoldingsOf } from '../../src/fuse/graph/scale_folding.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
-import { type Fold, foldChannel, type Graph, outputsOf } from '../../src/ir/graph.js'
+import { foldChannel, type Graph, outputsOf, type ScaleFolding } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
 import { random, uniform } from '../../src/verify/random.js'
@@ -53,12 +53,12 @@ function valuesOf(
 }
 
 /** The factor of each channel: equal where channels come from one element. */
-function factorsOf({ makers, shape }: Fold): readonly number[] {
+function factorsOf({ makers, shape }: ScaleFolding): readonly number[] {
   const [first] = makers
   const channels = evaluateExtent(shape[1] ?? { factor: 1, dims: [] }, dims)
   return Array.from({ length: channels }, (_, channel) => 1.5 + (first === undefined ? 0 : elementOf(first.element, channel)))
 }
-const elementOf = (element: Fold['makers'][number]['element'], channel: number): number =>
+const elementOf = (element: ScaleFolding['makers'][number]['element'], channel: number): number =>
   Number(evaluateExpr(element, { ...emptyEnv(dims), values: new Map([[foldChannel, channel]]) }))
 
 /** A tensor whose elements at places of an axis are multiplied. */
@@ -73,7 +73,7 @@ function scaled(
 }
 
 /** Weights with the factors of a fold in them. */
-const folded = (of: Graph, fold: Fold, factors: readonly number[]) => (weight: string, values: readonly number[]) => {
+const folded = (of: Graph, fold: ScaleFolding, factors: readonly number[]) => (weight: string, values: readonly number[]) => {
   const shape = shapeOf(of, of.weights[weight] ?? -1, dims)
   const readers = fold.readers.filter((reader) => reader.weight === weight)
   const makers = fold.makers.filter((maker) => maker.weight === weight)
@@ -97,7 +97,7 @@ describe('folds of LLaMA layers', () => {
 
   function holds(form: 'step' | 'prompt', flags: LlamaFlags): void {
     const { graph: of } = llamaLayer(form, flags)
-    const folds = foldsOf(of, names, ops)
+    const folds = scaleFoldingsOf(of, names, ops)
     // Integers with a step for each head do not take a factor for each channel.
     const isFolded = (name: string): boolean => name !== 'context' || !flags.int8Caches
     expect(folds.map(({ value }) => value)).toEqual(names.filter(isFolded))
@@ -148,7 +148,7 @@ describe('folds of LLaMA layers', () => {
   }
 
   it('give the heads that share a value one factor', () => {
-    const [, context] = foldsOf(
+    const [, context] = scaleFoldingsOf(
       llamaLayer('step', { bias: 'none', norm: false, window: false, int8Caches: false }).graph,
       names,
       ops,
@@ -183,7 +183,7 @@ describe('there is no fold', () => {
   const product = (g: GraphBuilder, x: GraphTensor, w: GraphTensor): GraphTensor => g.matmul(linear, x, w)
   const norm = (g: GraphBuilder, w: Given, offset = 0): GraphTensor =>
     g.apply(rmsNorm, { x: at(w, 'x'), gamma: at(w, 'gamma') }, { offset }).y
-  const folds = (of: GraphDecl): number => foldsOf(of.graph, ['norm'], ops).length
+  const folds = (of: GraphDecl): number => scaleFoldingsOf(of.graph, ['norm'], ops).length
 
   const normed = (g: GraphBuilder, w: Given, offset = 0) => {
     const y = norm(g, w, offset)
