@@ -18,12 +18,15 @@
 
 namespace heddle {
 
+/// The user of scratch memory: one launcher, or the launches of an op together, each of which may take scratch of its own.
+enum class ScratchOf { launcher, op };
+
 #if defined(HEDDLE_SIMT)
 
 /// Room for `floats` floats. Launches are over when they return here, so it is a launcher's own; it holds NaN at first.
 class Scratch {
  public:
-  Scratch(const heddle_launch*, heddle_error* error, const char* name, int64_t floats) {
+  Scratch(const heddle_launch*, heddle_error* error, const char* name, int64_t floats, ScratchOf = ScratchOf::launcher) {
     const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
     if (bytes == 0) return;
     data_ = static_cast<float*>(aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
@@ -40,6 +43,7 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   int32_t status = HEDDLE_OK;
+  void* data() const { return data_; }
   In<float> in() const { return in_as<float>(); }
   Out<float> out() const { return out_as<float>(); }
   /// The same room as elements of another type.
@@ -73,11 +77,11 @@ class Scratch {
 class QueueMemory {
  public:
   /// At least `bytes`, aligned to 256. A run outside of a capture comes first, as for loading kernels: allocating cannot be captured.
-  cudaError_t get(int device, void* queue, uint64_t bytes, void** data) {
+  cudaError_t get(int device, void* queue, ScratchOf of, uint64_t bytes, void** data) {
     const std::lock_guard<std::mutex> lock(mutex_);
     uint64_t size = least;
     for (const Piece& piece : pieces_) {
-      if (piece.device != device || piece.queue != queue) continue;
+      if (piece.device != device || piece.queue != queue || piece.of != of) continue;
       *data = piece.data;
       if (piece.bytes >= bytes) return cudaSuccess;
       size = piece.bytes;
@@ -85,7 +89,7 @@ class QueueMemory {
     while (size < bytes) size *= 2;
     const cudaError_t status = cudaMalloc(data, size);
     // Later pieces of a queue are larger ones.
-    if (status == cudaSuccess) pieces_.push_back({device, queue, *data, size});
+    if (status == cudaSuccess) pieces_.push_back({device, queue, of, *data, size});
     return status;
   }
 
@@ -94,6 +98,7 @@ class QueueMemory {
   struct Piece {
     int device;
     void* queue;
+    ScratchOf of;
     void* data;
     uint64_t bytes;
   };
@@ -110,10 +115,11 @@ inline QueueMemory& queue_memory() {
 /// Room for `floats` floats, which hold anything at first.
 class Scratch {
  public:
-  Scratch(const heddle_launch* launch, heddle_error* error, const char* name, int64_t floats) {
+  Scratch(const heddle_launch* launch, heddle_error* error, const char* name, int64_t floats,
+          ScratchOf of = ScratchOf::launcher) {
     if (floats == 0) return;
     const uint64_t bytes = static_cast<uint64_t>(floats) * sizeof(float);
-    const cudaError_t got = queue_memory().get(current_device(), launch->queue, bytes, &data_);
+    const cudaError_t got = queue_memory().get(current_device(), launch->queue, of, bytes, &data_);
     if (got == cudaSuccess) return;
     cudaGetLastError();  // so that whoever asks next does not meet this one
     status = fail(error, got == cudaErrorMemoryAllocation ? HEDDLE_MEMORY : HEDDLE_DEVICE, "kernel %s: %llu bytes for sums: %s", name,
@@ -121,6 +127,7 @@ class Scratch {
   }
 
   int32_t status = HEDDLE_OK;
+  void* data() const { return data_; }
   In<float> in() const { return in_as<float>(); }
   Out<float> out() const { return out_as<float>(); }
   /// The same room as elements of another type.

@@ -14,7 +14,7 @@ import { type Memo, noMemo } from '../memo.js'
 import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
-import { type MappedKernel, stepsOf } from '../schedule/mapped.js'
+import { type MappedKernel, stepsOf, wholeOf } from '../schedule/mapped.js'
 import { type Note, notesOf } from '../schedule/notes.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
@@ -24,12 +24,13 @@ import { emitDecodeAttention } from './decode_attention_kernel.js'
 import { manifestFacts } from './facts.js'
 import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
-import { kernelTexts } from './kernel.js'
+import { kernelTexts, type Parameters } from './kernel.js'
 import { launcherBody } from './launcher.js'
 import { layoutForms } from './layout_forms.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
+import { partTexts, splitBody } from './parts.js'
 import { registryText } from './registry.js'
 import { scalarHeaders } from './scalar_headers.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
@@ -107,7 +108,8 @@ export function generateInstances(
 
 /** The CUDA text of one instance. The kernels are those of `mapped`; `launchers` may choose among them in several ways, under keys of their own. */
 export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKernel[] = [mapped]): string {
-  const { instance, vec } = mapped
+  const { vec } = mapped
+  const instance = wholeOf(mapped)
   const { kernel, types } = instance
   const names = createNames(mapped)
   const { text, parameters } = kernelTexts(mapped)
@@ -122,9 +124,19 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     // Where kernels take the width as an argument, a constant of that name would go unused.
     vec: mapped.generic === true ? '' : vec,
     headers: headers(mapped),
+    parts: partTexts(mapped),
     kernels: text,
-    launcher: launchers.map((each) => render('launcher', { key: each.key, body: launcherBody(each, parameters) })).join('\n'),
+    launcher: launchers.map((each) => launcherText(each, parameters)).join('\n'),
   })
+}
+
+/** The exported launcher of a mapped kernel; of one that is the last of several, behind the function that launches it alone. */
+function launcherText(mapped: MappedKernel, parameters: Parameters): string {
+  const { key, split } = mapped
+  const body = launcherBody(mapped, parameters)
+  if (split === undefined) return render('launcher', { key, body })
+  const last = `last_of_${key}`
+  return `${render('last', { name: last, body })}\n${render('launcher', { key, body: splitBody(mapped, split, last) })}`
 }
 
 /** True if the text needs what tuned.cuh offers. */
@@ -133,13 +145,18 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
 
 /** Device headers besides kernel.cuh, in alphabetical order. */
 function headers(mapped: MappedKernel): string[] {
-  const { program, instance } = mapped
+  const { program, instance, split } = mapped
   return [
-    ...new Set([...headersOf(stepsOf(mapped)), ...userMonoidHeaders(instance.kernel), ...scalarHeaders(instance.kernel)]),
-    ...(program.kind === 'columns' ? ['columns.cuh'] : []),
-    ...(program.kind === 'totals' ? ['totals.cuh'] : []),
-    ...(isTuned(mapped) ? ['tuned.cuh'] : []),
-    ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
+    ...new Set([
+      ...headersOf(stepsOf(mapped)),
+      ...userMonoidHeaders(instance.kernel),
+      ...scalarHeaders(instance.kernel),
+      ...(program.kind === 'columns' ? ['columns.cuh'] : []),
+      ...(program.kind === 'totals' ? ['totals.cuh'] : []),
+      ...(isTuned(mapped) ? ['tuned.cuh'] : []),
+      ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
+      ...(split === undefined ? [] : ['split.cuh', ...split.before.flatMap(headers)]),
+    ]),
   ].sort()
 }
 

@@ -7,7 +7,7 @@ import type { Expr } from '../ir/expr.js'
 import type { MatrixOrder } from '../ir/matrix_order.js'
 import { matricesOf } from '../ir/matrix_order.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../ir/product.js'
-import { mapKernel } from '../schedule/map.js'
+import { mapPart } from '../schedule/map.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
 import { offsetText, type Scope, tensorOf } from './expression.js'
@@ -23,7 +23,7 @@ import { declareNames, type TemplateInstance, type TemplateText, type Tiles, tem
 /** The file of an instance. */
 export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, tiles: Tiles): string {
   const { epilogue } = kernel
-  const mapped = { ...mapKernel({ kernel: epilogue, types: instance.types, dims: {} }), vec }
+  const mapped = { ...mapPart({ kernel: epilogue, types: instance.types, dims: {} }), vec }
   const { program } = mapped
   // The loop hands over every element, those outside of an interval too.
   if (program.kind !== 'elementwise' || program.interval !== undefined)

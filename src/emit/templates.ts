@@ -8,7 +8,7 @@ import { environmentError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
 
 /** Parts of generated source. */
-const names = ['file', 'kernel', 'whole', 'launcher', 'registry', 'template', 'slots'] as const
+const names = ['file', 'kernel', 'whole', 'launcher', 'registry', 'template', 'slots', 'part', 'last'] as const
 export type TemplateName = (typeof names)[number] | 'torch' | 'torch_generator' | 'torch_library'
 
 /**

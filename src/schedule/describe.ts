@@ -7,10 +7,19 @@ import { type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } 
 import type { Pass, PassRow, Step } from './passes.js'
 import type { TotalProgram } from './totals.js'
 
-/** One line a variant: its name, who computes what, and when. */
-export function variantLines(
-  mapped: MappedKernel,
-): { readonly name: string; readonly schedule: string; readonly when: string }[] {
+interface VariantLine {
+  readonly name: string
+  readonly schedule: string
+  readonly when: string
+}
+
+/** One line a variant: its name, who computes what, and when. Those of launches in front come first. */
+export const variantLines = (mapped: MappedKernel): VariantLine[] => [
+  ...(mapped.split?.before ?? []).flatMap(ownVariantLines),
+  ...ownVariantLines(mapped),
+]
+
+function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   const { program, vec, key } = mapped
   if (program.kind === 'elementwise') {
     const text = (width: number, threads: number) =>
@@ -41,7 +50,10 @@ export function variantLines(
 }
 
 /** The whole schedule: vector width, accesses, passes, variants. Several lines, without a final line end. */
-export function describeSchedule(mapped: MappedKernel): string {
+export const describeSchedule = (mapped: MappedKernel): string =>
+  [...(mapped.split?.before ?? []), mapped].map(describeLaunch).join('\n')
+
+function describeLaunch(mapped: MappedKernel): string {
   const { program, axes, vec } = mapped
   const rows = axes.length === 0 ? 'one row' : `rows over (${axes.map(printAxis).join(', ')})`
   const what = { rows: 'row program', elementwise: 'elementwise', columns: 'column program', totals: 'program of totals' }[
@@ -53,7 +65,7 @@ export function describeSchedule(mapped: MappedKernel): string {
     ...(program.kind === 'elementwise' && program.pieces !== undefined ? pieceLines(program.pieces) : []),
     ...(program.kind === 'columns' ? program.sequence.flatMap(columnLines) : []),
     ...(program.kind === 'totals' ? totalLines(program) : []),
-    ...variantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
+    ...ownVariantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
   ].join('\n')
 }
 

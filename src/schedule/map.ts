@@ -19,6 +19,7 @@ import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
 import { elementwiseThreads, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
+import { splitLaunch } from './split_launch.js'
 import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
 import { verifyNormal, verifySteps } from './verify.js'
@@ -29,6 +30,7 @@ import { windowsOf } from './windows.js'
 export const schedulePasses = {
   placeUpdates,
   columnsOf,
+  splitLaunch,
   windowsOf,
   totalsOf,
   normalise,
@@ -69,10 +71,15 @@ export function mapKernel(
   return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
 }
 
+/** Maps a kernel that is a part of another, such as the prologue of a matmul: as one launch, by the rules. */
+export const mapPart = (instance: Instance): MappedKernel =>
+  mapKernel(instance, undefined, undefined, { ...schedulePasses, splitLaunch: () => undefined })
+
 function mapByRules(
   instance: Instance,
   passes: typeof schedulePasses,
   see: (pass: string, made: SchedulePassResult) => void,
+  part = 1,
 ): MappedKernel {
   const given: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
   if (given.kernel !== instance.kernel) verifyKernel(given.kernel, 'placing updates')
@@ -82,6 +89,21 @@ function mapByRules(
     const { kernel, axes, vec, program } = columns
     verifyKernel(kernel, 'finding columns')
     return { instance, key: keyOf(instance), axes, vec, program }
+  }
+  const split = passes.splitLaunch(given, part)
+  if (split !== undefined) {
+    const [first, rest] = [split.first, split.rest].map((kernel, i) => {
+      verifyKernel(kernel, 'splitting launches')
+      see('splitting launches', { kernel })
+      return mapByRules({ ...given, kernel }, passes, see, part + i)
+    })
+    if (first === undefined || rest === undefined) throw new Error('internal: a split gives two kernels')
+    const { split: before, ...launch } = first
+    return {
+      ...rest,
+      key: keyOf(instance),
+      split: { whole: instance, before: [...(before?.before ?? []), launch, ...(rest.split?.before ?? [])] },
+    }
   }
   const windows = passes.windowsOf(given)
   if (windows !== undefined) {

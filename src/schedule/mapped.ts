@@ -110,7 +110,19 @@ export interface MappedKernel {
   /** Kernels take their width (elementwise: their block size too) as a template argument, since variants differ in it. */
   readonly generic?: boolean
   readonly program: ElementwiseProgram | RowProgram | ColumnProgram | TotalProgram
+  readonly split?: Split
 }
+
+/** The launches in front of a kernel that is the last of several. They leave in scratch memory what later ones read. */
+export interface Split {
+  /** The instance that all launches compute together. */
+  readonly whole: Instance
+  /** In order. Outputs of each are scratch. */
+  readonly before: readonly MappedKernel[]
+}
+
+/** The instance that a mapped kernel was made of. */
+export const wholeOf = ({ instance, split }: Pick<MappedKernel, 'instance' | 'split'>): Instance => split?.whole ?? instance
 
 /** The axis that a kernel goes over in part only. */
 export const intervalIn = ({ program }: Pick<MappedKernel, 'program'>): Interval | undefined =>

@@ -27,8 +27,10 @@ const multiprocessors = 132
 /** Elements that one block computes in about the time of a launch. */
 const fewElements = 8192
 
-/** The notes of one instance, each once. */
-export function notesOf(mapped: MappedKernel): readonly Note[] {
+/** The notes of one instance, those of launches in front first. */
+export const notesOf = (mapped: MappedKernel): readonly Note[] => [...(mapped.split?.before ?? []), mapped].flatMap(notesOfLaunch)
+
+function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
   return [
     ...stridedMessages(mapped).map((message): Note => ({ kind: 'strided', message })),
     ...oneBlockNotes(mapped),

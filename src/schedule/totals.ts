@@ -98,14 +98,14 @@ export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined 
 const isSimple = (s: Kernel['body'][number]): s is Simple =>
   s.kind === 'let' || s.kind === 'reduce' || s.kind === 'merge' || (s.kind === 'store' && s.when === undefined)
 
-interface Nest {
+export interface Nest {
   readonly stmt: Total['stmt']
   readonly loops: readonly Loop[]
   readonly values: readonly Expr[]
 }
 
 /** The loops of a reduction of reductions that all combine alike, and what the innermost combines. */
-function nestOf(stmt: Total['stmt']): Nest {
+export function nestOf(stmt: Total['stmt']): Nest {
   const loops: Loop[] = [{ index: stmt.index, length: stmt.length }]
   if (stmt.kind === 'merge') return { stmt, loops, values: stmt.values }
   let { value } = stmt

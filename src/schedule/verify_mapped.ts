@@ -4,13 +4,14 @@
  */
 import type { Fail } from '../ir/check.js'
 import type { Expr } from '../ir/expr.js'
+import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
 import { freeNames, visit } from '../ir/walk.js'
 import type { ColumnLoad, ColumnProgram } from './column_program.js'
 import { isHostExpr } from './host_expr.js'
 import type { Interval } from './interval.js'
 import { hasMemory } from './kept_rows.js'
-import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
+import type { ElementwiseProgram, MappedKernel, RowProgram, Split, Variant } from './mapped.js'
 import { type Pass, type Step, statementsOf } from './passes.js'
 import { isLegal, maxVec } from './rules.js'
 import type { TotalProgram } from './totals.js'
@@ -25,6 +26,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   const fail = failAfter(pass, instance)
   checkWidth(vec, maxVec, fail)
   if (across !== undefined && !axes.includes(across)) fail(`neighbours run along ${across.index}, which is none of its axes`)
+  if (mapped.split !== undefined) checkSplit(mapped.split, instance, fail)
   if (program.kind === 'columns') {
     checkColumns(program, vec, fail)
     return
@@ -41,6 +43,18 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (program.kind === 'rows') checkRows(program, mapped, fail)
   else checkElementwise(program, vec, fail)
   if (program.interval !== undefined) checkInterval(program.interval, mapped, fail)
+}
+
+/** Launches read what the op is given and what earlier ones left, and the last stores the outputs of the op. */
+function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void {
+  const known = new Set(whole.kernel.tensors.flatMap(({ name, access }) => (access === 'in' ? [name] : [])))
+  for (const { kernel } of [...before.map(({ instance }) => instance), last])
+    for (const { name, access } of kernel.tensors) {
+      if (access === 'in' && !known.has(name)) fail(`${kernel.name} reads ${name}, which no launch in front leaves`)
+      if (access === 'out' && known.has(name)) fail(`${kernel.name} writes ${name}, which it is given`)
+      known.add(name)
+    }
+  for (const { name } of whole.kernel.tensors) if (!known.has(name)) fail(`no launch stores ${name}`)
 }
 
 /** Chunks of whole packs; every walk reduces or stores something, and reads of rows no chunks but those it loads. */

@@ -5,7 +5,7 @@
 import type { StmtOf } from '../../ir/kernel.js'
 import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
 import { freeNames, visit } from '../../ir/walk.js'
-import { mapKernel } from '../../schedule/map.js'
+import { mapPart } from '../../schedule/map.js'
 import { rowExprs } from '../../schedule/normal.js'
 import { type Pass, passValues, type Step, statementsOf } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
@@ -30,7 +30,7 @@ export function computedFactor(
   types: TemplateInstance['types'],
 ): FactorText {
   if (prologue === undefined) throw new Error(`internal: ${tensor} is not computed`)
-  const { program, across } = mapKernel({ kernel: prologue, types, dims: {} })
+  const { program, across } = mapPart({ kernel: prologue, types, dims: {} })
   if (program.kind === 'columns' || program.kind === 'totals')
     throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
   const steps = program.kind === 'elementwise' ? program.steps : program.reread

@@ -9,7 +9,7 @@ import type { Kernel, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
 import { type MatmulKernel, partColumns } from '../../ir/product.js'
 import { substitute } from '../../ir/walk.js'
-import { mapKernel } from '../../schedule/map.js'
+import { mapPart } from '../../schedule/map.js'
 import type { Pass } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
 import { expressionText, monoidText, offsetText, type Scope } from '../expression.js'
@@ -36,7 +36,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
   const kept = groups.map((_, i) => ({ tensor: names.fresh(`part_${i}`), values: names.fresh(`values_${i}`) }))
   const axes = partials.tensors.find(({ name }) => accumulators.includes(name))?.dims ?? []
   const elements = asElements(partials, groups, kept, [...axes.slice(0, -1), n])
-  const { program } = mapKernel({ kernel: elements, types, dims: {} })
+  const { program } = mapPart({ kernel: elements, types, dims: {} })
   if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} keeps partials of no elements`)
   const pass = inWholeChunks(onlyPass(program))
   const texts = indexTexts(partials, [...batch, m], 'row', names)

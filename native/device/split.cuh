@@ -1,0 +1,96 @@
+// Launches of one op, in order. What one leaves for those after it lies in scratch memory of the queue, apart from the scratch that a launch
+// takes for itself.
+#ifndef HEDDLE_SPLIT_CUH
+#define HEDDLE_SPLIT_CUH
+
+#include "launcher.cuh"
+#include "scratch.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Bytes of `N` scratch tensors of 4-byte elements, and where each begins.
+template <int N>
+class SplitSizes {
+ public:
+  explicit SplitSizes(const Count (&elements)[N]) {
+    Count all(0);
+    for (int i = 0; i < N; ++i) {
+      begin[i] = all.value;
+      const Count bytes = elements[i] * Count(element_bytes);
+      size[i] = bytes.value;
+      all = all + bytes + Count(alignment - 1);
+      all = Count(all.value / alignment * alignment);
+      is_overflow = is_overflow || bytes.is_overflow() || all.is_overflow();
+    }
+    total = all.value;
+  }
+
+  int64_t begin[N];
+  int64_t size[N];
+  int64_t total = 0;
+  bool is_overflow = false;
+
+ private:
+  static constexpr int64_t element_bytes = 4;
+  static constexpr int64_t alignment = 256;
+};
+
+/// The launches of one op with `N` scratch tensors between them.
+template <int N>
+class Split {
+ public:
+  Split(const heddle_launch* launch, heddle_error* error, Arguments& arguments, const char* name, const Count (&elements)[N])
+      : launch_(launch), error_(error), sizes_(elements), scratch_(launch, error, name, floats(arguments), ScratchOf::op) {
+    status = arguments.status != HEDDLE_OK ? arguments.status : scratch_.status;
+    if (status == HEDDLE_OK && sizes_.is_overflow)
+      status = fail(error, HEDDLE_INVALID, "kernel %s: its scratch memory exceeds 64 bits", name);
+  }
+
+  /// Runs one launch with buffers of the op, or for a negative place `p` scratch tensor `-1 - p`. Does nothing after a failure.
+  template <class... Places>
+  void run(heddle_launcher part, Places... places) {
+    if (status != HEDDLE_OK) return;
+    const heddle_slice buffers[] = {slice(places)...};
+    const uint8_t constants[] = {constancy(places)...};
+    heddle_launch launch = *launch_;
+    launch.buffers = buffers;
+    launch.buffer_count = sizeof...(places);
+    launch.constants = launch_->constants == nullptr ? nullptr : constants;
+    status = part(&launch, error_);
+  }
+
+  int32_t status = HEDDLE_OK;
+
+ private:
+  int64_t floats(const Arguments& arguments) const {
+    return arguments.status == HEDDLE_OK && !sizes_.is_overflow ? sizes_.total / static_cast<int64_t>(sizeof(float)) : 0;
+  }
+
+  heddle_slice slice(int place) const {
+    if (place >= 0) return launch_->buffers[place];
+    const int at = -1 - place;
+    if (sizes_.size[at] == 0) return {nullptr, 0};
+    return {static_cast<char*>(scratch_.data()) + sizes_.begin[at], static_cast<uint64_t>(sizes_.size[at])};
+  }
+
+  uint8_t constancy(int place) const {
+    return place < 0 || launch_->constants == nullptr ? static_cast<uint8_t>(HEDDLE_CHANGING) : launch_->constants[place];
+  }
+
+  const heddle_launch* launch_;
+  heddle_error* error_;
+  SplitSizes<N> sizes_;
+  Scratch scratch_;
+};
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

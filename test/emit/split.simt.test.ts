@@ -1,0 +1,69 @@
+/** Ops of several launches on the simt device against the evaluation of their kernel as a whole. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { mapKernel } from '../../src/schedule/map.js'
+import { read } from '../frontend/refuse.js'
+import { check, type Host, openKernels } from './host.js'
+
+const text = `import { argmax, exp, max, monoid, op, row, rsqrt, sum, tensor } from 'heddle'
+const types = { T: ['f16'] } as const
+export const wholeNorm = op('whole_norm', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
+  body: ({ x }, { m, n }) => (i, j) => ({ y: x(i, j) * rsqrt(sum(m, (r) => sum(n, (c) => x(r, c) ** 2)) + 1) }) })
+export const planes = op('planes', { dims: ['b', 'g', 'k', 's'], types, inputs: { x: tensor('T', 'b g k s'), w: tensor('T', 'g k') }, outputs: { y: tensor('T', 'b g k s'), mean: tensor('f32', 'b g k') },
+  body: ({ x, w }, { k, s }) => (b, g, j) => {
+    const mean = sum(k, (i) => sum(s, (c) => x(b, g, i, c))) / (k * s)
+    const spread = sum(k, (i) => sum(s, (c) => (x(b, g, i, c) - mean) ** 2)) / (k * s)
+    return { y: row(s, (c) => (x(b, g, j, c) - mean) * rsqrt(spread + 1e-3) * w(g, j)), mean }
+  } })
+export const softmaxOfAll = op('softmax_of_all', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
+  body: ({ x }, { m, n }) => (i, j) => {
+    const top = max(m, (r) => max(n, (c) => x(r, c)))
+    return { y: exp(x(i, j) - top) / sum(m, (r) => sum(n, (c) => exp(x(r, c) - top))) }
+  } })
+const spread = monoid({ identity: { n: 0, mean: 0, m2: 0 }, combine: (a, b) => {
+  const n = a.n + b.n
+  const d = b.mean - a.mean
+  const f = n > 0 ? b.n / n : 0
+  return { n, mean: a.mean + d * f, m2: a.m2 + b.m2 + d * d * a.n * f }
+} })
+export const channels = op('channels', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
+  body: ({ x }, { m }) => (i, j) => {
+    const s = spread.reduce(m, (r) => ({ n: 1, mean: x(r, j), m2: 0 }))
+    return { y: (x(i, j) - s.mean) * rsqrt(s.m2 / m + 1e-3) }
+  } })
+export const fromBest = op('from_best', { dims: ['m', 'n'], types, inputs: { x: tensor('T', 'm n') }, outputs: { y: tensor('T', 'm n') },
+  body: ({ x }, { m, n }) => (i, j) => ({ y: x(i, j) - x(argmax(m, (r) => sum(n, (c) => x(r, c))), j) }) })
+`
+
+const inputs = { x: (i: number) => ((i * 37 + (i >> 4)) % 113) / 16 - 3, w: (i: number) => 1 + (i % 5) / 8 }
+
+let host: Host
+let kernels: readonly Kernel[]
+const named = (name: string): Kernel => {
+  const kernel = kernels.find((candidate) => candidate.name === name)
+  if (kernel === undefined) throw new Error(`no kernel ${name}`)
+  return kernel
+}
+beforeAll(async () => {
+  kernels = read(text).kernels
+  host = await openKernels(kernels)
+})
+afterAll(() => host?.close())
+
+describe('an op of several launches', () => {
+  it.each(['whole_norm', 'softmax_of_all', 'channels', 'from_best', 'planes'])('%s', async (name) => {
+    const kernel = named(name)
+    expect(mapKernel({ kernel, types: { T: 'f16' }, dims: {} }).split).toBeDefined()
+    const complaints: string[] = []
+    for (const [m, n] of [
+      [1, 1],
+      [3, 40],
+      [17, 9],
+      [10, 104],
+    ] as const) {
+      const subject = { kernel, class: 'reduction' as const, inputs, extents: () => ({ b: 2, g: 3, k: m, s: n }) }
+      complaints.push(await check(host, subject, host.entry(`${name}__f16`), m, n))
+    }
+    expect(complaints.filter((complaint) => complaint !== '')).toEqual([])
+  })
+})
