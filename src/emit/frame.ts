@@ -23,7 +23,7 @@ export function bodyWriter(level = 1): CodeBlockWriter {
 export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
 
 /** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'totals'): string =>
+export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'totals' | 'tiled'): string =>
   `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** A kernel function, without its parameters. */
@@ -67,6 +67,8 @@ export function newContext(mapped: MappedKernel, walk: Walk, names: Names, used:
 
 /** Elements of a chunk: one width, or that of each variant where kernels take it as an argument. */
 function widthsOf({ generic, vec, program }: MappedKernel): readonly number[] {
+  // The chunks of tiles are a quarter as wide where rows are not aligned (native/device/stage.cuh).
+  if (program.kind === 'elementwise' && program.staging !== undefined) return [vec, Math.max(1, vec / 4)]
   if (generic !== true) return [vec]
   const tuned = program.kind === 'rows' ? program.variants : program.kind === 'elementwise' ? (program.tuned ?? []) : []
   return [...new Set([vec, ...tuned.map((variant) => variant.vec ?? vec)])]

@@ -122,7 +122,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     schedule: launchers.flatMap(variantLines).map((v) => `${v.name}: ${v.schedule}`),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     // Where kernels take the width as an argument, a constant of that name would go unused.
-    vec: mapped.generic === true ? '' : vec,
+    vec: hasOwnWidths(mapped) ? '' : vec,
     headers: headers(mapped),
     parts: partTexts(mapped),
     kernels: text,
@@ -139,6 +139,10 @@ function launcherText(mapped: MappedKernel, parameters: Parameters): string {
   return `${render('last', { name: last, body })}\n${render('launcher', { key, body: splitBody(mapped, split, last) })}`
 }
 
+/** True if kernels take their width as an argument. */
+export const hasOwnWidths = ({ generic, program }: MappedKernel): boolean =>
+  generic === true || (program.kind === 'elementwise' && program.staging !== undefined)
+
 /** True if the text needs what tuned.cuh offers. */
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
@@ -153,6 +157,7 @@ function headers(mapped: MappedKernel): string[] {
       ...scalarHeaders(instance.kernel),
       ...(program.kind === 'columns' ? ['columns.cuh'] : []),
       ...(program.kind === 'totals' ? ['totals.cuh'] : []),
+      ...(program.kind === 'elementwise' && program.staging !== undefined ? ['stage.cuh'] : []),
       ...(isTuned(mapped) ? ['tuned.cuh'] : []),
       ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
       ...(split === undefined ? [] : ['split.cuh', ...split.before.flatMap(headers)]),

@@ -26,6 +26,7 @@ import { workParameters, writeBounds } from './interval.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
 import { rowBodies } from './row_kernels.js'
 import { render } from './templates.js'
+import { tiledBody } from './tiled.js'
 import { totalBodies } from './total_kernels.js'
 import { structTexts } from './user_monoid.js'
 
@@ -75,7 +76,11 @@ function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
   const { program } = mapped
   switch (program.kind) {
     case 'elementwise':
-      return [elementwiseBody(mapped, program, used)]
+      return [
+        program.staging === undefined
+          ? elementwiseBody(mapped, program, used)
+          : tiledBody(mapped, program, program.staging, used),
+      ]
     case 'rows':
       return rowBodies(mapped, program, used)
     case 'columns':

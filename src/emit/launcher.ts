@@ -9,6 +9,7 @@ import type { ColumnProgram } from '../schedule/column_program.js'
 import { keptRows } from '../schedule/kept_rows.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { statementsOf } from '../schedule/passes.js'
+import type { Staging } from '../schedule/stage.js'
 import { sharedText } from './columns.js'
 import { expressionText, operandText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
@@ -84,6 +85,10 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     ...parameters.tensors.map((tensor) => names.tensor(tensor.name)),
   ].join(', ')
   const extents = mapped.axes.map((axis) => operandText(extentOf(axis, extentIn(mapped)), scope))
+  if (program.kind === 'elementwise' && program.staging !== undefined) {
+    writeTiles(mapped, program, program.staging, args, scope, writer)
+    return
+  }
   if (program.kind === 'elementwise' && mapped.generic === true) {
     writeGenericElements(mapped, program, args, extents, scope, writer)
     return
@@ -160,6 +165,26 @@ function writeColumnLaunch(
   const [choose, rows] =
     stored === undefined ? ['choose_columns', ''] : ['choose_stored_columns', `, ${expressionText(stored.loop.length, scope)}`]
   writer.writeLine(`return heddle::${choose}<VEC, ${program.parts}>(${outer}, ${columns}${rows}, arguments, run);`)
+}
+
+/** Tiles differ in shape and in the width of their stores: the header chooses. */
+function writeTiles(
+  mapped: MappedKernel,
+  program: ElementwiseProgram,
+  { axis }: Staging,
+  args: string,
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const others = mapped.axes.filter((each) => each !== axis).map((each) => operandText(extentOf(each, extentIn(mapped)), scope))
+  const [rows, columns] = [extentOf(axis, extentIn(mapped)), onlyPass(program).loop.length].map((side) => wideText(side, scope))
+  writer.write('const auto run = [&](auto shape, auto width) -> int32_t ').inlineBlock(() => {
+    const kernel = `${functionName(mapped, 'tiled')}<decltype(shape), decltype(width)::value>`
+    const given = [productText(others), rows, columns, kernel, args].join(', ')
+    writer.writeLine(`return heddle::launch_tiles<decltype(shape)>(launch, error, arguments, "${mapped.key}", ${given});`)
+  })
+  writer.write(';').newLine()
+  writer.writeLine(`return heddle::choose_tiles<${mapped.vec}>(${rows}, ${columns}, run);`)
 }
 
 /** Of a launch of elements, as text. */

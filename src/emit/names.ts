@@ -50,6 +50,9 @@ const columnFrame = 'j round shared tile tiles'
 /** What the text around an interval of an axis has. */
 const intervalFrame = 'interval slot slots'
 
+/** Names in the source around tiles of staged loads. */
+const tileFrame = 'Shape at chunks column_in_tile j row_in_tile tile_column tile_row wide'
+
 /** And what that around a program of totals has. */
 const totalFrame = 'ALONE alone brief chunks divided j joined part parts place round stride sums words'
 
@@ -79,6 +82,7 @@ export function createNames(
   const own = [
     program.kind === 'columns' ? columnFrame : program.kind === 'totals' ? totalFrame : '',
     intervalIn({ program }) === undefined ? '' : intervalFrame,
+    program.kind === 'elementwise' && program.staging !== undefined ? tileFrame : '',
     ...ownsOf(kernel).map((_, i) => `Own${i}`),
   ].join(' ')
   const taken = new Set(`${keywords} ${library} ${frame} ${own} ${reserved}`.split(' '))

@@ -19,12 +19,16 @@ const threadRow = 32
 
 /** Legal choices for rows of `length` elements, each once, in a fixed order. Those that equal a rule of that length are among them. */
 export function candidatesFor(mapped: MappedKernel, length: number): ScheduleChoice[] {
-  if (mapped.program.kind === 'columns' || mapped.program.kind === 'totals') return []
+  if (isFixed(mapped)) return []
   const wanted = mapped.program.kind === 'elementwise' ? elementwise(mapped.vec) : rowChoices(mapped.vec, length)
   const seen = new Map<string, ScheduleChoice>()
   for (const choice of wanted) if (problemOf(choice, mapped, length) === undefined) seen.set(choiceName(choice), choice)
   return [...seen.values()]
 }
+
+/** True for a kernel whose schedule follows from its sizes alone. */
+const isFixed = ({ program }: MappedKernel): boolean =>
+  program.kind === 'columns' || program.kind === 'totals' || (program.kind === 'elementwise' && program.staging !== undefined)
 
 const widths = (vec: number): number[] => (vec > 1 ? [vec, vec / 2] : [vec])
 
@@ -57,7 +61,9 @@ function teamsFor(length: number, vec: number, sizes: readonly number[]): RowCho
 }
 
 /** The choices the rules make for rows of `length` elements: one for few rows, one for many, often the same. */
-export function ruleChoices({ vec, program }: MappedKernel, length: number): ScheduleChoice[] {
+export function ruleChoices(mapped: MappedKernel, length: number): ScheduleChoice[] {
+  const { vec, program } = mapped
+  if (isFixed(mapped)) return []
   if (program.kind === 'elementwise') return [{ kind: 'elementwise', vec, threads: program.threads }]
   if (program.kind === 'columns' || program.kind === 'totals') return []
   const found = [1, fewRows + 1].flatMap((rows) => ruleVariant(program, length, rows) ?? [])

@@ -59,6 +59,8 @@ const programWords: Readonly<Record<MappedKernel['program']['kind'], string>> = 
 /** Why a kernel cannot have a choice for rows of `length` elements, in words; undefined when it can. */
 export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel, length: number): string | undefined {
   if (choice.kind !== program.kind) return `the kernel has ${programWords[program.kind]} only`
+  if (program.kind === 'elementwise' && program.staging !== undefined)
+    return 'the kernel computes tiles, whose schedule follows from their sizes'
   if (!isPowerOfTwo(choice.vec) || choice.vec > vec) return `vec is ${choice.vec}, allowed are powers of two up to ${vec}`
   if (choice.kind === 'elementwise') {
     const { threads } = choice

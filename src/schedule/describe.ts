@@ -3,7 +3,7 @@ import { printExpr, printStmt } from '../ir/print.js'
 import { printAxis } from '../ir/row_axis.js'
 import type { ColumnStep } from './column_program.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import { type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
+import { type ElementwiseProgram, type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
 import type { TotalProgram } from './totals.js'
 
@@ -21,6 +21,11 @@ export const variantLines = (mapped: MappedKernel): VariantLine[] => [
 
 function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   const { program, vec, key } = mapped
+  if (program.kind === 'elementwise' && program.staging !== undefined) {
+    const { axis, loads } = program.staging
+    const schedule = `elementwise by tiles: a block of 256 threads loads ${loads.map(({ load }) => load.tensor).join(' and ')} along ${axis.index} into shared memory, chunks of ${vec} elements per thread, or fewer where rows of the result are not aligned`
+    return [{ name: key, schedule, when: 'always; tiles of 64 x 64, or 4, 16 or 32 along a shorter side' }]
+  }
   if (program.kind === 'elementwise') {
     const text = (width: number, threads: number) =>
       `elementwise: a chunk of ${width} elements a thread, ${threads} threads a block`
@@ -61,6 +66,7 @@ function describeLaunch(mapped: MappedKernel): string {
   ]
   return [
     `${mapped.key}: ${what}, ${rows}, chunks of ${vec}`,
+    ...(program.kind === 'elementwise' ? stagedLines(program) : []),
     ...stepsOf(mapped).flatMap(stepLines),
     ...(program.kind === 'elementwise' && program.pieces !== undefined ? pieceLines(program.pieces) : []),
     ...(program.kind === 'columns' ? program.sequence.flatMap(columnLines) : []),
@@ -68,6 +74,11 @@ function describeLaunch(mapped: MappedKernel): string {
     ...ownVariantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
   ].join('\n')
 }
+
+const stagedLines = ({ staging }: ElementwiseProgram): string[] =>
+  (staging?.loads ?? []).map(
+    ({ name, load, vec }) => `  once a tile: ${name} = load ${printExpr(load)} in chunks of ${vec} along ${staging?.axis.index}`,
+  )
 
 const stepLines = (step: Step): string[] =>
   step.kind === 'pass' ? passLines(step.pass) : [`  once a row: ${rowStatementOf(step).describe(step)}`]

@@ -20,6 +20,7 @@ import { applySchedule } from './planned.js'
 import { elementwiseThreads, isLegal, isProfitable, maxVec, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
 import { splitLaunch } from './split_launch.js'
+import { stageLoads } from './stage.js'
 import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
 import { verifyNormal, verifySteps } from './verify.js'
@@ -37,6 +38,7 @@ export const schedulePasses = {
   planSteps,
   simplifySteps,
   chooseVariants,
+  stageLoads,
   intervalOf,
   applySchedule,
   applyTuning,
@@ -135,13 +137,16 @@ function mapByRules(
     see('finding the interval', { kernel: asked.kernel })
   }
   if (mapped.program.kind !== 'elementwise') return mapped
+  const { program, across } = mapped
+  const staged = interval === undefined && across === undefined ? passes.stageLoads(placed, kernel, program.steps) : undefined
+  if (staged !== undefined) return { ...mapped, program: { ...program, ...staged } }
   const inPieces = normal(asked, 'in pieces')
   // Rows in which no piece ends have the steps of any chunk.
   if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(kernel))
     return mapped
   const { index, bounds } = inPieces.pieces
   const pieces = { index, bounds: [...bounds.values()], steps: steps(inPieces, false) }
-  return { ...mapped, program: { ...mapped.program, pieces } }
+  return { ...mapped, program: { ...program, pieces } }
 }
 
 /**

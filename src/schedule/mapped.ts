@@ -5,6 +5,7 @@ import type { RowAxis } from '../ir/kernel.js'
 import type { ColumnProgram } from './column_program.js'
 import type { Interval } from './interval.js'
 import type { Step } from './passes.js'
+import type { Staging } from './stage.js'
 import type { TotalProgram } from './totals.js'
 
 /** The threads that compute one row together. */
@@ -59,6 +60,8 @@ export interface ElementwiseProgram {
   readonly interval?: Interval
   /** Measured variants, which the launcher tries first. */
   readonly tuned?: readonly ElementwiseVariant[]
+  /** Loads that blocks make for tiles of the loop and one axis. */
+  readonly staging?: Staging
 }
 
 /** Steps for chunks in which no piece ends (src/schedule/pieces.ts). */

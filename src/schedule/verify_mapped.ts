@@ -12,8 +12,9 @@ import { isHostExpr } from './host_expr.js'
 import type { Interval } from './interval.js'
 import { hasMemory } from './kept_rows.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Split, Variant } from './mapped.js'
-import { type Pass, type Step, statementsOf } from './passes.js'
+import { type Pass, passValues, type Step, statementsOf } from './passes.js'
 import { isLegal, maxVec } from './rules.js'
+import type { Staging } from './stage.js'
 import type { TotalProgram } from './totals.js'
 import { failAfter } from './verify.js'
 
@@ -42,7 +43,29 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
         fail(`chunks of ${vec} do not divide the runs of ${run} of ${what}`)
   if (program.kind === 'rows') checkRows(program, mapped, fail)
   else checkElementwise(program, vec, fail)
+  if (program.kind === 'elementwise' && program.staging !== undefined) checkStaging(program.staging, program, axes, fail)
   if (program.interval !== undefined) checkInterval(program.interval, mapped, fail)
+}
+
+/** A tile lies over an axis of the kernel, and the pass reads what is staged. */
+function checkStaging(
+  { axis, loads }: Staging,
+  { steps, interval, pieces }: ElementwiseProgram,
+  axes: readonly RowAxis[],
+  fail: Fail,
+): void {
+  if (!axes.includes(axis)) fail(`tiles lie over ${axis.index}, which is none of its axes`)
+  if (interval !== undefined || pieces !== undefined) fail('tiles are of whole axes')
+  if (loads.length === 0) fail('tiles hold nothing')
+  for (const { vec } of loads) checkWidth(vec, 16, fail)
+  const known = new Set(loads.map(({ name }) => name))
+  for (const { rows, statements } of passesOf(steps)) {
+    for (const { name } of rows) known.add(name)
+    for (const value of [...rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : [])), ...passValues({ statements })])
+      visit(value, (node) => {
+        if (node.kind === 'element' && !known.has(node.row)) fail(`${node.row} is neither loaded nor staged`)
+      })
+  }
 }
 
 /** Launches read what the op is given and what earlier ones left, and the last stores the outputs of the op. */

@@ -1,0 +1,142 @@
+/**
+ * Loads staged through shared memory. An elementwise kernel that transposes stores along one axis and loads along another: whichever of the
+ * two neighbouring threads run along, the other costs a memory sector for each element. A block takes a tile of both axes instead. It loads
+ * the tile along the axis in which the loads are contiguous, and reads it from shared memory along the axis of the stores.
+ *
+ *     for m: y[m, c] = x[c, m] for c < n      tile[c - c0][m - m0] = x[c, m] in chunks along m; y[m, c] = tile[c - c0][m - m0] in chunks along c
+ */
+import { dim as dimVar, i32 } from '../ir/build.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
+import { getOwn } from '../ir/get_own.js'
+import { type Instance, resolveDType } from '../ir/instance.js'
+import type { RowAxis, TensorParam } from '../ir/kernel.js'
+import { extentOf } from '../ir/row_axis.js'
+import { classify, offsetOf } from './access.js'
+import type { Loop, NormalKernel } from './normal.js'
+import { freshName } from './normal.js'
+import type { Pass, Step } from './passes.js'
+import { contains, rewritePaths, sameExpr, usesIndex } from './rewrite.js'
+
+/** A load that a block makes for its whole tile. */
+export interface StagedLoad {
+  /** Stands for the elements, as a row over the loop of the pass. */
+  readonly name: string
+  readonly load: ExprOf<'load'>
+  readonly dtype: DType
+  /** Consecutive elements of one access along the axis. */
+  readonly vec: number
+}
+
+/** The axis that staged loads are contiguous along, beside the loop of the pass. */
+export interface Staging {
+  readonly axis: RowAxis
+  readonly loads: readonly StagedLoad[]
+}
+
+/** Bytes of one access, and the fewest elements of one that pay. */
+const packBytes = 16
+const fewestElements = 4
+
+/** The steps of an elementwise program with its strided loads staged; undefined where no load gains. */
+export function stageLoads(
+  { kernel, types, dims }: Instance,
+  { axes, taken }: Pick<NormalKernel, 'axes' | 'taken'>,
+  steps: readonly Step[],
+): { readonly staging: Staging; readonly steps: readonly Step[] } | undefined {
+  const [pass] = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+  if (pass === undefined || !pass.statements.some((s) => s.kind === 'loopStore' && s.run !== undefined)) return undefined
+  const { loop } = pass
+  const tensorOf = (name: string): TensorParam | undefined => kernel.tensors.find((tensor) => tensor.name === name)
+  const chunkAlong = (load: ExprOf<'load'>, index: string): number => {
+    const tensor = tensorOf(load.tensor)
+    const access = tensor && classify(offsetOf(tensor, load.indices, dims), index)
+    if (tensor === undefined || access?.kind !== 'contiguous') return 0
+    let vec = packBytes / dtypeInfo[resolveDType(tensor.dtype, types)].bytes
+    while (Number.isFinite(access.run) && access.run % vec !== 0) vec /= 2
+    return vec
+  }
+  const known = new Set([...axes.map(({ index }) => index), loop.index])
+  const isStrided = (load: ExprOf<'load'>): boolean =>
+    usesIndex(load, loop.index) && isOver(load, known) && chunkAlong(load, loop.index) === 0
+  const inBounds = boundsOf(kernel.tensors, axes, loop, dims)
+  const isStaged = (node: Expr, always: boolean): node is ExprOf<'load'> =>
+    node.kind === 'load' && isStrided(node) && (always || inBounds(node))
+  const axis = axes.find(({ index, also = [] }) =>
+    valuesOf(pass).some(
+      (value) =>
+        also.length === 0 &&
+        hasStaged(value, (node, always) => isStaged(node, always) && chunkAlong(node, index) >= fewestElements),
+    ),
+  )
+  if (axis === undefined) return undefined
+  const loads: StagedLoad[] = []
+  const staged = (value: Expr): Expr =>
+    rewritePaths(value, (node, always) => {
+      if (!isStaged(node, always) || chunkAlong(node, axis.index) < fewestElements) return undefined
+      const same = loads.find((each) => sameExpr(each.load, node))
+      const name = same?.name ?? freshName(`${node.tensor}_tile`, taken)
+      const { dtype } = tensorOf(node.tensor) ?? { dtype: 'f32' as const }
+      if (same === undefined)
+        loads.push({ name, load: node, dtype: resolveDType(dtype, types), vec: chunkAlong(node, axis.index) })
+      return inPlaceOf(node, {
+        kind: 'element',
+        type: node.type,
+        row: name,
+        index: { kind: 'index', type: 'i32', name: loop.index },
+      })
+    })
+  const changed = steps.map((step): Step => (step.kind === 'pass' ? { ...step, pass: mapPass(step.pass, staged) } : step))
+  return { staging: { axis, loads }, steps: changed }
+}
+
+/** True if a load follows from indices alone, so that a block can make it before anything is computed. */
+const isOver = (load: ExprOf<'load'>, known: ReadonlySet<string>): boolean =>
+  !load.indices.some((index) =>
+    contains(
+      index,
+      (node) =>
+        node.kind === 'load' ||
+        node.kind === 'local' ||
+        node.kind === 'element' ||
+        node.kind === 'fold' ||
+        (node.kind === 'index' && !known.has(node.name)),
+    ),
+  )
+
+/** True for a load whose indices run over the extents of its tensor, so that it may be made where the body would not make it. */
+const boundsOf =
+  (tensors: readonly TensorParam[], axes: readonly RowAxis[], loop: Loop, dims: Instance['dims']) =>
+  ({ tensor, indices }: ExprOf<'load'>): boolean => {
+    const extent = (name: string): Expr => {
+      const fixed = getOwn(dims, name)
+      return fixed === undefined ? dimVar(name) : i32(fixed)
+    }
+    const extents = new Map([...axes.map((axis) => [axis.index, extentOf(axis, extent)] as const), [loop.index, loop.length]])
+    const of = tensors.find(({ name }) => name === tensor)
+    return indices.every((index, i) => {
+      const [dim, runs] = [of?.dims[i], index.kind === 'index' ? extents.get(index.name) : undefined]
+      return dim !== undefined && runs !== undefined && sameExpr(runs, extent(dim))
+    })
+  }
+
+function hasStaged(value: Expr, test: (node: Expr, always: boolean) => boolean): boolean {
+  let found = false
+  rewritePaths(value, (node, always) => {
+    found ||= test(node, always)
+    return undefined
+  })
+  return found
+}
+
+/** Values that a pass computes for each element. */
+const valuesOf = ({ rows, statements }: Pass): readonly Expr[] => [
+  ...rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : [])),
+  ...statements.flatMap((s) => (s.kind === 'loopStore' ? [s.value] : [])),
+]
+
+const mapPass = (pass: Pass, map: (value: Expr) => Expr): Pass => ({
+  ...pass,
+  rows: pass.rows.map((row) => (row.kind === 'computed' ? { ...row, value: map(row.value) } : row)),
+  statements: pass.statements.map((s) => (s.kind === 'loopStore' ? { ...s, value: map(s.value) } : s)),
+})
