@@ -52,9 +52,13 @@ export function tiledBody(mapped: MappedKernel, program: ElementwiseProgram, sta
     else if (used.indices.has(each.index)) frame.writeLine(`const int ${names.value(each.index)} = static_cast<int>(position);`)
   })
   const walk = bodyWriter()
-  walk.writeLine('constexpr int chunks = Shape::columns / VEC;')
-  walk.writeLine('for (int at = static_cast<int>(threadIdx.x); at < Shape::rows * chunks; at += heddle::stage_threads) {')
-  walk.writeLine('  const int row_in_tile = at / chunks, column_in_tile = at % chunks * VEC;')
+  walk.writeLine('constexpr int chunks = Shape::columns / VEC, lanes = heddle::lanes_of_line<VEC, chunks>;')
+  walk.writeLine('HEDDLE_UNROLL_FEW')
+  walk.writeLine('for (int first = 0; first < Shape::rows * chunks; first += heddle::stage_threads) {')
+  walk.writeLine('  const int at = first + static_cast<int>(threadIdx.x);')
+  walk.writeLine('  if (at >= Shape::rows * chunks) break;')
+  walk.writeLine('  const int row_in_tile = at / lanes % Shape::rows;')
+  walk.writeLine('  const int column_in_tile = (at / (lanes * Shape::rows) * lanes + at % lanes) * VEC;')
   walk.writeLine(`  const int ${row} = tile_row + row_in_tile;`)
   walk.writeLine(`  const int ${names.first(loop.index)} = tile_column + column_in_tile;`)
   walk.writeLine(`  const int valid = ${row} < ${extent} ? ${length} - ${names.first(loop.index)} : 0;`)
@@ -87,8 +91,9 @@ function writeStage({ load, vec }: StagedLoad, context: PassContext, { tile, col
   writer.write(`const auto ${fill} = [&](auto width) `).inlineBlock(() => {
     writer.writeLine('constexpr int wide = decltype(width)::value, chunks = Shape::rows / wide;')
     writer.writeLine('HEDDLE_UNROLL')
-    writer.write('for (int j = 0; j < Shape::columns * chunks / heddle::stage_threads; ++j)').block(() => {
-      writer.writeLine('const int at = static_cast<int>(threadIdx.x) + j * heddle::stage_threads;')
+    writer.write('for (int first = 0; first < Shape::columns * chunks; first += heddle::stage_threads)').block(() => {
+      writer.writeLine('const int at = first + static_cast<int>(threadIdx.x);')
+      writer.writeLine('if (at >= Shape::columns * chunks) break;')
       writer.writeLine('const int column_in_tile = at / chunks, row_in_tile = at % chunks * wide;')
       writer.writeLine(`const int ${column} = tile_column + column_in_tile, ${row} = tile_row + row_in_tile;`)
       writer.writeLine(`const int valid = ${column} < ${length} ? ${extent} - ${row} : 0;`)

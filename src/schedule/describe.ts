@@ -24,7 +24,7 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   if (program.kind === 'elementwise' && program.staging !== undefined) {
     const { axis, loads } = program.staging
     const schedule = `elementwise by tiles: a block of 256 threads loads ${loads.map(({ load }) => load.tensor).join(' and ')} along ${axis.index} into shared memory, chunks of ${vec} elements per thread, or fewer where rows of the result are not aligned`
-    return [{ name: key, schedule, when: 'always; tiles of 64 x 64, or 4, 16 or 32 along a shorter side' }]
+    return [{ name: key, schedule, when: 'always; tiles of 64 x 64, or of 4, 16 or 32 along a shorter side' }]
   }
   if (program.kind === 'elementwise') {
     const text = (width: number, threads: number) =>
