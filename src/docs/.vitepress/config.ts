@@ -31,7 +31,7 @@ const tutorials = readdirSync(join(pages, 'tutorials'))
   .map((file) => `tutorials/${file.replace(/\.md$/, '')}`)
 
 const sidebar: DefaultTheme.SidebarItem[] = [
-  { text: 'Start', items: [{ text: 'Five minutes', link: '/' }, ...items('how-it-works', 'results')] },
+  { text: 'Start', items: [{ text: 'Five minutes', link: '/' }, ...items('how-it-works', 'results', 'results-llama')] },
   { text: 'Tutorials', items: items(...tutorials) },
   {
     text: 'Guides',
@@ -39,10 +39,15 @@ const sidebar: DefaultTheme.SidebarItem[] = [
       ...[
         'write-and-check',
         'ops',
+        'updates',
+        'recurrences',
+        'bits',
         'plans',
         'programs',
         'models',
+        'llama',
         'node',
+        'masks',
         'export',
         'int8-models',
         'tuning',
