@@ -1,4 +1,4 @@
-/** What is kept between runs is found by what it follows from, is never trusted where it is damaged, and takes no more than it may. */
+/** Cache entries between runs are found by their inputs, never trusted if damaged, and limited in size. */
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ afterEach(async () => {
 
 const files = async () => (await readdir(memoFolder(root))).map((name) => join(memoFolder(root), name))
 
-/** What is found under parts, and whether it had to be made. */
+/** Value found for the parts of a key, and true if it had to be computed. */
 function ask(parts: readonly string[], value: unknown, limit?: number) {
   let made = false
   const found = openMemo(root, limit === undefined ? {} : { limit, every: 0 }).of('thing', parts, () => {

@@ -1,4 +1,4 @@
-/** What heddle writes for a user: folders with a list, and files that were named. What is somebody else's stays, and no half of anything remains. */
+/** Files that heddle writes for a user: folders with a list, and named files. Foreign files stay, and no partial output remains. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

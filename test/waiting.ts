@@ -2,7 +2,7 @@
 import { byTurns } from './by_turns.js'
 import { changedFiles, fileTurn } from './turns.js'
 
-/** None where `HEDDLE_TURNS` states no turn: whoever runs vitest itself asks for files by name. What has changed waits for no turn. */
+/** Empty if `HEDDLE_TURNS` sets no turn: a caller that runs vitest directly names its files. Changed files always run. */
 export function waitingFiles(): readonly string[] {
   const turn = process.env.HEDDLE_TURNS === undefined ? undefined : fileTurn()
   if (turn === undefined) return []

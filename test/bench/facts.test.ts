@@ -1,4 +1,4 @@
-/** What a device can do: by its attributes, by what was measured of it before, and by a name never. */
+/** Device capabilities: from attributes and earlier measurements, never from a name. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

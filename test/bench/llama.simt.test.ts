@@ -167,7 +167,7 @@ describe('memory, as the device counts it', () => {
       expect(used()).toBe(most + 4096)
       held.release()
     })
-    // What was kept for shapes goes behind whatever still runs.
+    // Cache entries of shapes are released after runs that still use them.
     await new Promise((resolve) => setImmediate(resolve))
     expect(used()).toBe(0)
     device.close()

@@ -1,6 +1,6 @@
 /**
- * What LLaMA-like models have to read, compute and hold, against numbers known from elsewhere: parameters of the published models, and
- * steps a second that a device of a stated rate allows.
+ * Bytes, operations and memory of LLaMA-like models, compared with known numbers: parameter counts of the published models, and steps per second
+ * that a device of a stated rate allows.
  */
 import { describe, expect, it } from 'vitest'
 import { randomCheckpoint } from '../../src/bench/llama/random_weights.js'

@@ -31,7 +31,7 @@ function drawer(seed: string) {
 
 const halfBytes = (value: number): number[] => [...encode('f16', Float32Array.of(value))]
 
-/** Numbers of few bits one behind the other, as a number of `count * width` bits would have them; the first is lowest. */
+/** Concatenated numbers of few bits, as one number of `count * width` bits with the first number lowest. */
 function bitsOf(numbers: readonly number[], width: number): number[] {
   const bytes = Array.from({ length: (numbers.length * width) / 8 }, () => 0)
   for (const [i, value] of numbers.entries()) {

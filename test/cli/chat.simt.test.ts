@@ -176,7 +176,7 @@ describe('heddle run --chat', () => {
         { role: 'user', content: 'And God said' },
       ])
       expect(one.out).toBe(`${first.answer}\n${second.answer}\n${first.answer}\n`)
-      // What a cache is known to hold: all of a prompt, and of a text all but its last two tokens.
+      // Expected content of a cache: the whole prompt, and the text except its last two tokens.
       const held = ({ prompt, ids }: typeof first) => [...prompt, ...ids.slice(0, -2)]
       const found = commonPrefix(held(first), second.prompt)
       expect(found).toBeGreaterThanOrEqual(first.prompt.length)

@@ -1,6 +1,6 @@
 /**
- * Whose generated text is compiled: what this user's own `gen` wrote, and in a fresh clone what the project's specs say too. What was edited or forged
- * is refused by name. The compiler is never reached.
+ * Generated source that may be compiled: files written by this user's own `gen` and, in a fresh clone, files that match the project's specs. Edited
+ * and forged files are refused by name, before the compiler runs.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { linkPackage } from '../verify/own_project.js'
 import { heddle, punctuationModel } from './host.js'
 
 let work: string
-/** Where `gen` ran. */
+/** The home folder under which `gen` ran. */
 let home: string
 /** The same files on another machine: with a cache that knows nothing. */
 let clone: string
@@ -39,7 +39,7 @@ const strangersCache = (): void => void vi.stubEnv('HEDDLE_CACHE', join(work, `c
 const append = (root: string, file: string, text: string): void =>
   writeFileSync(join(root, file), readFileSync(join(root, file), 'utf8') + text)
 
-/** What compiling the project's kernel would begin with. */
+/** The first step of compiling the project's kernel: its keys. */
 async function keyed(root: string) {
   const { manifest, folderOf } = await searchManifests(root)
   const entry = manifest.kernels.find(({ key }) => key === 'triple__f32')

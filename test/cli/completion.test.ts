@@ -1,4 +1,4 @@
-/** What shells are told, and what names that nobody knows may have meant. */
+/** Output of shell completion, and suggestions for unknown names. */
 import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { knownHint } from '../../src/nearest.js'

@@ -1,4 +1,4 @@
-/** What bare names mean, what lists begin with, and the units that times are told in. */
+/** Meaning of bare names, order of lists, and units of times. */
 import { expect, it } from 'vitest'
 import { findEntry } from '../../src/bench/target/subject.js'
 import { describeTarget } from '../../src/bench/target/text.js'

@@ -1,4 +1,4 @@
-/** What is said while kernels are compiled: names of kernels, whatever device they are for. */
+/** Progress messages during compilation: names of kernels, for every device. */
 import { expect, test } from 'vitest'
 import { milestones } from '../../src/cli/progress.js'
 

@@ -1,4 +1,4 @@
-/** What `heddle run` says about bad input: a typed error, its exit code, one line, and nothing on stdout. */
+/** Errors of `heddle run` for bad input: a typed error, its exit code, one line, and nothing on stdout. */
 import { existsSync } from 'node:fs'
 import { copyFile, cp, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -29,11 +29,11 @@ export type OpenSubject = Subject & { readonly device: Device }
 export async function openSubject(needed: readonly string[] = []): Promise<OpenSubject> {
   const { device, library } = await openKernels('simt', { root, optimise })
   const { kernels: read, standard, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })
-  // What `gen` has held against bodies need not be held against them here.
+  // Groups that `gen` checked against bodies are not checked again here.
   const planned = planAll(plans, graphs, read, lowered, await readVerifiedGroups(root), openMemo(root))
   const { kernels, templates } = linkKernels(planned, read, standard, graphs)
   const byOp = new Map([...kernels, ...templates].map((kernel) => [kernel.name, kernel]))
-  // What many tests need is compiled together.
+  // Compiles kernels that many tests need together.
   await library.ensure(needed)
   return { device, library, layouts, ops, kernels: byOp }
 }

@@ -21,7 +21,7 @@ it('is drawn in parts, each source once', () => {
   expect(new Set(part).size).toBe(4)
   expect(sampleOf('some project', all, 4)).toEqual(part)
   expect(sampleOf('some project', [1, 2], 4)).toHaveLength(2)
-  // What is drawn depends on the project: not every one gives its first.
+  // The sample depends on the project: not every project draws its first op.
   const firsts = new Set(Array.from({ length: 40 }, (_, at) => sampleOf(`project ${at}`, all, 1)[0]))
   expect(firsts.size).toBeGreaterThan(10)
 })

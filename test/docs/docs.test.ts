@@ -41,7 +41,7 @@ const commandsAlone = (script: string): string =>
     .replaceAll('npx --no-install ', 'npx ')
     .replaceAll('node_modules/.bin/', 'npx ')
 
-/** Where CI runs commands: its own scripts, and what projects call `npm test` and `npm start`. */
+/** Files with commands that CI runs: its own scripts, and the scripts `npm test` and `npm start` of projects. */
 const ran = [
   ...['.ci/run', '.ci/tarball', 'package.json', 'templates/init/common/package.json.hbs'],
   ...readdirSync(join(repository, 'test/examples'), { withFileTypes: true })

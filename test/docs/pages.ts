@@ -1,11 +1,11 @@
 /**
- * The documents with what they quote filled in. A page names a file and a part of it, or a verb; what stands behind the name is what the
- * file has and what the command prints:
+ * Documents with their quotes filled in. A page names a file and a part of it, or a verb; the text between the markers is that part of
+ * the file, or the output of the verb's help:
  *
  *     <!-- quote test/examples/01-elementwise/specs/index.ts#swiglu -->
  *     <!-- /quote -->
  *
- * `npx vitest run test/docs -u` writes the pages; without `-u` a page that says something else is a failure.
+ * `npx vitest run test/docs -u` writes the pages; without `-u` a page that differs is a failure.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -88,7 +88,7 @@ export function brokenLinks(page: string, text: string): string[] {
 /** A block of commands: those of `sh` run in CI, those of `bash` do not. */
 export interface Commands {
   readonly language: 'sh' | 'bash'
-  /** What the comment above says, such as `run in 03-layer-norm`, `run with the llama` or `needs a GPU`. */
+  /** Text of the comment above, such as `run in 03-layer-norm`, `run with the llama` or `needs a GPU`. */
   readonly marked: string | undefined
   readonly lines: readonly string[]
 }

@@ -63,13 +63,13 @@ it("shows the compiler's errors where they are, none where there are none, and f
     },
     { code: 106, start: { line: 7, offset: 59 }, end: { line: 7, offset: 66 } },
   ])
-  // What TypeScript says itself stays.
+  // TypeScript's own diagnostics stay.
   expect(shown.filter(({ source }) => source !== 'heddle').map(({ code }) => code)).toContain(2322)
   expect(await server.errors(twin)).toEqual([])
 
   server.replace(file, op('x(c)'))
   expect(await server.errors(file)).toEqual([])
-  // What the body calls is in another file, which is open too.
+  // The body calls a function of another open file.
   server.open(helper, right.replace('a / 2', 'Math.trunc(a)'))
   expect(own(await server.errors(helper))).toEqual([])
   server.replace(file, op('x(d)'))

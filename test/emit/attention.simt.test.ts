@@ -135,7 +135,7 @@ beforeAll(async () => {
 })
 afterAll(() => host?.close())
 
-/** What is wrong with results of a kernel; nothing when they are right. */
+/** Description of the first wrong result of a kernel; empty if all are right. */
 async function complaint(name: string, dtype: DType, sizes: Sizes, expectedOf?: AttentionKernel): Promise<string> {
   const kernel = kernels.find((each) => each.name === name)
   if (kernel === undefined) throw new Error(`no kernel ${name}`)

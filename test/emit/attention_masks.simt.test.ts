@@ -128,7 +128,7 @@ afterAll(() => host?.close())
 
 type Draw = (tensor: string) => (at: number, dims: Readonly<Record<string, number>>) => number
 
-/** What is wrong with results of a kernel; nothing when they are right. `known` is what the reference reads in place of the inputs. */
+/** Description of the first wrong result of a kernel; empty if all are right. The reference reads `known` instead of the inputs. */
 async function complaint(
   name: string,
   dtype: DType,

@@ -1,6 +1,6 @@
 /**
- * What an attention kernel computes, as a plain loop in double precision over the definition in src/ir/template.ts: an answer that
- * shares nothing with the compiler's own evaluation but the meaning of expressions.
+ * Reference for attention kernels: a plain loop in double precision over the definition in src/ir/template.ts. It shares only the meaning of
+ * expressions with the compiler's own evaluation.
  */
 import type { DType } from '../../src/ir/dtype.js'
 import { type Env, emptyEnv, evaluateExpr, type HostTensor } from '../../src/ir/evaluate.js'

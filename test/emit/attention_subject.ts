@@ -31,7 +31,7 @@ export const input = (name: string, dims: string, dtype: TensorParam['dtype'] = 
 
 const out = (dtype: TensorParam['dtype']): TensorParam => ({ ...input('y', 'b s h e', dtype), access: 'out' })
 
-/** What a kernel has beside plain attention of every query to every key. */
+/** Fields of a kernel beyond plain attention of every query to every key. */
 export type Variant = Partial<Omit<AttentionKernel, 'kind' | 'tensors' | 'out'>> & {
   readonly extra?: readonly TensorParam[]
   readonly stores?: TensorParam['dtype']

@@ -19,7 +19,7 @@ const sorted = named(
   storeRow({ kind: 'element', type: 'i32', row: 'order', index: index('c1') }),
 )
 
-/** What is left of each element by what was left of the one before it: whole numbers, so that every bit is known. */
+/** Remainder of each element from that of the previous one: whole numbers, so that every bit is known. */
 const left: StmtOf<'foldRow'> = {
   kind: 'foldRow',
   names: ['left'],

@@ -107,7 +107,7 @@ function computes(kernel: Kernel | TemplateKernel): boolean {
   }
 }
 
-/** What a plan derives; nothing where it is refused, which is another test's matter. */
+/** Groups that a plan derives; empty if it is refused, which another test covers. */
 function groupsOf({ draft }: Case, plan: PlanDecl): readonly DerivedGroup[] {
   try {
     return applyPlan(draft.graph(), plan, draft.kernels).groups
@@ -184,7 +184,7 @@ function extentsOf({ derived: { kernel, inputs, outputs } }: DerivedGroup, sizes
   return dims
 }
 
-/** The class of a kernel, the terms it adds up, and their size: members one behind the other each err by theirs. */
+/** Tolerance class of a kernel, its number of terms, and their size: chained members each contribute their own error. */
 function ruleOf(
   { drawn, group, group: { graph, nodes, derived } }: Subject,
   sizes: Readonly<Record<string, number>>,

@@ -1,4 +1,4 @@
-/** What attention asks of rows before it moves them whole: how far they are apart, and when they begin at multiples of a chunk. */
+/** Conditions under which attention moves whole rows: their stride, and alignment to multiples of a chunk. */
 import { describe, expect, it } from 'vitest'
 import type { Scope } from '../../src/emit/expression.js'
 import { createNames } from '../../src/emit/names.js'

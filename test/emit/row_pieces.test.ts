@@ -1,4 +1,4 @@
-/** Rows in pieces: the same elements, read one behind the other wherever all elements of a chunk answer a comparison alike. */
+/** Concatenated rows: the same elements, read in sequence wherever all elements of a chunk give a comparison the same result. */
 import { describe, expect, it } from 'vitest'
 import { elementStatements } from '../../src/emit/computed_row.js'
 import { createNames } from '../../src/emit/names.js'

@@ -17,7 +17,7 @@ const subjects: readonly Subject[] = [
   { kernel: fixtures.scanPoint, class: 'exact', inputs: integers },
 ]
 
-/** What takes the square of its length takes these. */
+/** Lengths for tests whose cost is quadratic in the length. */
 const shortLengths = [1, 2, 16, 31, 32, 33, 64, 128, 129]
 /** The last ones are longer than registers hold, and more than two rounds of the widest block. */
 const lengths = [0, ...shortLengths, 255, 256, 257, 1000, 1024, 1025, 3000, 5000, 9001]

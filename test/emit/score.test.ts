@@ -105,7 +105,7 @@ it('quotients and remainders of places by powers of two are shifts and masks', (
     for (const place of [0, 1, 15, 16, 37]) expect(at(shifted, 0, place, place)).toBe(at(score, 0, place, place))
     expect(contains(shifted, (node) => node.kind === 'call' && (node.fn === 'idiv' || node.fn === 'mod'))).toBe(by === 12)
   }
-  // What is no place may be negative.
+  // A value that is not an index may be negative.
   const apart = whole('mod', sub(i, j), 4)
   expect(withShifts(apart)).toEqual(apart)
 })

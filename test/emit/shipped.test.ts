@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { parseManifest } from '../../src/emit/manifest.js'
 import { shippedManifest } from '../../src/emit/shipped.js'
 
-/** What the schema refuses, which tells whether it was asked. */
+/** Text that the schema refuses, which shows that the schema was applied. */
 const text = JSON.stringify({ version: 1, kernels: 'none' })
 const digestOf = (of: string): string => createHash('sha256').update(of).digest('hex')
 

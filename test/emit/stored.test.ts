@@ -1,4 +1,4 @@
-/** What a store to int8 does by itself is left out before it, and nothing else is. */
+/** Operations that a store to int8 performs itself are removed before it, and no others. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { beforeStore } from '../../src/emit/stored.js'

@@ -42,7 +42,7 @@ function noise(i: number): number {
 
 type Draw = (i: number, dims: Readonly<Record<string, number>>) => number
 
-/** What rows hold: keys as logits have them, and those that a search by ranges finds hard. */
+/** Contents of rows: keys like those of logits, and keys that are hard for a search by ranges. */
 const keysOf: Readonly<Record<string, Draw>> = {
   'spread keys': (i) => 6 * Math.sqrt(-2 * Math.log(noise(i))) * Math.cos(2 * Math.PI * noise(i + 1_000_003)),
   'few distinct keys': (i) => Math.floor(noise(i) * 4) - 2,

@@ -1,4 +1,4 @@
-/** Which lines of specs each line of IR and CUDA text was made of: through all passes, in one op, across ops, and in every shape of program. */
+/** Source lines of specs for each line of IR and CUDA source: through all passes, in one op, across ops, and in every shape of program. */
 import { describe, expect, it } from 'vitest'
 import { emitInstance } from '../../src/emit/generate.js'
 import { tracedText } from '../../src/emit/traced.js'

@@ -110,7 +110,7 @@ describe('rows that are read elsewhere while they are replaced', () => {
   it.each(['window', 'channels', 'reversed', 'states', 'codes', 'halved'])('%s', async (name) => {
     const kernel = named(name)
     const complaints: string[] = []
-    // A thread, some lanes, a warp, a block a row, and rows that are read again.
+    // One thread, some lanes, one warp and one block per row, and multi-pass rows.
     for (const [m, n] of [
       [1, 1],
       [3, 3],

@@ -15,7 +15,7 @@ const names = readdirSync(examples, { withFileTypes: true })
   .map(({ name }) => name)
 const packageOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
-/** What a tutorial says that its project prints. */
+/** Output of a project as its tutorial shows it. */
 function quoted(name: string): readonly string[] {
   const page = readFileSync(join(home, 'src/docs/tutorials', `${name}.md`), 'utf8')
   const blocks = [...page.matchAll(/^```text\n(.*?)^```$/gms)].map(([, text = '']) => text)

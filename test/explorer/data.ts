@@ -276,6 +276,6 @@ export function graphPage(): ExplorerData {
   })
 }
 
-/** What `heddle bench encoder --report` writes, by the same road. */
+/** The page of `heddle bench encoder --report`, made in the same way. */
 export const encoderPage = (): ExplorerData =>
   explorerSchema.parse({ ...common, opens: 'bench', kernels: [], bench: benchView([{ any: encoder }], [], limit), timelines: [] })

@@ -21,7 +21,7 @@ const themes = ['light', 'dark'] as const
 const folder = mkdtempSync(join(tmpdir(), 'heddle-page-'))
 let browser: Browser
 let page: Page
-/** What the page logs as an error, and what it asks for besides itself. */
+/** Errors that the page logs, and requests other than the page itself. */
 const [errors, requests]: [string[], string[]] = [[], []]
 
 async function open(name: string, html: string): Promise<void> {

@@ -1,6 +1,6 @@
-/** What is looked for inside of a page. Each function runs in the browser by itself, and returns what it finds wrong. */
+/** Checks inside of a page. Each function runs in the browser by itself, and returns the faults that it finds. */
 
-/** What makes the page wider than the window: the widest elements that no scrolling region holds. */
+/** Elements that make the page wider than the window: the widest ones outside of scrolling regions. */
 export function overflowing(): string[] {
   const { scrollWidth, clientWidth } = document.documentElement
   if (scrollWidth <= clientWidth) return []

@@ -1,4 +1,4 @@
-/** What pages are made of: drawings of plans, runs that were read, two runs beside each other, and the page as text. */
+/** Parts of pages: drawings of plans, parsed runs, comparisons of two runs, and the page as text. */
 import { describe, expect, it } from 'vitest'
 import { benchTable } from '../../src/bench/table.js'
 import { explorerSchema } from '../../src/explorer/model.js'
@@ -60,7 +60,7 @@ describe('runs', () => {
   it('stand under the roof: arithmetic of a kernel over its bytes, and over its time', () => {
     const dot = view?.runs[0]?.dots.find(({ name }) => name === 'attention')
     expect(dot).toMatchObject({ intensity: 9e9 / 6e6, attained: (1e6 * 9e9) / 11, of: 'fused' })
-    // What has no counted arithmetic has no place under it.
+    // Kernels without counted arithmetic are not on the roofline.
     expect(view?.runs[0]?.dots.map(({ name }) => name)).not.toContain('gelu')
   })
 

@@ -155,7 +155,7 @@ export async function linkedTo(
 
 let objects: Promise<readonly string[]> | undefined
 
-/** What every export has, compiled once. */
+/** The objects that every export needs, compiled once. */
 const runtimeObjects = (cxx: string, folder: string): Promise<readonly string[]> => {
   objects ??= compiled(cxx, folder)
   return objects

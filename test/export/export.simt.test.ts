@@ -95,7 +95,7 @@ describe('BERT', () => {
     ),
   }
 
-  /** What a program in C++ of one's own prints, with the exported folder alone. */
+  /** Output of a user's C++ program that uses only the exported folder. */
   async function labelled(exported: string): Promise<string> {
     const program = await linkedTo(join(import.meta.dirname, 'labels.cpp'), repository, exported, ['bert'])
     const texts = cases.map(({ inputIds }) => inputIds.join())

@@ -1,4 +1,4 @@
-/** What an export computes of dimensions, held against the runtime, and what it refuses. */
+/** Arithmetic on dimensions in exports, compared with the runtime, and its refusals. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

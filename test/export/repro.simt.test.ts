@@ -28,7 +28,7 @@ async function unpacked(archive: string, folder: string): Promise<string> {
   return join(empty, folder)
 }
 
-/** What the folder's own commands say, in an environment that knows no heddle. */
+/** Output of the folder's own commands, in an environment without heddle. */
 async function built(out: string, commands: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
   const [build = '', run = ''] = commands
   const options = { cwd: out, env: { PATH: process.env.PATH } }

@@ -1,6 +1,6 @@
 /**
- * Specs that did not change are not read again, and what is read is what all of them together say: after each change of a module, what one
- * imports included, kept results are held against those of a run that keeps nothing.
+ * Unchanged specs are not read again, and the result is that of reading all of them: after each change of a module, including changes of its
+ * imports, cached results are compared with those of a run without a cache.
  */
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -85,7 +85,7 @@ it('reads an op whose body has changed without those that import it, and with th
   expect(parsed()).toEqual(['alone.ts'])
   await write('specs/alone.ts', op('alone', '(i.x(m) + 2) * 3', '// a line more'))
   expect(parsed()).toEqual(['alone.ts', 'uses.ts'])
-  // What looks like a body and is none is seen by whoever imports it.
+  // Code that looks like a body but is none affects every module that imports it.
   const table = (by: number) => `const op = (name: string, given: { body: () => number }) => given.body()
 export const factor = op('factor', { body: () => ${by} })
 `

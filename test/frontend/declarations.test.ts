@@ -16,7 +16,7 @@ afterEach(() => rm(root, { recursive: true }))
 const write = (files: Readonly<Record<string, string>>) =>
   Promise.all(Object.entries(files).map(([path, text]) => writeFile(join(root, 'specs', path), text)))
 
-/** What a reading leaves in `.heddle` besides what is kept on purpose. */
+/** Files that reading leaves in `.heddle`, except intended cache files. */
 const leftovers = async () => (await readdir(join(root, '.heddle'))).filter((name) => !name.startsWith('kept'))
 
 describe('readDeclarations', () => {

@@ -97,10 +97,10 @@ const spec: fc.Arbitrary<string> = names.chain((at) =>
     }),
 )
 
-/** What becomes of a module: `made`, or the codes it is refused with. Anything else is thrown. */
+/** Outcome for a module: `made`, or the codes of its refusals. Any other error is thrown. */
 function outcome(text: string): string {
   const { kernels, diagnostics: all } = read(text)
-  // What a module imports and does not use is no matter here.
+  // Unused imports of a module are allowed here.
   const diagnostics = all.filter(({ code }) => code !== 'TS6133')
   if (diagnostics.length > 0) {
     for (const { code, line } of diagnostics) {

@@ -1,9 +1,9 @@
-/** What bodies become: the kernel's text for each construct of the language. */
+/** IR of bodies: the printed kernel for each construct of the language. */
 import { describe, expect, it } from 'vitest'
 import { printKernel, printLayout } from '../../src/ir/print.js'
 import { read, rowBody } from './refuse.js'
 
-/** The printed statements of the one kernel a module declares. */
+/** Printed statements of the only kernel in a module. */
 function lowered(source: string | Readonly<Record<string, string>>): string[] {
   const { kernels, diagnostics } = read(source)
   expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])

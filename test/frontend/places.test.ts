@@ -1,4 +1,4 @@
-/** What is wrong with a graph or a plan is said at its author's line, with what was found wrong under a caret. */
+/** Errors in graphs and plans appear at the line in the author's source, with a caret at the wrong part. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -262,7 +262,7 @@ it('says what is wrong with every node of a graph, and nothing of what follows f
   ])
   expect(error.message).toContain('graph.shape: node wide: plus: dimension c of gap is z, but w elsewhere')
   expect(error.message).toContain('node 10 (twice) has no name')
-  // Where one alone is wrong it is the error.
+  // A single fault is the error itself.
   const alone = await refused(layerOf({ build: build.split('\n')[0] ?? '', more: ', wide' }))
   expect(alone).toMatchObject({ code: 'graph.shape', places: [{ line: 12, nodes: ['wide'] }] })
   // Whatever else a build ends in follows from what was refused, and is the error where nothing was.

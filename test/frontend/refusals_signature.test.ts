@@ -316,7 +316,7 @@ export const plans = [plan('p', product, { groups: { k: ['${node}'] } })]
       "import { op, row, tensor } from 'heddle/absent'\nexport const t = op('t', { body: ({ x }) => (m) => ({ y: x(m) }) })\n"
     const { diagnostics } = read(text)
     expect(diagnostics.map(({ code, line }) => [code, line])).toEqual([['TS2307', 1]])
-    // Where modules are there, uses of unknown types are said.
+    // With modules present, uses of unknown types are reported.
     expect(read('export const f = (x) => x\n').diagnostics.map(({ code }) => code)).toEqual(['TS7006'])
   })
   it('says what takes the place of a function that heddle does not have', () => {

@@ -104,7 +104,7 @@ describe('bodies of outputs that update', () => {
       summed('', 'old + cache(0, r) + total'),
       cannot('another element of cache than the one that is replaced is read', gather),
     )
-    // Where one place of an axis is chosen, nothing else runs over it.
+    // If one place of an axis is chosen, no other loop runs over that axis.
     const chosen = summed('', 's === at(0) ? total : cache(s, r)').replace('const old = cache(s, r)', '')
     refuses(chosen.replace('«', '').replace('»', '').replace('z: total', 'z: «total»'), {
       ...cannot(''),

@@ -78,7 +78,7 @@ function draw(kernel: Kernel, seed: number): Case {
 
 type Result = Record<string, { readonly data: ArrayLike<number> }> | 'outside'
 
-/** What a run gives; a read outside a tensor is a result too, which both sides must share. */
+/** Result of a run; an out-of-bounds read is a result too, which both sides must share. */
 function attempt(run: () => Result): Result {
   try {
     return run()

@@ -1,4 +1,4 @@
-/** How thresholds are read: what they become, and what is refused. */
+/** Reading of thresholds: their IR, and refusals. */
 import { describe, expect, it } from 'vitest'
 import { printKernel } from '../../src/ir/print.js'
 import { read, refuses } from './refuse.js'

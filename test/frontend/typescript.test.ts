@@ -1,4 +1,4 @@
-/** What is kept of TypeScript's compiler between processes: found by the next one, and made again where it is damaged. */
+/** Cache of TypeScript's compiler between processes: used by the next process, and rebuilt if it is damaged. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -16,7 +16,7 @@ export interface Around {
   readonly key?: Step
   /** Between the scores and the softmax. */
   readonly scores?: Step
-  /** What the softmax takes for the score of query `i` and key `j`. */
+  /** Score of query `i` and key `j`, as the softmax reads it. */
   readonly score?: (x: At | undefined, i: Expr, j: Expr) => Expr
   readonly behind?: Step
   /** Of the input that keys are made from. */

@@ -1,4 +1,4 @@
-/** The variants of attention as emitted text on the CPU device, held against the bodies of their nodes, one by one. */
+/** Attention variants as emitted source on the CPU device, checked against the bodies of their nodes, one by one. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -79,14 +79,14 @@ const sizes = [
   { b: 2, h: 2, g: 1, s: 5, t: 3, d: 20, e: 12, r: 3 },
 ]
 
-/** What an output is on the device, by the bodies of the nodes, and as the kernel is evaluated. */
+/** An output on the device, by the bodies of the nodes, and by evaluation of the kernel. */
 interface Computed {
   readonly found: ArrayLike<number>
   readonly expected: ArrayLike<number>
   readonly evaluated: ArrayLike<number>
 }
 
-/** What differs between the kernel's results and those of the nodes; nothing where all is as it should be. */
+/** Difference between the results of the kernel and those of the nodes; undefined if they agree. */
 async function difference(name: string, dtype: DType, dims: Readonly<Record<string, number>>, seed: number): Promise<string> {
   const rule = tolerance({ dtype, class: 'attention', length: dims.d ?? 1 })
   return (await computed(name, dtype, dims, seed))

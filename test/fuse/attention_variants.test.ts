@@ -1,6 +1,6 @@
 /**
- * Attention as users of other tools ask for it, in graphs that share nothing with the shipped ones: each makes one kernel, which is held
- * against the bodies of its nodes when it is derived.
+ * Attention variants requested by users of other tools, in graphs that share nothing with the shipped ones. Each becomes one kernel, whose
+ * derivation checks it against the bodies of its nodes.
  */
 
 import { type GraphDecl, graph, tensor } from 'heddle'

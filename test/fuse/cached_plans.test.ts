@@ -49,7 +49,7 @@ const plans = [
   plan('p', graphs.two, { groups: { second: ['a', 'b'] } }),
 ]
 
-/** What the plans give with these bodies, held against a run that keeps nothing; and the kinds of what had to be made. */
+/** Results of the plans with these bodies, compared with a run without a cache; and the kinds of entries that were recomputed. */
 function made(given: Readonly<Record<string, string>>, threads?: 64 | 128): string[] {
   const text = names.map(
     (name) => `export const ${name} = op('${name}', { dims: ['n'], inputs: { x: tensor('f32', 'n') },

@@ -1,4 +1,4 @@
-/** Which columns of a product an epilogue may read: those that are proved to lie in its own aligned chunk, and no others. */
+/** Columns of a matmul that an epilogue may read: those proved to lie in its own aligned chunk, and no others. */
 import { expect, it } from 'vitest'
 import { chunkColumns, readsInChunk } from '../../src/fuse/product/columns.js'
 import { call, dim, i32, index } from '../../src/ir/build.js'

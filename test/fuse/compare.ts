@@ -1,4 +1,4 @@
-/** How results of planned graphs are held against unfused ones. */
+/** Comparison of results of planned graphs with unfused ones. */
 import { expect } from 'vitest'
 import { resummed } from '../../src/verify/tolerance.js'
 

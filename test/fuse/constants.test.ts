@@ -1,4 +1,4 @@
-/** Which inputs of derived kernels are constants: weights, in every graph that has a kernel of the name. */
+/** Inputs of derived kernels that are constants: weights, in every graph with a kernel of the name. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gelu } from '../../specs/ops/activations.js'
 import { addBias } from '../../specs/ops/add_bias.js'

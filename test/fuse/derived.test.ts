@@ -1,4 +1,7 @@
-/** What holds derived kernels against the bodies of their nodes: the data it draws, what it lets pass, and what it cannot judge. */
+/**
+ * The check of derived kernels against the bodies of their nodes: the data that it draws, the kernels that it passes, and those that it cannot
+ * judge.
+ */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
 import { checkDerived, type DerivedGroup } from '../../src/fuse/check/derived.js'
@@ -70,7 +73,7 @@ describe('a group', () => {
       message: 'group k: no data was found on which the bodies of op0 stay inside of their tensors',
       hint: 'an op of the group indexes a tensor by integers of another; clamp them in its body',
     })
-    // Where no integers are read, sizes are to blame.
+    // Without integer inputs, the sizes are the cause.
     const draft = new Draft()
     const x = { value: draft.input('m n'), dims: ['m', 'n'] }
     draft.output(

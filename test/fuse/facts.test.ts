@@ -1,4 +1,4 @@
-/** What a graph says of itself, so that no pass guesses it from a name: which inputs place packed rows, and how large it usually is. */
+/** Declarations of a graph that no pass guesses from a name: inputs that place packed rows, and its usual sizes. */
 import { describe, expect, it } from 'vitest'
 import { isPackStep, packGraph } from '../../src/fuse/graph/pack.js'
 import { searchPlan } from '../../src/fuse/search/auto.js'

@@ -1,4 +1,4 @@
-/** What passes over whole graphs refuse, in small graphs that share nothing with the shipped ones: packing, stacks, edges, order. */
+/** Refusals of passes over whole graphs, in small graphs that share nothing with the shipped ones: packing, stacks, edges, order. */
 import { describe, expect, it } from 'vitest'
 import { sortNodes } from '../../src/fuse/graph/edit.js'
 import { packGraph } from '../../src/fuse/graph/pack.js'

@@ -1,4 +1,4 @@
-/** What groups of nodes are refused for, and what they cost, in small graphs that share nothing with the shipped ones. */
+/** Refusals and costs of groups of nodes, in small graphs that share nothing with the shipped ones. */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
 import { checkDerived } from '../../src/fuse/check/derived.js'

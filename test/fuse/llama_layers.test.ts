@@ -182,7 +182,7 @@ describe('launches of a layer', () => {
     expect([counts('step'), counts('prompt')]).toEqual([steps, prompts])
   })
 
-  // What joins caches of int8 is a kernel of its own in a step, and takes the place of one in a prompt.
+  // The append to int8 caches is a separate kernel in a step, and replaces the float one in a prompt.
   it.each([
     ['best-llama', [6, 8], [9, 10]],
     ['best-llama-int8w', [6, 8], [9, 10]],

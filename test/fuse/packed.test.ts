@@ -26,7 +26,7 @@ import { exactly, reordered } from './compare.js'
 import { runGraph, shapeOf } from './host.js'
 import { dims, lengths, pack, tokens } from './tokens.js'
 
-/** What a program's ragged axis says, and a value of one row for each of its tokens. */
+/** The ragged axis of a program, and a value with one row per token. */
 const axis = { batch: parseExtent('b'), seq: parseExtent('s'), tokens: 't', lengths: 0 }
 const value = { name: 'x', dtype: { param: 'T' }, shape: parseShape('b*s h*d'), layout: 'row' }
 

@@ -303,7 +303,7 @@ describe('what a plan quantises', () => {
     expect(error.message).toContain('right multiplies w by a value of another scale than before')
   })
 
-  /** What `merged` moves is multiplied, and is also added in another shape (`sum`) or returned (`result`). */
+  /** The result of `merged` is multiplied, and is also added in another shape (`sum`) or returned (`result`). */
   const shared = (other: 'sum' | 'none' | 'result') =>
     graph(`moved_and_${other}`, {
       inputs: { x: tensor('T', 'b s h d', splitHeads) },

@@ -4,7 +4,7 @@ import { seedsInTurn } from '../turns.js'
 import { judge, type Verdict } from './random/judge.js'
 import { drawCase, type Family } from './random_graphs.js'
 
-/** How many of each family are drawn, and the least share of them that must be accepted: refusing all would pass otherwise. */
+/** Number of graphs per family, and the minimum share that must be accepted: refusing all would pass otherwise. */
 const drawn: readonly (readonly [Family, number, number])[] = [
   ['rows', 700, 0.5],
   ['products', 650, 0.3],

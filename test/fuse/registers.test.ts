@@ -1,4 +1,4 @@
-/** What the price of a row program counts: passes and kept rows of every construct, as the schedule has them. */
+/** Inputs of the cost model for a row kernel: passes and cached rows of every construct, as scheduled. */
 import { expect, it } from 'vitest'
 import { walkOf } from '../../src/fuse/search/registers.js'
 import { call, dim, index, local } from '../../src/ir/build.js'

@@ -1,6 +1,6 @@
 /**
- * Folds held against what the graph computes: with factors put into the weights that a fold names, its value comes out divided by them and
- * every result of the graph is what it was. Where a factor would reach anything else, there is no fold.
+ * Scale folding, checked against the graph: with factors folded into the named weights, the value is divided by them and every result of the graph
+ * is unchanged. If a factor would reach anything else, there is no folding.
  */
 import { type GraphBuilder, type GraphDecl, type GraphTensor, graph, type TensorDecl, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -36,7 +36,7 @@ const integers: Readonly<Record<string, readonly number[]>> = {
 
 const names = ['attentionNorm', 'context', 'innerNorm', 'gated'] as const
 
-/** What the graph computes of random numbers; `change` has what each weight is to become. */
+/** Results of the graph for random numbers; `change` maps each weight to its new values. */
 function valuesOf(
   of: Graph,
   change: (weight: string, values: readonly number[]) => readonly number[],

@@ -1,4 +1,4 @@
-/** Which inputs of a body take a factor of its result, in bodies that no shipped op has. */
+/** Inputs of a body that can absorb a factor of its result, in bodies that no shipped op has. */
 import { expect, it } from 'vitest'
 import { scaledInputs } from '../../src/fuse/graph/scaled_bodies.js'
 import { call, dim, f32, index } from '../../src/ir/build.js'

@@ -132,7 +132,7 @@ describe('layers of models', () => {
     if (plan === undefined) throw new Error('no plan')
     const pricing = { device: costDevice('h200'), dims: layer.graph.typical ?? {}, dtype: 'f16' } as const
     const report = explainPlan(layer.graph, plan, ops, pricing, layouts)
-    // What is legal and left, the search has tried.
+    // The search tried every legal merge that is left.
     expect(report.edges.filter(({ reason }) => reason === 'legal, the plan leaves it')).toEqual([])
     return report
   }

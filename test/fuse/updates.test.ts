@@ -17,7 +17,7 @@ import { runGraph, shapeOf } from './host.js'
 
 const cache = tensor('T', 'r s h d', splitHeads)
 
-/** What a decoder layer does with its new keys and values. */
+/** A decoder layer's handling of its new keys and values. */
 const { graph: layer } = graph('appending', {
   inputs: { x: tensor('T', 'r h*d'), keys: cache, values: cache, beams: tensor('i32', 'r s'), step: tensor('i32', '1') },
   weights: { keyWeight: tensor('T', 'h*d h*d'), keyB: tensor('T', 'h*d'), valueB: tensor('T', 'h*d') },

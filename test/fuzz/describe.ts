@@ -78,7 +78,7 @@ export type Result =
   | { readonly kind: 'row'; readonly loop: Loop }
   | { readonly kind: 'histogram'; readonly bins: string; readonly loop: Loop }
 
-/** Which values an input may hold. */
+/** Allowed values of an input. */
 export type Domain =
   | { readonly kind: 'float' }
   | { readonly kind: 'unit' }

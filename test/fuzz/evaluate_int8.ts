@@ -1,6 +1,6 @@
 /**
- * What int8 keeps of values, as the guide of plans has it: a scale of the whole tensor, one of each row, or one of each output channel of a weight.
- * Written apart from src.
+ * Effect of int8 on values, as documented in the guide of plans: one scale per tensor, per row, or per output channel of a weight. Independent of
+ * src.
  */
 import { slack, unit } from './bounds.js'
 import type { Held } from './evaluate.js'

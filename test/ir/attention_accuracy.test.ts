@@ -1,4 +1,4 @@
-/** What roundings of computed queries and keys do to scores, read off bodies: none where both lie in memory, and by size where they do not. */
+/** Effect of rounding in computed queries and keys on scores, derived from bodies: none if both are stored in memory, otherwise by their size. */
 import { expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
@@ -38,7 +38,7 @@ interface Parts {
   readonly key?: Expr
   readonly value?: Expr
   readonly score?: Expr
-  /** What the new rows of queries and keys are drawn from. */
+  /** Range of the new rows of queries and keys. */
   readonly drawn?: Domain
 }
 

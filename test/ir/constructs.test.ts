@@ -1,4 +1,4 @@
-/** What every row construct must keep, asked of one statement of each kind; and what its traits make of an op. */
+/** Invariants of every row construct, tested on one statement of each kind; and the effect of its traits on an op. */
 import { describe, expect, it } from 'vitest'
 import { isElementwise } from '../../src/fuse/space/space.js'
 import { call, constant, dim, f32, i32, index, local } from '../../src/ir/build.js'
@@ -123,7 +123,7 @@ describe.each(all)('$kind', (stmt) => {
     expect(makes === 'output').toBe('tensor' in stmt)
     expect(elements !== 'none').toBe('length' in stmt)
     expect(walk === 'none').toBe(elements === 'none')
-    // What carries rows makes scalars besides.
+    // A construct that carries rows also defines scalars.
     const made = construct.defines(stmt).filter(({ kind }) => !(stmt.kind === 'foldState' && kind === 'local'))
     expect(made.every(({ kind }) => (kind === 'row') === (makes === 'rows'))).toBe(true)
     expect(construct.defines(stmt).length > 0).toBe(makes !== 'output')

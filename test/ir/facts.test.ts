@@ -1,4 +1,4 @@
-/** What bodies tell by themselves: how results err, and which integers inputs may hold. */
+/** Facts inferred from bodies: errors of results, and ranges of integer inputs. */
 import { describe, expect, it } from 'vitest'
 import { accuracyOf } from '../../src/ir/facts/accuracy.js'
 import { constrained } from '../../src/ir/facts/constrained.js'

@@ -45,7 +45,7 @@ export const centre: Kernel = {
   ],
 }
 
-/** How many ids of each row of `ids: m n` are 0, 1 and so on. */
+/** Number of ids in each row of `ids: m n` that are 0, 1 and so on. */
 export const tally: Kernel = {
   ...centre,
   name: 'tally',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { unstatedRelations } from '../../src/ir/facts/relations.js'
 import { read } from '../frontend/refuse.js'
 
-/** What a body over `x: m p` wants of p. */
+/** Requirement of a body over `x: m p` for p. */
 function wanted(body: string, { inputs = '', dims = '', facts = '' } = {}) {
   const { kernels } = read(`import { idiv, op, sum, tensor } from 'heddle'
 export const t = op('t', {

@@ -18,7 +18,7 @@ const kernelOf = (...values: readonly Expr[]): Kernel => ({
   ...emptyKernel,
   body: values.map((value, i) => ({ kind: 'let', name: `(value ${i})`, type: value.type, value })),
 })
-/** What both ways give. */
+/** Results of both evaluations. */
 function both(value: Expr): readonly unknown[] {
   const { reads } = runnable(kernelOf(value))(bound)
   return [reads.value(value), evaluateExpr(value, env)]

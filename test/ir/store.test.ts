@@ -1,4 +1,4 @@
-/** What stores to 8-bit integers do is written into the IR once, where it is not written already. */
+/** Rounding and saturation of stores to 8-bit integers are written into the IR once, unless the body already has them. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { beforeStore } from '../../src/emit/stored.js'

@@ -1,4 +1,4 @@
-/** What ranking a row means, in the language, the evaluator, the printer and the verifier; and the counts there are kernels for. */
+/** Meaning of ranking a row, in the language, the evaluator, the printer and the verifier; and the counts with compiled kernels. */
 import { op, row, tensor, topK } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'

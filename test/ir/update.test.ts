@@ -57,7 +57,7 @@ const cases: readonly (readonly [name: string, kernel: () => Kernel, rows: numbe
     op('s r', 's, r', 'here ? value : cache(s, r)', `const here = s === step(0)\nconst value = s + x(r) + ${all}`),
     0,
   ],
-  // Where a condition is no place, every element is asked: none of the axes is left out.
+  // A condition that is not a place is evaluated for every element: no axis is left out.
   ['every place up to one', op('r s', 'r, s', `s <= at(r) ? x(r) + ${all} : cache(r, s)`), 1],
   ['an interval of places', op('s r', 's, r', `s >= at(r) && s < at(r) + step(0) ? s + x(r) + ${all} : cache(s, r)`), 1],
   ['a place that knows the index', op('s r', 's, r', `s === s * at(r) ? x(r) + ${all} : cache(s, r)`), 1],
@@ -94,7 +94,7 @@ function tensors(kernel: Kernel, dims: Dims, step: number): Record<string, HostT
   )
 }
 
-/** Where a placed kernel differs from what its body says. */
+/** Differences between a placed kernel and its body. */
 function differences(kernel: Kernel, placed: Kernel): string[] {
   const found: string[] = []
   forEachPoint([7, 5, 4], ([step = 0, s = 0, r = 0]) => {

@@ -1,4 +1,4 @@
-/** What a graph refuses that untyped JavaScript declares without a part that types demand. */
+/** Refusals of graphs declared in untyped JavaScript without a field that the types require. */
 import { describe, expect, it } from 'vitest'
 import { graph, op, tensor } from '../../src/index.js'
 import { refusal } from '../refusal.js'

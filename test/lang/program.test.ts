@@ -1,4 +1,4 @@
-/** What a program refuses when it is declared, where, and what the TypeScript compiler refuses before that. */
+/** Refusals of program declarations, with their places, and earlier refusals by the TypeScript compiler. */
 
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'

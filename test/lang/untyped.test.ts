@@ -30,7 +30,7 @@ const copied = graph('copied', {
 const dims = { m: 2, n: 3 }
 const made = program('made', { dims, inputs, build: (p, { x }) => ({ y: p.apply(copied, { x }, p.weights('w'), { by: 1 }).y }) })
 
-/** What stands where something else belongs: no value, values of every kind, and records that are nearly right. */
+/** Wrong arguments: no value, values of every kind, and records that are nearly right. */
 const odd = fc.oneof(
   fc.constantFrom<unknown>(undefined, null, Symbol('odd'), 10n, Object.create(null), () => undefined, new Map(), Number.NaN),
   fc.constantFrom<unknown>({}, [], { name: 'odd' }, { value: 0 }, { value: 'length' }, { of: 5 }, { of: () => 1, prefix: 2 }),

@@ -1,7 +1,6 @@
 /**
- * What a result depends on besides its own tokens. Rows of another length may be summed by another schedule, which groups float32 sums
- * differently; within one schedule a result is the same bits whatever it is padded to or batched with. Plans that fuse attention
- * compute no padded rows.
+ * Dependence of a result on more than its own tokens. Rows of another length may be summed by another schedule, which groups float32 sums
+ * differently; within one schedule a result has the same bits, whatever its padding or batch. Plans that fuse attention compute no padded rows.
  */
 import { describe, expect, it } from 'vitest'
 import { type EncoderResult, loadEncoder } from '../../src/models/encoder/encoder_pipeline.js'

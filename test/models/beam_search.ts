@@ -75,7 +75,7 @@ export const attrsOf = (search: Search): Readonly<Record<string, number>> =>
 
 const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]))
 
-/** How programs and the interpreter apply the step's graph: every value under its own name. */
+/** The step's graph as programs and the interpreter apply it: every value under its own name. */
 export function applicationOf(search: Search) {
   const graph = graphOf(search)
   const [inputs, outputs] = [same(Object.keys(graph.inputs)), same(Object.keys(graph.outputs))]

@@ -144,7 +144,7 @@ const named = cases.map(
 
 type Result = Awaited<ReturnType<typeof run>>
 
-/** What differs by more than a layer may err. Caches hold products that one plan rounds before the bias and another behind it. */
+/** Differences beyond the tolerance of a layer. Plans round the matmuls in caches at different points, one before the bias and another after it. */
 function differences(dtype: Float, actual: Result, expected: Result): string[] {
   return (['hidden', 'caches'] as const).flatMap((name) => {
     const scale = Math.sqrt(expected[name].reduce((sum, value) => sum + value ** 2, 0) / expected[name].length)

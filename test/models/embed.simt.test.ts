@@ -70,7 +70,7 @@ it("a classifier's rows are those of its layers", async () => {
   for (const dir of dirs) {
     const encoder = await load(dir)
     rows.push(await encoder.embed(cases))
-    // What the model is used as stays: the programs lie beside each other.
+    // The pipeline's main task still works: its programs exist side by side.
     expect(await encoder.run(cases)).toHaveLength(3)
     expect(await encoder.embed(cases, { batch: 2 })).toEqual(rows.at(-1))
     encoder.release()

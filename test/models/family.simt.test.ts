@@ -26,7 +26,7 @@ const wantedOf = ({ logits, begins = [], ends = [] }: FamilyCase): readonly numb
 
 const runnable = async (name: string) => (await familyCases(name)).filter(({ refused }) => refused === undefined)
 
-/** The results of a model folder in float32, held against a model's goldens, case by case. */
+/** Compares the results of a model folder in float32 with a model's goldens, case by case. */
 async function held(name: string, folder: string, plan: string, typed = true) {
   const cases = await runnable(name)
   const encoder = await load(folder, { plan })

@@ -14,7 +14,7 @@ describe.each(familyNames)('%s', (name) => {
     for (const { text, pair, truncate: how, most = 0, refused, input_ids: inputIds, token_type_ids: typeIds } of cases) {
       const made = tokenIds(folder, [{ text, pair }], { tokenTypes, truncate: how === undefined ? undefined : { how, most } })
       if (refused) await expect(made, `${how} to ${most}`).rejects.toMatchObject({ code: 'run.truncate' })
-      // Where there is one text all types are 0, which none stand for.
+      // With a single text all types are 0; undefined means the same.
       else expect(await made, `${how} to ${most}`).toEqual([{ inputIds, typeIds: pair === undefined ? undefined : typeIds }])
     }
   })

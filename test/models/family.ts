@@ -10,13 +10,13 @@ const folder = fileURLToPath(new URL('../data/models/family', import.meta.url))
 const caseSchema = z.strictObject({
   text: z.string(),
   pair: z.string().optional(),
-  /** How the case was cut, and to how many tokens. */
+  /** Truncation of the case, and its number of tokens. */
   truncate: z.enum(truncations).optional(),
   most: z.number().optional(),
   /** HF's tokenizer refused to cut the case so. */
   refused: z.literal(true).optional(),
   input_ids: z.array(z.number()).optional(),
-  /** Where the model tells types apart. */
+  /** Present if the model distinguishes types. */
   token_type_ids: z.array(z.number()).optional(),
   logits: z.array(z.number()).optional(),
   begins: z.array(z.number()).optional(),

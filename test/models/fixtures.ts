@@ -1,4 +1,4 @@
-/** What the model tests share: the example model's files, small random models, and interpreter inputs. */
+/** Fixtures of the model tests: the example model's files, small random models, and interpreter inputs. */
 import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -28,7 +28,7 @@ const references = (json: Json): Model[] => {
 
 type Found = readonly Pick<GenerationResult, 'beams'>[]
 
-/** What is wrong with beams, against a rule over the reference. */
+/** Faults of beams, compared with a rule over the reference. */
 function wrong(
   found: Found,
   wanted: readonly (readonly { readonly ids: readonly number[]; readonly cumLogProb: number }[])[],

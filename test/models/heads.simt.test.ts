@@ -1,4 +1,4 @@
-/** What stands on top of BERT besides classifiers of tokens, and types of tokens, on the CPU device against the interpreter. */
+/** Heads of BERT other than token classifiers, and token types, on the CPU device against the interpreter. */
 import { rm } from 'node:fs/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { compare } from '../../src/verify/compare.js'

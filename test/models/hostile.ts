@@ -1,4 +1,4 @@
-/** What hostile input may come to: a result, or a typed error. Anything else is a failure of the reader, and is thrown on. */
+/** Allowed outcomes of hostile input: a result, or a typed error. Anything else is a fault of the reader and is rethrown. */
 import { HeddleError } from '../../src/errors.js'
 
 /** `ok`, or the code of the error. @throws whatever is no `HeddleError`, and errors that say nothing */

@@ -26,7 +26,7 @@ export function product(x: Values, w: Values, m: number, n: number, k: number): 
   })
 }
 
-/** What a product of an activation and a weight is worth, plus its bias: float32, as the ops compute it. */
+/** Dequantised matmul of an activation and a weight, plus its bias: in float32, like the ops. */
 export const biased = (sums: Values, step: number, steps: Values, bias: Values): Float64Array =>
   Float64Array.from(sums, (sum, i) => {
     const column = i % steps.length

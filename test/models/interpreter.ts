@@ -1,6 +1,6 @@
 /**
- * Runs assembled graphs as plain TypeScript in double precision: ops by their bodies, matmuls by a loop. It shares neither
- * kernels, layouts nor the planner with the devices, so it is what they are held against.
+ * Runs assembled graphs as plain TypeScript in double precision: ops by their bodies, matmuls by a loop. It shares neither kernels, layouts nor the
+ * planner with the devices, so it is their reference.
  */
 
 import { ops } from '../../specs/index.js'

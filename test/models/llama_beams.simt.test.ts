@@ -1,6 +1,6 @@
 /**
- * Beams of LLaMA-like models on simt, held against both rules written out over lists of hypotheses. The logits that the rules go by are
- * those of whole texts that were read at once, so that every beam's past is checked: the prompt it shares, and what its parents chose.
+ * Beams of LLaMA-like models on simt, compared with both rules written out over lists of hypotheses. The rules use logits of whole texts read at
+ * once, so every beam's past is checked: the shared prompt and the choices of its parents.
  */
 import { describe, expect, it } from 'vitest'
 import { countFor } from '../../src/ir/top_k.js'

@@ -38,7 +38,7 @@ export async function withFolder<T>(
 export type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
 
 type Json = Readonly<Record<string, unknown>>
-/** What becomes of a whole folder: its tensors in place, and its configuration. */
+/** Change of a whole folder: its tensors in place, and its configuration. */
 export type Folder = (json: Json, tensors: Map<string, StoredTensor>) => Json
 
 /** Writes a model whose tensors were changed in float32. */
@@ -82,6 +82,6 @@ export const underPlan = (family: FamilyName, plan: string): Promise<Score> => w
 
 export const distance = (found: Score, wanted: Score): number =>
   Math.max(...wanted.logits.map((row, i) => farthest(found.logits[i] ?? [], Array.from(row))))
-/** How far the likelihoods of single tokens lie from each other: the root of their mean square. */
+/** Root mean square of the differences between the likelihoods of single tokens. */
 export const spread = ({ losses: found }: Score, { losses }: Score): number =>
   Math.sqrt(losses.reduce((sum, loss, i) => sum + (loss - (found[i] ?? Number.NaN)) ** 2, 0) / losses.length)

@@ -9,7 +9,7 @@ import { allSmall, smallCheckpoint, smallLlama, smallMistral, smallPhi3, smallQw
 
 type Fields = Record<string, unknown>
 const parse = (fields: Fields, generation?: unknown) => parseLlamaConfig(fields, 'config.json', generation)
-/** What a changed configuration is refused with; a field that is `undefined` is left out. */
+/** Refusal of a changed configuration; a field that is `undefined` is left out. */
 const refused = (fields: Fields, changes: Fields, generation?: unknown) =>
   refusal(() => parse({ ...fields, ...changes }, generation))
 const without = (fields: Fields, field: string): Fields =>

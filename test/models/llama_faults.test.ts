@@ -185,7 +185,7 @@ const gate = (swapped: boolean) =>
       },
   })
 
-/** What attention reads of int8 caches, in steps of their rows or in others. */
+/** Values that attention reads from int8 caches, with the scales of their rows or with others. */
 const inSteps = (of: (own: number, first: number) => number) =>
   op('past_heads_int8', {
     dims: ['r', 'b', 'u', 'g', 'h', 'd'],

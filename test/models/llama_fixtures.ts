@@ -45,7 +45,7 @@ export const smallPhi3 = {
 
 export const allSmall = { llama: smallLlama, mistral: smallMistral, qwen2: smallQwen2, qwen3: smallQwen3, phi3: smallPhi3 }
 
-/** What `compressed-tensors` writes of int8 weights by channel and activations by token. */
+/** The configuration of `compressed-tensors` for int8 weights per channel and activations per token. */
 export const w8a8 = {
   quant_method: 'compressed-tensors',
   format: 'int-quantized',

@@ -1,4 +1,4 @@
-/** LLaMA-like models of the test data on simt, what HF makes of them, and how results are held against it. */
+/** LLaMA-like models of the test data on simt, HF's results for them, and the comparison of both. */
 import { readFileSync } from 'node:fs'
 import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ const goldenSchema = z.object({
   text: z.object({ input_ids: ids, mean_nll: z.number().optional(), places: ids, logits: z.array(z.array(z.number())) }),
 })
 
-/** What HF makes of a model that computes in float32: words behind prompts, logits at some places of a text, and how likely it is. */
+/** HF's results for a model that computes in float32: words after prompts, logits at some positions of a text, and its likelihood. */
 export const readGolden = (folder: string) => goldenSchema.parse(JSON.parse(readFileSync(`${folder}/golden.json`, 'utf8')))
 
 export const goldenOf = (name: FamilyName) => readGolden(folderOf(name))

@@ -92,7 +92,7 @@ describe('a folder of int8 weights', () => {
       expect(spread(both, floats)).toBeLessThan(1)
       expect(distance(both, floats)).toBeGreaterThan(10 * logitTolerance.relative)
       expect(spread(await found('fasterllama-v1'), both)).toBeLessThan(int8Likelihood.activations)
-      // Who names no plan gets the one that the folder is for, and is told so; a folder of floats does not.
+      // Without a named plan, the plan that fits the folder is used, with a note; a folder of floats has none.
       for (const [folder, plan, reason] of [
         [dir, 'best-llama-w8a8', /^int8 weights and activations, as the model is stored/],
         [folderOf('phi3'), 'unfused', /own/],

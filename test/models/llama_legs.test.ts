@@ -1,4 +1,4 @@
-/** Which texts run together, and where longrope ends a leg. */
+/** Texts that run together, and the end of a longrope segment. */
 import { describe, expect, it } from 'vitest'
 import { resolveGeneration } from '../../src/models/decoding/generation_options.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'

@@ -1,6 +1,6 @@
 /**
- * Beams with longrope on simt: which table turns a pass follows from how long the texts are by then, as in Hugging Face's `generate`. Held against the rules
- * over logits of whole texts, each read with the table of its own length.
+ * Beams with longrope on simt: the table of a pass depends on the length of the texts at that time, as in Hugging Face's `generate`. Compared with
+ * the rules over logits of whole texts, each read with the table of its own length.
  */
 import { describe, expect, it } from 'vitest'
 import { countFor } from '../../src/ir/top_k.js'
@@ -34,7 +34,7 @@ const searched = async (model: Llama, prompts: readonly (readonly number[])[], {
     )
   ).map(({ beams = [] }) => beams)
 
-/** Holds results against the rule. */
+/** Compares results with the rule. */
 async function hold(model: Llama, prompts: readonly (readonly number[])[], asked: Asked, steps: number) {
   const results = await searched(model, prompts, asked, steps)
   const search: Search = {

@@ -170,7 +170,7 @@ describe('int8 weights of compressed-tensors', () => {
       } finally {
         await rm(dir, { recursive: true })
       }
-      // What is packed is not taken for what is not, nor the other way round.
+      // Packed weights are not read as unpacked ones, nor the other way round.
       expect(refusal(() => checkLlamaTensors(config, plain)).code).toBe('weights.unknown')
       expect(refusal(() => checkLlamaTensors(parse({ ...fields, quantization_config: w8a16 }), file)).code).toBe(
         'weights.unknown',

@@ -20,7 +20,7 @@ interface Case {
   readonly sin: string
 }
 
-/** What HF's own modules computed. */
+/** Results of HF's own modules. */
 const { cases }: { cases: Case[] } = JSON.parse(
   readFileSync(fileURLToPath(new URL('../data/llama_rotary.json', import.meta.url)), 'utf8'),
 )
@@ -30,7 +30,7 @@ function floats(text: string): Float32Array {
   return new Float32Array(bytes.buffer)
 }
 
-/** How many float32 values `a` lies above `b`. */
+/** Distance from `b` up to `a`, in float32 values. */
 function ulps(a: number, b: number): number {
   const ordered = new Int32Array(Float32Array.of(a, b).buffer).map((bits) => (bits < 0 ? -2147483648 - bits : bits))
   return (ordered[0] ?? 0) - (ordered[1] ?? 0)
@@ -133,7 +133,7 @@ describe('what a configuration says of rotations', () => {
       rope_scaling: { ...scaling, type, rope_type: type },
     }
     expect(rope(null, outer)).toEqual(expected)
-    // How the weights were made changes no angle.
+    // The origin of the weights changes no angle.
     expect(rope({ ...yarn, finetuned: true })).toEqual(expected)
     // Null says nothing.
     expect(rope({ ...yarn, beta_fast: null, truncate: null })).toEqual(expected)

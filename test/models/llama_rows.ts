@@ -14,7 +14,7 @@ const kernels = openSimtKernels()
 
 export interface Texts {
   readonly rows: Rows
-  /** What a row has cached of its first tokens: keys and values of every layer. */
+  /** Cached keys and values of the first tokens of a row, in every layer. */
   cached(row: number, tokens: number): Promise<readonly (readonly number[])[]>
   /** Reads the first tokens of a row, as prompts are. */
   read(row: number, ids: readonly number[]): Promise<void>

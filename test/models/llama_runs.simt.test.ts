@@ -109,7 +109,7 @@ it('the device has the next run of steps while the last is looked at; one beyond
       const streamed: number[] = []
       for await (const { ids } of model.stream([prompt], options)) streamed.push(...ids)
       expect(streamed).toEqual(expected.ids)
-      // What was cached is as it was without the run beyond the end.
+      // The cache is the same as without the run beyond the end.
       const longer = { inputIds: [...prompt.inputIds, ...words.slice(0, end), 5, 6] }
       let reused = 0
       const again = await model.generate([longer], { ...options, reuse: true, reused: (tokens) => (reused = tokens) })

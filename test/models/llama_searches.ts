@@ -2,7 +2,7 @@
 import type { Llama } from '../../src/models/llama/llama_types.js'
 import type { Model } from './beam_search.js'
 
-/** What a rule finds where logits are those of `model` behind a prompt. Logits are read for all texts of a step together. */
+/** Result of a rule for logits of `model` after a prompt. Logits are computed for all texts of a step together. */
 export async function found<T>(model: Llama, prompt: readonly number[], rule: (logits: Model) => T): Promise<T> {
   const known = new Map<string, readonly number[]>()
   for (;;) {

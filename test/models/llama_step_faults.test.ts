@@ -91,7 +91,7 @@ function promptCaches(width: number): States {
   return caches
 }
 
-/** What a run of a program leaves. */
+/** Tensors after a run of a program. */
 const nextOf = (
   states: Readonly<Record<string, { readonly next?: string | undefined }>>,
   values: ReadonlyMap<string, HostTensor>,
@@ -159,7 +159,7 @@ function stepped(
 
 const integers = (states: States, name: string): number[] => Array.from(states[name]?.data ?? [])
 const greedy = () => generationOf({ maxNewTokens: steps })
-/** What each row chose, step by step. */
+/** The choice of each row, step by step. */
 const wordsOf = (states: States, row: number): number[] =>
   integers(states, 'history').filter((_, at) => at % prompts.length === row)
 
@@ -199,7 +199,7 @@ describe('steps', () => {
 
   it('every head of keys is stored from its own, not by each head of queries that shares it: noticed by what is chosen from', () => {
     const right = stepped(greedy())
-    // What the last of several racing heads would leave, were heads of queries taken for heads of keys.
+    // Result of the last of several racing heads, if query heads were used as key heads.
     const raced = op('append_places', {
       dims: ['r', 'u', 'g', 'd'],
       types: { T: ['f32'] },

@@ -1,6 +1,6 @@
 /**
- * What changes logits before words are chosen, on simt, against the processors of Hugging Face's `generate` written out in double precision
- * over models that are written out too: greedy, draws, and beams by both rules.
+ * Logits processors on simt, compared with those of Hugging Face's `generate` written out in double precision, over models that are written out
+ * too: greedy, sampling, and beams by both rules.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { LogitOptions } from '../../src/models/decoding/logit_changes.js'
@@ -49,7 +49,7 @@ const asked = (way: LogitOptions): Processed => ({ start: [0], ends, maxNewToken
 
 const search: Search = { rule: 'hf', models: [], vocab: 50, width: 3, steps: maxNewTokens, ends, p: 1, k: 16, lengthPenalty: 0 }
 
-/** What beams differ in from those of a rule. */
+/** Differences of beams from those of a rule. */
 const wrong = (results: readonly Pick<GenerationResult, 'beams'>[], wanted: readonly ReturnType<typeof hfRule>[]): string[] =>
   wanted.flatMap((list, i) =>
     list.flatMap(({ ids, cumLogProb }, j) => {
@@ -128,7 +128,7 @@ describe('of a model that continues its prompt', () => {
       const inputs = prompts.map((inputIds) => ({ inputIds }))
       const greedy = await model.generate(inputs, { ...way, maxNewTokens: 6 })
       for (const [i, start] of prompts.entries()) {
-        // What is behind one token alone has no score, and nothing to choose.
+        // The token after a prompt of one token is forced: it has no score and no alternative.
         const behind =
           (logits: Model): Model =>
           (ids) =>
@@ -155,7 +155,7 @@ describe('of a model that continues its prompt', () => {
       (await model.generate(inputs, { maxNewTokens: 4, ...options }))[1]?.ids ?? []
     const free = await withLlama('qwen2', {}, async (model) => [await ids(model, {}), await ids(model, way)])
     expect(free[0]).not.toEqual(free[1])
-    // What it would say is never said.
+    // Bans the first words that it would generate.
     const banned = free[1]?.slice(0, 2) ?? []
     const asked = { start, ends: [2], banned, maxNewTokens: 4, ...way }
     await withLlama('qwen2', { dir: await withFields('qwen2', { suppress_tokens: banned }) }, async (model) => {

@@ -1,6 +1,6 @@
 /**
- * Pegasus' and Marian's decoder written out in double precision, as the whole text so far is read anew for every token: no caches, no
- * steps. It shares nothing with what it is held against but the written-out encoder.
+ * Pegasus' and Marian's decoder written out in double precision, which reads the whole text so far again for every token: no caches, no steps. It
+ * shares nothing with the code under test except the written-out encoder.
  */
 import type { Safetensors } from '../../src/checkpoint/safetensors.js'
 import type { Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'

@@ -1,4 +1,4 @@
-/** What the tests of encoder-decoder models share: the number-words model, small random models, and encoders run on the CPU device. */
+/** Fixtures of the encoder-decoder tests: the number-words model, small random models, and encoders run on the CPU device. */
 import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { layouts } from '../../specs/index.js'
@@ -127,7 +127,7 @@ export async function withSeq2seq<T>(
   }
 }
 
-/** What the encoder gives for each source, padding left out, and the steps it took. */
+/** Encoder outputs per source, without padding, and the number of steps. */
 export interface EncoderRun {
   readonly sources: readonly EncodedSource[]
   readonly steps: Program['steps']
@@ -148,7 +148,7 @@ export async function runEncoder(
     const tokens = packedRows(lengths, seq)
     const batch = sequences.length
     const dims = seq2seqEncoderDims(config, { batch, seq, tokens })
-    /** What a state holds behind a run, as a result. */
+    /** Value of a state after a run, as a result. */
     const next = (state: string): string => compiled.states[state]?.next ?? ''
     const wanted = [...wired.outputs, ...Object.keys(compiled.states).map(next)]
     const program = await buildProgram({ session, ...wired, outputs: wanted, dims, types: { T: dtype } })

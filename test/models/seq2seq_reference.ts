@@ -1,6 +1,6 @@
 /**
- * Pegasus' and Marian's encoder written out over one source, in double precision, from the tensors of a checkpoint by their own names.
- * It shares nothing with what it is held against: no graphs, no ops, no name tables.
+ * Pegasus' and Marian's encoder written out over one source, in double precision, from the tensors of a checkpoint by their own names. It shares
+ * nothing with the code under test: no graphs, no ops, no name tables.
  */
 import type { Safetensors } from '../../src/checkpoint/safetensors.js'
 import { decode } from '../../src/runtime/buffer.js'
@@ -25,7 +25,7 @@ export interface ReferenceConfig {
   readonly activation: (x: number) => number
 }
 
-/** What both stacks are made of: vectors, linear layers and norms by the names of a checkpoint, and embedded tokens. */
+/** Parts of both stacks: vectors, linear layers and norms by the names of a checkpoint, and embedded tokens. */
 /** The table a stack embeds with: its own, or the one that both share. */
 export function wordsOf({ tensors }: Safetensors, side: 'encoder' | 'decoder'): ArrayLike<number> {
   const table = tensors.get(`model.${side}.embed_tokens.weight`) ?? tensors.get('model.shared.weight')

@@ -1,8 +1,8 @@
-/** What tests of short memory run on. */
+/** A device for tests of memory shortage. */
 import { environmentError } from '../../src/errors.js'
 import type { NativeDevice } from '../../src/runtime/native.js'
 
-/** A device with only so much memory, and what is in use of it. */
+/** A device with limited memory, and a log of its usage. */
 export function smallDevice(opened: NativeDevice, bound: () => number) {
   const log = { live: 0, buffers: 0 }
   const device: NativeDevice = {

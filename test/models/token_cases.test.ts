@@ -1,4 +1,4 @@
-/** What callers without types may give a model: cases and options that are none are refused by what they are. */
+/** Wrong arguments of untyped callers to a model: invalid cases and options are refused by name. */
 import { describe, expect, it } from 'vitest'
 import { generateNames, scoreNames } from '../../src/models/llama/llama_types.js'
 import { expectOptions, named } from '../../src/models/parts/known_options.js'

@@ -18,7 +18,7 @@ export interface PlantedFault {
   /** Stands in the file exactly once. */
   readonly find: string
   readonly replacement: string
-  /** What goes wrong, in one sentence. */
+  /** The fault, in one sentence. */
   readonly wrong: string
   /** Files of tests that find it, one or two, which pass without it. They emit sources of their own: nothing has to be generated. */
   readonly tests: readonly string[]

@@ -15,7 +15,7 @@ import { type PlantedFault, plantedFaults } from './planted.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** What of vitest's report is read. */
+/** The fields of vitest's report that are read. */
 const reportSchema = z.object({
   testResults: z.array(
     z.object({
@@ -28,7 +28,7 @@ const reportSchema = z.object({
   ),
 })
 
-/** What became of a run of tests. */
+/** Outcome of a run of tests. */
 interface Outcome {
   readonly passed: number
   /** The first test that failed by an assertion or by what a kernel did. */
@@ -61,7 +61,7 @@ async function runTests(folder: string, { tests, only }: Pick<PlantedFault, 'tes
   rmSync(report, { force: true })
   const pattern = only === undefined ? [] : ['-t', only]
   const given = ['vitest', 'run', ...tests, ...pattern, '--reporter=json', `--outputFile.json=${report}`]
-  // What is kept of passes from run to run knows nothing of faults.
+  // The cache of passes between runs does not include faults.
   const { exitCode, stderr } = await execa('npx', given, { cwd: folder, reject: false, env: { HEDDLE_KEPT: 'off' } })
   let files: z.infer<typeof reportSchema>['testResults']
   try {

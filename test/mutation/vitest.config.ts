@@ -29,14 +29,14 @@ class LikelyFirst extends BaseSequencer {
 export default defineConfig({
   resolve: { alias: base.resolve?.alias ?? {} },
   test: {
-    // What one mutant makes is no other's.
+    // Mutants share no cache entries.
     env: { HEDDLE_KEPT: 'off' },
     include: ['fuse', 'schedule', 'ir', 'emit', 'product'].map((room) => `test/${room}/**/*.test.ts`),
     exclude: [
       'test/**/*.{simt,nvcc}.test.ts',
       // Thousands of graphs, and faults planted into modules, take minutes.
       'test/fuse/random_*.test.ts',
-      // What is kept from run to run, which is off here.
+      // Tests of the cache between runs, which is off here.
       'test/fuse/cached_plans.test.ts',
       // They plan all of the shipped graphs while they load, or read specs of their own.
       ...['fuse/tuned', 'fuse/parameters', 'ir/store', 'ir/update'].map((file) => `test/${file}.test.ts`),

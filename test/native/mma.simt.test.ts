@@ -23,7 +23,7 @@ afterAll(() => shop.remove())
 const run = (cases: 'working' | 'failing', env: Record<string, string> = {}): Promise<ReadonlyMap<string, Check>> =>
   checks(driver, [plugin, cases], env)
 
-/** What the driver puts into inputs. */
+/** Input values of the driver. */
 const inputValue = (i: number): number => ((i * 5) % 7) - 3
 
 /** Twice the product of the 16 x 16 input with one whose element (k, n) is at `place`. */

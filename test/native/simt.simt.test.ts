@@ -24,7 +24,7 @@ const run = (cases: 'working' | 'failing', env: Record<string, string> = {}): Pr
 
 const range = <T>(count: number, value: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => value(i))
 
-/** What the driver puts into inputs. */
+/** Input values of the driver. */
 const inputValue = (i: number): number => ((i * 5) % 7) - 3
 
 describe.each(orders)('in %s order', (order) => {

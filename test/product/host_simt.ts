@@ -60,7 +60,7 @@ export async function openProducts(
 
 type Numbers = Readonly<Record<string, number>>
 
-/** What a launch was given and what it stored, by tensor. */
+/** Inputs and outputs of a launch, by tensor. */
 interface Launched {
   readonly entry: KernelEntry
   readonly inputs: Readonly<Record<string, HostTensor>>

@@ -91,7 +91,7 @@ export const peaked = op('peaked', {
     },
 })
 
-/** What a gated network makes of its two products. */
+/** Activation of a gated network over its two matmuls. */
 export const gated = op('gated', {
   dims: ['m', 'n'],
   types: floats,
@@ -162,7 +162,7 @@ export const headScale = op('head_scale', {
     (m, g, h) => ({ y: x(m, g, h) * scale(g) }),
 })
 
-/** What is the same for a head is computed once for it. */
+/** A gate per head: values that are constant in a head are computed once per head. */
 export const headGate = op('head_gate', {
   dims: ['m', 'g', 'h'],
   types: floats,

@@ -1,4 +1,4 @@
-/** Which constants an epilogue asks for before it knows its row. */
+/** Constants that an epilogue prefetches before it knows its row. */
 import { expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
 import { products } from './graphs.js'
@@ -6,7 +6,7 @@ import { planned, productOf, readOps } from './host.js'
 
 const ops = readOps()
 
-/** What is asked for early, as text. */
+/** Prefetched loads, as text. */
 function early(name: string): string {
   const given = products.find((each) => each.name === name)
   if (given === undefined) throw new Error(`there is no case ${name}`)

@@ -34,7 +34,7 @@ const sizes = [
   { m: 65, n: 67, k: 33 },
 ]
 
-/** Where the left factor is computed: one row in several steps of a block, and a handful of rows that are stored first. */
+/** Matmuls with a computed left operand: one row in several steps of a block, and a few rows that are stored first. */
 const longer = [
   { m: 1, n: 21, k: 2064 },
   { m: 4, n: 24, k: 264 },

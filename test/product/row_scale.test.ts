@@ -1,4 +1,4 @@
-/** Which computed factors are scaled behind a product: those that are elements times what is known of sums over their row, and no others. */
+/** Computed operands that are scaled after a matmul: elements times a function of sums over their row, and no others. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
 import type { Kernel } from '../../src/ir/kernel.js'

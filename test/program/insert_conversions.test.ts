@@ -1,4 +1,7 @@
-/** How values of a program are held under a plan: what is inserted, once, and what is refused where nothing leads from one form to another. */
+/**
+ * Storage forms of a program's values under a plan: inserted conversions, each once, and refusals if there is no conversion from one form to
+ * another.
+ */
 import { fileURLToPath } from 'node:url'
 import { graph, program, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'

@@ -37,7 +37,7 @@ const valid = lengths.flatMap((length, sequence) => Array.from({ length }, (_, p
 const rowsAt = (values: ArrayLike<number>, rows: readonly number[]): number[] =>
   rows.flatMap((row) => Array.from({ length: n }, (_, c) => values[row * n + c] ?? Number.NaN))
 
-/** What each of some runs returns, on rows of tokens. */
+/** Results of several runs, on rows of tokens. */
 async function runs(plan: string, count: number) {
   const compiled = compileProgram(mixers.of({ layers }), findPlan(plan, opened.manifest.plans))
   const packed = (name: string): boolean => isPacked(compiled, compiled.outputs[name] ?? name)

@@ -91,7 +91,7 @@ const activations = (given: readonly (readonly number[])[]): Promise<PerSite<num
     return layers
   })
 
-/** What is wrong with a histogram of `values`; nothing when every difference is a value at the edge of a bin. */
+/** Description of a wrong histogram of `values`; empty if every difference is a value at the edge of a bin. */
 function complaint({ amax, counts }: Histogram, values: readonly number[]): string {
   const { absolute } = modelTolerance('f32', 2)
   const most = values.reduce((top, value) => Math.max(top, Math.abs(value)), 0)

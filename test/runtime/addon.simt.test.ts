@@ -178,7 +178,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     }
     const [x, other] = [slice(buffer, 256, 64), slice(buffer, 512, 64)]
     const [changing, constant, settled] = [0, 1, 2]
-    // What the step itself writes is settled, too: which of it is read early is the kernel's to know.
+    // Outputs of the step itself are settled, too: the kernel knows which of them it prefetches.
     expect(await answer(writes(x), writes(other), ask(x))).toEqual([settled, settled])
     expect(await answer(writes(other), writes(x), ask(x))).toEqual([changing, settled])
     expect(await answer(writes(other), ask(x))).toEqual([constant, settled])

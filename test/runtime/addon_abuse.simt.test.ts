@@ -60,7 +60,7 @@ const methods: Record<string, (it: Subject) => unknown> = {
   'program.release': ({ program }) => program.release(),
 }
 
-/** What still works where the rest is refused with CLOSED. */
+/** Calls that still work after closing, where all others are refused with CLOSED. */
 const allowed: Record<string, RegExp> = {
   released: /^device\.(?!program on)|release$/,
   closed: /close$|release$/,

@@ -1,4 +1,4 @@
-/** The device layer: typed errors, transfers in pieces, kernel libraries held against the manifest. */
+/** The device layer: typed errors, transfers in pieces, kernel libraries compared with the manifest. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { KernelEntry, Manifest } from '../../src/emit/manifest.js'
 import { download, upload } from '../../src/runtime/buffer.js'

@@ -113,7 +113,7 @@ export async function countingProgram(session: Session, unrolled: number, s: num
   return { program, states, config }
 }
 
-/** What `steps` steps of `count` make of the same states. */
+/** Result of `steps` steps of `count` on the same states. */
 export function counted(steps: number, s: number, tokens: readonly number[], first = 0) {
   const history = Array.from({ length: s * tokens.length }, () => 0)
   for (let i = 0; i < steps; i++) {

@@ -1,4 +1,4 @@
-/** Which form of a matmul a program takes: the generated kernel for the sizes and the architecture it was measured for, else the library. */
+/** Form of a matmul in a program: the generated kernel for the sizes and the architecture for which it was measured, else the library. */
 import { describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
 import type { KernelEntry } from '../../src/emit/manifest.js'
@@ -27,7 +27,7 @@ const graph = (generated?: string): Graph => ({
 type Measured = NonNullable<KernelEntry['measured']>
 const size: Measured[number] = { architecture: 'sm_90', length: 8, depth: 16, fromRows: 5, toRows: 5 }
 
-/** What runs where these sizes were measured, of a kernel that stores `out`. */
+/** The form that runs for measured sizes, of a kernel that stores `out`. */
 function formOf(
   measured: Measured,
   architecture = 'sm_90',

@@ -1,4 +1,4 @@
-/** Which tensors applications read: names of the model's own, of stacks, of int8 weights and of their steps. */
+/** Tensors that applications read: names of the model's own, of stacks, of int8 weights and of their scales. */
 import { describe, expect, it } from 'vitest'
 import type { Graph, GraphValue } from '../../src/ir/graph.js'
 import type { GraphApplication } from '../../src/runtime/application.js'

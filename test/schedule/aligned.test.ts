@@ -44,7 +44,7 @@ describe('an index of a chunk', () => {
     const scale: Expr = { kind: 'load', type: 'f32', tensor: 'scales', indices: [m, group] }
     expect(isOfChunk(scale, chunkOf(8))).toBe(true)
     expect(isOfChunk({ ...scale, indices: [m, call('mod', c, i32(128))] }, chunkOf(8))).toBe(false)
-    // What no chunk changes is not of the chunk.
+    // A value that is the same in every chunk does not belong to the chunk.
     expect(isOfChunk({ ...scale, indices: [m, m] }, chunkOf(8))).toBe(false)
   })
 

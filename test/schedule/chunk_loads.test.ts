@@ -1,4 +1,4 @@
-/** Which loads move chunks: behind conditions that are the same for a whole row, and behind no others. */
+/** Loads that move chunks: those guarded by a row-uniform condition, and no others. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { generateInstances } from '../../src/emit/generate.js'
@@ -19,7 +19,7 @@ const load = (tensor: string, ...indices: Expr[]): Expr => ({
 const [r, c] = [index('r'), index('c')]
 const flag = call('gt', load('flags', r), i32(0))
 
-/** y[r, c] = value, where flags has an element a row and x as many rows as flags says. */
+/** y[r, c] = value, where flags has one element per row, and x as many rows as flags selects. */
 const kernel = (value: Expr): Kernel => ({
   name: 'guarded',
   source: { file: 'test.ts', line: 1, column: 1 },

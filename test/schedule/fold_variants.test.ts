@@ -34,7 +34,7 @@ it('a thread a row joins where every element is stored by itself, or its largest
   expect(variants(stored)).toEqual(both)
   const more = "y: tensor('f32', 'm n'), top: tensor('f32', 'm')"
   expect(variants(`${stored}, top: max(n, (c) => h.h(c))`, more)).toEqual(both)
-  // Counts are the same whoever counts first.
+  // Counts do not depend on who counts first.
   const counted = "y: tensor('f32', 'm n'), count: tensor('i32', 'm n')"
   expect(variants(`${stored}, count: histogram(n, n, (c) => toInt(x(m, c)))`, counted)).toEqual(both)
   // A sum of floats is combined by lanes in another order than by one thread.

@@ -1,4 +1,4 @@
-/** What a launcher can compute: integers of dimensions and attributes, and nothing that lies in memory or differs from row to row. */
+/** Expressions that a launcher can compute: integers of dimensions and attributes, and nothing that is in memory or varies per row. */
 import { expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import { isHostExpr } from '../../src/schedule/host_expr.js'

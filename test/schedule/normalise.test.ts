@@ -26,7 +26,7 @@ const own = load('z', index('a'), index('j'), index('t'))
 
 it.each(['a', 'a b', 'b a', 'a b c', 'b c a'])('elements %s', (rows) => {
   expect(sharedOf(rows, common)).toEqual(['v'])
-  // What depends on an axis in front of the loop is the same for all elements of the loop.
+  // A value that depends on an axis outside of the loop is the same for all elements of the loop.
   expect(sharedOf(rows, own)).toEqual(rows.endsWith('a') ? [] : ['v'])
 })
 

@@ -1,4 +1,4 @@
-/** How rows are ranked and shared: whose work it is, in which pass, and which schedules may have it. */
+/** Ranking and sharing of rows: the threads that do it, its pass, and the schedules that allow it. */
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'

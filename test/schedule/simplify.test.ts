@@ -1,4 +1,4 @@
-/** What the schedule gives a name to: computations that are used twice, and nothing that is a name already. */
+/** Computations that the schedule names: those used twice, and none that already are a name. */
 import { expect, it } from 'vitest'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { Step } from '../../src/schedule/passes.js'

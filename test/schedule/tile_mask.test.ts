@@ -1,4 +1,4 @@
-/** What of a mask can be told for whole tiles: values of rows and columns that are read, places, and what is left open. */
+/** Evaluation of masks for whole tiles: row and column values that are read, indices, and undecided parts. */
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

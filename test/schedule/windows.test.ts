@@ -62,7 +62,7 @@ describe('sums over windows', () => {
       { ...store, value: local('half') },
     ])
     const found = windowsOf(instance(subject))
-    // What is the same for a row of elements stays in front of it.
+    // Values that are the same for a row of elements stay before its loop.
     expect(found?.body.map(({ kind }) => kind)).toEqual(['let', 'row', 'row', 'storeRow'])
   })
 

@@ -109,7 +109,7 @@ const value = (next: Random): number => integer(next, -60, 60)
 
 interface Placed {
   readonly type: Type
-  /** Where each logical element is stored. */
+  /** Offset of each logical element. */
   readonly offsets: readonly number[]
   readonly offset: number
   readonly bytes: number

@@ -87,7 +87,7 @@ const modes: Readonly<Record<string, Request>> = {
   'min-p': { ...plain, temperature: 1.5, minP: Math.fround(0.1) },
 }
 
-/** Draws for one request by seeds of their own, held against the probabilities they should have. */
+/** Frequencies of draws for one request, each with its own seed, compared with the expected probabilities. */
 async function frequencies(name: string, request: Request, draws: number, type: 'f32' | 'f16' = 'f32'): Promise<ChiSquare> {
   const { words } = await draw(name, type, draws, vocab, {
     logits: (i) => logits[i % vocab] ?? 0,

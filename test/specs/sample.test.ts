@@ -9,7 +9,7 @@ import { runOp } from '../../src/lang/run.js'
 import { plain, probabilities, type Request } from '../../src/verify/probabilities.js'
 import { numbers, wordAt } from './sampling.js'
 
-/** How rows end, where a test says so. */
+/** Ends of rows, if a test sets them. */
 interface Ending {
   readonly step?: number
   readonly finished?: number

@@ -25,7 +25,7 @@ interface Draw extends Request {
   readonly k: number
 }
 
-/** What a draw is asked for, of ops that know of it. */
+/** Parameters of a draw, for the ops that use them. */
 function asked({ temperature, topK, topP, minP, seed }: Draw) {
   const seeded = { temperature: scalar(temperature), seedsLow: scalar(seed), seedsHigh: scalar(3), ...ending }
   return { seeded, narrowed: { ...seeded, topK: scalar(topK), topP: scalar(topP), minP: scalar(minP) } }
@@ -105,7 +105,7 @@ describe('candidates', () => {
   const seeds = Array.from({ length: 40 }, (_, seed) => seed)
 
   it('are all that is looked at where they are all that remains', () => {
-    // What is likely in the row alone, and not among them, is seen where the row is searched.
+    // A value that is likely in the row, but not among the candidates, is found when the row is searched.
     const changed = rowOf(Array.from(logits.data, (x, i) => (i === 15 ? 9 : x)))
     for (const seed of seeds)
       expect(byCandidates(logits, { ...draw, seed }, undefined, changed)).toEqual(whole(logits, { ...draw, seed }))

@@ -1,4 +1,4 @@
-/** What sampling tests share: numbers to make requests of, and the word that a number draws. */
+/** Helpers of sampling tests: numbers for requests, and the word that a number draws. */
 
 /** The word a random number draws: the first at which the sum of probabilities exceeds it. */
 export function wordAt(chances: readonly number[], u: number): number {

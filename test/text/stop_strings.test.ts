@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { stopStrings } from '../../src/text/stop_strings.js'
 import { refusal } from '../refusal.js'
 
-/** What is shown of a text that comes in pieces, and what ended it. */
+/** The visible part of a text that arrives in pieces, and the string that ended it. */
 function shownOf(pieces: readonly string[], stops: readonly string[]): { text: string; stop: string | undefined } {
   const search = stopStrings(stops)
   let text = ''

@@ -23,7 +23,7 @@ describe('texts that are too long', () => {
     expect(cut(left, 5, 'longest_first')).toBe('[CLS] and pill ##ar [SEP]')
     expect(cut(left, 5, 'only_first')).toBe('[CLS] and pill ##ar [SEP]')
     expect(cut(of({ truncation_side: 'right' }), 5, 'longest_first')).toBe(cut(right, 5, 'longest_first'))
-    // What fits is whole.
+    // A text that fits is not cut.
     expect(cut(left, 8, 'longest_first')).toBe(cut(right, 8, 'longest_first'))
   })
 

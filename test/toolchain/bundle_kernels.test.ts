@@ -1,4 +1,4 @@
-/** Which kernels the bundle of a project packs: all of its own, of the shipped ones those that it uses. */
+/** Kernels in the bundle of a project: all of its own, and the shipped ones that it uses. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -34,7 +34,7 @@ test('every instance of an op that its graphs name, and of a model the instances
   const others = ['gelu__bf16', 'gelu__f16', 'gelu__f32', 'layer_norm__f32']
   expect(placed.map(({ entry }) => entry.key)).toEqual([...others, ...own].sort())
   expect(shipped.kernels.map(({ key }) => key)).toEqual(others)
-  // What takes the place of a shipped one is packed from the project.
+  // A kernel that replaces a shipped one is packed from the project.
   expect(placed.find(({ entry }) => entry.op === 'softmax')?.folder).toContain(project.root)
 })
 

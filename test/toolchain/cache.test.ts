@@ -149,7 +149,7 @@ describe('processes', () => {
     victim.kill('SIGKILL')
     for (const [code] of await Promise.all(exits)) expect(code).toBe(0)
     for (const key of ['a', 'b', 'c']) expect(await isWhole(join(root, key))).toBe(true)
-    // What the killed one left goes with the next sweep.
+    // The next sweep removes files of the killed process.
     expect((await unfinished()).length).toBe(1)
     await sweep([root], 1e9)
     expect(await unfinished()).toEqual([])

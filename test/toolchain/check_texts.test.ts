@@ -1,4 +1,4 @@
-/** What a check of CUDA texts compiles, for which architecture, and that it finds what does not compile and what spills. */
+/** A check of CUDA sources: the sources that it compiles, their architectures, and its findings of compile errors and spills. */
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
@@ -26,7 +26,7 @@ const kernels = Object.fromEntries(
   ['one', 'two', 'three'].flatMap((op) => ['f16', 'f32'].map((type) => [`${op}__${type}`, `int ${op}__${type};\n`])),
 )
 
-/** What was compiled, one text a compiler that ran. */
+/** Compiled sources, one per compiler run. */
 async function runs(): Promise<readonly string[]> {
   const objects = join(cacheFolder(), 'objects')
   const folders = (await readdir(objects).catch(() => [])).filter((name) => !name.startsWith('.'))

@@ -1,4 +1,4 @@
-/** What nvdisasm and cuobjdump print is read as instructions with the lines of the text that they were made of; absent tools are said. */
+/** Output of nvdisasm and cuobjdump is read as instructions with their source lines; missing tools are reported. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'

@@ -1,4 +1,4 @@
-/** What is built here is loaded by an old glibc; without its stand-ins it would not be. */
+/** Libraries built here load with an old glibc; without its stand-ins they would not. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** What objdump says of a file's needs, and that a file that needs too much is refused with the symbols. */
+/** Requirements of a file as objdump prints them, and the refusal of a file that requires too much, with the symbols. */
 import { expect, test } from 'vitest'
 import { compareVersions, expectOldGlibc, parseNeed } from '../../src/toolchain/glibc.js'
 

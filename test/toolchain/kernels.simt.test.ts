@@ -31,7 +31,7 @@ test('projects that share a cache compile a text once, and another text under it
   const one = await testProject({ one: 'int one() { return 1; }\n' })
   project = await testProject({ one: 'int one() { return 1; }\n' })
   vi.stubEnv('HEDDLE_CACHE', join(one.root, 'shared'))
-  // What one user wrote, in either of their projects.
+  // Files that one user wrote, in both projects.
   await cp(join(project.root, 'cache', 'own'), join(one.root, 'shared', 'own'), { recursive: true })
   expect(await buildKernels({ target: 'simt', root: one.root })).toMatchObject({ compiled: 2, linked: true })
   expect(await build()).toMatchObject({ compiled: 0, linked: true })

@@ -1,4 +1,4 @@
-/** What ships of others ships with their licences: the portable file has a text for every package that the sources import. */
+/** Third-party code ships with its licences: the portable file has a text for every package that the sources import. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -58,7 +58,7 @@ test('many texts have the objects that each has by itself, and a few make no hea
   expect(others).toEqual([])
   expect(await readdir(made)).toContain('kernel.cuh.gch')
   expect(await headersOf('few')).toEqual([])
-  // What gcc lists with an exclamation mark is a precompiled header that it takes.
+  // gcc marks a precompiled header that it uses with an exclamation mark.
   const args = [
     '-include',
     join(made, 'kernel.cuh'),

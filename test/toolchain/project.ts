@@ -9,13 +9,13 @@ import { sha256 } from '../../src/toolchain/hash.js'
 
 export interface TestProject {
   readonly root: string
-  /** What it writes below `generated` counts as this user's own, as if `gen` had written it. */
+  /** Files that it writes below `generated` count as this user's own, as if `gen` had written them. */
   write(file: string, text: string): Promise<void>
   /** An executable script in the project. */
   script(name: string, text: string): Promise<string>
 }
 
-/** What stands before `__` in a file's name is the op it is of. */
+/** The part of a file's name before `__` is the name of its op. */
 const entry = (file: string, text: string): Manifest['kernels'][number] => ({
   key: `${file}__f32`,
   op: file.replace(/__.*/, ''),

@@ -1,4 +1,4 @@
-/** Which architectures a CUDA file is compiled for, and how: by the headers it reaches and what the build is for. */
+/** Architectures and flags of a CUDA file: by the headers it reaches and the purpose of the build. */
 import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'

@@ -11,7 +11,7 @@ test.each([
   ['_Z6k_tmplILi3EEvPf', 'k_tmpl<3>'],
   ['_ZN6heddle36_GLOBAL__N__b51ce050_4_a_cu_8f6a538820layer_norm__f16_warpEPfi', 'layer_norm__f16_warp'],
   [kept, 'layer_norm_kept<WarpTeam<4>, 1>'],
-  // What a hand-written demangler did not read: signed char, substitutions, half precision.
+  // Names that a hand-written demangler did not read: signed char, substitutions, half precision.
   ['_ZN6heddle14attention_rowsIfaLi4EEEvPT_', 'attention_rows<float, signed char, 4>'],
   [simple(1), 'matmul_simple<__half, true, Epilogue>'],
   ['_Z', '_Z'],

@@ -1,4 +1,4 @@
-/** Where resources of kernels come from: the record, nvcc, or nowhere; and which texts launch with dynamic shared memory. */
+/** Origin of kernel resources: the record, nvcc, or none; and sources that launch with dynamic shared memory. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Which files are compiled together, as which text, and whose kernels are whose afterwards. */
+/** Grouping of files into compilation units, the source of each unit, and the attribution of its kernels to files. */
 import { expect, test } from 'vitest'
 import type { KernelResources } from '../../src/toolchain/ptxas.js'
 import type { Recipe } from '../../src/toolchain/recipe.js'
@@ -36,7 +36,7 @@ test('a unit holds instances of one op with the same flags, and eight at most', 
     file('r', undefined),
     ...many,
   ]
-  // What reaches most headers takes longest, and comes first.
+  // The unit that reaches most headers takes longest, and comes first.
   expect(namesOf(unitsOf(recipe, files))).toEqual([
     ['a__1', 'a__3'],
     ['a__2'],

@@ -48,7 +48,7 @@ describe('forty lines', () => {
       }
       const { compiled } = subject
       expect(await failures(compiled)).toEqual([])
-      // What the first run returns is right, and the second starts from zeros again.
+      // The first run returns the right result, and the second starts from zeros again.
       const forgetful = { ...compiled, states: { memory: { cleared: true } } }
       expect(new Set(await failures(forgetful))).toEqual(new Set(['run 1', 'run 2']))
       const [first, second, ...rest] = compiled.steps

@@ -10,7 +10,7 @@ import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime
 export type Fault = (memory: Uint8Array, slices: readonly NativeSlice[]) => void
 
 const manifest = referenceManifest()
-/** What is shipped: facts follow from bodies, which nobody compiles here. */
+/** The shipped manifest: facts follow from bodies, which are not compiled here. */
 const shipped = manifestSchema.parse(JSON.parse(readFileSync('generated/manifest.json', 'utf8')))
 
 /** The manifest's entry of an op for one storage type, with its facts. */
@@ -22,7 +22,7 @@ export function entryOf(op: string, dtype?: string): KernelEntry {
   return { ...entry, ...(facts === undefined ? {} : { facts }) }
 }
 
-/** What `runCase` runs on: op bodies, faithful but for the fault. */
+/** Subject of `runCase`: op bodies, exact except for the fault. */
 export function faultySubject(fault: Fault = () => {}): Subject {
   const { device } = referenceDevice(manifest)
   return {

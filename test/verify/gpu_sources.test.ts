@@ -1,4 +1,4 @@
-/** What a check asks nvcc, and what becomes of what it says: with a stand-in for nvcc, since only its words matter. */
+/** Requests of a check to nvcc, and the handling of its output: with a stand-in for nvcc, since only its messages matter. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'

@@ -41,7 +41,7 @@ it('goes over an interval wherever the condition says one', async () => {
   const texts = await Promise.all(found.map(textOf))
   const narrowed = found.filter((_, i) => texts[i]?.includes('heddle::Interval'))
   expect(narrowed).toEqual(['between', 'exchanged', 'unlimited', 'owned', 'outermost', 'together', 'backward'])
-  // What the interval says is not asked again.
+  // The condition of the interval is not evaluated again.
   expect(texts[0]).not.toMatch(/if \(.*\) heddle::store/)
   expect(texts[6]).toMatch(/if \(.*\) heddle::store/)
 })

@@ -1,4 +1,4 @@
-/** What `heddle check` must not take for wrong, and what it still must. */
+/** Results that `heddle check` must not report as wrong, and those that it must. */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

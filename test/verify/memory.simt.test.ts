@@ -48,7 +48,7 @@ function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number,
 }
 const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN
 
-/** What a token does with the row of a memory for one element of the value: in plain numbers, places of the key by `c`. */
+/** Effect of a token on the row of a memory for one element of the value: in plain numbers, places of the key by `c`. */
 type Rule = (
   s: readonly number[],
   i: { readonly head: number; readonly channel: number; readonly batch: number },

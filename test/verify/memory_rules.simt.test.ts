@@ -83,7 +83,7 @@ function part(all: All, from: number, to: number): All {
   }
 }
 
-/** What a token makes of a row of the memory. `isLate` is the mistake of asking a memory that already has the token in it. */
+/** Effect of a token on a row of the memory. `isLate` is the mistake of reading a memory that already includes the token. */
 type Rule = (s: readonly number[], all: All, where: { head: number; channel: number; k: number }, isLate: boolean) => number[]
 const dot = (x: readonly number[], y: (c: number) => number): number => x.reduce((sum, each, c) => sum + each * y(c), 0)
 

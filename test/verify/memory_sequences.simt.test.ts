@@ -43,7 +43,7 @@ function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number,
   return { given, of: Array.from(toNumbers(given)) }
 }
 
-/** What the recurrence reads at each token; `isBefore` is the mistake of reading the memory in front of what the token writes. */
+/** Result of the recurrence at each token; `isBefore` is the mistake of reading the memory before the token's write. */
 function recurrence(
   [t, k]: readonly [number, number],
   fade: (head: number, c: number, now: number) => number,

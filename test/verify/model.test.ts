@@ -29,7 +29,7 @@ const integers = (values: number[]): StoredTensor => ({
 })
 const ids = [5, 6, 7, 8, 9, 10, 0, 0]
 const mask = [1, 1, 1, 1, 1, 1, 0, 0]
-// What padded positions hold must not matter: NaN would fail any comparison.
+// Values at padded positions must not matter: NaN would fail any comparison.
 const expected = ids.flatMap((id, i) => (mask[i] === 1 ? logitsOf(id) : [Number.NaN, Number.NaN, Number.NaN]))
 const logits: StoredTensor = { dtype: 'F32', shape: [2, seq, width], data: encode('f32', Float32Array.from(expected)) }
 

@@ -1,4 +1,4 @@
-/** How far right results may be from what a case wants: of products whose terms cancel, and of values that a type does not hold. */
+/** Allowed errors of correct results: of matmuls whose terms cancel, and of values outside of the range of a type. */
 import { graph, op, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'

@@ -34,7 +34,7 @@ export async function linkPackage(root: string): Promise<void> {
   for (const part of ['src', 'dist']) await symlink(join(home, part), join(root, 'node_modules/heddle', part))
 }
 
-/** What a command line prints and returns. */
+/** Output and exit code of a command line. */
 export async function heddleIn(root: string, ...argv: string[]) {
   const [out, log]: [string[], string[]] = [[], []]
   const code = await main(argv, { root, out: (text) => void out.push(text), log: (text) => void log.push(text) })

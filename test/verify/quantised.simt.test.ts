@@ -1,4 +1,4 @@
-/** What INT8 plans cost the example model on the CPU device, and what a wrong scale costs it. */
+/** Accuracy of the example model under INT8 plans on the CPU device, and with a wrong scale. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { checkQuantised } from '../../src/verify/quantised.js'
 import { exampleModel } from '../models/fixtures.js'

@@ -1,6 +1,6 @@
 /**
- * Kernels of kinds that authors write first, in a project of its own: hashes, optimisers, norms and losses with gradients, gates, quantisers,
- * sampling and sequences. Each against its body at many sizes; test/verify/asked holds them against plain JavaScript.
+ * Kernels of common kinds, in a project of its own: hashes, optimisers, norms and losses with gradients, gates, quantisers, sampling and sequences.
+ * Each is checked against its body at many sizes; test/verify/asked checks them against plain JavaScript.
  */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

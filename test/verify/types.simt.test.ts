@@ -181,7 +181,7 @@ describe('what authors do with them', () => {
     expect([code, log]).toEqual([0, expect.not.stringContaining('FAIL')])
     const { groups, apart }: CheckReport = JSON.parse(out)
     expect(groups.map(({ name }) => name)).toContain('linear8 in-kernels f16')
-    // What is left to the library cannot run: the check says so, and calls nothing wrong.
+    // A matmul left to the library cannot run: the check reports that, and nothing as wrong.
     const reason = 'no library multiplies f32 and f8e4m3 into f32, and no kernel of the plan computes node sums'
     expect(apart).toEqual([{ name: 'linear8 unfused', reason }])
   })

@@ -1,4 +1,4 @@
-/** Ops that authors ask for beyond rows, in a project of its own: each held against its body, and against what it must not be. */
+/** Ops beyond rows that users request, in a project of its own: each is checked against its body, and against a wrong twin. */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDevice, tensor, toNumbers } from '../../src/runtime/api/index.js'

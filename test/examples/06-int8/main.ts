@@ -9,7 +9,7 @@ const drawn = (count: number, seed: number) =>
 const given = { x: drawn(m * k, 1), weight: drawn(n * k, 2), by: drawn(n, 3) }
 
 // #region meaning
-/** What int8 keeps of a list: its largest magnitude becomes 127, ties go to the even integer. */
+/** The values of a list as int8 represents them: the largest magnitude maps to 127, ties round to the even integer. */
 const even = (x: number): number => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x))
 const kept = (values: number[], largest = Math.max(...values.map(Math.abs))): number[] =>
   values.map((each) => (Math.max(-127, Math.min(127, even(each * (127 / largest)))) * largest) / 127)

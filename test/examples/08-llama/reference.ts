@@ -1,4 +1,4 @@
-/** The same model in plain JavaScript, in double precision and without a cache: what every plan is held against. */
+/** The same model in plain JavaScript, in double precision and without a cache: the reference for every plan. */
 import { config, weights } from './make_model.js'
 
 const { hidden_size: hidden, num_attention_heads: heads, num_key_value_heads: shared, rms_norm_eps: eps } = config

@@ -10,7 +10,7 @@ import { type At, type Case, Draft, type Random } from './draft.js'
 
 type Axes = readonly string[]
 
-/** Which axes there are, by letter: `b` sequences, `h` heads, `s` queries, `t` keys, `d` and `e` elements. */
+/** Axes, by letter: `b` sequences, `h` heads, `s` queries, `t` keys, `d` and `e` elements. */
 interface Form {
   readonly batch: Axes
   readonly heads: Axes
@@ -21,7 +21,7 @@ interface Form {
   readonly valueDim: string
 }
 
-/** What each letter is in the graph. */
+/** Extent of each letter in the graph. */
 const extentOf = (axis: string, form: Form): string => (axis === 't' ? form.keys : axis === 'e' ? form.valueDim : axis)
 
 export function attention(random: Random, seed: number): Case {

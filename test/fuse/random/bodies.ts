@@ -161,7 +161,7 @@ export function softmax(
   ]
 }
 
-/** What masks are made of: positions, lengths and documents of a query and a key. */
+/** Inputs of masks: positions, lengths and documents of a query and a key. */
 export interface Pair {
   readonly i: Expr
   readonly j: Expr

@@ -38,7 +38,7 @@ export class Random {
   }
 }
 
-/** What an input's elements are: floats with signs, lengths that may be 0 or the whole extent, or one of three documents. */
+/** Elements of an input: floats with signs, lengths from 0 to the whole extent, or one of three documents. */
 export type Content = 'float' | 'length' | 'id'
 
 /** A tensor an op reads: the value, and the kernel's dimension of each of its axes. */

@@ -91,7 +91,7 @@ export function grouping(random: Random, draft: Draft): readonly (readonly strin
   return groups.filter((group) => group.length > 0)
 }
 
-/** Two products of one input, or one behind the other, with ops that read both. */
+/** Two matmuls of one input, or in sequence, with ops that read both. */
 export function pairs(random: Random, seed: number): Case {
   const draft = new Draft()
   const x = draft.input('m k')

@@ -1,4 +1,4 @@
-/** What a cache keeps, what it lets go and when. */
+/** Contents of a cache, and order and time of evictions. */
 import { describe, expect, test } from 'vitest'
 import { releasingCache } from '../../../src/models/parts/lru_cache.js'
 

@@ -155,7 +155,7 @@ describe('the order of calls', () => {
     const data = Float32Array.of(3)
     const inputs = { cache: held, x: tensor('f32', [1, 1, 1], data), step: tensor('i32', [1], [0]) }
     const first = slow.device.call(appendStep, inputs)
-    // What was given counts as it was when the call was made.
+    // A call uses its arguments as they were when it was made.
     data[0] = 4
     const read = held.read()
     const second = slow.device.call(scale, { x: tensor('f32', [1, 1], [1]) })
@@ -228,7 +228,7 @@ const spread = op('spread', {
     (n, c) => ({ y: read(n) + c }),
 })
 
-/** What TypeScript would refuse too, for those who write JavaScript. */
+/** Calls that TypeScript would also refuse, for authors of JavaScript. */
 const loose = (inputs: object, options: object = {}): Promise<unknown> =>
   device.call(layerNorm, inputs as never, options as never)
 const long = tensor('f32', [6], counted(6))

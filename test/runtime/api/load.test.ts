@@ -1,4 +1,4 @@
-/** What loading finds by itself: layouts of a graph, of a program and of a plan, by what they declare. Runs where nothing is compiled. */
+/** Declarations that loading finds by itself: layouts of a graph, of a program and of a plan. Runs without compiling. */
 import { afterEach, expect, it } from 'vitest'
 import { splitHeads as headsLayout } from '../../../specs/layouts/split_heads.js'
 import { layouts as shippedLayouts } from '../../../specs/layouts.js'

@@ -41,7 +41,7 @@ const weightsOf = (dtype: FloatType) => ({
 const inputOf = (dtype: FloatType, t: number, seed = 5): Tensor<FloatType> => tensor(dtype, [t, k], drawn(t * k, seed))
 const attrs = { eps: 1e-5 }
 
-/** What the graph means, in double precision from what is stored. */
+/** Reference of the graph, in double precision from stored values. */
 function meaning(dtype: FloatType, x: Tensor<FloatType>): { readonly added: number[]; readonly normed: ArrayLike<number> } {
   const { up, bias, down, gamma } = weightsOf(dtype)
   const [w1, b1, w2, values] = [toNumbers(up), toNumbers(bias), toNumbers(down), toNumbers(x)]

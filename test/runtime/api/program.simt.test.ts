@@ -91,7 +91,7 @@ describe.each(['unfused', 'fused', 'ragged'])('under %s', (plan) => {
   test('ids go in and flags come out, padded as they are declared', async () => {
     const weights = { ...weightsOf(2), 'words.table': drawn('table', [v, n]) }
     const model = await device.load(tagger, { plan, weights, dims: { b, s }, states: { seen: zeros('f32', [b * s, n]) } })
-    // What lies beyond a sequence is no token: a plan without padding never reads it.
+    // Ids beyond a sequence are not tokens: a plan without padding never reads them.
     const ids = tensor(
       'i32',
       [b, s],

@@ -1,7 +1,4 @@
-/**
- * What TypeScript says of calls: every line under an expected error is one that must not compile, and would fail `tsc` if it did. Nothing
- * here runs on a device.
- */
+/** Types of calls: every line under an expected error must not compile, and would fail `tsc` if it did. Nothing here runs on a device. */
 import { expect, expectTypeOf, test } from 'vitest'
 import { appendStep } from '../../../specs/ops/append_step.js'
 import { embeddingLookup } from '../../../specs/ops/embedding_lookup.js'
@@ -77,7 +74,7 @@ async function calls(device: Device, widened: Tensor): Promise<void> {
   expectTypeOf(uploaded).toEqualTypeOf<DeviceTensor<'f16'>>()
   expectTypeOf(await uploaded.read()).toEqualTypeOf<Tensor<'f16'>>()
 
-  // What only results have comes from the option, where it is said, and may be anything that is allowed elsewhere.
+  // The type of a result-only parameter comes from the option, if it is given, and may be any allowed type.
   const { off } = await device.call(masked, { on: tensor('bool', [3], [true, false, true]), x: row })
   expectTypeOf(off).toEqualTypeOf<Tensor<'bool'>>()
   expectTypeOf(off.data).toEqualTypeOf<Uint8Array>()

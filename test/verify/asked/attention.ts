@@ -16,7 +16,7 @@ interface Case {
   /** A score that has a weight and no value. */
   readonly sink?: (head: number) => number
   readonly turn?: (x: readonly number[], heads: number) => number[]
-  /** What is changed in the twin. */
+  /** The change in the twin. */
   readonly wrong: Partial<Pick<Case, 'score' | 'sink' | 'turn'>>
 }
 
@@ -128,7 +128,7 @@ export const attention = {
   }),
 }
 
-/** What the graphs are called whose plans are applied. */
+/** Names of the graphs whose plans are applied. */
 export const attentionGraphs: readonly string[] = [
   ...['causal', 'window', 'alibi', 'soft_cap', 'pair_bias', 'document', 'sink', 'off_by_one', 'hot', 'grouped', 'rotated'],
 ].map((name) => `attend_${name}`)

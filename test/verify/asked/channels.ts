@@ -3,7 +3,7 @@ import { batchNorm, channelNorm, channelSoftmax, columnSoftmax } from '../../pro
 import { at, claim, columnsOf, drawn, f32, indices, type Reference, rowsOf } from './claims.js'
 import { softmaxOf, standard } from './norms.js'
 
-/** Columns of matrices that lie one behind the other, each brought to something, as the matrices are. */
+/** Reduction of each column of consecutive matrices, in the order of the matrices. */
 function byColumns(
   x: readonly number[],
   [rows, n]: readonly [number, number],

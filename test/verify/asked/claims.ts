@@ -1,6 +1,6 @@
 /**
- * What every family of asked kernels shares: values to draw, and a claim that a result is a reference's numbers and not those of a reference
- * with one thing changed. References are plain JavaScript in double precision, written from published definitions and not from bodies.
+ * Helpers of every family of requested kernels: random values, and a claim that a result has a reference's numbers and not those of a reference
+ * with one change. References are plain JavaScript in double precision, written from published definitions and not from bodies.
  */
 import { expect } from 'vitest'
 import type { DType } from '../../../src/ir/dtype.js'
@@ -12,7 +12,7 @@ export interface Claim {
   readonly what: string
   readonly found: Tensor<DType>
   readonly exact: readonly number[]
-  /** What a definition with one change gives: a comparison that takes it is none. */
+  /** Result of a definition with one change: a comparison that accepts it is worthless. */
   readonly wrong: readonly number[]
   readonly bound: Omit<ToleranceQuery, 'dtype'>
 }

@@ -1,6 +1,6 @@
 /**
- * What authors asked of other tools: kernels and graphs, by the number of the request that asked for one first. Each is held against plain
- * JavaScript by a reference of a family, or refused for a reason; the test beside this file fails for one that is neither.
+ * Kernels and graphs that users requested from other tools, by the number of the first request. Each is checked against plain JavaScript by a
+ * reference of a family, or refused for a reason; the test beside this file fails for one that is neither.
  */
 import type { families } from './families.js'
 import type { refusals } from './refusals.js'

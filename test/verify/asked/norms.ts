@@ -87,7 +87,7 @@ const layerNorm: Reference = async (device) => {
   return [claim('dx', dx, back(1e-5), back(1e-1), bound)]
 }
 
-/** What gamma and beta get back: sums over rows. */
+/** Gradients of gamma and beta: sums over rows. */
 const layerNormWeights: Reference = async (device) => {
   const [rows, k] = [301, 13]
   const [dy, x] = [drawn(rows * k, 1), drawn(rows * k, 2)]

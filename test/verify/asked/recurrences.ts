@@ -16,7 +16,7 @@ const shape = [m, n]
 /** 1 where something starts again. */
 const starting = indices(m * n).map((i) => ((i * i) % 7 === 4 ? 1 : 0))
 
-/** What a step leaves, row by row. */
+/** State after each step, row by row. */
 function walk<S>(first: (row: number) => S, step: (state: S, i: number) => S): S[] {
   return indices(m).flatMap((row) => {
     let state = first(row)

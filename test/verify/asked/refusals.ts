@@ -1,4 +1,4 @@
-/** What was asked and cannot be said: each is refused, for the reason that is given. */
+/** Requests that cannot be expressed: each is refused, for the stated reason. */
 import { argmaxRow } from '../../../specs/ops/argmax.js'
 import { readSpecsOrThrow } from '../../../src/frontend/index.js'
 import { planAll } from '../../../src/fuse/plans.js'
@@ -57,7 +57,7 @@ export const refusals = {
   },
 } as const
 
-/** What nothing is wrong with. */
+/** A module without faults. */
 export const accepted = read('f32', '({ x, at }) => (m, c) => ({ y: x(m, c) + at(m) })')
 
 /** The code and the message that `act` ends in. @throws where nothing is refused */

@@ -70,7 +70,7 @@ const scattered: Reference = async (device) => {
       }
       return row
     })
-  // What sorts the keys is the inverse of the keys, whose inverse are the keys again.
+  // The permutation that sorts the keys is their inverse, and its own inverse is the keys again.
   return [claim('y', y, moved(true), moved(false), exact)]
 }
 

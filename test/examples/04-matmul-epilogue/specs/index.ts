@@ -1,4 +1,4 @@
-/** A feed-forward network: what stands behind each product is computed before the product is stored. */
+/** A feed-forward network: the ops after each matmul run before the matmul is stored. */
 import { gelu, graph, op, plan, tensor } from 'heddle'
 
 // #region ops

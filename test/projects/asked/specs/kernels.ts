@@ -22,7 +22,7 @@ export const residualNormQuantise = op('residual_norm_quantise', {
     },
 })
 
-/** Group norm of images whose groups are rows: `c` channels of as many places lie one behind the other. */
+/** Group norm of images whose groups are rows: `c` consecutive channels of equal size. */
 export const groupNorm = op('group_norm', {
   dims: ['b', 'g', 'c', 'n'],
   types,
@@ -40,7 +40,7 @@ export const groupNorm = op('group_norm', {
     },
 })
 
-/** What the input of a layer norm gets back. */
+/** Gradient of the input of a layer norm. */
 export const layerNormBackward = op('layer_norm_backward', {
   dims: ['m', 'n'],
   types,
@@ -60,7 +60,7 @@ export const layerNormBackward = op('layer_norm_backward', {
     },
 })
 
-/** What the input of a softmax gets back. */
+/** Gradient of the input of a softmax. */
 export const softmaxBackward = op('softmax_backward', {
   dims: ['m', 'n'],
   types,

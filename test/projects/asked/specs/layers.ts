@@ -18,7 +18,7 @@ export const dropoutAdded = op('dropout_added', {
     },
 })
 
-/** What follows a product of a layer. */
+/** Epilogue of a layer's matmul. */
 export const biasGeluAdded = op('bias_gelu_added', {
   dims: ['m', 'n'],
   inputs: { x: tensor('f32', 'm n'), bias: tensor('f32', 'n'), before: tensor('f32', 'm n') },

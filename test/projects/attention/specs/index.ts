@@ -28,7 +28,7 @@ interface Variant {
   readonly reads: readonly (keyof typeof extra)[]
 }
 
-/** Ops one behind the other. */
+/** A chain of ops. */
 const chain =
   (...steps: ((g: GraphBuilder, x: GraphTensor, given: Values) => Made)[]): Variant['between'] =>
   (g, x, given) =>

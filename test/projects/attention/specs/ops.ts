@@ -1,4 +1,4 @@
-/** What stands between, before and behind the two products of attention in graphs that are none of the shipped ones. */
+/** Ops between, before and after the two matmuls of attention, in graphs that are not shipped. */
 import { abs, cos, exp, idiv, int, log, max, maximum, minimum, op, row, rsqrt, sin, sum, tanh, tensor, toFloat } from 'heddle'
 
 const floats = ['f32', 'f16', 'bf16'] as const

@@ -79,7 +79,7 @@ export const gateLoss = op('gate_loss', {
     },
 })
 
-/** What each expert gets of a batch. */
+/** Load of each expert in a batch. */
 export const expertLoad = op('expert_load', {
   dims: ['t', 'k', 'e'],
   inputs: { expert: tensor('i32', 't k') },

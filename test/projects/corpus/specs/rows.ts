@@ -139,7 +139,7 @@ export const smoothedLoss = op('smoothed_loss', {
     },
 })
 
-/** What the logits of a loss get back. */
+/** Gradient of the logits of a loss. */
 export const lossBackward = op('loss_backward', {
   dims: ['m', 'v'],
   types,

@@ -110,7 +110,7 @@ export const along = op('along', {
     (r, u) => ({ y: u >= first(r) && u < last(r) ? x(r) : cache(r, u) }),
 })
 
-/** What replaces is read place by place: no more places than it has, but where a further condition leaves some out. */
+/** The new values are read place by place: no more places than they have, unless a further condition excludes some. */
 export const moved = op('moved', {
   dims: ['r', 'u', 't', 'n'],
   inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 't n'), first: tensor('i32', 'r'), lengths: tensor('i32', 'r') },

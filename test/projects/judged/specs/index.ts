@@ -30,7 +30,7 @@ export const fakeQuant = op('fake_quant', {
     },
 })
 
-/** How long the output is follows from an attribute. */
+/** The length of the output follows from an attribute. */
 export const repeated = op('repeated', {
   dims: ['n', 'm'],
   inputs: { x: tensor('f32', 'n') },

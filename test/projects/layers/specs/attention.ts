@@ -34,7 +34,7 @@ export const bucketed = op('bucketed', {
     },
 })
 
-/** What one attention gives, less a share of what another does, the share by head. */
+/** The result of one attention minus a share of another's, with one share per head. */
 export const lessShare = op('less_share', {
   dims: ['b', 's', 'h', 'e'],
   types,

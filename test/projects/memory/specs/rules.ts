@@ -1,18 +1,18 @@
 /**
- * The sequence forms of rules whose tokens correct what others left, which need a step for each token: a row of the state over the key, for
- * each element of the value, is carried from token to token (the steps themselves are in steps.ts).
+ * Sequence forms of rules whose tokens correct earlier ones, which need one step per token: for each element of the value, a row of the
+ * state over the key is carried from token to token (the steps themselves are in steps.ts).
  */
 import { exp, foldRow, layout, max, op, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** Values of heads beside each other in memory, token after token. */
+/** Values of all heads are adjacent in memory, token after token. */
 export const valuesByTime = layout('values_by_time', ['b', 'h', 'v', 't'], {
   offset: (at, of) => ((at.b * of.t + at.t) * of.h + at.h) * of.v + at.v,
 })
 
 // #region correctSequence
-/** The gated delta rule over a sequence: what the memory gives for a key is replaced by the value, by as much as `rate` says. */
+/** The gated delta rule over a sequence: moves the memory's result for a key towards the value, by the factor `rate`. */
 export const correctSequence = op('correct_sequence', {
   dims: ['b', 'h', 'v', 't', 'k'],
   types,

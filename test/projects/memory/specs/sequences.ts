@@ -78,7 +78,7 @@ export const gateWeights = op('gate_weights', {
     },
 })
 
-/** What the tokens so far have left, read by the weights of either. */
+/** Contribution of the tokens so far, read by the weights of either. */
 export const weightedValues = op('weighted_values', {
   dims: ['b', 'h', 't', 'u', 'v'],
   types,

@@ -76,7 +76,7 @@ export const selectStep = op('select_step', {
 })
 
 // #region correctStep
-/** What the memory gives for the key is replaced by the value, by as much as `rate` says (the gated delta rule; the delta rule where `fade` is 1). */
+/** Moves the memory's result for the key towards the value, by the factor `rate` (the gated delta rule; the delta rule if `fade` is 1). */
 export const correctStep = op('correct_step', {
   dims: ['b', 'h', 'v', 'k'],
   types,
@@ -102,7 +102,7 @@ export const correctStep = op('correct_step', {
 })
 // #endregion
 
-/** What is taken out and where it is put are keys of their own, each element fades by itself (RWKV-7). */
+/** Keys for removal and for insertion are separate, and each element decays by itself (RWKV-7). */
 export const exchangeStep = op('exchange_step', {
   dims: ['b', 'h', 'v', 'k'],
   types,

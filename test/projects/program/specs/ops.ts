@@ -1,4 +1,4 @@
-/** What the layers of the program beside it are made of. */
+/** Ops of the layers of the program beside it. */
 import { maximum, op, row, tensor } from 'heddle'
 
 export const mix = op('mix', {

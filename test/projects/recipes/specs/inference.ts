@@ -115,7 +115,7 @@ export const topP = op('top_p', {
     },
 })
 
-/** How often each of some classes comes in a row. */
+/** Counts of each of some classes in a row. */
 export const classCounts = op('class_counts', {
   dims: ['m', 'n', 'k'],
   inputs: { label: tensor('i32', 'm n') },

@@ -1,4 +1,4 @@
-/** What authors do with storage types besides float32, float16, bfloat16, int8 and int32. */
+/** Uses of storage types other than float32, float16, bfloat16, int8 and int32. */
 import { abs, graph, max, op, plan, row, sum, tensor, toInt } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
@@ -110,7 +110,7 @@ export const fromPcm = op('from_pcm', {
 })
 
 // #region masks
-/** Which elements are no smaller than the mean of those that are kept, and whether any is. */
+/** Mask of the elements that are at least the mean of the kept ones, and true per row if there is any. */
 export const aboveMean = op('above_mean', {
   dims: ['m', 'n'],
   types,
@@ -139,7 +139,7 @@ export const markSeen = op('mark_seen', {
     (b, c) => ({ next: c === token(b) ? true : seen(b, c) }),
 })
 
-/** Where two masks differ. */
+/** Elements in which two masks differ. */
 export const differing = op('differing', {
   dims: ['p', 'q'],
   inputs: { a: tensor('bool', 'p'), b: tensor('bool', 'q') },

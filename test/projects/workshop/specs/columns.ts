@@ -14,7 +14,7 @@ export const columnSum = op('column_total', {
     (c) => ({ y: sum(m, (r) => x(r, c)) }),
 })
 
-/** What gamma and beta of a layer norm get back, of rows whose mean and inverse deviation were kept. */
+/** Gradients of gamma and beta of a layer norm, from rows with stored mean and inverse deviation. */
 export const normBackward = op('norm_backward', {
   dims: ['m', 'n'],
   types,

@@ -16,7 +16,7 @@ export const accumulateGradient = op('accumulate_gradient', {
     (k) => ({ sums: row(n, (c) => grad(k, c) + sum(t, (i) => (ids(i) === k ? dy(i, c) : 0))) }),
 })
 
-/** How many of all numbers are each, and what those weigh. */
+/** Counts of all numbers by value, and their summed weights. */
 export const binCount = op('bin_count', {
   dims: ['t', 'bins'],
   types,

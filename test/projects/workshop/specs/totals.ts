@@ -3,7 +3,7 @@ import { abs, argmax, idiv, max, minimum, monoid, op, sqrt, sum, tensor } from '
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** What clipping by a global norm multiplies gradients by, the norm, and the largest magnitude. */
+/** Factor of clipping by a global norm, the norm, and the largest magnitude. */
 export const gradientNorm = op('gradient_norm', {
   dims: ['m', 'n'],
   types,
