@@ -1,6 +1,6 @@
 /**
- * Files of tests that take five seconds or more on a core, the longest first: a quarter of them at each commit, balanced by what they take.
- * test/turns.ts says whose turn it is.
+ * Test files that take five seconds or more on a core, the longest first: each commit runs a quarter of them, balanced by time. test/turns.ts
+ * chooses the quarter.
  */
 export const byTurns: readonly (readonly string[])[] = [
   [

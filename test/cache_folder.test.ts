@@ -1,4 +1,4 @@
-/** The folder that all projects of a user share: made for its owner alone, and refused where somebody else may write to it. */
+/** The folder that all projects of a user share: created for its owner only, and refused if others may write to it. */
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

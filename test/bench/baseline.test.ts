@@ -1,4 +1,4 @@
-/** Times of today beside those that were kept: what counts as a difference, and what is refused as a baseline. */
+/** Comparison of new times with saved ones: significant differences, and refused baselines. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -33,7 +33,7 @@ describe('lengthsOf', () => {
     expect(lengthsOf('full')(3, 7)).toEqual([7, 7, 7])
     const half = lengthsOf('half')(2000, 100)
     expect(half.every((length) => Number.isInteger(length) && length >= 1 && length <= 100)).toBe(true)
-    // The mean of 2000 uniform draws lies within five standard deviations, 0.65 each, of 50.5.
+    // The mean of 2000 uniform draws is within five standard deviations, 0.65 each, of 50.5.
     expect(Math.abs(half.reduce((sum, length) => sum + length, 0) / half.length - 50.5)).toBeLessThan(3.3)
     expect(lengthsOf('half')(2000, 100)).toEqual(half)
   })

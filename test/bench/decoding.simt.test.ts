@@ -1,4 +1,4 @@
-/** `bench decoding` on simt with small numbers: a memory of another width than the decoder, and beams that are kept apart. */
+/** `bench decoding` on simt with small numbers: a memory of another width than the decoder, and diverse beams. */
 import { expect, test } from 'vitest'
 import { decoderOnly } from '../../src/bench/decoding.js'
 import { type BenchDecodingOptions, benchDecoding } from '../../src/cli/index.js'

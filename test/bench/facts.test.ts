@@ -25,7 +25,7 @@ const gpu: NativeDeviceInfo = {
   id: 'GPU-1',
 }
 
-/** Takes a millisecond for a GiB copied or a TFLOP; counts what it is asked. */
+/** Takes one millisecond per GiB copied or per TFLOP; counts its requests. */
 function fake(info: NativeDeviceInfo, asked: string[] = []): NativeDevice {
   const buffer: NativeBuffer = { bytes: 0, write: async () => {}, read: async () => new Uint8Array(), release: () => {} }
   const milliseconds = (step: NativeStep | undefined): number =>

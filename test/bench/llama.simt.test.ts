@@ -1,6 +1,6 @@
 /**
- * `heddle bench llama` on simt with a configuration made here, and the memory of LLaMA-like models as the device counts it: against what
- * the configuration says, and over many generations.
+ * `heddle bench llama` on simt with a configuration made here, and the memory of LLaMA-like models as the device counts it: compared with the
+ * configuration, and over many generations.
  */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +16,7 @@ import { withLlama } from '../models/llama_host.js'
 import { openSimtKernels } from '../models/simt.js'
 
 const json = { ...smallLlama, hidden_size: 64, num_attention_heads: 4, head_dim: 16, vocab_size: 160, tie_word_embeddings: true }
-/** So much that only what is allocated counts, and not what the machine has left. */
+/** Large enough that only allocations count, and not the free memory of the machine. */
 const limit = String(2 ** 28)
 
 let model: string
@@ -77,7 +77,7 @@ describe('heddle bench llama', () => {
         expect(tokensPerSecond).toBe((1000 * batch * (what === 'step' ? 1 : seq)) / milliseconds.median)
         // 2 layers of 7 products, and the head of a step.
         expect(launches).toBeGreaterThan(14)
-        // Alignment, words and counters are what is small here.
+        // Alignment, words and counters are small here.
         expect(memory.ratio).toBeGreaterThanOrEqual(1)
         expect(memory.ratio).toBeLessThan(1.05)
         expect(memory.usedBytes).toBeGreaterThanOrEqual(memory.expectedBytes)
@@ -156,13 +156,13 @@ describe('memory, as the device counts it', () => {
       expect(before).toBeLessThan(1.05 * (llama.weightBytes + 2 ** 20))
       for (let round = 0; round < 100; round++) await generate([lengths[round % lengths.length] ?? 2])
       expect(used()).toBe(before)
-      // Shapes come and go: no more are kept than there were.
+      // Shapes change, but the number of cached ones does not grow.
       const shapes = [[2], [2, 3], [2, 3, 4], [2, 3, 4, 5], [2, 3, 4, 5, 6], [40]]
       for (const shape of shapes) await generate(shape)
       const most = used()
       for (const shape of [...shapes, ...shapes]) await generate(shape)
       expect(used()).toBe(most)
-      // The count sees what is kept.
+      // The count includes cached memory.
       const held = device.allocate(4096)
       expect(used()).toBe(most + 4096)
       held.release()

@@ -1,4 +1,4 @@
-/** A model small enough to be run by its bodies, and a result of the benchmark with chosen numbers for tests of what shows it. */
+/** A model small enough to be run by its bodies, and a benchmark result with chosen numbers for tests of its display. */
 import {
   type BenchEncoderResult,
   type EncoderTimes,

@@ -1,4 +1,4 @@
-/** Checkpoints as they lie on disk: read by position, in one file or in shards, of any size; what is damaged is said by its name. */
+/** Checkpoints on disk: read by position, in one file or in shards, of any size; damaged ones are reported by name. */
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, open, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Files of weights by `heddle/checkpoint`: what is in them, and their values. */
+/** Weight files opened by `heddle/checkpoint`: their entries and values. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

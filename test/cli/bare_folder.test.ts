@@ -1,4 +1,7 @@
-/** A folder without specs and without heddle: shipped programs are exported from it, and what needs their bodies says what is missing. */
+/**
+ * A folder without specs and without heddle: shipped programs can be exported from it, and verbs that need their bodies report that they are
+ * missing.
+ */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** `heddle bench encoder` on simt: what goes to which stream, what the report is, and what is refused. */
+/** `heddle bench encoder` on simt: the contents of each stream, the report, and refusals. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

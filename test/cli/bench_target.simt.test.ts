@@ -1,4 +1,4 @@
-/** `heddle bench NAME` on simt: kernels and graphs of a project that is none of the shipped ones, plans side by side, times kept and compared. */
+/** `heddle bench NAME` on simt: kernels and graphs of a project that are not shipped, plans side by side, times saved and compared. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -36,7 +36,7 @@ const installed = (argv: readonly string[], cwd: string): Promise<{ exitCode: nu
     )
   })
 
-/** An own op in an own layout, and a shipped op behind it. */
+/** A project's op in a project's layout, followed by a shipped op. */
 const overShipped = `import { graph, layout, op, plan, tensor } from 'heddle'
 import { addBias } from 'heddle/specs/ops/add_bias.js'
 export const turned = layout('turned', ['r', 'c'], { offset: (i, n) => i.c * n.r + i.r })
@@ -88,7 +88,7 @@ test('a graph of the project runs under its plans, beside a floor and a predicti
   expect(second[0]?.dims).toEqual({ n: 1, p: 1, w: 8, z: 8 })
   for (const times of first) {
     expect(times.samples).toHaveLength(4)
-    // Two products of 6 rows, 16 and 24 columns; what is read and returned once, in f32.
+    // Two matmuls of 6 rows, 16 and 24 columns; inputs and outputs counted once, in f32.
     expect(times.workload).toEqual({ flops: 2 * 2 * 6 * 16 * 24, bytes: 4 * (2 * 6 * 16 + 16 + 2 * 24 * 16 + 24 + 16) })
     expect(times.floor?.milliseconds).toBeGreaterThan(0)
     expect(times.predicted).toBeGreaterThan(0)

@@ -1,4 +1,4 @@
-/** `heddle calibrate` on the example model: files, table and chart, import of what was exported, and refusals. */
+/** `heddle calibrate` on the example model: files, table and chart, import of exported files, and refusals. */
 import { existsSync } from 'node:fs'
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -40,7 +40,7 @@ async function runLines(...argv: string[]): Promise<Line[]> {
     .map((line): Line => JSON.parse(line))
 }
 
-/** Answers of a conversation, and what was told beside it. */
+/** Answers of a conversation, and the messages on stderr. */
 async function conversation(lines: readonly string[], options: Parameters<typeof talk>[1] = {}) {
   const [out, log]: [string[], string[]] = [[], []]
   const context = {

@@ -33,7 +33,7 @@ export const triple = op('triple', {
 
 const source = 'generated/cuda/triple__f32.cu'
 
-/** A cache of somebody who has not worked here. */
+/** The cache of another user, who has not worked here. */
 const strangersCache = (): void => void vi.stubEnv('HEDDLE_CACHE', join(work, `cache${caches++}`))
 
 const append = (root: string, file: string, text: string): void =>

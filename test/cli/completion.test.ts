@@ -29,7 +29,7 @@ describe('completion', () => {
     expect(exitCode).toBe(0)
     expect(out).toContain('heddle complete -- ')
     expect((await heddle(['completion', 'csh'])).exitCode).toBe(2)
-    // Run again, and after the script of another program by the same engine, it says nothing.
+    // Sourced again, and after the script of another program by the same engine, it prints nothing.
     const other = 'readonly ShellCompDirectiveError=1'
     const { status, stdout, stderr } = spawnSync('bash', ['--norc', '-euc', `${other}\n${out}\n${out}\ncomplete -p heddle`], {
       encoding: 'utf8',

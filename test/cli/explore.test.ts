@@ -1,4 +1,4 @@
-/** `heddle explore` of measured runs, and what it refuses. Plans and kernels are looked at in search.test.ts. */
+/** `heddle explore` of measured runs, and its refusals. search.test.ts covers plans and kernels. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

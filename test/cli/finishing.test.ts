@@ -1,4 +1,4 @@
-/** Verbs whose process ends under them, which Node does in silence: each is told from one that is done. */
+/** Verbs whose process ends early, for which Node prints nothing: each is distinguished from one that is done. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,6 +1,6 @@
 /**
- * Verbs in a project that holds files of somebody else in every folder they write to: each file survives each verb, as it was. No kernel is compiled;
- * what verbs write after they have compiled goes through the functions that are tried here and in test/output.test.ts.
+ * Verbs in a project with foreign files in every folder that they write to: each file survives each verb unchanged. No kernel is compiled; verbs
+ * that write after compiling use the functions tested here and in test/output.test.ts.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ const op = (name: string): string => `export const ${name} = op('${name}', {
 })
 `
 
-/** Files of somebody else. */
+/** Files that heddle did not write. */
 const foreign = [
   ...['README.md', 'src/app.ts', '.env', 'specs/notes.md'],
   ...['generated/prisma/client.ts', 'generated/cuda/mine.cu', 'generated/cuda/README.md', 'generated/resources.jsonl'],

@@ -1,4 +1,4 @@
-/** Verbs as functions of `heddle/commands`: each has one, and what is not given is what the command line takes. */
+/** Verbs as functions of `heddle/commands`: each verb has one, and missing options have the defaults of the command line. */
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** `heddle run` of a model that generates text: its lines, and what it says about options and cases it cannot use. */
+/** `heddle run` of a model that generates text: its lines, and its errors about options and cases that it cannot use. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

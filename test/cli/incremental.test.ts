@@ -1,6 +1,6 @@
 /**
- * After each edit, what `gen` makes with what it has kept is what it makes of everything anew, and nothing else was written: of a body, a
- * module that others import, a layout, a plan, a graph, a configuration. In one process, as `watch` does it.
+ * After each edit, `gen` with its cache gives the same as without one, and writes nothing else: edits of a body, a module that others import, a
+ * layout, a plan, a graph, a configuration. In one process, like `watch`.
  */
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -88,7 +88,7 @@ async function written(): Promise<string[]> {
   return changed.filter((name) => name.endsWith('.cu')).map((name) => name.replace(/^cuda\/|(__f32)?\.cu$/g, ''))
 }
 
-/** All text against that of a run that keeps nothing: what an edit left as it was by mistake would still be there. */
+/** Compares all text with that of a run without a cache: output that an edit failed to update would differ. */
 async function holdAll(): Promise<void> {
   process.env.HEDDLE_KEPT = 'off'
   try {

@@ -1,4 +1,4 @@
-/** `heddle run` and `heddle score` of LLaMA-like models: their lines, and what they say about options and cases they cannot use. */
+/** `heddle run` and `heddle score` of LLaMA-like models: their lines, and their errors about options and cases that they cannot use. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

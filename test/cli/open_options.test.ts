@@ -1,4 +1,4 @@
-/** Opening models from Node: options that nothing reads and folders of another kind are refused before a device is asked for. */
+/** Opening models from Node: unknown options and folders of another kind are refused before a device is opened. */
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { openGenerator, openLlama, openPipeline } from '../../src/cli/index.js'

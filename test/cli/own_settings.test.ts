@@ -1,4 +1,6 @@
-/** A model's own generation settings beside options: numbers that are out of range name the file, and an option takes their place. */
+/**
+ * A model's own generation settings together with options: an error about a number out of range names the file, and an option overrides a setting.
+ */
 import { expect, it } from 'vitest'
 import { settingsOf } from '../../src/cli/own_settings.js'
 import { parseGenerationSettings } from '../../src/models/decoding/generation_settings.js'

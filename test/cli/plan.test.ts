@@ -1,4 +1,4 @@
-/** `heddle plan`: the numbers of its tables and its JSON, and what it refuses. */
+/** `heddle plan`: the numbers of its tables and its JSON, and its refusals. */
 import { describe, expect, test } from 'vitest'
 import type { PlanDiff, PlanReport } from '../../src/fuse/search/explain.js'
 import { heddle } from './host.js'
@@ -19,7 +19,7 @@ describe('plan show', () => {
     const softmax = steps.find(({ kernel }) => kernel === 'scale_mask_softmax')
     expect(softmax).toMatchObject({ kind: 'row program', bytesRead: 2 * 12 * 32 * 32 + 4, bytesWritten: 2 * 12 * 32 * 32 })
     expect(steps.find(({ kernel }) => kernel === 'fc1')).toMatchObject({ kind: 'library matmul', flops: 2 * 32 * 768 * 3072 })
-    // A softmax may be computed while a product loads it; what else cannot be one kernel says which nodes, and why.
+    // A softmax may be computed while a matmul loads it; every other pair that cannot be one kernel is reported with its nodes and the reason.
     const softened = edges.find(({ producer, consumer }) => producer === 'probabilities' && consumer === 'context')
     expect(softened).toMatchObject({ legal: true, reason: 'legal, the plan leaves it' })
     expect(edges.find(({ legal }) => !legal)?.reason).toMatch(/^nodes \w+ and \w+ cannot be one kernel: /)

@@ -1,6 +1,6 @@
 /**
- * Code that lies in a folder is not run because a model lies there too: five ways of planting it, each of which leaves a mark when it runs, and the
- * honest run beside them. Planted code is the same in all of them: a constructor that writes a file.
+ * Code in a folder is not run because the folder also has a model: five ways of planting code, each of which leaves a mark if it runs, and an
+ * ordinary run for comparison. The planted code is always a constructor that writes a file.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** One search path: a project sees its own ops, graphs and plans first, and what ships behind them. Nothing here is compiled to machine code. */
+/** One search path: a project's own ops, graphs and plans come first, followed by the shipped ones. Nothing here is compiled to machine code. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

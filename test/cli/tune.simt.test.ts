@@ -1,4 +1,4 @@
-/** `heddle tune` on simt, from candidates to a kernel that follows what was measured. Times mean nothing here; choices and refusals do. */
+/** `heddle tune` on simt, from candidates to a kernel that uses the measured schedule. Times mean nothing here; choices and refusals do. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -54,7 +54,7 @@ test('tune, gen and the resulting kernel', async () => {
   expect(entries.slice(0, 1)).toEqual([kept])
   expect(entries.slice(1).every(({ architecture }) => architecture === 'simt')).toBe(true)
 
-  // True if a candidate beat the rules depends on the machine, so what follows takes a choice of its own.
+  // The result of the measurement depends on the machine, so the following uses a fixed choice.
   const choice: ScheduleChoice = { kind: 'rows', team: { kind: 'warp', lanes: 4, rowsPerBlock: 16 }, chunks: 5, vec: 2 }
   const measured = [{ rows: 40, rules: 2, choice: 1 }]
   const about = { kernel: 'softmax', dtype: 'f32', length: 33, architecture: 'simt', device: 'simt' }

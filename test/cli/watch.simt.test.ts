@@ -1,4 +1,4 @@
-/** `heddle watch`: a change is checked, a mistake is said and survived, and the signal ends it. */
+/** `heddle watch`: a change is checked, an error is reported and does not end it, and the signal ends it. */
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Holds kernels of the manifest against what they should compute: the same for ops, whose bodies run, and for fused kernels, whose IR is interpreted. */
+/** Checks kernels of the manifest against their definition: for ops, bodies that run, and for fused kernels, IR that is interpreted. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
 import type { KernelEntry } from '../../src/emit/manifest.js'

@@ -16,7 +16,7 @@ const orders = ['forward', 'reverse', 'shuffle'] as const
 
 let subject: OpenSubject
 let folder: string
-/** The library of what is held, as it was built. */
+/** The library of the kernels under test, as it was built. */
 let built: string
 let libraries: Map<string, KernelSource>
 

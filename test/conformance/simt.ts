@@ -25,7 +25,7 @@ export const optimise = '-Og'
 
 export type OpenSubject = Subject & { readonly device: Device }
 
-/** The device, and the IR of all kernels. @param needed keys of kernels to have at once; others are compiled when they are asked for */
+/** The device, and the IR of all kernels. @param needed keys of kernels to compile at once; others are compiled on demand */
 export async function openSubject(needed: readonly string[] = []): Promise<OpenSubject> {
   const { device, library } = await openKernels('simt', { root, optimise })
   const { kernels: read, standard, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })

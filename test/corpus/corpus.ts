@@ -1,4 +1,4 @@
-/** Sources of authors: what the projects of test/projects and test/examples generate, for what nvcc says of them. */
+/** User sources: generated from the projects of test/projects and test/examples, to be compiled by nvcc. */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'

@@ -1,6 +1,6 @@
 /**
- * Commands of the documents that a comment names a project or a model for, run as they stand: `run in 03-layer-norm` in a copy of the
- * example, `run with the llama` in an empty folder beside a small model of that kind, which takes the place of `MODEL`, and cases for it. A third of them by turns.
+ * Commands of the documents that a comment assigns to a project or a model, run as written: `run in 03-layer-norm` in a copy of the example, `run
+ * with the llama` in an empty folder beside a small model of that kind, which replaces `MODEL`, and cases for it. A rotating third of them.
  */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ interface Place {
   readonly model: string
 }
 
-/** @param model a folder, or what writes one @param cases a line of its cases */
+/** @param model a folder, or a function that writes one @param cases one line of its cases */
 async function beside(model: string | ((folder: string) => Promise<void>), cases: object): Promise<Place> {
   const root = await mkdtemp(join(tmpdir(), 'heddle-commands-'))
   folders.push(root)

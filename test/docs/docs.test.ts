@@ -1,4 +1,4 @@
-/** The documents: what they quote is what files and commands say, links lead somewhere, and commands can be run. */
+/** The documents: quotes match files and output of commands, links resolve, and commands can be run. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -32,7 +32,7 @@ describe.each(pages)('%s', (page) => {
   })
 })
 
-/** A script that says of each command how it ends, as that of the tarball does, with the commands alone. */
+/** The commands of a script that also states their exit codes, like that of the tarball. */
 const commandsAlone = (script: string): string =>
   script
     .replace(/\bheddle \d /g, 'heddle ')

@@ -1,4 +1,4 @@
-/** The codes that errors have, with what their messages say, read from the sources: the page of codes is made of it. */
+/** Error codes and their messages, read from the sources: input of the page of codes. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ts } from 'ts-morph'
@@ -21,7 +21,7 @@ const classes: Readonly<Record<string, string>> = {
 }
 const isCode = (text: string): text is ErrorCode => Object.hasOwn(codeTexts, text)
 
-/** A message with `…` where it names what was found. */
+/** A message with `…` in place of its values. */
 function textOf(node: ts.Node | undefined): string | undefined {
   if (node === undefined) return undefined
   if (ts.isStringLiteralLike(node)) return node.text
@@ -36,7 +36,7 @@ function hintOf(details: ts.Node | undefined): string | undefined {
   return hint !== undefined && ts.isPropertyAssignment(hint) ? textOf(hint.initializer) : undefined
 }
 
-/** Codes that are named in `@throws usage \`load.plan\`, \`load.stale\`` and put together elsewhere. */
+/** Codes that are named in `@throws usage \`load.plan\`, \`load.stale\`` and assembled elsewhere. */
 function stated(text: string): [string, string][] {
   return [...text.matchAll(/@throws ([^@]*?)(?:\*\/|\n \*\s*\n)/g)].flatMap(([, list = '']) => {
     let kind = 'usage'
@@ -83,12 +83,10 @@ export function errorCodes(): Map<string, Said> {
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ')
 
-/** Areas that several parts of the runtime put in front of a word. */
+/** Areas that several parts of the runtime use as the prefix of a code. */
 const sharedAreas: ReadonlySet<string> = new Set(['tensor', 'call', 'load', 'run', 'device'])
 
-/**
- * Codes that have a text and that no source throws: neither the code itself stands in one, nor, of those put together of an area and a word, the word.
- */
+/** Codes with a text that no source throws: neither the code itself appears in one, nor, for codes assembled from an area and a word, the word. */
 export function unthrown(known: readonly string[] = Object.keys(codeTexts)): string[] {
   const source = join(repository, 'src')
   const texts = readdirSync(source, { recursive: true, encoding: 'utf8' })
@@ -107,7 +105,7 @@ export function unthrown(known: readonly string[] = Object.keys(codeTexts)): str
 /** The codes that a page explains. */
 export const explained = (page: string): string[] => [...page.matchAll(/<\/a>`([\w.]+)`/g)].map(([, code = '']) => code)
 
-/** The cells of a code's row that a page has, from the one behind the code on. */
+/** The cells of a code's row in a page, after the code itself. */
 function cellsOf(page: string, code: string): readonly string[] {
   const row = page.split('\n').find((line) => line.startsWith(`| <a id="${code.toLowerCase()}"></a>`))
   return (
@@ -118,10 +116,7 @@ function cellsOf(page: string, code: string): readonly string[] {
   )
 }
 
-/**
- * A table for each area: what each code means, its usual cause, what to do, and what is said. What a page has of messages stays as it is: they
- * may change.
- */
+/** One table per area: meaning, usual cause, repair and messages of each code. Messages already on a page stay: they may change. */
 export function errorTables(page: string): string {
   const areas = new Map<string, string[]>()
   for (const [code, { kind, messages, hints }] of errorCodes()) {

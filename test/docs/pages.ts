@@ -23,7 +23,7 @@ export const pages: readonly string[] = [
 
 export const textOf = (page: string): string => readFileSync(join(repository, page), 'utf8')
 
-/** The lines between `#region NAME` and `#endregion` of a file, without what they are all indented by; the whole file without a name. */
+/** The lines between `#region NAME` and `#endregion` of a file, without their common indentation; the whole file without a name. */
 export function region(text: string, name: string | undefined): string {
   if (name === undefined) return text.trimEnd()
   const lines = text.split('\n')
@@ -111,7 +111,7 @@ export const commandsOf = (text: string): Commands[] =>
 const reasons = ['a GPU', 'an H200', 'to be stopped', 'someone to answer'].map((reason) => `needs ${reason}`)
 const saysItself = /--peer torch|--(target|device) cuda|^(ncu|compute-sanitizer|python3 src\/bench\/peers\/\S+) /
 
-/** Commands that CI does not run though nothing says what they would need: neither themselves nor the comment above them. */
+/** Commands that CI does not run without a stated reason, neither in themselves nor in the comment above them. */
 export const unexplained = (text: string): string[] =>
   commandsOf(text).flatMap(({ language, marked, lines }) =>
     language === 'sh' || (marked !== undefined && reasons.includes(marked)) ? [] : lines.filter((line) => !saysItself.test(line)),

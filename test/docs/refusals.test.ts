@@ -1,4 +1,4 @@
-/** The page of codes: every HED code has an entry, whose examples do what the page says. */
+/** The page of codes: every HED code has an entry, whose examples behave as the page states. */
 import { expect, it } from 'vitest'
 import { explain } from '../../src/cli/explain.js'
 import { codeTexts } from '../../src/codes/index.js'
@@ -29,7 +29,7 @@ function moduleOf(text: string, own: string): string {
   if (/\b(op|layout)\('/.test(text)) return unique(`import { ${names} } from 'heddle'\n${text}\n`)
   const [front, body] = text.includes('\n---\n') ? text.split('\n---\n') : ['', text]
   const module = rowBody(body ?? '', front).replace(/^import .*\n/, `import { ${names} } from 'heddle'\n`)
-  // Examples use what they show; the rest of the signature goes.
+  // Removes the parts of the signature that an example does not use.
   return unique(
     module
       .replace(", ids: tensor('i32', 'm')", '')

@@ -1,4 +1,4 @@
-/** The site's own checks, which its build runs: each finds what it looks for. */
+/** The checks in the build of the site: each finds its fault. */
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The tables of the guide that set launches of FasterTransformer and FasterLLaMA beside those of plans: names and counts are the plans' own. */
+/** The tables of the guide that compare launches of FasterTransformer and FasterLLaMA with those of plans: names and counts match the plans. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { beamStep } from '../../specs/graphs/beam.js'
@@ -18,7 +18,7 @@ interface Table {
   readonly title: string
   readonly plan: string
   readonly graphs: readonly string[]
-  /** The numbers of the title: launches of the plan, and of what it is called after where that is said. */
+  /** The numbers of the title: launches of the plan and, if stated, of the original. */
   readonly launches: number
   readonly theirs: number | undefined
   /** Names in the two columns. */

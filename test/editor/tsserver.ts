@@ -25,7 +25,7 @@ export class TsServer {
   #sequence = 0
   #received = Buffer.alloc(0)
 
-  /** @param plugins where plugins are looked for besides the neighbours of typescript */
+  /** @param plugins another folder to search for plugins, besides the neighbours of typescript */
   constructor(plugins: string) {
     const server = join(repository, 'node_modules/typescript/lib/tsserver.js')
     const options = ['--disableAutomaticTypingAcquisition', '--pluginProbeLocations', plugins]

@@ -1,6 +1,6 @@
 /**
- * Emitted attention on the simt device against a plain loop in double precision: ranges of keys, scores that mask, grouped heads,
- * denominators, values of another size, rows that are computed on the way, and what is stored of results.
+ * Emitted attention on the simt device against a plain loop in double precision: ranges of keys, scores that mask, grouped heads, denominators,
+ * values of another size, rows computed on load, and transformed results.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, local } from '../../src/ir/build.js'
@@ -54,7 +54,7 @@ function normed(tensor: string, row: Expr): Expr {
 
 const tables = [input('cosines', 't d', 'f32'), input('sines', 't d', 'f32')]
 
-// Some inputs have the names of slots and of what is inside of them, which must not meet.
+// Some inputs have the names of slots and of names inside them, which must not collide.
 const kernels: readonly AttentionKernel[] = [
   attentionKernel('plain_scores'),
   attentionKernel('causal_groups', { range: causal, group: 2 }),

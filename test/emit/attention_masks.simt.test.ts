@@ -1,6 +1,6 @@
 /**
- * Masks that are told tile by tile, and tensors over pairs, as emitted text on the simt device against a plain loop in double precision: whatever tiles are left
- * out or taken whole, results are those of the mask pair by pair. Texts that tell tiles wrong are found.
+ * Masks evaluated tile by tile, and tensors over pairs, as emitted source on the simt device against a plain loop in double precision: whichever
+ * tiles are skipped or taken whole, results equal those of the mask pair by pair. Sources that misjudge tiles are found.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
@@ -87,7 +87,7 @@ const kernels: readonly AttentionKernel[] = [
   ...['few_tiles', 'always_open', 'always_shut', 'wrong_rule'].map(documents),
 ]
 
-/** Texts that differ from what is emitted: the last three tell tiles wrong. */
+/** Changes of the emitted source: the last three misjudge tiles. */
 const changes: Readonly<Record<string, (text: string) => string>> = {
   few_tiles: (text) => text.replace('#include', '#define HEDDLE_MOST_KEY_TILES 2\n#include'),
   always_open: (text) =>
@@ -175,7 +175,7 @@ describe('results are those of the mask pair by pair', () => {
 })
 
 it('tiles nobody attends are not read', async () => {
-  // The last documents, and their values, are of nobody; a weight of 0 would not make a number of NaN.
+  // No query attends to the last documents and their values; a weight of 0 would not turn NaN into a number.
   const isNobodys = (key: number): boolean => key >= 128
   const make: Draw = (tensor) => {
     if (tensor === 'own') return () => 0

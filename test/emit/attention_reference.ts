@@ -13,7 +13,7 @@ type Numbers = Readonly<Record<string, number>>
 /** Scores from here down count as masked. */
 const hidden = -1e29
 
-/** Results of [b, s, h, e]; NaN where no row is stored. `dtype` is what computed rows are rounded to. */
+/** Results of [b, s, h, e]; NaN for rows that are not stored. `dtype` is the type to which computed rows are rounded. */
 export function attend(
   kernel: AttentionKernel,
   inputs: Readonly<Record<string, HostTensor>>,

@@ -1,4 +1,4 @@
-/** Attention kernels put together by hand, of plain tensors of rows: what the tests of emitted attention run. */
+/** Attention kernels assembled by hand from plain row tensors: subjects of the tests of emitted attention. */
 
 import { call, constant, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.js'
 import type { DType } from '../../src/ir/dtype.js'

@@ -57,7 +57,7 @@ describe('a chunk', () => {
     }
     expect(inElements(source)).not.toMatch(/ [/%] |heddle::read/)
     expect(inElements(source)).toContain('>> i * 4')
-    // Nothing that is left may fault, so that no element is behind a check but what is combined.
+    // No remaining operation can fault, so only combined elements need a check.
     expect(source).not.toContain('const int c =')
   })
 

@@ -1,4 +1,4 @@
-/** Launchers of kernels with constants: they take only what the program that launches them does not write. */
+/** Launchers of kernels with constants: they accept only tensors that the launching program does not write. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { NativeStep } from '../../src/runtime/native.js'
 import * as fixtures from '../schedule/fixtures.js'

@@ -1,4 +1,4 @@
-/** Histograms that what follows reads: counts and their scan in one kernel, on the simt device against the IR's own evaluation. */
+/** Histograms with readers: counts and their scan in one kernel, on the simt device against the IR's own evaluation. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { read, refuses } from '../frontend/refuse.js'
@@ -14,7 +14,7 @@ export const starts = op('starts', {
     return { start: row(m, (j) => end(j) - count(j)), count: row(m, (j) => count(j)) }
   },
 })
-// Counts of rows, read by what the elements say.
+// Counts of rows, read at indices from the elements.
 export const rarity = op('rarity', {
   dims: ['m', 'n'], inputs: { label: tensor('i32', 'm n') }, outputs: { y: tensor('f32', 'm n'), most: tensor('i32', 'm') },
   body: ({ label }, { n }) => (m) => {

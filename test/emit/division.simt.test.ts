@@ -1,4 +1,4 @@
-/** Integer quotients on the simt device: those of the body, and a fault that says where, instead of a signal, for a divisor of 0. */
+/** Integer quotients on the simt device: those of the body, and for a divisor of 0 a located fault instead of a signal. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, dim, index } from '../../src/ir/build.js'
 import { evaluateKernel } from '../../src/ir/evaluate.js'

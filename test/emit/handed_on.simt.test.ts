@@ -1,4 +1,4 @@
-/** Rows whose lanes hand on what they make, on simt against their IR: sorted rows, recurrences, and rows that others index into. */
+/** Rows whose lanes pass results on, on simt against their IR: sorted rows, recurrences, and rows that others index. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

@@ -1,4 +1,4 @@
-/** Fixture kernels built for the simt device and run against the IR's own evaluation: what the tests of emitted text share. */
+/** Fixture kernels built for the simt device and run against the IR's own evaluation: helpers of the tests of emitted source. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 export interface Subject {
   readonly kernel: Kernel
   readonly class: OpClass
-  /** Extents beside m and n. */
+  /** Extents in addition to m and n. */
   readonly extents?: (n: number) => Record<string, number>
   /** Inputs of their own instead of the common pattern. */
   readonly inputs?: Readonly<Record<string, (i: number, dims: Readonly<Record<string, number>>) => number>>
@@ -64,7 +64,7 @@ export async function openFiles(files: GeneratedFiles): Promise<Host> {
   await writeGenerated(folder, files)
   const native = await buildNative()
   process.env.HEDDLE_NATIVE ??= native.folder
-  // Some run for a moment and some draw a million words: between what either would choose.
+  // Some kernels run for a moment and some draw a million words: a compromise between their optimal settings.
   const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out'), optimise: '-Og' })
   const device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
@@ -158,7 +158,7 @@ export async function launch(
   return { inputs, outputs }
 }
 
-/** Runs a case and says what is wrong with its outputs; nothing when they are right. */
+/** Runs a case and describes its wrong outputs; empty if all are right. */
 export async function check(
   host: Host,
   { kernel, class: opClass, extents, inputs: given }: Subject,

@@ -1,4 +1,4 @@
-/** Layouts as counts: what sizes and strides become, and which have none. */
+/** Layouts as element counts: forms of sizes and strides, and layouts without any. */
 import { describe, expect, it } from 'vitest'
 import { layoutForms } from '../../src/emit/layout_forms.js'
 import { call, dim, i32, index } from '../../src/ir/build.js'
@@ -39,7 +39,7 @@ describe('a layout', () => {
   it('whose size depends on a condition has no form, and rows need none', () => {
     const size = call('mul', rows, call('select', call('lt', columns, i32(32)), i32(32), columns))
     expect(formOf(call('add', call('mul', r, columns), c), size)).toBeUndefined()
-    // Taking away what is no count must not leave what it is taken from.
+    // Subtracting a value that is not a count must not give the minuend.
     const less = call('sub', call('mul', rows, i32(64)), call('select', call('lt', columns, i32(32)), i32(0), i32(1)))
     expect(formOf(call('add', call('mul', r, columns), c), less)).toBeUndefined()
     expect(layoutForms([{ tensors: [{ layout: rowMajor(['r', 'c']) }] }])).toEqual({})

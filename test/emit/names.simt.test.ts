@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-/** Compiles text that includes the given files, and returns what the compiler complains about. */
+/** Compiles source that includes the given files, and returns the compiler's messages. */
 async function complaints(files: ReadonlyMap<string, string>): Promise<string> {
   const parts = await Promise.all(
     [...files].map(async ([path, text], i) => {
@@ -57,7 +57,7 @@ const reduceOf = (name: string, at: string, over: string, value: Expr): Stmt => 
   value,
 })
 
-/** A kernel with ten names of its own: a row program, or one whose elements stand alone. */
+/** A kernel with ten names of its own: a row kernel, or an elementwise one. */
 function named(name: string, words: readonly string[], isRow: boolean): Kernel {
   const [m = '', n = '', x = '', w = '', y = '', eps = '', i = '', c = '', total = '', j = ''] = words
   const at = load(x, index(i), index(c))

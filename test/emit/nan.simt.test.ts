@@ -1,4 +1,4 @@
-/** NaN, and what no integer type holds, on the simt device: minima, maxima and stores do what the body run by Node does. */
+/** NaN, and values outside of integer types, on the simt device: minima, maxima and stores behave like the body in Node. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { call, dim, f32, index, local } from '../../src/ir/build.js'
 import type { DType } from '../../src/ir/dtype.js'

@@ -145,7 +145,7 @@ describe('kernels of random graphs on simt equal their IR', () => {
   })
 })
 
-/** @param factor what expected values are multiplied by, to see that a difference shows */
+/** @param factor for expected values, to show that a difference is noticed */
 async function complaintsOf(subject: Subject, sizes: Readonly<Record<string, number>>, factor = 1): Promise<string[]> {
   const { group, key } = subject
   const { kernel, inputs, outputs, attrs: bound } = group.derived

@@ -16,7 +16,7 @@ const isTurned = call('lt', c, mul(i32(2), half))
 const at = (place: Expr): Expr => load('x', place)
 const place = call('select', isFirst, c, call('select', isTurned, sub(c, half), i32(0)))
 const partner = call('select', isFirst, call('neg', at(add(c, half))), at(sub(c, half)))
-/** The halves of a head turned, and what lies behind them as it is. */
+/** Rotated halves of a head, with the elements after them unchanged. */
 const rotated = call('select', isTurned, add(mul(at(c), load('cos', place)), mul(partner, load('sin', place))), at(c))
 
 const tensors = [input('x', 'd'), input('cos', 'e'), input('sin', 'e'), input('table', 'd', 'i32')]
@@ -43,7 +43,7 @@ describe('elements of a row', () => {
     const { whole, rest, bounds } = linesOf(rotated)
     expect(element(whole)).not.toContain('heddle::read')
     expect(chunks(whole)).toBe(6)
-    // None but an element's own condition says whether its partner exists.
+    // Only an element's own condition decides if its partner exists.
     expect(whole.filter((line) => line.includes('load_chunk') && !line.includes(' ? heddle::load_chunk'))).toEqual([])
     // Rows that end inside of a chunk are read element by element.
     expect(chunks(rest)).toBe(0)
@@ -56,7 +56,7 @@ describe('elements of a row', () => {
     const env = emptyEnv({ e: 8, d: 20 })
     env.values.set('c', 8)
     const places = starts.map(([start = i32(-1)]) => Number(evaluateExpr(start, env)))
-    // Of the table: the place itself in the first half, half a head in front of it in the second.
+    // Indices into the table: the position itself in the first half, half a head before it in the second.
     expect(new Set(places)).toEqual(new Set([8, 0, 16]))
   })
 

@@ -35,7 +35,7 @@ const subject: Kernel = kernel(
 )
 
 const rest = [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, -0, 0, 1e9, -1e9, -160, 2 ** -126]
-/** Integers that 2 has a power of, then powers of two, then what is neither. */
+/** Integers with a power of 2 as a factor, then powers of two, then others. */
 const numbers = [
   ...Array.from({ length: 281 }, (_, i) => i - 151),
   ...Array.from({ length: 277 }, (_, i) => 2 ** (i - 149)),

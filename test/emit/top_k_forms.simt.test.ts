@@ -1,4 +1,4 @@
-/** The largest elements of each group of a row, and more of them than a warp keeps, on the simt device against the IR and by hand. */
+/** The largest elements of each group of a row, and more of them than a warp holds, on the simt device against the IR and by hand. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Kernel } from '../../src/ir/kernel.js'

@@ -2,7 +2,7 @@
 import type { GeneratedFiles } from '../../src/emit/generate.js'
 import { manifestSchema } from '../../src/emit/manifest.js'
 
-/** The same files with `count` kernel files: each kernel's text in a namespace of its own, headers in front. */
+/** The same files with `count` kernel files: each kernel's source in its own namespace, preceded by headers. */
 export function inUnits(files: GeneratedFiles, count: number): GeneratedFiles {
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   const sources = [...new Set(manifest.kernels.map(({ file }) => file))].sort()

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
 import { read } from '../frontend/refuse.js'
 
-/** The unrolled loops over chunks of an op whose last pass multiplies by what is given. */
+/** Unrolled loops over chunks of an op whose last pass multiplies by `factor`. */
 function unrolled(factor: string): number {
   const { kernels, diagnostics } = read(`import { idiv, op, row, rsqrt, sum, tensor, toFloat } from 'heddle'
 export const t = op('t', {

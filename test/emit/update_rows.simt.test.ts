@@ -1,4 +1,4 @@
-/** Rows that are read at other places while they are replaced, and numbers replaced beside their rows, on the simt device against the IR. */
+/** Rows that are read at other indices while they are replaced, and numbers replaced together with their rows, on the simt device against the IR. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Kernel } from '../../src/ir/kernel.js'
@@ -7,7 +7,7 @@ import { read } from '../frontend/refuse.js'
 import { check, type Host, openKernels } from './host.js'
 
 const text = `import { abs, max, op, row, scan, sum, tensor } from 'heddle'
-// A window that moves on, with what is made of it as it was.
+// A shifting window, with an output from its old values.
 export const window = op('window', {
   dims: ['m', 'k', 'n', 'v'],
   inputs: { state: tensor('f32', 'm k n'), x: tensor('f32', 'm k'), weight: tensor('f32', 'k v') },
@@ -19,7 +19,7 @@ export const window = op('window', {
     return { next: row(n, (c) => (c === n - 1 ? x(m, k) : state(m, k, c + 1))), y: z }
   },
 })
-// The same of each element, another output beside it, of channels that lie last.
+// The same per element, with another output, for channels in the last axis.
 export const channels = op('channels', {
   dims: ['m', 'n', 'k'],
   inputs: { state: tensor('f32', 'm n k'), x: tensor('f32', 'm k') },
@@ -30,7 +30,7 @@ export const channels = op('channels', {
     return { past: state(m, c, k) + x(m, k), next: isLast ? x(m, k) : state(m, c + 1, k) }
   },
 })
-// All of a row turned round, scaled by what its own sums say, in halves.
+// A whole row reversed and scaled by its own sums, in halves.
 export const reversed = op('reversed', {
   dims: ['m', 'n'], types: { T: ['f16'] },
   inputs: { a: tensor('T', 'm n') },
@@ -54,7 +54,7 @@ export const states = op('states', {
     return { b: row(n, (c) => all(n - 1 - c)), turned: row(k, (c) => ring(m, (c + at(m)) % k)) }
   },
 })
-// Codes with the scale of their row, both replaced; and a scale that is replaced beside a row that updates nothing.
+// Codes with the scale of their row, both replaced; and a scale that is replaced together with a row that updates nothing.
 export const codes = op('codes', {
   dims: ['m', 'n'],
   inputs: { code: tensor('i8', 'm n'), scale: tensor('f32', 'm'), g: tensor('f32', 'm n') },

@@ -56,7 +56,7 @@ export const placeSpan = op('place_span', {
 })
 `
 
-/** From before the first place to one behind the last. */
+/** From before the first place to one after the last. */
 const around = (i: number, { n }: Readonly<Record<string, number>>): number => ((i * 5) % ((n ?? 0) + 2)) - 1
 
 let host: Host

@@ -1,4 +1,4 @@
-/** Data of a page with every view, from numbers that are chosen: a plan of five steps beside one of three, a kernel, runs with known differences. */
+/** Data of a page with every view, from chosen numbers: a plan of five steps beside one of three, a kernel, runs with known differences. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -97,7 +97,7 @@ const norm = (): ExplorerData['kernels'][number] => {
   const lineOf = (said: string): string =>
     `specs/ops/layer_norm.ts:${source.split('\n').findIndex((line) => line.includes(said)) + 1}`
   const [v, mean, variance, y] = ['const v =', 'const mean =', 'const variance =', 'return {'].map(lineOf)
-  /** As the compiler traces texts of this op: what test/emit/traced.test.ts looks at. */
+  /** Source lines as the compiler traces them for this op, which test/emit/traced.test.ts tests. */
   const placesOf = (text: string): string[][] =>
     text.split('\n').map((line) => {
       if (/sum0|float mean/.test(line)) return [mean ?? '']

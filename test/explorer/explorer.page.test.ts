@@ -107,7 +107,7 @@ describe.skipIf(installed === undefined)('what one does', () => {
     const lit = await page.evaluate(kin)
     expect(lit).toContain('let variance: f32 = sum1 / toFloat(n)')
     expect(lit).toContain('const float variance = sum1 / static_cast<float>(n);')
-    // The sum has no name in the body: the statement that reads it tells whose it is.
+    // The sum has no name in the body: it belongs to the statement that reads it.
     expect(lit).toContain('const float sum1 = team.reduce(sum1_lanes);')
     expect(lit.every((line) => /variance|sum1/.test(line) || line === 'FADD R7, R7, R9 ;')).toBe(true)
     // Machine code knows the line of the text that it was made of.
@@ -116,7 +116,7 @@ describe.skipIf(installed === undefined)('what one does', () => {
     const made = await page.evaluate(kin)
     expect(made.filter((line) => line.includes('_lanes.add('))).toHaveLength(1)
     expect(made).toContain('const variance = sum(n, (c) => (v(c) - mean) ** 2) / n')
-    // A line that was made of none: what declares a tensor is found by its name.
+    // A line without a source line: a declaration of a tensor is found by the tensor's name.
     await page.locator('.line', { hasText: 'LDC R1' }).hover()
     expect(await page.evaluate(kin)).toEqual([])
     await page.locator('.line', { hasText: 'let sum0: f32' }).hover()
@@ -180,7 +180,7 @@ describe.skipIf(installed === undefined)('checks of pages', () => {
     await page.evaluate(() => document.body.append(document.createElement('img')))
     await page.evaluate(axe.source)
     expect((await violations()).join()).toContain('image-alt')
-    // The page's policy refuses what is asked elsewhere, and says so; a page without one asks.
+    // The page's policy refuses requests to other hosts, and reports it; a page without one sends them.
     await page.evaluate(() => fetch('http://127.0.0.1:9/').catch(() => undefined))
     expect(errors.join()).toContain('Content Security Policy')
     expect(requests.some((url) => url.startsWith('http:'))).toBe(false)

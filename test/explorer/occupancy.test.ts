@@ -1,13 +1,13 @@
-/** Occupancies, each worked out by hand. */
+/** Occupancies, each computed by hand. */
 import { expect, test } from 'vitest'
 import { occupancyOf } from '../../src/explorer/occupancy.js'
 
 test.each([
   // 32 registers of 32 threads are 1024: 16 warps in each quarter of 16,384 registers, all 64. 64 warps are 8 blocks of 8.
   ['sm_80', 256, 32, 0, { blocks: 8, share: 1, limitedBy: ['registers', 'threads'] }],
-  // 33 registers are 1056, handed out as 1280: 12 warps a quarter, 48 in all, 6 blocks of 8.
+  // 33 registers are 1056, allocated as 1280: 12 warps per quarter, 48 in all, 6 blocks of 8.
   ['sm_80', 256, 33, 0, { blocks: 6, share: 0.75, limitedBy: ['registers'] }],
-  // 255 are 8160, handed out as 8192: 2 warps a quarter, 8 in all: one block of 256 threads.
+  // 255 are 8160, allocated as 8192: 2 warps per quarter, 8 in all: one block of 256 threads.
   ['sm_90a', 256, 255, 0, { blocks: 1, share: 0.125, limitedBy: ['registers'] }],
   // The same of 512 threads: 16 warps of 8192 registers are 131,072, more than there are.
   ['sm_90a', 512, 255, 0, { blocks: 0, share: 0, limitedBy: ['registers'] }],

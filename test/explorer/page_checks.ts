@@ -1,4 +1,4 @@
-/** Checks inside of a page. Each function runs in the browser by itself, and returns the faults that it finds. */
+/** Checks inside of a page. Each function runs in the browser on its own, and returns the faults that it finds. */
 
 /** Elements that make the page wider than the window: the widest ones outside of scrolling regions. */
 export function overflowing(): string[] {
@@ -16,7 +16,7 @@ export function overflowing(): string[] {
   ]
 }
 
-/** Texts that leave what holds them: labels outside of their drawing, and contents that are cut without an ellipsis. */
+/** Texts outside of their container: labels outside of their drawing, and contents that are cut without an ellipsis. */
 export function cutTexts(): string[] {
   const found: string[] = []
   for (const text of document.querySelectorAll('svg text')) {
@@ -54,6 +54,6 @@ export function overlappingTexts(): string[] {
   })
 }
 
-/** Texts of the lines that are lit beside the one that is pointed at. */
+/** Texts of the highlighted lines that match the hovered one. */
 export const kin = (): string[] =>
   [...document.querySelectorAll('.line.kin')].map(({ textContent }) => (textContent ?? '').trim())

@@ -136,7 +136,7 @@ describe('the page', () => {
     const html = pageHtml(graphPage())
     const [, data = ''] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(html) ?? []
     expect(explorerSchema.parse(JSON.parse(data))).toEqual(graphPage())
-    // The browser's test sees what the script asks for: nothing.
+    // The browser test checks the script's requests: there are none.
     const markup = html.replace(/<script>.*<\/script>/s, '')
     expect(markup.match(/<link[^>]*href="(?!data:)|<script[^>]*src=|@import|url\(/g)).toBeNull()
     expect(markup.includes("default-src 'none'")).toBe(true)

@@ -8,7 +8,7 @@ export type Tensors = Readonly<Record<string, StoredTensor>>
 
 export interface Built {
   readonly folder: string
-  /** Runs the example; an error is what it prints. */
+  /** Runs the example; an error is its output. */
   run(weights: Tensors, inputs: Tensors, dims: Readonly<Record<string, number>>, repeats?: number): Promise<Tensors>
 }
 
@@ -73,7 +73,7 @@ export interface Printed {
 
 export interface BuiltGenerator {
   readonly folder: string
-  /** Runs the example; an error is what it prints. @returns texts, and the words of steps where they were asked for */
+  /** Runs the example; an error is its output. @returns texts, and the words of steps on request */
   run(
     prompts: readonly (readonly number[])[],
     options: Readonly<Record<string, number | readonly number[]>>,
@@ -103,7 +103,7 @@ const generating = (folder: string, example: string): BuiltGenerator => ({
   },
 })
 
-/** A generator, by CMake; what is no kernel and no matmul is not optimised, which takes a compiler longer than it saves. */
+/** A generator, built by CMake; sources other than kernels and matmuls are not optimised, which would cost more time than it saves. */
 export async function generatorByCmake(folder: string): Promise<BuiltGenerator> {
   const { folder: built } = await builtByCmake(folder, 'simt', ['-DCMAKE_CXX_FLAGS_RELEASE=-O0'])
   return generating(built, join(built, 'build', 'example'))

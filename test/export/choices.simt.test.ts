@@ -1,4 +1,4 @@
-/** Matmuls that are the library's at some numbers of rows and a kernel's at others: the table of an export, and what its runtime does by it. */
+/** Matmuls that the library runs at some numbers of rows and a kernel at others: the table of an export, and the choice of its runtime. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** An export built for CUDA as its users build it. Without a GPU its example says what is missing; that it computes right is seen with one. */
+/** An export built for CUDA as its users build it. Without a GPU its example reports that one is missing; its results are tested with one. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** `heddle repro`: a folder that builds without heddle, or an archive of one, says what `check` says, of right kernels and of wrong ones. */
+/** `heddle repro`: a folder that builds without heddle, or an archive of one, reports the same as `check`, for right kernels and for wrong ones. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const heddle = (...argv: string[]) => heddleIn(root, ...argv)
 
-/** The folder of an archive, unpacked where nothing else lies. */
+/** The folder of an archive, unpacked into an empty place. */
 async function unpacked(archive: string, folder: string): Promise<string> {
   const empty = await mkdtemp(join(tmpdir(), 'heddle-unpacked-'))
   places.push(empty)
@@ -39,7 +39,7 @@ async function built(out: string, commands: readonly string[]): Promise<{ readon
   )
 }
 
-/** Elements and numbers of a line that `check` or a folder prints, without what says which of several texts is at fault. */
+/** Elements and numbers of a line that `check` or a folder prints, without the part that names the source at fault. */
 const numbersOf = (line: string): string => line.slice(line.indexOf(': y: '))
 
 describe('repro', () => {
@@ -82,7 +82,7 @@ describe('repro', () => {
     expect(code).toBe(0)
     const { passed, detail, commands } = JSON.parse(out)
     expect(passed).toBe(true)
-    // Nothing is left of what it was made from.
+    // No intermediate file is left.
     expect((await readdir(root)).filter((name) => /^norm|^\.repro-/.test(name))).toEqual(['norm.tar.gz'])
     const folder = await unpacked(join(root, 'norm.tar.gz'), 'norm')
     const { code: exit, said } = await built(folder, commands.simt)

@@ -1,4 +1,4 @@
-/** `argsort` in bodies: its order, and what is refused at the author's text. */
+/** `argsort` in bodies: its order, and its refusals at the author's line. */
 import { describe, expect, it } from 'vitest'
 import { argsort } from '../../src/lang/index.js'
 import { refuses } from './refuse.js'

@@ -1,4 +1,4 @@
-/** Dimensions that only facts name: no kernel has them, and what they say is said of others. */
+/** Dimensions that only facts name: no kernel has them, and their facts constrain other dimensions. */
 import { describe, expect, it } from 'vitest'
 import { printShape } from '../../src/ir/shape.js'
 import { graph } from '../../src/lang/graph.js'

@@ -52,7 +52,7 @@ const outcome = (read: () => object): string => {
   }
 }
 
-/** Modules that were parsed, after holding what was read against a run that keeps nothing. */
+/** Modules that were parsed, after comparing the result with a run without a cache. */
 function parsed(): string[] {
   const opened = openProject(root)
   const now = outcome(() => readProjectOrThrow(opened, ['specs']))

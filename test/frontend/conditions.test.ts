@@ -1,4 +1,4 @@
-/** Tensors of conditions: what bodies read and store of them in the IR, and what is refused. */
+/** Tensors of conditions: their loads and stores in the IR, and refusals. */
 import { describe, expect, it } from 'vitest'
 import { printKernel } from '../../src/ir/print.js'
 import { read, refuses } from './refuse.js'

@@ -1,4 +1,7 @@
-/** Graphs and plans of a project are read by running its `index.ts`; what cannot be run or is none is refused, and nothing is left behind. */
+/**
+ * Graphs and plans of a project are read by running its `index.ts`; modules that fail and values that are no declarations are refused, and no file
+ * is left.
+ */
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Recurrences: what they become, what a step may be, and every refusal of them. */
+/** Recurrences: their IR, allowed steps, and every refusal. */
 import { describe, expect, it } from 'vitest'
 import { printKernel } from '../../src/ir/print.js'
 import { fold, foldRow } from '../../src/lang/index.js'

@@ -1,6 +1,6 @@
 /**
- * Folds that carry rows: what they become, every refusal of them, and random bodies whose IR must be what Node makes of them. The same bodies
- * in another order of their terms are the twins that must fail.
+ * Folds that carry rows: their IR, every refusal, and random bodies whose IR must give Node's results. The same bodies with another order of terms
+ * are the twins that must fail.
  */
 import { describe, expect, it } from 'vitest'
 import { evaluateKernel } from '../../src/ir/evaluate.js'
@@ -156,7 +156,7 @@ function random(seed: number): () => number {
   }
 }
 
-/** A random step over two rows and a number: `twist` is what a twin computes otherwise. */
+/** A random step over two rows and a number: `twist` is the difference of the twin. */
 function randomStep(next: () => number, twist = ''): string {
   const pick = (of: readonly string[]): string => of[Math.floor(next() * of.length)] ?? ''
   const element = (rows: readonly string[]): string => {

@@ -1,11 +1,11 @@
-/** Monoids that authors declare: what they become, and every refusal of them. */
+/** User-defined monoids: their IR, and every refusal. */
 import { describe, expect, it } from 'vitest'
 import { printKernel } from '../../src/ir/print.js'
 import { read, refuses } from './refuse.js'
 
 const linear = 'identity: { a: 1, b: 0 }, combine: (x, y) => ({ a: x.a * y.a, b: x.b * y.a + y.b })'
 
-/** An op that uses a monoid, by its declaration and what the body does. */
+/** An op that uses a monoid, from its declaration and the use in the body. */
 const op = (
   config: string,
   body: string,

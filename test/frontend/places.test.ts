@@ -92,7 +92,7 @@ async function refused(text: string): Promise<HeddleError> {
   throw new Error('nothing was refused')
 }
 
-/** The line that the text has a caret run under, and what stands above it. */
+/** The line above the caret, with the part under it. */
 function pointed(message: string): string {
   const lines = message.split('\n')
   const at = lines.findIndex((line) => /^ +\| +\^+$/.test(line))
@@ -265,7 +265,7 @@ it('says what is wrong with every node of a graph, and nothing of what follows f
   // A single fault is the error itself.
   const alone = await refused(layerOf({ build: build.split('\n')[0] ?? '', more: ', wide' }))
   expect(alone).toMatchObject({ code: 'graph.shape', places: [{ line: 12, nodes: ['wide'] }] })
-  // Whatever else a build ends in follows from what was refused, and is the error where nothing was.
+  // Any other error of a build follows from a refusal, and is reported only if there is none.
   const broken = "throw new TypeError('of ' + String(wide.value))"
   const both = await refused(layerOf({ build: `${build.split('\n')[0]}\n${broken}` }))
   expect(both.code).toBe('graph.shape')
@@ -322,7 +322,7 @@ export const other = graph('other', undefined as never)
 })
 
 it('the command line says it too', async () => {
-  // TypeScript is asked first, and refuses what nothing uses.
+  // TypeScript runs first, and refuses unused names.
   const text = layerOf({ plans: group("odd: ['shared', 'last']") })
   await writeFile(
     join(folder, 'index.ts'),

@@ -1,4 +1,4 @@
-/** Programs of a project: found where they are exported, and what is wrong with them has the place where its author wrote it. */
+/** Programs of a project: found by their exports, with errors at the author's line. */
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

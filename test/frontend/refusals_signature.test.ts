@@ -1,4 +1,4 @@
-/** Every refusal about signatures, layouts and whole modules, and what TypeScript itself refuses. */
+/** Every refusal about signatures, layouts and whole modules, and TypeScript's own. */
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
 import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'

@@ -1,4 +1,4 @@
-/** Every refusal about what values are: integers, floats, booleans, rows, and the dimensions indices run over. */
+/** Every refusal about the kind of values: integers, floats, booleans, rows, and the dimensions of indices. */
 import { describe, expect, it } from 'vitest'
 import { element, read, refuses, rowBody, signature } from './refuse.js'
 

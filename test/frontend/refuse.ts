@@ -1,6 +1,6 @@
 /**
- * One-line tests of refusals. A source marks the culprit `«like this»`; the refusal must stand exactly there, with its
- * code, message and hint, and must be the only one.
+ * One-line tests of refusals. A source marks the culprit `«like this»`; the refusal must be exactly there, with its code, message and hint, and
+ * must be the only one.
  */
 import { expect } from 'vitest'
 import { codes, type Diagnostic, openProject, printDiagnostic, readProject, type Specs } from '../../src/frontend/index.js'
@@ -49,7 +49,7 @@ export function refuses(sources: string | Readonly<Record<string, string>>, { co
 const imports =
   "import { argmax, exp, histogram, idiv, int, max, maximum, op, row, rsqrt, scan, square, sum, tensor, toInt, layout } from 'heddle'"
 
-/** An op over `x: m n` and `ids: m` whose rows run `statements`, with further module text in front. */
+/** An op over `x: m n` and `ids: m` whose rows run `statements`, preceded by module text. */
 export const rowBody = (statements: string, module = ''): string => `${imports}
 ${module}
 export const t = op('t', {
@@ -63,7 +63,7 @@ export const t = op('t', {
 })
 `
 
-/** The same with one element as its result; everything declared is used besides. */
+/** The same with one element as its result; the rest of the declarations is used as well. */
 export const element = (expression: string, module = ''): string =>
   rowBody(`return { y: row(n, (c) => x(m, c) + ids(m) + eps * rows + (${expression})) }`, module)
 

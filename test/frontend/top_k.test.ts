@@ -1,4 +1,4 @@
-/** `topK` in bodies: what it becomes, and what is refused at the author's text. */
+/** `topK` in bodies: its IR, and its refusals at the author's line. */
 import { describe, expect, it } from 'vitest'
 import { printKernel } from '../../src/ir/print.js'
 import { read, refuses } from './refuse.js'

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(cache, { recursive: true }))
 
-/** Bytes of each file that is kept, by name, once a process has taken the types from a module. */
+/** Bytes of each cached file, by name, after a process has imported the types from a module. */
 async function kept(): Promise<Map<string, Buffer>> {
   const script = `import { load } from './dist/typescript_hooks.js'
     const { source } = await load(new URL('test/refusal.ts', 'file://${root}/').href, { conditions: [] }, () => { throw new Error('Node was asked') })

@@ -1,4 +1,4 @@
-/** TypeScript modules in Node by `heddle/register`: what its hooks do with a module, and what they leave to Node. */
+/** TypeScript modules in Node with `heddle/register`: modules that its hooks transform, and those that they leave to Node. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { LoadHookContext, ResolveHookContext } from 'node:module'
 import { tmpdir } from 'node:os'

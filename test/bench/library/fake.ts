@@ -1,6 +1,6 @@
 /**
- * A GPU with a matmul library, as far as `heddle tune --library` asks for one: its algorithms compute a plain product of float32, or something
- * else, and take as long as each says. Nothing is timed.
+ * A GPU with a matmul library, with the calls that `heddle tune --library` uses: its algorithms compute a plain float32 matmul, or something else,
+ * and take the time that each states. Nothing is timed.
  */
 import type {
   NativeAlgorithm,
@@ -71,7 +71,7 @@ function multiply({ a, b, out, extents: [batch, m, n, k], strides: [x, y, z] }: 
       }
 }
 
-/** @param algorithms what the library offers, the first of which it takes unasked */
+/** @param algorithms of the library; it uses the first by default */
 export function fakeDevice(algorithms: readonly FakeAlgorithm[]): NativeDevice {
   const bytesFor = (id: number): Uint8Array => new Uint8Array(64).fill(id)
   const of = ({ algorithm }: NativeMatmul): FakeAlgorithm | undefined =>

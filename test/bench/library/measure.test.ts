@@ -1,4 +1,4 @@
-/** Choosing among the algorithms of a matmul library, on a device that only says how long they take. */
+/** Choice among the algorithms of a matmul library, on a device that only states their times. */
 import { expect, test } from 'vitest'
 import { distinctMatmuls } from '../../../src/bench/library/collect.js'
 import { type LibraryResult, measureMatmul } from '../../../src/bench/library/measure.js'
