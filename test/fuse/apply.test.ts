@@ -1,4 +1,4 @@
-/** Fused graphs compute what unfused ones do: the shipped plans, random legal groupings, and refusals that name the nodes. */
+/** Fused graphs compute the same as unfused ones: the shipped plans, random legal groupings, and refusals that name the nodes. */
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'

@@ -1,4 +1,4 @@
-/** Plain attention of one head over `s d`, as a graph of ops that a test changes in one place: in front of, between or behind its products. */
+/** Plain attention of one head over `s d`, as a graph of ops that a test changes in one place: before, between or after its matmuls. */
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { ValueId } from '../../src/ir/graph.js'

@@ -1,4 +1,4 @@
-/** Attention groups that end in a chain of elementwise ops: what is stored of a result, and refusals that name two nodes. */
+/** Attention groups that end in a chain of elementwise ops: the stored form of a result, and refusals that name two nodes. */
 import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
@@ -43,7 +43,7 @@ interface Given {
   readonly inverse: AttrValue
 }
 
-/** Attention of row-major heads, and nodes behind its result seen as rows; the last is returned, and so is the node `needed`. */
+/** Attention of row-major heads, followed by nodes that see its result as rows; the graph returns the last one and the node `needed`. */
 const tailed = (name: string, tail: (g: GraphBuilder, given: Given) => Nodes, needed = '') =>
   graph(`attention_${name}`, {
     inputs: {

@@ -97,7 +97,7 @@ async function difference(name: string, dtype: DType, dims: Readonly<Record<stri
     .join('')
 }
 
-/** @param spoil changes what is drawn for the inputs, by their names */
+/** @param spoil changes the random inputs, by name */
 async function computed(
   name: string,
   dtype: DType,

@@ -1,7 +1,4 @@
-/**
- * Automatic plans: never worse than the written ones by the model, equal to unfused in what they compute, deterministic, and
- * explained edge by edge.
- */
+/** Automatic plans: never worse than the written ones by the model, equal to unfused in their results, deterministic, and explained edge by edge. */
 import { graph, op, row, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { embeddings } from '../../specs/graphs/embeddings.js'

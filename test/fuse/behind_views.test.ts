@@ -1,6 +1,6 @@
 /**
- * Ops in front of and behind a matmul whose factors and results are seen through views: each group is derived right or refused with a reason.
- * And a search that meets a defect of the compiler leaves that group, says so, and goes on.
+ * Ops before and after a matmul whose operands and results are seen through views: each group is derived correctly or refused with a reason. A
+ * search that triggers a compiler defect skips that group, reports it, and continues.
  */
 import { describe, expect, it } from 'vitest'
 import { usageError } from '../../src/errors.js'
@@ -18,13 +18,13 @@ import { judge } from './random/judge.js'
 const shown = (shape: string): string[] => shape.split(' ')
 const extentsOf = (axes: readonly string[]) => Object.fromEntries(axes.map((axis) => [axis, axis]))
 
-/** Ops over the axes of a value, by what they fold. */
+/** Ops over the axes of a value, by the axes that they reduce. */
 const ops = {
   doubled: (draft: Draft, x: ValueId, axes: readonly string[]) =>
     draft.each(axes, extentsOf(axes), { x: { value: x, dims: axes } }, ({ x: given }, at) =>
       call('mul', given?.(...axes.map((axis) => at[axis] ?? index(axis))) ?? f32(0), f32(2)),
     ),
-  /** Each element is a sum over an axis of its own, which a tensor beside it has. */
+  /** Each element is a sum over an axis of its own, which a second tensor has. */
   summed: (draft: Draft, x: ValueId, axes: readonly string[]) => {
     const last = axes.at(-1) ?? ''
     const taps = draft.input(`u ${last}`)
@@ -81,7 +81,7 @@ const viewed = (draft: Draft, value: ValueId, from: string, to: string, twice: b
   return draft.view(twice ? draft.view(value, flat) : value, to)
 }
 
-/** A matmul behind ops and one view or two, or the other way round. */
+/** A matmul after ops and one or two views, or before them. */
 function drawn(shape: string, to: string, steps: readonly Op[], twice: boolean, isBehind: boolean): Draft {
   const draft = new Draft()
   const [axes, seen] = [shown(shape), shown(to)]

@@ -1,4 +1,7 @@
-/** Ops of one kernel whose rows differ in one axis: what the kernel computes, once where they do the same, and what cannot be one kernel. */
+/**
+ * Independent ops of one kernel whose rows differ in one axis: the kernel's results, shared computation if they do the same, and ops that cannot be
+ * one kernel.
+ */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
 import { checkDerived } from '../../src/fuse/check/derived.js'

@@ -1,4 +1,4 @@
-/** Plans, groups and texts that follow from the same are taken from what is kept; what follows from a changed op is made anew. */
+/** Plans, groups and sources with unchanged inputs come from the cache; those that depend on a changed op are recomputed. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** The cost model against numbers worked out by hand, and its registers against what the schedule does. */
+/** The cost model against numbers computed by hand, and its registers against the schedule. */
 import { readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
@@ -41,7 +41,7 @@ beforeAll(() => {
   layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
 })
 
-/** A matmul of floats and int8 weights, as far as its price asks. */
+/** A matmul of floats and int8 weights, with the fields that its cost needs. */
 const wide: MatmulKernel = {
   kind: 'matmul',
   name: 'wide',

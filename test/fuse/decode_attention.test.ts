@@ -1,6 +1,6 @@
 /**
- * Decoder layers under their plans, several steps in a row: kernels as many as the plans promise, and the values of the unfused graph
- * whatever the beam table says, with caches of which only the decoded places are numbers. And groups that are refused.
+ * Decoder layers under their plans, several steps in sequence: the number of kernels that the plans promise, and the values of the unfused graph
+ * for every beam table, with caches in which only the decoded places are numbers. And groups that are refused.
  */
 import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -101,7 +101,7 @@ function planned(name: string, decl: GraphDecl) {
 
 const steps = 3
 
-/** Holds every step against the unfused graph. Undecoded places are zero there, and must not be read in the fused one. */
+/** Compares every step with the unfused graph. Undecoded places are zero there, and must not be read in the fused one. */
 function expectEqual(decl: GraphDecl, made: GraphDecl['graph'], kernels: ReadonlyMap<string, PlannedKernel>): void {
   const expected = decode(decl, decl.graph, ops, steps, 0)
   for (const [step, { hidden = [], keys = [], values = [] }] of decode(decl, made, kernels, steps, Number.NaN).entries()) {

@@ -133,7 +133,7 @@ describe('order', () => {
     const second = twice(draft, first, 'm n')
     draft.output(twice(draft, second, 'm n'))
     const graph = draft.graph()
-    // The first op reads what the second makes.
+    // The first op reads the result of the second.
     const nodes: Graph['nodes'] = graph.nodes.map((node) =>
       node.kind === 'op' && node.outputs.y === first ? { ...node, inputs: { x: second } } : node,
     )

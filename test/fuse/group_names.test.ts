@@ -1,4 +1,4 @@
-/** Names of groups become names of kernels: two kernels of one name, and kernels called like ops, are refused with what to do. */
+/** Names of groups become names of kernels: two kernels of one name, and kernels with names of ops, are refused with a repair. */
 import { graph, plan, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { add } from '../../specs/ops/add.js'

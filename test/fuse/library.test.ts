@@ -1,4 +1,4 @@
-/** Groups that are the matmul library's: which epilogues it takes, what they compute, and refusals that name two nodes and the reason. */
+/** Groups for the matmul library: supported epilogues, their results, and refusals that name two nodes and the reason. */
 import { type GraphTensor, graph, op, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gelu, geluTanh, relu, tanh } from '../../specs/ops/activations.js'
@@ -63,7 +63,7 @@ function overRows(kernel: Kernel): Kernel {
 
 type Behind = 'bias' | 'residual' | 'relu' | 'gelu_tanh' | 'gelu' | 'tanh' | 'scale' | 'row bias' | 'cast' | 'other bias'
 
-/** A product with a chain of ops behind it, named `product`, `0`, `1`, ... @param kept a node whose value the graph returns too */
+/** A matmul with a chain of ops after it, named `product`, `0`, `1`, ... @param kept a node whose value the graph returns too */
 const chain = (behind: readonly Behind[], kept?: string) =>
   graph('chain', {
     inputs: { x: tensor('T', 'm k'), residual: tensor('T', 'm n'), rows: tensor('T', 'm') },

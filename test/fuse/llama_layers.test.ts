@@ -1,6 +1,6 @@
 /**
- * Layers of the LLaMA family under `best-llama`: what they compute is what the graphs compute, with heads that share keys, biases, norms of
- * heads and windows; queries, keys and values are parts of one product; and every plan launches as many kernels a layer as it should.
+ * Layers of the LLaMA family under `best-llama`: they compute the same as the graphs, with heads that share keys, biases, norms of heads and
+ * windows; queries, keys and values are parts of one matmul; and every plan launches the expected number of kernels per layer.
  */
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -45,7 +45,7 @@ const families: readonly LlamaFlags[] = [
 const dims = { r: 3, u: 7, n: 5, h: 6, g: 2, d: 4, i: 5, p: 9, e: 1, t: 6, b: 2, s: 4 }
 const attrs = { scale: 0.6, eps: 1e-6, window: 3 }
 
-/** Rows at places of their own; and runs of three tokens and one behind what their cache rows hold, the rest of the rows unused. */
+/** Rows at separate places; and runs of three tokens and one after the cached part of their rows, with the other rows unused. */
 const integers: Readonly<Record<Form, Values>> = {
   step: { places: [0, 6, 3] },
   prompt: {
@@ -83,7 +83,7 @@ const planOf = (form: Form, flags: LlamaFlags) => {
   return { graph: layer.graph, plan: found }
 }
 
-/** The rows that hold tokens; others hold what nobody reads. */
+/** The rows with tokens; the contents of others are never read. */
 const tokens = { step: dims.r, prompt: 4 } as const
 
 describe('best-llama computes what the graph does', () => {

@@ -1,4 +1,4 @@
-/** Masks that are taken off scores: what remains hides the same keys, and what bounds a key leaves whole tiles out. */
+/** Masks separated from scores: the remaining score hides the same keys, and bounds of keys skip whole tiles. */
 import { describe, expect, it } from 'vitest'
 import { hidden } from '../../src/fuse/attention/exponent.js'
 import { type Masked, rangeOf, takeMasks } from '../../src/fuse/attention/masks.js'
@@ -25,7 +25,7 @@ const hide = (condition: Expr): Expr => call('select', condition, low, raw)
 const add = (condition: Expr, holds = true): Expr =>
   call('add', raw, holds ? call('select', condition, f32(0), low) : call('select', condition, low, f32(0)))
 
-/** True if query `at` sees key `to`, by a score and by what remains of it. */
+/** True if query `at` sees key `to`, by a score and by its remainder. */
 function sees(score: Expr, at: number, to: number): boolean {
   const env = emptyEnv({})
   env.values.set('i', at).set('j', to).set('raw', 0.5)

@@ -1,4 +1,4 @@
-/** Products of the library that read a factor where an op of the group would move it from: what they multiply, and what is left to a kernel. */
+/** Library matmuls that read an operand from the source of a moving op: their operands, and cases left to a kernel. */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
 import { checkDerived, type MovedGroup } from '../../src/fuse/check/derived.js'
@@ -35,7 +35,7 @@ function productOf(draft: Draft) {
   return { graph, product }
 }
 
-/** Extents and first elements of what the library multiplies. */
+/** Extents and first elements of the library's operands. */
 function lowered(draft: Draft, dims: Readonly<Record<string, number>>) {
   const { graph, product } = productOf(draft)
   const operand = (id: ValueId, axes: readonly string[]): StridedOperand => {

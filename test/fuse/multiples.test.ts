@@ -48,7 +48,7 @@ const net = graph('net', {
   },
 })
 
-/** Facts of dimensions of the one kernel, by what the op states. */
+/** Facts about dimensions of the single kernel, by the facts of the op. */
 function dimFacts(stated: string) {
   const { kernels, diagnostics } = read(text(stated))
   expect(diagnostics).toEqual([])

@@ -1,6 +1,6 @@
 /**
- * Packed and stacked plans compute for every token what unfused graphs do: the shipped ones with their templates, random legal
- * groupings over packed rows, ragged lengths, and rows beyond the last token, which are defined.
+ * Packed and stacked plans compute the same for every token as unfused graphs: the shipped ones with their templates, random legal groupings over
+ * packed rows, ragged lengths, and rows beyond the last token, which are defined.
  */
 import fc from 'fast-check'
 import { graph, tensor } from 'heddle'
@@ -75,13 +75,13 @@ function run(decl: GraphDecl, planned: Graph, kernels: ReadonlyMap<string, Plann
       return [name, parts === undefined ? (given[name] ?? []) : parts.flatMap((part) => Array.from(given[part] ?? []))]
     }),
   )
-  // Weights and packing inputs may share a name, so that they are told apart by where the graph lists them.
+  // Weights and packing inputs may share a name, so they are distinguished by their position in the graph.
   return runGraph(planned, kernels, inputs, dims, attrs, weights)
 }
 
 const reference = (decl: GraphDecl) => runGraph(decl.graph, ops, inputsOf(decl.graph), dims, attrs)
 
-/** Compares the rows that hold tokens; the rest only has to be defined. */
+/** Compares the rows with tokens; the rest only has to be defined. */
 function expectTokens(actual: ArrayLike<number>, expected: ArrayLike<number>, same: typeof exactly): void {
   const padded = expected.length / (dims.b * dims.s)
   expect(Array.from(actual).every(Number.isFinite)).toBe(true)
@@ -227,7 +227,7 @@ describe('random groupings of the packed, stacked layer', () => {
     [['fc1Bias', 'fc1Activation']],
     [['fc2Bias', 'outputResidual', 'outputNorm']],
   ]
-  /** The groups that cutting behind each position whose bit is set leaves. */
+  /** The groups that result from a cut after each position whose bit is set. */
   const segments = (columns: readonly (readonly string[])[], cuts: readonly boolean[], together: boolean): string[][] => {
     const starts = [0, ...cuts.flatMap((cut, i) => (cut ? [i + 1] : []))]
     const split = columns.map((names) => starts.map((start, i) => names.slice(start, starts[i + 1])))

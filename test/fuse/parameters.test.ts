@@ -29,7 +29,7 @@ const scaled = op('scaled', {
     (c) => ({ y: x(c) * by + plus }),
 })
 
-/** Two steps in one kernel, whose attributes are what is given. */
+/** Two steps in one kernel with the given attributes. */
 function fused(first: 'one' | 'other', second: 'one' | 'other', input = 'x') {
   const decl = graph('g', {
     inputs: { [input]: tensor('f32', 'n') },

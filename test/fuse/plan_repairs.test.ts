@@ -1,4 +1,4 @@
-/** Refusals of groups that name what is missing and offer the repair, which is then taken; and plans that are explained where `gen` takes them. */
+/** Refusals of groups that name the missing part and offer the repair, which is then applied; and explanations of plans that `gen` accepts. */
 import { graph, op, plan, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'

@@ -1,6 +1,6 @@
 /**
- * Quantised plans compute what their ungrouped graphs do: every INT8 plan with random scales, packed and unpacked, with integers on every
- * integer edge; and refusals that name the value and say why.
+ * Quantised plans compute the same as their ungrouped graphs: every INT8 plan with random scales, packed and unpacked, with integers on every
+ * integer edge; and refusals that name the value and the reason.
  */
 import { graph, plan, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -41,7 +41,7 @@ beforeAll(() => {
   packed = { lengths, ...runGraph(placingGraph(axis).graph, ops, { lengths }, dims, {}) }
 })
 
-/** Those whose scales are attributes; what rows have steps of their own for is in quantise_rows.test.ts. */
+/** Plans whose scales are attributes; quantise_rows.test.ts covers per-row scales. */
 const quantised = plans.filter(({ quantised: asked }) => asked !== undefined && asked.values.length > 0)
 const originalOf = ({ graph: name }: PlanDecl): Graph => {
   const found = graphs[name]?.graph
@@ -116,7 +116,7 @@ function both(decl: PlanDecl, seed: string, change: (kernel: Kernel) => Kernel =
   }
 }
 
-/** Attention of a kernel sums in another order, and leaves rows that hold no token to themselves. */
+/** Attention in a kernel sums in another order, and does not touch rows without a token. */
 const isReordered = (decl: PlanDecl): boolean => decl.groups.some(({ kernel }) => kernel.startsWith('attention'))
 
 function expectSame(decl: PlanDecl, { ungrouped, grouped }: ReturnType<typeof both>): void {
@@ -128,7 +128,7 @@ function expectSame(decl: PlanDecl, { ungrouped, grouped }: ReturnType<typeof bo
   }
 }
 
-/** The values of a run that are stored as integers, by what they hold. */
+/** The values of a run that are stored as integers, with their contents. */
 const integersOf = ({ graph: { values: declared }, values }: { readonly graph: Graph } & Ran, dtype: 'i8' | 'i32') =>
   [...values].flatMap(([id, data]) => (declared[id]?.dtype === dtype ? [Array.from(data)] : []))
 
@@ -154,7 +154,7 @@ describe.each(quantised.map((decl) => [`${decl.name} of ${decl.graph}`, decl] as
     expectSame(decl, { ungrouped, grouped })
     expectIntegers(ungrouped)
     expectIntegers(grouped)
-    // Scales are such that int8 edges hold many different integers.
+    // With these scales, int8 edges have many different integers.
     const distinct = integersOf(ungrouped, 'i8').map((values) => new Set(values).size)
     expect(Math.max(...distinct)).toBeGreaterThan(20)
   })
@@ -358,7 +358,7 @@ describe('what a plan quantises', () => {
       const kernel = applyPlan(encoderLayerGelu.graph, decl(heads, groupsOf(group)), ops, layouts).templates.get('group0')
       if (kernel?.kind !== 'matmul') throw new Error('no matmul kernel')
       expect(kernel.batch).toHaveLength(2)
-      // Sums that stay integers take whole int8; factors of floats are kept small.
+      // Sums that stay integers use the whole range of int8; float operands are small.
       const whole = { from: [-127], to: [127] }
       expect(kernel.facts?.inputs).toEqual(group.length === 1 ? { a: whole, b: whole } : {})
       expect(kernel.tensors.at(-1)?.dims).toEqual([...kernel.batch, kernel.m, kernel.n])

@@ -1,4 +1,4 @@
-/** Ops that look as if they only moved elements, and do not: what they store depends on how large elements are, or is more than these. */
+/** Ops that look as if they only moved elements, but do not: their results depend on the magnitude of elements, or include more than these. */
 import { op, tensor } from 'heddle'
 
 /** Small elements are left out: which ones those are, int8 does not say. */

@@ -1,6 +1,6 @@
 /**
- * Values whose rows are quantised as they are made, and weights that alone are int8: computed as said here in plain arithmetic, where the
- * steps of rows go through views and moves, and refused with the reason where they cannot.
+ * Values whose rows are quantised where they are produced, and weight-only int8: compared with plain arithmetic written here, if scales of rows can
+ * pass through views and moves, and refused with the reason otherwise.
  */
 import { type GraphBuilder, type GraphDecl, type GraphTensor, graph, type TensorDecl, tensor } from 'heddle'
 import { packRows } from 'heddle/std'
@@ -119,7 +119,7 @@ const weights = {
   w: int8('w', dims.n * dims.k),
   'w.steps': floats('steps', dims.n).map((step) => Math.abs(step) / 127),
 }
-/** Weights of the float graph: what the int8 ones stand for. */
+/** Weights of the float graph: the values that the int8 ones represent. */
 const wide = { ...weights, w: weights.w.map((value, i) => value * at(weights['w.steps'], Math.floor(i / dims.k))) }
 const norms = (): readonly Numbers[] =>
   rowsOf(given.x, dims.k).map((row) => {

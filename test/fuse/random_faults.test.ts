@@ -36,7 +36,7 @@ const inRows = (rule: Rule) => ({
   },
 })
 
-/** A fault in what is derived for a product. */
+/** A fault in the derivation for a matmul. */
 const inProducts = (change: (kernel: MatmulKernel) => MatmulKernel) => ({
   module: '../../src/fuse/product/matmul.js',
   patch: (actual: Record<string, unknown>) => {

@@ -1,4 +1,7 @@
-/** Plans of random graphs are refused with a typed error, or compute what the graphs do. A failure names the family and the seed. A third of the seeds by turns. */
+/**
+ * Plans of random graphs are refused with a typed error, or compute the same as the graphs. A failure names the family and the seed. A rotating
+ * third of the seeds.
+ */
 import { describe, expect, it } from 'vitest'
 import { seedsInTurn } from '../turns.js'
 import { judge, type Verdict } from './random/judge.js'

@@ -1,4 +1,4 @@
-/** Random graphs by family and seed: what the tests of fusing and of emitted text draw from. */
+/** Random graphs by family and seed: the source of the tests of fusing and of emitted source. */
 import { attention } from './random/attention.js'
 import { type Case, Random } from './random/draft.js'
 import { pairs, products } from './random/products.js'

@@ -28,7 +28,7 @@ beforeAll(() => {
 
 const dims = { r: 2, u: 5, n: 8, h: 4, g: 2, d: 4, i: 6, p: 9, e: 2, t: 4, b: 2, s: 3, m: 3 }
 const attrs = { scale: 0.5, eps: 1e-5, window: 3 }
-/** Two runs of tokens: two behind one that row 1 has, and two that row 0 begins with. */
+/** Two runs of tokens: two after one that row 1 has, and two at the start of row 0. */
 const integers: Readonly<Record<string, readonly number[]>> = {
   ...{ places: [1, 2, 0, 1], sequences: [0, 0, 1, 1], positions: [0, 1, 0, 1], starts: [0, 2], lengths: [2, 2], first: [1, 0] },
   ...{ slots: [1, 0], writers: [1, 0] },
@@ -189,7 +189,7 @@ describe('there is no fold', () => {
     const y = norm(g, w, offset)
     return { norm: y, out: product(g, y, at(w, 'weight')) }
   }
-  /** A product, what `make` makes of it, and the product that reads that. */
+  /** A matmul, an op on its result by `make`, and a matmul that reads that. */
   const behind = (make: (g: GraphBuilder, x: GraphTensor, w: Given) => GraphTensor) => (g: GraphBuilder, w: Given) => {
     const first = product(g, at(w, 'x'), at(w, 'weight'))
     const y = make(g, first, w)

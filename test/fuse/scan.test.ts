@@ -1,4 +1,4 @@
-/** Groups with a scan: one kernel along the scan's axis, and refusals of what reads a scanned row elsewhere. Histograms and rankings are refused. */
+/** Groups with a scan: one kernel along the scan's axis, and refusals of reads of a scanned row elsewhere. Histograms and rankings are refused. */
 import { graph, histogram, op, row, scan, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
@@ -42,7 +42,7 @@ const tally = op('tally', {
     ({ x }, { b }) =>
     (o) => ({ y: histogram(b, b, (c) => x(o, c)) }),
 })
-/** The transposed tensor: its rows are the columns of what it reads. */
+/** The transposed tensor: its rows are the columns of its input. */
 const turn = op('turn', {
   dims: ['o', 'b'],
   inputs: { x: tensor('i32', 'o b') },

@@ -60,7 +60,7 @@ describe('matmuls', () => {
   })
 })
 
-/** A norm in front of two matmuls, whose results are multiplied: the first half of a gated MLP. */
+/** A norm before two matmuls, whose results are multiplied: the first half of a gated MLP. */
 function gated(): Draft {
   const draft = new Draft()
   const mn = { m: 'm', n: 'n' }
@@ -126,7 +126,7 @@ describe('layers of models', () => {
     layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
   })
 
-  /** The steps of what is found for a layer, to which nothing is given. */
+  /** Steps of the plan found for a layer without any hints. */
   const found = (layer: GraphDecl): PlanReport => {
     const [plan] = resolvePlans([autoPlan('auto', layer, { device: 'h200' })], { [layer.name]: layer }, ops, layouts)
     if (plan === undefined) throw new Error('no plan')

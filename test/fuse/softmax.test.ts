@@ -1,4 +1,4 @@
-/** Reading a softmax off a row program by its algebra: in forms that no list would have, and what is none, with the reason. */
+/** Recognition of a softmax in a row kernel by its algebra: in unusual forms, and look-alikes that are refused with the reason. */
 import { describe, expect, it } from 'vitest'
 import { NoSoftmax, softmaxOf } from '../../src/fuse/attention/softmax.js'
 import { call, dim, f32, index, local } from '../../src/ir/build.js'

@@ -1,4 +1,4 @@
-/** Axes of a group whose nodes see one value in several shapes: what the kernel is told of them, and where they do not fit. */
+/** Axes of a group whose nodes see one value in several shapes: the axes of the kernel, and shapes that do not fit. */
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
@@ -9,7 +9,7 @@ import { refusal } from '../refusal.js'
 import { at } from './attention_draft.js'
 import { Draft } from './random/draft.js'
 
-/** A graph of `x` over `m a*b` that `first` works on, and behind it an op over `m a b`. */
+/** A graph of `x` over `m a*b` that `first` processes, followed by an op over `m a b`. */
 function split(first: (draft: Draft, x: ValueId) => ValueId): Draft {
   const draft = new Draft()
   const seen = draft.view(first(draft, draft.input('m a*b')), 'm a b')

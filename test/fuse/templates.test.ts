@@ -1,4 +1,4 @@
-/** Matmul, attention and stack groups: what they derive, and refusals that name the two nodes and the reason. */
+/** Matmul, attention and stack groups: the derived kernels, and refusals that name the two nodes and the reason. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
 import { HeddleError } from '../../src/errors.js'

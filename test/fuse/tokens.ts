@@ -1,4 +1,4 @@
-/** Three sequences of differing lengths, padded and packed: what tests of packed graphs share. */
+/** Three sequences of differing lengths, padded and packed: data of the tests of packed graphs. */
 
 export const lengths = [3, 1, 5]
 /** Sequences, positions, packed rows (two more than tokens), heads and their size, inner width, and those of embeddings and classes. */
@@ -7,7 +7,7 @@ export const tokens = lengths.reduce((sum, length) => sum + length, 0)
 /** The padded place of each packed token. */
 const places = lengths.flatMap((length, b) => Array.from({ length }, (_, s) => b * dims.s + s))
 
-/** Rows of a padded matrix that hold tokens, in packed order; the rows behind them are zero. */
+/** Rows of a padded matrix that have tokens, in packed order; the rows after them are zero. */
 export function pack(values: ArrayLike<number>, rows: number): Float64Array {
   const width = values.length / (dims.b * dims.s)
   const result = new Float64Array(rows * width)

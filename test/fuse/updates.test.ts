@@ -1,4 +1,4 @@
-/** Groups that replace elements in place: biases added on the way into two caches, in one kernel; and what such a group may not hold. */
+/** Groups that replace elements in place: biases added before two caches are written, in one kernel; and nodes that such a group may not have. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { splitHeads } from '../../specs/layouts/split_heads.js'
 import { relu } from '../../specs/ops/activations.js'

@@ -7,12 +7,12 @@
 export const unit = 2 ** -24
 /** The largest float32. */
 export const largest = (2 - 2 ** -23) * 2 ** 127
-/** Half the smallest subnormal of float32: what one rounding near zero loses. */
+/** Half the smallest subnormal of float32: the loss of one rounding near zero. */
 export const tiny = 2 ** -149
 /** The smallest normal number, below which functions flush to zero. */
 export const flushed = 2 ** -126
 
-/** Roundings of one operation: one is what IEEE promises, twice that where it is done in two steps, twice again to be no judge of order. */
+/** Roundings of one operation: IEEE guarantees one, twice that covers two steps, and twice again makes the order irrelevant. */
 export const slack = 4
 
 /**
@@ -37,7 +37,7 @@ export const functionErrors: Readonly<Record<string, { readonly roundings: numbe
   uniform: { roundings: 2, absolute: 0 },
 }
 
-/** Of a rounding to storage that a value of a graph may have had, or not, on its way: one, and what the arithmetic beside it moves over a half. */
+/** Share of an optional rounding to storage of a value in a graph: one, plus the shift of its arithmetic across a half. */
 export const roundingShare = 1.1
 
 /** The widest interval of an element that counts as judged, as a share of the largest element. */

@@ -1,4 +1,4 @@
-/** Sizes and contents that a described op is called with: edges of lengths, and of what storage types hold. */
+/** Sizes and contents for calls of a described op: edges of lengths, and of the ranges of storage types. */
 import type { DimDesc, Domain, DType, InputDesc, OpDesc } from './describe.js'
 import type { Held } from './evaluate.js'
 import { operands } from './prune.js'
@@ -45,7 +45,7 @@ function sizeOf(dim: DimDesc, random: Random, limit: number): number {
   }
 }
 
-/** Says if a length of 0 is worth a call: nothing reads an element at a fixed place, or at one that an empty reduction would be. */
+/** True if a length of 0 can be tested: no element is read at a fixed place, or at one from an empty reduction. */
 export function mayBeEmpty(op: OpDesc): boolean {
   const isPlain = op.body.every((s) => s.kind === 'const' || s.kind === 'row' || s.kind === 'scan')
   return isPlain && op.inputs.every(({ domain }) => domain.kind !== 'index')
@@ -114,7 +114,7 @@ function intOf(domain: Domain, dtype: DType, random: Random, dims: Readonly<Reco
   }
 }
 
-/** Elements of a tensor, by what it may hold. */
+/** Elements of a tensor, by its domain. */
 export function contentOf(
   input: Pick<InputDesc, 'dtype' | 'domain' | 'dims'>,
   random: Random,
@@ -135,12 +135,12 @@ export function contentOf(
   return { dtype, shape, values: Array.from({ length: count }, () => exact(element())) }
 }
 
-/** The calls of an op: sizes differ, and the last of them holds special values. */
+/** The calls of an op: sizes differ, and the last of them has special values. */
 export function drawCases(op: OpDesc, seed: number, count = 3): OpCase[] {
   return Array.from({ length: count }, (_, at) => {
     const random = new Random(seed + 77 * (at + 1))
     const dims = drawSizes(op, random)
-    // A monoid of an author is one over numbers: NaN, and what is below its identity, break its laws.
+    // A user-defined monoid is one over numbers: NaN, and values below its identity, break its laws.
     const special = at === count - 1 && op.monoids.length === 0
     const inputs = new Map(op.inputs.map((input) => [input.name, contentOf(input, random, dims, special)] as const))
     return { dims, inputs, special }

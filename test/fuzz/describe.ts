@@ -1,6 +1,6 @@
 /**
- * Descriptions of random ops: plain data that is printed as a spec (print.ts), evaluated in float64 (evaluate.ts) and shrunk (shrink.ts). It says
- * what the language says and nothing of how a compiler sees it.
+ * Descriptions of random ops: plain data that is printed as a spec (print.ts), evaluated in float64 (evaluate.ts) and shrunk (shrink.ts). They
+ * follow the language and do not depend on the compiler.
  */
 
 export type DType = 'f32' | 'f16' | 'bf16' | 'f8e4m3' | 'f8e5m2' | 'i32' | 'i16' | 'i8' | 'u8' | 'u32' | 'i64' | 'bool'
@@ -20,7 +20,7 @@ export type Expr =
   | { readonly kind: 'call'; readonly type: ScalarType; readonly fn: string; readonly args: readonly Expr[] }
   | { readonly kind: 'reduce'; readonly type: 'f32' | 'i32'; readonly fn: Reducer; readonly loop: Loop }
 
-/** An index that runs over a length, and what is made of each element. */
+/** An index over a length, and the expression for each element. */
 export interface Loop {
   /** A dimension, or a number. */
   readonly length: string | number
@@ -47,7 +47,7 @@ export type Field =
 /** A const of a body. */
 export type Stmt =
   | { readonly kind: 'const'; readonly name: string; readonly value: Expr }
-  /** With consts of each element in front of its value. */
+  /** With consts per element before its value. */
   | { readonly kind: 'row'; readonly name: string; readonly loop: Loop; readonly inner?: readonly Stmt[] }
   | { readonly kind: 'histogram'; readonly name: string; readonly bins: string; readonly loop: Loop }
   | { readonly kind: 'scan'; readonly name: string; readonly loop: Loop }
@@ -86,7 +86,7 @@ export type Domain =
   | { readonly kind: 'index'; readonly of: string }
   | { readonly kind: 'bits' }
   | { readonly kind: 'flag' }
-  /** From 0, or what is given, to a dimension. */
+  /** From 0, or from the given value, to a dimension. */
   | { readonly kind: 'length'; readonly of: string; readonly least: number }
 
 export interface TensorDesc {
@@ -103,7 +103,7 @@ export interface OutputDesc extends TensorDesc {
   readonly updates?: string
 }
 
-/** A dimension, and its lengths: any, a few, one, or what another says. */
+/** A dimension, and its lengths: any, a few, one, or derived from another dimension. */
 export type DimDesc =
   | { readonly name: string; readonly size: 'rows' | 'row' | 'few' | 'ranked' | 'carried'; readonly most?: number }
   | { readonly name: string; readonly size: 'fixed'; readonly at: number }
@@ -121,7 +121,7 @@ export interface OpDesc {
   /** The family that drew it. */
   readonly family: string
   readonly dims: readonly DimDesc[]
-  /** The storage type that the parameter `T` stands for, if there is one. */
+  /** The storage type of the parameter `T`, if there is one. */
   readonly param?: DType
   readonly inputs: readonly InputDesc[]
   readonly attrs: readonly AttrDesc[]

@@ -1,4 +1,4 @@
-/** An op while it is drawn: expressions over what its names stand for. */
+/** An op under construction: expressions over the types of its names. */
 import { call, type Expr, element, type InputDesc, load, named, num, type ScalarType, scalarOf, whole } from './describe.js'
 import { bitsOfLoad, cutFloat } from './draw_bits.js'
 import { Signature } from './signature.js'
@@ -21,9 +21,9 @@ export interface Context {
 
 export const empty: Context = { indices: [], numbers: [], rows: [] }
 
-/** Draws expressions, which use what the signature has. */
+/** Draws expressions over the names of the signature. */
 export class OpDraft extends Signature {
-  /** Leaves out what jumps: where values are rounded on their way, nobody knows on which side of a jump they are. */
+  /** Leaves out discontinuous functions: if values are rounded on the way, the side of a jump is unknown. */
   smooth = false
 
   /** Places of a dimension for an index that runs over it. */
@@ -114,7 +114,7 @@ export class OpDraft extends Signature {
     }
   }
 
-  /** Functions whose argument is kept where they are defined and tame. */
+  /** Functions whose argument is restricted to the range in which they are defined and well-conditioned. */
   #guarded(inner: () => Expr): Expr {
     const { random } = this
     const positive = (): Expr => call('f32', 'add', call('f32', 'abs', inner()), num(0.5))
@@ -141,7 +141,7 @@ export class OpDraft extends Signature {
     }
   }
 
-  /** Sometimes a whole number, where the other operand says that floats are meant. */
+  /** Sometimes an integer, if the other operand shows that floats are meant. */
   #factor(e: Expr, fn: string): Expr {
     const { random } = this
     if (!random.chance(0.15)) return e
@@ -155,7 +155,7 @@ export class OpDraft extends Signature {
     return this.leaf('f32', at) ?? this.leaf('f32', { ...at, plain: true }) ?? call('f32', 'toFloat', this.integer(0, at))
   }
 
-  /** Integers stay small: what grows is cut down. */
+  /** Integers stay small: growing ones are reduced. */
   integer(depth: number, at: Context): Expr {
     const { random } = this
     const inner = (): Expr => this.integer(depth - 1, at)

@@ -1,10 +1,12 @@
-/** Random attention: scores, what changes and masks them, weights of keys, and the average of values; of sequences, and of one query against its caches. */
+/**
+ * Random attention: scores, their changes and masks, weights of keys, and the average of values; of sequences, and of one query against its caches.
+ */
 import { call, type Expr, load, num, whole } from './describe.js'
 import type { ValueDesc } from './graph_describe.js'
 import type { GraphDraft } from './graph_draft.js'
 import { all, each, own, read, softmax } from './graph_ops.js'
 
-/** A score that is kept under a condition, and hidden elsewhere. */
+/** A score that is visible under a condition, and hidden elsewhere. */
 const hidden = (graph: GraphDraft, seen: Expr, value: Expr): Expr =>
   call('f32', 'select', seen, value, num(graph.random.pick([-1e30, -1e30, Number.NEGATIVE_INFINITY])))
 

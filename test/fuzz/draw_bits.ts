@@ -1,4 +1,4 @@
-/** Bits of floats: what integers are made of a loaded float, and floats of its bits. */
+/** Bits of floats: integers from a loaded float, and floats from its bits. */
 import { call, type Expr, whole } from './describe.js'
 import type { Random } from './random.js'
 
@@ -18,7 +18,7 @@ export function bitsOfLoad(random: Random, loaded: Expr): Expr {
   }
 }
 
-/** A float with less of its mantissa, without its sign, or with the sign turned. */
+/** A float with less of its mantissa, without its sign, or with the opposite sign. */
 export function cutFloat(random: Random, loaded: Expr): Expr {
   const word =
     random.below(4) === 0

@@ -30,7 +30,7 @@ function chain(graph: GraphDraft): string[] {
   return [values.at(-1)?.name ?? '']
 }
 
-/** Matmuls with what stands before and behind them. */
+/** Matmuls with their prologues and epilogues. */
 function layers(graph: GraphDraft): string[] {
   const { random } = graph
   const batch = random.chance(0.25)

@@ -28,7 +28,7 @@ function parts(graph: GraphDraft, x: ValueDesc, rows: string, widths: readonly s
   return added
 }
 
-/** Products of one input: a gate beside what it lets pass, or results of their own. */
+/** Matmuls of one input: a gate and the values that it gates, or separate results. */
 export function stack(graph: GraphDraft): string[] {
   const { random } = graph
   const input = graph.input(['m', 'k'])

@@ -1,8 +1,8 @@
-/** Random plans: groups that grow from a node along the edges of a graph, and what a plan changes as a whole. Whether they are legal is the compiler's to say. */
+/** Random plans: groups that grow from a node along the edges of a graph, and options of the whole plan. The compiler decides if they are legal. */
 import { type GraphDesc, type PlanDesc, readBy, type StoredDesc } from './graph_describe.js'
 import { Random } from './random.js'
 
-/** The nodes beside a group: those that read it, and those that it reads. */
+/** The neighbours of a group: nodes that read it, and nodes that it reads. */
 function around({ nodes }: GraphDesc, group: ReadonlySet<string>, taken: ReadonlySet<string>): string[] {
   const readers = nodes.filter((node) => readBy(node).some((name) => group.has(name)))
   const members = nodes.filter(({ name }) => group.has(name))
@@ -30,7 +30,7 @@ function drawGroups(graph: GraphDesc, random: Random): string[][] {
       if (next.length === 0) break
       group.add(random.pick(next))
     }
-    // Views have no names for a plan: they go with what reads them.
+    // Views have no names for a plan: they belong to their readers.
     add(graph.nodes.flatMap((node) => (group.has(node.name) && node.kind !== 'view' ? [node.name] : [])))
   }
   return groups
@@ -43,7 +43,7 @@ function drawStacks({ stacks = [] }: GraphDesc, random: Random): Readonly<Record
   return Object.fromEntries(chosen.map((stack, at) => [`stack${at}`, stack]))
 }
 
-/** Groups in which a stack stands for its parts, in the first that has one of them. */
+/** Groups in which a stack replaces its parts, in the first group that has one of them. */
 function withStacks(groups: readonly (readonly string[])[], stacks: Readonly<Record<string, readonly string[]>>): string[][] {
   const nameOf = new Map(Object.entries(stacks).flatMap(([name, parts]) => parts.map((part) => [part, name] as const)))
   const taken = new Set<string>()

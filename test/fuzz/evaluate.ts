@@ -1,4 +1,4 @@
-/** The float64 meaning of a described op, with what float32 arithmetic may make of it. Written apart from src: it shares no code with the compiler. */
+/** The float64 reference of a described op, with error bounds of float32 arithmetic. Independent of src: it shares no code with the compiler. */
 import { slack, unit } from './bounds.js'
 import type { DType, Expr, Loop, MonoidDesc, OpDesc, Reducer, Result } from './describe.js'
 import { apply } from './functions.js'
@@ -37,7 +37,7 @@ export class Scope {
   }
 }
 
-/** @throws for what the description reads outside of a tensor or a row, which is a fault of what drew it */
+/** @throws for reads outside of a tensor or a row, which are faults of the generator of the description */
 export function evaluate(e: Expr, scope: Scope): Val {
   switch (e.kind) {
     case 'const': {
@@ -135,7 +135,7 @@ function wholeSum(all: readonly Val[]): Val {
   return all.every(isExact) && all.reduce((sum, each) => sum + Math.abs(each.v), 0) < 2 ** 31 ? exact(v) : unknown(v)
 }
 
-/** The first of the largest elements; of intervals, the one whose interval lies above all others. */
+/** The first of the largest elements; of intervals, the one that lies above all others. */
 function picked(all: readonly Val[], sign: 1 | -1): Val {
   let best = -1
   for (const [i, each] of all.entries())

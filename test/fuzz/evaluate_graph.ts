@@ -1,6 +1,6 @@
 /**
- * The float64 meaning of a described graph. A plan stores values that another keeps in registers: every value is what it is before and after a rounding to its
- * storage type. Written apart from src.
+ * The float64 reference of a described graph. One plan stores values that another keeps in registers: every value includes its value before and
+ * after a rounding to its storage type. Independent of src.
  */
 import { roundingShare, slack, tiny, unit } from './bounds.js'
 import type { DType } from './describe.js'
@@ -15,7 +15,7 @@ type Sizes = Readonly<Record<string, number>>
 /** Relative error of one rounding. */
 const roundings: Readonly<Partial<Record<DType, number>>> = { f16: 2 ** -11, bf16: 2 ** -8 }
 
-/** A value with what one rounding to storage, or none, makes of it. */
+/** A value with its range after one rounding to storage, or none. */
 function handedOn(dtype: DType, value: Val): Val {
   if (isNaNVal(value) || isUnknown(value) || (isExact(value) && !Number.isFinite(value.v))) return value
   if (dtype === 'i8' || dtype === 'i32')
@@ -129,7 +129,7 @@ export function runGraph(
   return values
 }
 
-/** The factors of a matmul: those that a plan stores as int8 are what is left of them, where each is a weight or is stored so. */
+/** The operands of a matmul, in quantised form if a plan stores them as int8 and each is a weight or stored so. */
 function multiplied(
   graph: GraphDesc,
   node: NodeDesc & { readonly kind: 'matmul' },

@@ -9,7 +9,7 @@ import { exact, isUnknown, unknown, type Val } from './value.js'
 
 const largest = 127
 
-/** The integer that a number becomes, and the number that it then stands for. @param steps integers of a unit, between two bounds */
+/** The int8 code of a number, and its dequantised value. @param steps number of codes, between two bounds */
 function kept(x: Val, [low, high]: readonly [number, number], step: number): Val {
   if (isUnknown(x) || Number.isNaN(x.lo)) return unknown(x.v)
   const integer = (each: number): number => Math.min(Math.max(nearestEven(each), -largest), largest)
@@ -43,7 +43,7 @@ export function byRows(held: Held): Held {
     const high = most((x) => Math.max(Math.abs(x.lo), Math.abs(x.hi)))
     const middle = most((x) => Math.abs(x.v))
     if (high === 0) return row.map(() => exact(0))
-    // A largest magnitude that may be nearly nothing says nothing.
+    // A largest magnitude that may be nearly zero gives no information.
     if (low < high / 2) return row.map(({ v }) => unknown(v))
     return row.map((x): Val => {
       const made = kept(x, [largest / high, largest / low], middle / largest)

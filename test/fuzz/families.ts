@@ -1,4 +1,4 @@
-/** Random ops by what is special about them. Each draws a signature and a body; draw_op.ts cuts off what nothing uses. */
+/** Random ops by special feature. Each family draws a signature and a body; draw_op.ts removes unused parts. */
 
 import type { Body } from './body.js'
 import {
@@ -17,7 +17,7 @@ import {
 import { type Context, empty, type OpDraft } from './draft.js'
 import { addSpecial, addStatements } from './rows.js'
 
-/** Rows and outputs of an op, beside what its draft holds. */
+/** Rows and outputs of an op, in addition to the contents of its draft. */
 export interface Drawn {
   readonly rows: readonly { readonly index: string; readonly dim: string }[]
   readonly outputs: readonly OutputDesc[]
@@ -86,7 +86,7 @@ export function rowwise(draft: OpDraft, special?: Parameters<typeof addSpecial>[
   return { rows: rowsOf(dims), outputs }
 }
 
-/** A row, or a number, that a body has besides those it had before. */
+/** A row, or a number, that a body added. */
 function specialOf(before: Context, after: Context, n: string): Expr | undefined {
   const row = after.rows.slice(before.rows.length).at(-1)
   if (row !== undefined && row.dim === n) return element(row.type, row.name, named('c'))
@@ -94,7 +94,7 @@ function specialOf(before: Context, after: Context, n: string): Expr | undefined
   return number === undefined ? undefined : named(number.name, number.type)
 }
 
-/** A row that is stored. @param own what its elements are made of, beside what is drawn */
+/** A stored row. @param own an expression in its elements, in addition to random ones */
 function rowResult(draft: OpDraft, at: Context, n: string, own?: Expr): Result {
   const inside: Context = { ...at, indices: [...at.indices, { name: 'c', dim: n }] }
   if (own === undefined && draft.random.chance(0.08))
@@ -120,7 +120,7 @@ export function columns(draft: OpDraft): Drawn {
   const fn = random.pick(['sum', 'max', 'min', 'argmax', 'sum'] as const)
   const value = (index: string): Expr => draft.float(2, { ...at, indices: [...at.indices, { name: index, dim: r }] })
   if (random.chance(0.4)) {
-    // An element beside what its column combines to.
+    // An element that also uses the reduction of its column.
     const own: Context = { ...empty, indices: indicesOf(dims) }
     const total = reduce(fn, r, 'k', value('k'))
     const float = total.type === 'i32' ? call('f32', 'toFloat', total) : total

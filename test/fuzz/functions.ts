@@ -7,7 +7,7 @@ import * as value from './value.js'
 const lowest = -(2 ** 31)
 const highest = 2 ** 31 - 1
 
-/** The error function by its series, and by a continued fraction of what is left of 1 where that is faster. */
+/** The error function by its series, or by a continued fraction of its complement where that converges faster. */
 export function erf(x: number): number {
   const t = Math.abs(x)
   if (Number.isNaN(x) || t === 0) return x
@@ -42,7 +42,7 @@ function philox(low: number, high: number, counter: number): number {
 const uniform = (low: number, high: number, counter: number): number =>
   (Math.floor(philox(low, high, counter) / 512) + 0.5) / 2 ** 23
 
-/** Integers that are known; what is past int32 is not defined. */
+/** Known integers; values beyond int32 are undefined. */
 function integers(f: (...args: readonly number[]) => number, args: readonly Val[]): Val {
   const v = f(...args.map((arg) => arg.v))
   return args.every(value.isExact) && v >= lowest && v <= highest && Number.isInteger(v) ? value.exact(v) : value.unknown(v)

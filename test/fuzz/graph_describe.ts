@@ -27,12 +27,12 @@ export type NodeDesc = ValueDesc &
 export interface GraphDesc {
   readonly name: string
   readonly family: string
-  /** The type that `T` stands for. */
+  /** The type of `T`. */
   readonly main: 'f32' | 'f16' | 'bf16'
   readonly given: readonly GivenDesc[]
   readonly nodes: readonly NodeDesc[]
   readonly outputs: readonly string[]
-  /** The nodes of attention, from its first matmul, or what joins its caches, to its last. */
+  /** The nodes of attention, from its first matmul, or the append to its caches, to its last. */
   readonly core?: readonly string[]
   /** Nodes that do the same to different weights. */
   readonly stacks?: readonly (readonly string[])[]

@@ -1,4 +1,4 @@
-/** A graph while it is drawn: what is given to it, and its nodes. */
+/** A graph under construction: its inputs, and its nodes. */
 import type { Domain, DType, Result, Stmt } from './describe.js'
 import { OpDraft } from './draft.js'
 import type { GivenDesc, GraphDesc, GraphType, NodeDesc, ValueDesc } from './graph_describe.js'
@@ -112,7 +112,7 @@ export class GraphDraft {
       dims: draft.dims,
       ...(isParam ? { param: this.main } : {}),
       inputs: draft.inputs,
-      // Nodes take what attributes are declared with.
+      // Nodes use the declared defaults of attributes.
       attrs: draft.attrs.map((attr) => ({ ...attr, given: attr.initial })),
       rows: dims.slice(0, made.isRow ? -1 : undefined).map((dim) => ({ index: `i_${dim}`, dim })),
       monoids: [],

@@ -13,7 +13,7 @@ import { architectureOn, demandKernels, generatedFolder, readManifestOf, searchM
 
 export type DeviceKind = 'simt' | 'cuda'
 
-/** Runs a command, and gives what it prints and returns. */
+/** Runs a command, and returns its output and exit code. */
 export async function heddle(
   root: string,
   ...argv: string[]

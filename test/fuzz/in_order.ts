@@ -79,7 +79,7 @@ export function monoid(draft: OpDraft, body: Body): Body {
   const { random } = draft
   const own = monoidOf(draft)
   draft.monoids.push(own)
-  // The best with its place is no commutative monoid, and a scan alone asks for none.
+  // The maximum with its index is no commutative monoid, and only a scan does not need one.
   const isOrdered = own.fields.some(({ name }) => name === 'a' || name === 'at')
   const use = isOrdered || random.chance(0.5) ? 'scan' : 'reduce'
   const at = along(body)
@@ -144,7 +144,7 @@ export function fold(draft: OpDraft, body: Body): Body {
   )
 }
 
-/** A row that is carried from step to step: a state that fades, and takes up what each step brings. */
+/** A row carried from step to step: a state that decays, and accumulates the input of each step. */
 export function carry(draft: OpDraft, body: Body): Body {
   const { random } = draft
   const t = draft.dim('t', 'few')

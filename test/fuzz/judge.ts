@@ -1,4 +1,4 @@
-/** Holds what a kernel stored against the float64 meaning, element by element. */
+/** Compares the stored results of a kernel with the float64 reference, element by element. */
 import { looseShare } from './bounds.js'
 import type { DType } from './describe.js'
 import type { Held } from './evaluate.js'
@@ -7,7 +7,7 @@ import { isNaNVal, isUnknown, type Val } from './value.js'
 
 export interface Verdict {
   readonly elements: number
-  /** Elements of which the float64 meaning says too little: ill-conditioned, or undefined. */
+  /** Elements for which the float64 reference is inconclusive: ill-conditioned, or undefined. */
   readonly unjudged: number
   readonly wrong: number
   /** The first element that is wrong. */

@@ -21,7 +21,7 @@ const { values } = parseArgs({
   },
 })
 
-/** @throws for what is no whole number */
+/** @throws for a value that is not an integer */
 function whole(option: string, text: string): number {
   if (/^\d+$/.test(text)) return Number(text)
   process.stderr.write(`expected --${option} to be a whole number, got ${text}\n`)
@@ -39,7 +39,7 @@ const tally = await fuzz({
   device: values.device,
   seed: whole('seed', values.seed),
   ops,
-  // As many as CI has beside its ops.
+  // The same proportion of plans to ops as in CI.
   plans: values.plans === undefined ? Math.ceil(ops / 6) : whole('plans', values.plans),
   from: whole('from', values.from),
   batch: Math.max(1, whole('batch', values.batch)),

@@ -1,4 +1,4 @@
-/** Random ops that replace in place what they read elsewhere: windows that move on, and a number of each row beside its elements. */
+/** Random ops that replace in place what they read at other indices: shifting windows, and a number per row together with its elements. */
 import {
   call,
   type DType,
@@ -22,7 +22,7 @@ const state = (draft: OpDraft, dims: readonly string[], dtype: DType): string =>
   return name
 }
 
-/** Places that elements take what is kept from: `at` by the index, and where nothing is kept there, what is new. */
+/** Sources of elements: `at` by the index for old values, and a new value elsewhere. */
 function moved(draft: OpDraft, c: Expr, w: Expr, kept: (at: Expr) => Expr, fresh: () => Expr): Expr {
   const { random } = draft
   const by = whole(random.between(1, 3))
@@ -79,7 +79,7 @@ export function moves(draft: OpDraft): Drawn {
   if (!isRow) return { rows: rowsOf(axes), outputs: [replaced(draft, window, { kind: 'number', value })] }
   const next = replaced(draft, window, { kind: 'row', loop: { length: w, index: 'c', value } })
   if (random.chance(0.4)) return { rows: rowsOf(others), outputs: [next] }
-  // Beside it, what is made of the window as it was.
+  // A second output from the old values of the window.
   const weighed = call('f32', 'mul', read(named('c')), call('f32', 'toFloat', call('i32', 'sub', named('c'), whole(3))))
   const beside: Result = random.chance(0.5)
     ? { kind: 'number', value: reduce(random.pick(['sum', 'max'] as const), w, 'c', weighed) }
@@ -88,7 +88,7 @@ export function moves(draft: OpDraft): Drawn {
   return { rows: rowsOf(others), outputs: random.chance(0.5) ? [next, made] : [made, next] }
 }
 
-/** A scale of each row beside its codes, both replaced. */
+/** A scale per row together with its codes, both replaced. */
 export function scaled(draft: OpDraft): Drawn {
   const { random } = draft
   const [m, n] = [draft.dim('m', 'few'), draft.dim('n', 'row')]

@@ -3,7 +3,7 @@ import { call, type Expr, load, named, num, type OutputDesc, reduce, whole } fro
 import { type Context, empty, type OpDraft } from './draft.js'
 import { type Drawn, indicesOf, inputsOver, outer, output, rowsOf } from './families.js'
 
-/** Rows that an integer chooses, and sums of what falls to a place. */
+/** Rows selected by an integer, and sums of the elements that select a place. */
 export function gathers(draft: OpDraft): Drawn {
   const { random } = draft
   const [t, n, v] = [draft.dim('t', 'few'), draft.dim('n', 'row'), draft.dim('v', 'few')]
@@ -39,7 +39,7 @@ export function gathers(draft: OpDraft): Drawn {
   return { rows: rowsOf([v]), outputs: [made] }
 }
 
-/** Updates in place: every element by itself, a row at a place, or elements that a condition chooses. */
+/** Updates in place: every element separately, a row at a place, or elements that a condition selects. */
 export function updates(draft: OpDraft): Drawn {
   const { random } = draft
   const form = random.pick(['all', 'all', 'place', 'condition'] as const)
@@ -75,7 +75,7 @@ export function updates(draft: OpDraft): Drawn {
     draft.input([m, n])
     const at: Context = { ...empty, indices: indicesOf([m, n]), plain: true }
     const isPlace = call('bool', 'eq', named('i_s'), load('i32', places, named('i_m')))
-    // The cache itself is read where it is kept, and nowhere else.
+    // The cache itself is read where the old value stays, and nowhere else.
     const value = call(
       'f32',
       'select',

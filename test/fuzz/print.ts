@@ -22,7 +22,7 @@ const infix: Readonly<Record<string, string>> = {
   or: '||',
 }
 
-/** An expression; what is called of heddle is put into `used`. */
+/** An expression; functions of heddle that it calls are added to `used`. */
 export function printExpr(e: Expr, used: Set<string>): string {
   const inner = (each: Expr): string => printExpr(each, used)
   switch (e.kind) {

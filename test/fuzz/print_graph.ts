@@ -16,7 +16,7 @@ export function printGraph(graph: GraphDesc): string {
       case 'op': {
         const inputs = Object.entries(node.inputs).map(([param, value]) => `${param}: ${read(value)}`)
         const { param } = node.op
-        // A type parameter that no input has is said at the call.
+        // A type parameter without an input is stated at the call.
         const isStated = param !== undefined && node.op.inputs.every(({ dtype }) => dtype !== param)
         return `g.apply(${exportName(node.op.name)}, { ${inputs.join(', ')} }${isStated ? ", {}, {}, { T: 'T' }" : ''}).y`
       }

@@ -34,7 +34,7 @@ export interface Parts {
 
 const home = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Codes that say what of a spec cannot be: anything else is a failure of the compiler. */
+/** Codes of refusals of a spec: any other code is a failure of the compiler. */
 export const isRefusal = (code: string): boolean => /^(HED\d+|TS\d+|(plan|graph|schedule)\.\w+|build\.spill)$/.test(code)
 
 export class Project {
@@ -71,7 +71,7 @@ export class Project {
     this.refused.push(...found)
   }
 
-  /** Generates what is not refused. */
+  /** Generates the modules that are not refused. */
   async #generate(): Promise<void> {
     while (this.#kept.length > 0) {
       if (this.#parts.index !== undefined) writeFileSync(this.#file('index'), this.#parts.index(this.#kept))
@@ -105,7 +105,7 @@ export class Project {
   }
 }
 
-/** The package as it lies in this checkout, with the types of its last build. */
+/** The package of this checkout, with the types of its last build. */
 function linkPackage(root: string): void {
   mkdirSync(join(root, 'node_modules'))
   symlinkSync(home, join(root, 'node_modules/heddle'))
@@ -129,7 +129,7 @@ function refusals({ code, message }: Said, names: readonly string[]): Refusal[] 
 function failureOf(out: string, log: string): Said {
   try {
     const { code, message, place } = JSON.parse(out.slice(out.indexOf('{'))).error
-    // A failure of one module has its place beside the message, and names others that it is about.
+    // A failure of one module has a place in addition to the message, and names other modules that it concerns.
     const isOne = code !== 'frontend.rejected' && typeof place?.file === 'string'
     return {
       code: String(code),

@@ -1,4 +1,4 @@
-/** Cuts off what nothing uses, which the language refuses to declare, and looks at all expressions of an op. */
+/** Removes unused parts, which the language refuses to declare, and visits all expressions of an op. */
 import type { DType, Expr, Loop, OpDesc, Result, Stmt } from './describe.js'
 
 /** Calls `see` for an expression and all inside it. */

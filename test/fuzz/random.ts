@@ -1,4 +1,4 @@
-/** Draws that a seed decides: what the fuzzer draws is the same wherever it runs. */
+/** Random draws from a seed: the fuzzer draws the same on every machine. */
 
 /** A source of draws. */
 export class Random {

@@ -81,7 +81,7 @@ export function histogram(draft: OpDraft, body: Body): Body {
   }
 }
 
-/** Counts that have a name: what follows reads them at any place. */
+/** Named counts: later expressions read them at any index. */
 export function counted(draft: OpDraft, body: Body): Body {
   const { random } = draft
   const bins = draft.dim('v', random.chance(0.5) ? 'few' : 'row')

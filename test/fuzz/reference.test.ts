@@ -1,4 +1,4 @@
-/** The fuzzer's own meaning of ops and graphs, against numbers computed by hand and against bodies that Node runs. It finds nothing where it is wrong itself. */
+/** The fuzzer's references for ops and graphs, against numbers computed by hand and against bodies in Node. A wrong reference would find nothing. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ const held = (dtype: DType, shape: readonly number[], values: readonly number[])
 const x = (c: Expr): Expr => load('f32', 'x', c)
 const at = (name: string): Expr => named(name)
 
-/** An op over one row of five elements: what its body makes, and what it stores. */
+/** An op over one row of five elements: its body, and its stored values. */
 function ofRow(body: readonly Stmt[], value: Expr, dtype: DType = 'f32'): readonly number[] {
   const op: OpDesc = {
     name: 'by_hand',

@@ -6,7 +6,7 @@ import type { Context, OpDraft } from './draft.js'
 import { carry, fold, monoid } from './in_order.js'
 import { argsort, counted, histogram, longTopK, threshold, topK } from './ranked.js'
 
-/** Says if an expression reads rows that are made in order: a row of such expressions is read in order as well. */
+/** True if an expression reads rows computed in order: a row of such expressions is read in order as well. */
 function readsOrdered(e: Expr, rows: Context['rows']): boolean {
   const inner = (each: Expr): boolean => readsOrdered(each, rows)
   switch (e.kind) {

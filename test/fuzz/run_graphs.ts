@@ -1,4 +1,4 @@
-/** Runs described graphs under their plans and holds what they give against the float64 meaning of the graph. */
+/** Runs described graphs under their plans and compares the results with the float64 reference of the graph. */
 import type { GraphDecl } from '../../src/lang/graph.js'
 import type { Device } from '../../src/runtime/api/index.js'
 import { contentOf } from './data.js'
@@ -40,7 +40,7 @@ export interface GraphReport {
   readonly verdict: Verdict
 }
 
-/** The n-th graph of a seed, with different plans: as many as asked for, where a few draws find them. */
+/** The n-th graph of a seed, with different plans: the requested number, if a few draws find them. */
 export function drawSubject(seed: number, at: number, wanted: number): GraphSubject {
   const own = seedOf(seed ^ 0x5bd1e995, at)
   const graph = drawGraph(own, `net_${at}`)
@@ -65,7 +65,7 @@ const lengths: Readonly<Record<string, readonly number[]>> = {
   p: [1, 8, 16, 40],
 }
 
-/** Sizes of a graph, and what is given to it. */
+/** Sizes and inputs of a graph. */
 interface GraphCase {
   readonly sizes: Readonly<Record<string, number>>
   readonly given: ReadonlyMap<string, Held>
@@ -73,7 +73,7 @@ interface GraphCase {
   readonly ends?: readonly number[]
 }
 
-/** Sizes, and what is given. */
+/** Sizes and inputs. */
 export function drawCaseOf(graph: GraphDesc, seed: number): GraphCase {
   const random = new Random(seed)
   const sizes = Object.fromEntries(dimsOf(graph).map((dim) => [dim, random.pick(lengths[dim] ?? [1, 2, 3])]))
@@ -156,7 +156,7 @@ async function runSubject(device: Device, decl: GraphDecl, subject: GraphSubject
 
 const noTensor: Held = { dtype: 'f32', shape: [], values: [] }
 
-/** Storage of a plan's values. Its scales are about what values reach: some are cut off, some have room. */
+/** Storage of a plan's values. Its scales are near the magnitudes of values: some clip, some leave room. */
 function storedBy(stored: StoredDesc | undefined, values: ReadonlyMap<string, Held>, seed: number): StoredBy | undefined {
   if (stored === undefined) return undefined
   const random = new Random(seed)
@@ -167,7 +167,7 @@ function storedBy(stored: StoredDesc | undefined, values: ReadonlyMap<string, He
   return { ...stored, scales: Object.fromEntries(scales) }
 }
 
-/** Rows of sequences behind their ends hold whatever a plan leaves there. */
+/** Rows of sequences after their ends have undefined contents. */
 function judged({ ends, sizes }: GraphCase, name: string, expected: Held, actual: readonly number[]): Verdict {
   if (ends === undefined || actual.length !== expected.values.length) return judge(name, expected, actual)
   const [places = 1, width = 0] = [sizes.s, expected.shape.at(-1)]
@@ -183,7 +183,7 @@ function judged({ ends, sizes }: GraphCase, name: string, expected: Held, actual
   )
 }
 
-/** Dimensions that no input and no weight has by itself. */
+/** Dimensions without an input or a weight that has them alone. */
 function unstated(graph: GraphDesc, sizes: GraphCase['sizes']): GraphCase['sizes'] {
   const stated = new Set(graph.given.flatMap(({ dims }) => dims))
   return Object.fromEntries(Object.entries(sizes).filter(([dim]) => !stated.has(dim)))
@@ -204,11 +204,11 @@ async function runOnce(
         return each.isWeight === isWeight && held !== undefined ? [[each.name, hostTensor(held)]] : []
       }),
     )
-  // Only graphs with the parameter T may be told what it is.
+  // Only graphs with the parameter T accept a value for it.
   const dtype = [...graph.given, ...graph.nodes].some((value) => value.dtype === 'T') ? { dtype: graph.main } : {}
   const told = { ...dtype, ...(scales === undefined ? {} : { scales }) }
   const model = await device.load(decl, { plan, weights: tensors(true), dims: unstated(graph, sizes), ...told } as never)
-  // A plan that removes padding asks for lengths where the graph has none.
+  // A plan that removes padding needs lengths even if the graph has none.
   const isPacked = plans.some(({ name, isPacked: packed }) => name === plan && packed)
   const lengths =
     isPacked && ends !== undefined ? { lengths: hostTensor({ dtype: 'i32', shape: [ends.length], values: ends.map(exact) }) } : {}

@@ -1,4 +1,4 @@
-/** Runs described ops on a device and holds what they store against their float64 meaning. */
+/** Runs described ops on a device and compares stored values with their float64 reference. */
 import type { AnyOp, Device } from '../../src/runtime/api/index.js'
 import { drawCases, type OpCase, statedDims } from './data.js'
 import type { DType, OpDesc } from './describe.js'

@@ -1,4 +1,4 @@
-/** A few random ops of a fixed seed on the CPU device: what is planted into emission (test/mutation/planted_fuzz.ts) shows in their numbers. */
+/** A few random ops of a fixed seed on the CPU device: faults planted into the emitter (test/mutation/planted_fuzz.ts) show in their results. */
 import { expect, it } from 'vitest'
 import { drawOp } from './draw_op.js'
 import { seedOf } from './random.js'

@@ -8,7 +8,7 @@ import { type Failure, runOps } from './run_ops.js'
 const width = 32
 const rounds = 12
 
-/** Stand-ins of an expression: one of its parts of the same type, or a number. */
+/** Replacements of an expression: one of its parts of the same type, or a number. */
 function smaller(e: Expr): Expr[] {
   if (e.kind === 'const' || e.kind === 'name') return []
   // Another place may lie outside.
@@ -64,7 +64,7 @@ const smallerResult = (result: Result): Result[] =>
     ? smaller(result.value).map((value) => ({ ...result, value }))
     : smallerLoop(result.loop).map((loop) => ({ ...result, loop }))
 
-/** The length of what is printed stands for the size of an op. */
+/** The length of the printed form measures the size of an op. */
 const sizeOf = (op: OpDesc): number => JSON.stringify(op).length
 
 /** Ops that are smaller in one place, the smallest first. */

@@ -30,7 +30,7 @@ export function fewer(plan: PlanDesc): PlanDesc[] {
   return [...alike, ...without, ...shorter]
 }
 
-/** A plan for what is left of a graph. */
+/** The plan restricted to the remaining nodes of a graph. */
 function within({ nodes }: GraphDesc, plan: PlanDesc): PlanDesc {
   const has = (name: string): boolean =>
     (plan.stacked?.[name] ?? [name.split('.')[0]]).every((each) => nodes.some((node) => node.name === each))

@@ -1,11 +1,11 @@
-/** The meaning of what a body gives a name: rows, scans, monoids, folds, rankings, sorted rows and thresholds. Written apart from src. */
+/** Reference semantics of a body's named statements: rows, scans, monoids, folds, rankings, sorted rows and thresholds. Independent of src. */
 import type { MonoidDesc, Stmt } from './describe.js'
 import { counted, elements, evaluate, prefixSums, reorderError, type Scope } from './evaluate.js'
 import { exact, isExact, isNaNVal, isUnknown, unknown, type Val, widened } from './value.js'
 
 type StmtOf<K extends Stmt['kind']> = Stmt & { readonly kind: K }
 
-/** Evaluates a statement and keeps what it names. */
+/** Evaluates a statement and stores the values that it names. */
 export function runStatement(s: Stmt, scope: Scope): void {
   switch (s.kind) {
     case 'const':
@@ -52,7 +52,7 @@ function monoidOf(name: string, { monoids }: Scope): MonoidDesc {
   return found
 }
 
-/** Parts are combined from the left; what another order makes of them lies within the error that is added. */
+/** Parts are combined from the left; the results of other orders lie within the added error. */
 function combine(s: StmtOf<'monoid'>, scope: Scope): void {
   const { fields } = monoidOf(s.monoid, scope)
   const count = scope.lengthOf(s.length)
@@ -106,10 +106,10 @@ function fold(s: StmtOf<'fold'>, scope: Scope): void {
   for (const { name } of rows) scope.rows.set(`${s.name}.${name}`, scope.rows.get(name) ?? [])
 }
 
-/** Says if the order of two different elements is known. */
+/** True if the order of two different elements is known. */
 const apart = (a: Val, b: Val): boolean => isNaNVal(a) || isNaNVal(b) || (isExact(a) && isExact(b)) || a.hi < b.lo || a.lo > b.hi
 
-/** Places by key, those of equal keys in their order, NaN behind everything. @param sign 1 to ascend, -1 to descend */
+/** Indices by key, equal keys in their order, NaN last. @param sign 1 to ascend, -1 to descend */
 function order(keys: readonly Val[], sign: 1 | -1): number[] {
   const behind = (i: number): number => Number(Number.isNaN(keys[i]?.v ?? Number.NaN))
   return keys
@@ -122,7 +122,7 @@ function order(keys: readonly Val[], sign: 1 | -1): number[] {
     )
 }
 
-/** Says if an element's place among sorted ones is known. */
+/** True if an element's place in sorted order is known. */
 function settled(keys: readonly Val[], places: readonly number[], at: number): boolean {
   const own = keys[places[at] ?? 0]
   const [before, after] = [keys[places[at - 1] ?? -1], keys[places[at + 1] ?? -1]]

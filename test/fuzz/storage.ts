@@ -92,7 +92,7 @@ function numberOf(bits: number, format: FloatFormat): number {
 
 export type HostData = Float32Array | Uint16Array | Uint8Array | Int32Array | Int16Array | Int8Array | Uint32Array | BigInt64Array
 
-/** The array of the host that holds numbers of a type, which the type must hold. */
+/** The host array with numbers of a type, all within its range. */
 export function encode(dtype: DType, values: readonly number[]): HostData {
   const bits = (format: FloatFormat | undefined): number[] => {
     if (format === undefined) throw new Error(`${dtype} has no bits of floats`)
@@ -140,5 +140,5 @@ export function extremes(dtype: DType): readonly number[] {
   return [format.max, lowest, lowest * 2 ** -format.mantissaBits]
 }
 
-/** Says if the type has infinities. */
+/** True if the type has infinities. */
 export const hasInfinity = (dtype: DType): boolean => dtype !== 'f8e4m3'

@@ -1,6 +1,7 @@
 /**
- * Numbers with the interval that float32 arithmetic may leave them in: the float64 meaning `v`, and what a right kernel computes lies between `lo` and
- * `hi`. A choice between two, a rounding or a place in a table is known where the interval decides it; otherwise it is all that it may be.
+ * Numbers with their interval under float32 arithmetic: `v` is the float64 reference, and the result of a correct kernel lies between `lo` and
+ * `hi`. A choice between two, a rounding or an index into a table is known if the interval decides it; otherwise it is the union of the
+ * alternatives.
  */
 import { flushed, functionErrors, largest, slack, tiny, unit } from './bounds.js'
 import { nearestEven } from './storage.js'
@@ -20,13 +21,13 @@ export const isNaNVal = ({ lo, hi }: Val): boolean => Number.isNaN(lo) && Number
 export const isUnknown = ({ lo, hi }: Val): boolean => lo === Number.NEGATIVE_INFINITY && hi === Number.POSITIVE_INFINITY
 export const isExact = (a: Val): boolean => a.lo === a.hi || isNaNVal(a)
 
-/** An interval that holds no infinity unless it is one. */
+/** An interval without infinity, unless it is one. */
 function interval(v: number, lo: number, hi: number): Val {
   if (lo === hi) return { v, lo, hi }
   return Number.isFinite(lo) && Number.isFinite(hi) ? { v, lo, hi } : unknown(v)
 }
 
-/** Rounds an interval to float32. @param overflows says that too large a number is surely infinity */
+/** Rounds an interval to float32. @param overflows true if too large a number is certainly infinity */
 export function rounded(v: number, lo: number, hi: number, roundings = 1, absolute = 0, overflows = true): Val {
   if (Number.isNaN(v) && Number.isNaN(lo) && Number.isNaN(hi)) return exact(Number.NaN)
   if (Number.isNaN(v) || Number.isNaN(lo) || Number.isNaN(hi)) return unknown(v)
@@ -49,7 +50,7 @@ function operation(v: number, lo: number, hi: number, from: readonly Val[], over
 const anyUnknown = (...all: readonly Val[]): boolean => all.some(isUnknown)
 const anyNaN = (...all: readonly Val[]): boolean => all.some(isNaNVal)
 
-/** NaN of NaN, unknown of unknown: what most functions begin with. */
+/** NaN of NaN, unknown of unknown: the first step of most functions. */
 function special(v: number, ...all: readonly Val[]): Val | undefined {
   if (anyUnknown(...all)) return unknown(v)
   return anyNaN(...all) ? exact(Number.NaN) : undefined
@@ -70,7 +71,7 @@ export function mul(a: Val, b: Val): Val {
   return special(v, a, b) ?? operation(v, ...products(a, b), [a, b], false)
 }
 
-/** The sign of a zero is nobody's promise, so that what is divided by it is not known. */
+/** The sign of a zero is not guaranteed, so a quotient by it is unknown. */
 export function div(a: Val, b: Val): Val {
   const v = a.v / b.v
   const known = special(v, a, b)
@@ -130,7 +131,7 @@ export function within(name: string, f: (x: number) => number, a: Val, least = N
   const { roundings = 4, absolute = 0 } = functionErrors[name] ?? {}
   if (name === 'rsqrt' && a.lo <= 0) return unknown(v)
   const [low, high] = rangeOf(name, f, a)
-  // An argument of an exponential errs by itself where it is brought to base two.
+  // The argument of an exponential has an error of its own from the conversion to base two.
   const own =
     name === 'exp' || name === 'expm1' || name === 'pow'
       ? roundings + Math.min(Math.max(Math.abs(a.lo), Math.abs(a.hi)), 128)
@@ -152,7 +153,7 @@ function rangeOf(name: string, f: (x: number) => number, a: Val): readonly [numb
   return [Math.min(...ends), Math.max(...ends)]
 }
 
-/** Every element of a union: what is left where nobody knows which of two it is. */
+/** The union of two values, if it is unknown which of them applies. */
 export function union(v: number, a: Val, b: Val): Val {
   if (anyUnknown(a, b) || anyNaN(a) !== anyNaN(b)) return unknown(v)
   return anyNaN(a) ? a : interval(v, Math.min(a.lo, b.lo), Math.max(a.hi, b.hi))
@@ -168,7 +169,7 @@ export function compare(fn: string, a: Val, b: Val): Val {
   return apart || (isExact(a) && isExact(b)) ? exact(Number(holds(a.lo, b.lo))) : unknown(v)
 }
 
-/** The sum of elements in whatever order: exact where float32 holds all partial sums. */
+/** The sum of elements in any order: exact if float32 represents all partial sums. */
 export function sumOf(all: readonly Val[]): Val {
   const v = all.reduce((total, each) => total + each.v, 0)
   const known = special(v, ...all)

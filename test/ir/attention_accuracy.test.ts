@@ -125,7 +125,7 @@ it('numbers of four bits are as large as those are: scores of them err by more, 
   expect(scaleOf({ key: call('mul', number, gain) })).toBeCloseTo(size, 1)
   expect(scaleOf({ value: call('mul', number, gain) })).toBeCloseTo(2 * size, 1)
   expect(scaleOf({ key: call('mul', number, gain), value: call('mul', number, gain) })).toBeCloseTo(2 * size ** 2, -1)
-  // Their twin: places say nothing of how large what they number is.
+  // Their twin: the magnitude of an index gives no information about the elements it selects.
   const place = toFloat({ kind: 'load', type: 'i32', tensor: 'q', indices: [b, h, c] })
   expect(scaleOf({ key: call('mul', place, gain) })).toBeUndefined()
 })

@@ -1,4 +1,4 @@
-/** The interpreter: a whole kernel by hand, laziness, and reads outside a tensor. */
+/** The interpreter: a whole kernel by hand, laziness, and out-of-bounds reads. */
 import { describe, expect, it } from 'vitest'
 import { call, constant, f32, i32, index } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr, evaluateKernel, forEachPoint } from '../../src/ir/evaluate.js'

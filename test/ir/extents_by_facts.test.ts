@@ -1,4 +1,4 @@
-/** Extents that facts tell, forwards and backwards, and what facts deny. */
+/** Extents that follow from facts, in both directions, and extents that contradict facts. */
 import { describe, expect, it } from 'vitest'
 import { parseSize, sizeText } from '../../src/ir/facts/size_text.js'
 import { contradiction, fixedByFacts } from '../../src/ir/facts/solve.js'

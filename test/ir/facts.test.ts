@@ -23,7 +23,7 @@ const declared = {
   table: "tensor('f32', 'v n')",
 }
 
-/** An op over what its body reads of `x: m n`, `w: m n`, `ids: m` and `table: v n`, that gives `y: m n` or what `outputs` say. */
+/** An op with a body over `x: m n`, `w: m n`, `ids: m` and `table: v n`, and the output `y: m n` or `outputs`. */
 const opText = (name: string, { body, outputs = "{ y: tensor('f32', 'm n') }", facts = '{}' }: Written): string => {
   const inputs = Object.entries(declared).filter(([input]) => new RegExp(`\\b${input}\\(`).test(body))
   const usesEps = /\beps\b/.test(body)

@@ -36,7 +36,7 @@ describe('instances', () => {
       allInstances({ ...kernel(split, types), typical })
     expect(usually({ d: 64 }).map((each) => each.dims)).toEqual([{}, { d: 64 }])
     expect(usually({ d: 80, s: 128 }).map((each) => each.dims)).toEqual([{}, { d: 80 }])
-    // Nothing says how large heads are.
+    // The size of heads is not stated.
     expect(allInstances(kernel(split)).map((each) => each.dims)).toEqual([{}])
     expect(usually({ s: 128 }).map((each) => each.dims)).toEqual([{}])
     expect(usually({ d: 64 }, { T: ['f32', 'f16'] }).map(({ types, dims: fixed }) => instanceKey('moves', types, fixed))).toEqual(

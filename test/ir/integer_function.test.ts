@@ -1,4 +1,4 @@
-/** Compiled integer expressions mean what the evaluator says, whatever they are made of. */
+/** Compiled integer expressions agree with the evaluator, for every kind of expression. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'

@@ -16,7 +16,7 @@ const fold = (name: string, length: number, value: Expr): Expr => ({
 })
 
 describe('renameFolds', () => {
-  // A mean inside of a variance, and the mean again beside it: the names are those that renaming gives, in another order.
+  // A mean inside of a variance, and the mean again next to it: the names are those of renaming, in another order.
   const inner = (name: string) => fold(name, 3, toFloat(index(name)))
   const nested = (outer: string, within: string) =>
     call('sub', inner(within), fold(outer, 4, call('mul', toFloat(index(outer)), inner(within))))

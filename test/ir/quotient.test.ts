@@ -1,4 +1,4 @@
-/** Extents that are quotients of others: their numbers, what they are in other dimensions, and numbers that are no multiples. */
+/** Extents that are quotients of others: their values, their form in other dimensions, and values that are not multiples. */
 import { expect, it } from 'vitest'
 import { inPython, plainText, sizeText } from '../../src/export/text.js'
 import { dimsIn, divideInto, evaluateExtent, multiplyExtents, parseExtent, printExtent, sumExtents } from '../../src/ir/shape.js'

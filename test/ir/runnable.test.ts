@@ -1,4 +1,4 @@
-/** Expressions run as JavaScript mean what the interpreter of expressions says, each kind of them and every intrinsic. */
+/** Expressions compiled to JavaScript agree with the interpreter of expressions, for each kind and every intrinsic. */
 import { describe, expect, it } from 'vitest'
 import { call, constant, f32, i32, index, local } from '../../src/ir/build.js'
 import type { ScalarType } from '../../src/ir/dtype.js'

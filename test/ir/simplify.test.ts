@@ -1,4 +1,4 @@
-/** Simplification: what folds, what is left alone, and that a kernel computes the same before and after. */
+/** Simplification: expressions that fold, expressions that stay, and kernels with the same results before and after. */
 import { describe, expect, it } from 'vitest'
 import { call, constant, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import { evaluateKernel } from '../../src/ir/evaluate.js'

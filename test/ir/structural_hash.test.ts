@@ -1,4 +1,4 @@
-/** Keys by content: the same for what says the same, however it was made, and for nothing else. */
+/** Structural hashes: equal for equal content, however it was built, and for nothing else. */
 import { describe, expect, it } from 'vitest'
 import { call, f32, index, local } from '../../src/ir/build.js'
 import { structuralHash } from '../../src/ir/structural_hash.js'

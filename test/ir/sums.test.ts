@@ -1,4 +1,4 @@
-/** Extents side by side: a sum is a dimension that says what it is, and has a number wherever the dimensions in it have one. */
+/** Sums of extents: a sum is a dimension with a definition, and has a value if all its dimensions have one. */
 import { describe, expect, it } from 'vitest'
 import {
   commonExtent,

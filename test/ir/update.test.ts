@@ -1,4 +1,4 @@
-/** Kernels that replace elements in place compute what their bodies say, for places inside and outside of the axis. */
+/** Kernels that replace elements in place compute the same as their bodies, for places inside and outside of the axis. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { evaluateKernel, forEachPoint, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Kernel } from '../../src/ir/kernel.js'

@@ -38,7 +38,7 @@ const dims = { b: 2, s: 3, n: 4, h: 2, d: 2, l: 5 }
 const inputs = { x: tensor('T', 'b s h*d'), ids: tensor('i32', 'b s'), lengths: tensor('i32', 'b'), y: tensor('T', 'b*s h*d') }
 type Given = Parameters<Parameters<typeof program<typeof inputs>>[1]['build']>[1]
 
-/** The program that `build` makes, or what it is refused for. */
+/** The program that `build` makes, or the reason of its refusal. */
 const made = (build: (p: Programming, given: Given) => Readonly<Record<string, { readonly value: number }>>) =>
   program('tried', { dims, inputs, build }).of()
 const failureOf = (act: () => unknown): string => {

@@ -1,4 +1,4 @@
-/** Running bodies as they stand: results, defaults, and input that does not fit. */
+/** Running bodies unchanged: results, defaults, and input that does not fit. */
 import { argmax, argmin, histogram, int, max, maximum, min, op, row, scan, sum, tensor, toInt } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { runOp } from '../../src/lang/run.js'
@@ -117,7 +117,7 @@ describe('stores of a body', () => {
     expect(signed?.data).toEqual(Float64Array.of(0, 2, -2, 127, 127, -127, 127, -127, -127))
     expect(unsigned?.data).toEqual(Float64Array.of(0, 1, 0, 126, 200, 0, 255, 0, 0))
     expect(whole?.data).toEqual(Float64Array.of(0, 1, -2, 126, 200, -128, 300, -(2 ** 31), 0))
-    // Floats are what the body computes, NaN included: what storing them loses is the tolerance's.
+    // Floats are the results of the body, including NaN: the tolerance covers the loss of storing them.
     expect(half?.data).toEqual(Float64Array.of(0.5, 1.5, 0, 126.6, 200, 0, 300.9, 0, Number.NaN))
   })
 })

@@ -1,6 +1,6 @@
 /**
- * Declarations from untyped JavaScript: whatever is given to what `heddle` exports, and to what build functions call, is taken or refused by a
- * typed error with a hint, and nothing ends in a TypeError from inside.
+ * Declarations from untyped JavaScript: every argument to the exports of `heddle`, and to the calls of build functions, is accepted or refused by a
+ * typed error with a hint, and none causes a TypeError from inside.
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -48,7 +48,7 @@ const spoilt = (whole: object, parts: Readonly<Record<string, unknown>>): object
 const partsOf = (whole: object) =>
   fc.record(Object.fromEntries(Object.keys(whole).map((key) => [key, odd])), { requiredKeys: [] })
 
-/** Runs what may be refused. @throws whatever is no typed error with a hint */
+/** Runs a call that may be refused. @throws for any error that is not typed or has no hint */
 function hold(act: () => unknown): void {
   try {
     act()
@@ -201,7 +201,7 @@ it.each<[string, () => unknown, string, string]>([
   expect(error.about?.written?.stack).toContain('untyped.test.ts')
 })
 
-/** A declaration with a part too many, and what it is refused with. */
+/** A declaration with an extra field, and its refusal. */
 const parts: readonly (readonly [name: string, act: () => unknown, code: string, said: string, hint: string])[] = [
   ['op', () => loose(op)('tried', { ...opConfig, attr: {} }), 'op.config', 'op tried has no part attr', 'did you mean attrs?'],
   ['graph', () => loose(graph)('tried', { ...graphConfig, typicals: {} }), 'graph.config', 'typicals', 'did you mean typical?'],

@@ -16,7 +16,7 @@ const second = { inputIds: [2, 90, 18, 640, 33, 3] }
 const logitsOf = (result: EncoderResult | undefined): number[] =>
   result?.kind === 'token-classifier' ? result.logits.flatMap((row) => [...row]) : []
 
-/** Logits of the first case, padded to a multiple of `seqStep`, alone or behind another one. */
+/** Logits of the first case, padded to a multiple of `seqStep`, alone or after another one. */
 async function logits(plan: string, seqStep: number, alone = true): Promise<number[]> {
   const encoder = await loadEncoder(exampleModel, { ...simt, plan, seqStep })
   try {

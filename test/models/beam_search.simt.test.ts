@@ -1,4 +1,4 @@
-/** Steps of beam search by the generated kernels on simt: what each computes is what the bodies make of the same inputs. */
+/** Steps of beam search by the generated kernels on simt: each computes the same as the bodies on the same inputs. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
 import type { DType } from '../../src/ir/dtype.js'
@@ -37,7 +37,7 @@ const search = (vocab: number, width: number, rest: Partial<Search> = {}): Searc
 const stepOnDevice =
   (T: DType): Step =>
   async (inputs, given) => {
-    // Names of a program are of one value each, so what a step makes of a value has another one.
+    // A name in a program belongs to one value, so the result of a step has a new name.
     const { outputs: after, ...applied } = applicationOf(given)
     const outputs = Object.fromEntries(Object.keys(after).map((name) => [name, `${name} after`]))
     const application = { ...applied, outputs }

@@ -41,7 +41,7 @@ export interface Search {
   readonly diversityRate?: number
   /** As the op has it: 0 false, 1 true, 2 never. */
   readonly earlyStopping?: number
-  /** Of the rule of `generate`: what changes log-probabilities behind the ids so far; nothing by default. */
+  /** For the rule of `generate`: changes log-probabilities after the ids so far; nothing by default. */
   readonly changed?: (scores: readonly number[], ids: readonly number[]) => readonly number[]
 }
 

@@ -10,7 +10,7 @@ import { decode } from '../../src/runtime/buffer.js'
 type Row = readonly number[]
 type Rows = readonly Row[]
 
-/** Row s says which tokens the token s attends. */
+/** Row s marks the tokens that token s attends to. */
 export type PairMask = readonly (readonly number[])[]
 
 export interface BertReference {
@@ -22,7 +22,7 @@ export interface BertReference {
 /** Below all scores: every exponential of a difference from it is 0, or 1 where nothing else is there. */
 const removed = -1e30
 
-/** Rows of tokens behind the last layer. */
+/** Token rows after the last layer. */
 export function encodedBy(
   { layers, heads, eps }: BertReference,
   tensors: ReadonlyMap<string, StoredTensor>,

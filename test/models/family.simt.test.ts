@@ -1,4 +1,4 @@
-/** Models of the BERT family on the CPU device, under plans of every kind, against what HF transformers computes in float64. */
+/** Models of the BERT family on the CPU device, under plans of every kind, against results of HF transformers in float64. */
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'

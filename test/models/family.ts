@@ -1,4 +1,4 @@
-/** Small models of the BERT family, with what HF's tokenizers and models make of texts and pairs: see test/peers/make_family.py. */
+/** Small models of the BERT family, with the results of HF's tokenizers and models for texts and pairs: see test/peers/make_family.py. */
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

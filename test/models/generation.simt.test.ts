@@ -54,7 +54,7 @@ const searchOf = (width: number, steps: number, vocab: number): Search => ({
   k: 1,
 })
 
-/** Greedy ids, before an end, with logits changed by what is asked for. */
+/** Greedy ids, before an end, with logits changed by the requested processors. */
 function greedyIds(
   model: Model,
   { most, least = 0, penalty = 1, start = 0 }: { most: number; least?: number; penalty?: number; start?: number },

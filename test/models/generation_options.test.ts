@@ -1,4 +1,4 @@
-/** Options of generation: what each kind of choice resolves to, and that what cannot be is refused with the value and what is allowed. */
+/** Options of generation: the resolved form of each kind of choice, and refusals with the value and the allowed ones. */
 import { describe, expect, test } from 'vitest'
 import { type GenerationOptions, resolveGeneration } from '../../src/models/decoding/generation_options.js'
 import { noChanges } from '../../src/models/decoding/logit_changes.js'

@@ -123,7 +123,7 @@ describe('generation settings of a model', () => {
       expect(await ended()).toBeUndefined()
       await writeFile(join(dir, 'config.json'), '{"forced_eos_token_id": 3}')
       expect(await ended()).toBe(3)
-      // A file of settings says all there is.
+      // A settings file is the only source of settings.
       await writeFile(join(dir, 'generation_config.json'), '{}')
       expect(await ended()).toBeUndefined()
       expect((await readGenerationSettings(dir)).options).toEqual({})

@@ -218,7 +218,7 @@ describe('GGUF tokenizers', () => {
     })
   })
 
-  /** A tokenizer that joins whatever is not split before, with what it makes of a text. */
+  /** A tokenizer that merges within the splits of `pre`, with its result for a text. */
   function wordsOf(pre: string, text: string): string[] {
     const letters = [...text].map((letter) => (letter === ' ' ? 'Ġ' : letter === '\n' ? 'Ċ' : letter))
     const tokens = new Set(['<s>', ...letters])
@@ -258,7 +258,7 @@ describe('GGUF tokenizers', () => {
     const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`)
     const words = ['▁', 'h', 'e', 'l', 'o', 'he', 'll', 'hell', 'hello', 'el', '▁h', '▁hello', 'lo']
     const tokens = ['<unk>', '<s>', '</s>', ...bytes, ...words]
-    // "el" joins before "he", "ll" and "lo": what would be "hello" otherwise.
+    // "el" merges before "he", "ll" and "lo": these would give "hello" otherwise.
     const score = (token: string): number => (token === 'el' ? -1 : -2 - words.indexOf(token))
     const metadata = (scores: readonly number[]) =>
       new Map<string, string | number | boolean | readonly string[] | readonly number[]>([

@@ -95,7 +95,7 @@ export function writtenAs({ shape, data }: StoredTensor, type: 'F32' | 'F16' | '
   return { type, shape, data: new Uint8Array(bytes) }
 }
 
-/** Rows of heads as llama.cpp stores them: the two that are rotated together lie beside each other. */
+/** Rows of heads as llama.cpp stores them: the two that rotate together are adjacent. */
 export function inPairs(tensor: StoredTensor, heads: number): StoredTensor {
   const [rows = 0] = tensor.shape
   const [headDim, row] = [rows / heads, tensor.data.byteLength / rows]
@@ -169,7 +169,7 @@ export function metadataOf(
   }
 }
 
-/** A file of a small model, and what its folder would hold. */
+/** A file of a small model, and the contents of its folder. */
 export function modelFile(
   fields: Readonly<Record<string, unknown>>,
   type: 'F32' | 'F16' | 'BF16' | 'Q8_0' = 'F32',

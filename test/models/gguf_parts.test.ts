@@ -1,4 +1,4 @@
-/** GGUF models in parts, and in folders: opened whole by any name of theirs, or refused by what is missing. */
+/** GGUF models in parts, and in folders: opened whole by the name of any part, or refused with the missing part. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Files and options that nobody means well by: each gives a result or a typed error that names what is wrong. Nothing hangs, nothing is
- * unclear, nothing meaningless passes for a result. The seeds are fixed; larger counts are a matter of `numRuns`.
+ * Malicious files and options: each gives a result or a typed error that names the fault. Nothing hangs, no error is unclear, and no meaningless
+ * value passes as a result. The seeds are fixed; `numRuns` gives larger counts.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -22,7 +22,7 @@ import { exampleModel, held, randomBert } from './fixtures.js'
 import { damaged, outcome } from './hostile.js'
 import { numberWords, randomSeq2seq, smallMarian } from './seq2seq_fixtures.js'
 
-/** 1 in the suite; by hand, HEDDLE_ATTACK=50 tries so many times as much. */
+/** 1 in the suite; run by hand, HEDDLE_ATTACK=50 tries fifty times as many. */
 const times = Number(process.env.HEDDLE_ATTACK ?? 1)
 const runs = (count: number, seed: number) => ({ numRuns: count * times, seed, interruptAfterTimeLimit: 10 * 60_000 })
 
@@ -37,7 +37,7 @@ const model = randomBert({ architectures: ['BertForTokenClassification'], num_la
 const goodConfig = JSON.stringify(model.json)
 const goodWeights = formatSafetensors(model.tensors)
 
-/** Everything that loading a BERT does before a device is asked for anything. */
+/** The steps of loading a BERT before the first request to a device. */
 async function load(path: string, dtype: 'f32' | 'f16' = 'f32'): Promise<void> {
   const config = await readBertConfig(join(path, 'config.json'))
   await held(bertWeights(config, await openCheckpoint(path), dtype))

@@ -72,7 +72,7 @@ describe('integer edges of a layer equal the written-out reference', () => {
     const measured = [
       { architecture: 'sm_90', length: hidden, depth: hidden, fromRows: 1, toRows: tokens },
       { architecture: 'sm_90', length: 96, depth: hidden, fromRows: tokens },
-      // fc2 has one row too many for what was measured, and stays the library's.
+      // fc2 has one row too many for the measured entry, and stays in the library.
       { architecture: 'sm_90', length: hidden, depth: 96, fromRows: 1, toRows: tokens - 1 },
     ]
     const kernels = simt.manifest.kernels.map((entry) => (entry.op === 'int8_matmul' ? { ...entry, measured } : entry))
@@ -131,7 +131,7 @@ describe('a hundred random masks, rows without a key among them', () => {
     lengths: Array.from({ length: batch }, (_, b) => (b === 0 ? seq : 1 + draw(seq))),
     mask: rows.flatMap((keeps) => Array.from({ length: seq }, () => (draw(5) < keeps ? 1 : 0))),
   })
-  /** With one pair of the first sequence turned round. */
+  /** With the mask of one pair of the first sequence inverted. */
   const flipped: Sequences = {
     ...masked,
     heads: { ...masked.heads, mask: Array.from(masked.heads.mask ?? [], (kept, at) => (at === 3 * seq + 2 ? 1 - kept : kept)) },

@@ -1,6 +1,6 @@
 /**
- * A layer under INT8 plans on the CPU device, edge by edge, for sequences of any size and masks over them; and what each edge must be, by the
- * written-out reference over the device's own edges.
+ * A layer under INT8 plans on the CPU device, edge by edge, for sequences of any size and masks over them; and the expected value of each edge, by
+ * the written-out reference over the device's own edges.
  */
 import { encoderLayers } from '../../specs/graphs/encoder_layers.js'
 import { layouts, plans } from '../../specs/index.js'
@@ -23,10 +23,10 @@ import { noise } from './fixtures.js'
 import * as reference from './int8_reference.js'
 import type { openSimtKernels } from './simt.js'
 
-/** Sequences, and what is drawn for them. */
+/** Sequences, and their random values. */
 export interface Sequences {
   readonly heads: reference.Heads
-  /** Rows of packed tokens, of which two hold none. */
+  /** Rows of packed tokens, two of which have none. */
   readonly tokens: number
   /** Rows of padded tokens. */
   readonly floats: Float64Array

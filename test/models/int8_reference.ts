@@ -1,6 +1,6 @@
 /**
- * A quantised encoder layer written out by hand, one function an edge, over logical row-major values. Sums of integers are exact; the
- * steps between integers and floats take float32 in the order the ops state it, everything behind a function is in double precision.
+ * A quantised encoder layer written out by hand, one function per edge, over logical row-major values. Sums of integers are exact; scaling between
+ * integers and floats uses float32 in the order of the ops, and everything after a function is in double precision.
  */
 
 const f = Math.fround
@@ -42,7 +42,7 @@ export const quantised = (values: Values, inverse: number): Float64Array =>
 
 export const dequantised = (values: Values, step: number): Float64Array => Float64Array.from(values, (value) => f(value * step))
 
-/** Adds what lies beside. */
+/** Elementwise sum. */
 export const plus = (a: Values, b: Values): Float64Array => Float64Array.from(a, (value, i) => value + at(b, i))
 
 export function layerNorm(rows: Values, gamma: Values, beta: Values, eps: number): Float64Array {

@@ -29,7 +29,7 @@ describe('families', () => {
       expect(Math.max(...distances)).toBeLessThan(logitTolerance.relative)
       if (text.mean_nll !== undefined)
         expect(Math.abs((score?.loss ?? Number.NaN) - text.mean_nll)).toBeLessThan(logitTolerance.relative)
-      // Logits of the places beside are others.
+      // Logits of neighbouring positions differ.
       const beside = text.logits.slice(1).map((row, i) => farthest(score?.logits[i] ?? [], row))
       expect(Math.min(...beside)).toBeGreaterThan(logitTolerance.relative)
     })
@@ -123,7 +123,7 @@ describe('texts that outgrow the original positions of longrope', () => {
       const found = await model.generate(cases, options)
       for (const [i, inputs] of cases.entries()) {
         expect(await model.generate([inputs], options)).toEqual([found[i]])
-        // Each word is the likeliest behind a text that is read at once.
+        // Each word is the likeliest after the text, when it is read at once.
         for (const [n, id] of (found[i]?.ids ?? []).entries()) {
           const inputIds = [...inputs.inputIds, ...(found[i]?.ids.slice(0, n) ?? [])]
           const [score] = await model.score([{ inputIds }], { places: [inputIds.length - 1] })
@@ -136,7 +136,7 @@ describe('texts that outgrow the original positions of longrope', () => {
       expect(streamed).toEqual(found.map(({ ids }) => ids))
       const drawn = { ...options, temperature: 1.5, seed: 5 }
       expect(await model.generate(cases.slice(1, 2), drawn)).toEqual((await model.generate(cases, drawn)).slice(1, 2))
-      // Without the change of tables, words are others behind it and the same before.
+      // Without the change of tables, words after it differ and those before it do not.
       const short = await withLongrope(1024, (other) => other.generate(cases, options))
       expect(short.map(({ ids }, i) => ids.every((id, n) => id === found[i]?.ids[n]))).toEqual([true, false, false, false])
     })

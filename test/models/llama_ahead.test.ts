@@ -1,4 +1,4 @@
-/** The loop over steps of decoding: what it asks for and when, on rows that only note it. */
+/** The loop over decoding steps: its requests and their times, on rows that only record them. */
 import { describe, expect, it } from 'vitest'
 import { type Advanced, runsAhead, type Span } from '../../src/models/llama/ahead.js'
 

@@ -19,7 +19,7 @@ const promptsOf = (name: FamilyName): readonly (readonly number[])[] => {
 const steps = 10
 const width = 3
 
-/** An end id that texts of the model come to, beside its own. */
+/** An end id that texts of the model reach, in addition to its own. */
 async function endsOf(name: FamilyName): Promise<readonly number[]> {
   const prompts = promptsOf(name).map((inputIds) => ({ inputIds }))
   const texts = await withLlama(name, {}, (model) => model.generate(prompts, { maxNewTokens: 6 }))

@@ -7,7 +7,7 @@ import { inTurn } from '../turns.js'
 import { type FamilyName, folderOf, withEnds, withLlama } from './llama_host.js'
 
 const ids = z.array(z.int())
-/** As `test/peers/llama_beams.py` writes them: what is found behind each prompt, the best first. */
+/** Output of `test/peers/llama_beams.py`: hypotheses after each prompt, the best first. */
 const schema = z.object({
   width: z.int(),
   steps: z.int(),
@@ -29,7 +29,7 @@ const models: readonly (readonly [FamilyName, string])[] = [
   ['smollm', 'best-llama'],
 ]
 
-/** Ids of the hypotheses behind each prompt. */
+/** Ids of the hypotheses after each prompt. */
 const idsOf = (found: readonly (readonly { readonly ids: readonly number[] }[])[]) =>
   found.map((hypotheses) => hypotheses.map((hypothesis) => hypothesis.ids))
 

@@ -1,6 +1,6 @@
 /**
- * Caches of keys and values in int8 on simt, under plans that fuse: words of HF where these are no near ties, likelihoods beside those of float
- * caches, and results that depend neither on what else is in a batch, nor on chunks, nor on what was cached before.
+ * Caches of keys and values in int8 on simt, under plans that fuse: HF's words except at near ties, likelihoods compared with those of float
+ * caches, and results that are independent of the batch, of chunks, and of earlier cache contents.
  */
 import { describe, expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
@@ -37,7 +37,7 @@ describe('int8 caches', () => {
         const wanted = short.map(({ greedy_ids: golden }) => beforeEnd(golden, model.config.eos).slice(0, 8))
         for (const [i, { smallest_gap: gap }] of short.entries())
           if (gap >= int8CacheTolerance.separated) expect(found[i]?.ids).toEqual(wanted[i])
-        // Near ties are many here; what the first words follow from has none that int8 decides.
+        // Near ties are frequent here; int8 changes none of those before the first words.
         expect(found.map(({ ids }) => ids.slice(0, 4))).toEqual(wanted.map((ids) => ids.slice(0, 4)))
         const places = text.places.filter((place) => place < 70)
         const [score] = await model.score([{ inputIds: text.input_ids.slice(0, 70) }], { places, chunk: 48 })
@@ -79,9 +79,9 @@ describe('what int8 caches hold of a text does not depend on others', () => {
       for (const item of cases) alone.push(...(await model.generate([item], options)))
       expect(alone).toEqual(together)
       for (const chunk of [3, 25]) expect(await model.generate(cases.slice(2), { ...options, chunk })).toEqual(together.slice(2))
-      // Caches of more places than the texts need, and one that stands where a longer text was.
+      // Caches with more places than the texts need, and one that held a longer text before.
       expect(await model.generate(cases, { ...options, capacity: 80 })).toEqual(together)
-      // A second turn behind the words of the first.
+      // A second turn after the words of the first.
       const [prompt] = cases.slice(3)
       const [first] = together.slice(3)
       const turn = [{ inputIds: [...(prompt?.inputIds ?? []), ...(first?.ids ?? []), 5, 6, 7] }]
@@ -102,7 +102,7 @@ describe('what int8 caches hold of a text does not depend on others', () => {
       const together = await model.generate(prompts, search)
       for (const [i, prompt] of prompts.entries())
         expect((await model.generate([prompt], search)).map(({ ids: words }) => words)).toEqual([together[i]?.ids])
-      // The best beam is at least as likely as what is chosen word by word, by scores of whole texts.
+      // The best beam is at least as likely as the greedy text, by scores of whole texts.
       const greedy = await model.generate(prompts, { maxNewTokens: 5 })
       const likelihood = async (words: readonly { readonly ids: readonly number[] }[]) => {
         const texts = prompts.map(({ inputIds }, i) => ({ inputIds: [...inputIds, ...(words[i]?.ids ?? [])] }))

@@ -34,7 +34,7 @@ export async function withFolder<T>(
   }
 }
 
-/** A matrix of a checkpoint or a vector, by its name: what becomes of it. */
+/** Change of a matrix or a vector of a checkpoint, by its name. */
 export type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
 
 type Json = Readonly<Record<string, unknown>>

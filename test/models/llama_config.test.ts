@@ -177,7 +177,7 @@ describe('configurations of LLaMA-like models', () => {
     const bare = ['bos_token_id', 'eos_token_id', 'pad_token_id'].reduce<Fields>(without, smallLlama)
     expect(parse(bare)).toMatchObject({ bos: 1, eos: [2], pad: undefined })
     expect(parse({ ...bare, eos_token_id: null, pad_token_id: -1 })).toMatchObject({ eos: [], pad: undefined })
-    // The type's own end lies outside of this vocabulary.
+    // The type's default end id is outside of this vocabulary.
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallPhi3)).eos).toEqual([])
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallQwen2))).toMatchObject({ bos: undefined, eos: [] })
     expect(refused(smallLlama, {}, { eos_token_id: 96 }).code).toBe('config.token')

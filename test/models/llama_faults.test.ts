@@ -1,6 +1,6 @@
 /**
- * Faults that implementations of LLaMA-like models have had, planted one by one into the bodies the programs are made of: the comparison with
- * HF's logits must notice each. Without a fault, the bodies as they stand give HF's logits.
+ * Known faults of LLaMA implementations, planted one by one into the bodies of the programs: the comparison with HF's logits must notice each.
+ * Without a fault, the unchanged bodies give HF's logits.
  */
 import { exp, idiv, maximum, op, row, rsqrt, sqrt, sum, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
@@ -83,7 +83,7 @@ const distanceOf = async (name: FamilyName, fault?: Fault): Promise<number> => {
   return farthest(await logitsOf(name, fault), text.logits[text.places.indexOf(length - 1)] ?? [])
 }
 
-/** Turns element `partner` together with each, by the angle of a place that `place` says. */
+/** Rotates element `partner` together with each, by the angle of position `place`. */
 const rotation = (halves: boolean, place: (at: number) => number) =>
   op('rotate_halves', {
     dims: ['m', 'h', 'd', 'p', 'e'],

@@ -32,7 +32,7 @@ export const goldenOf = (name: FamilyName) => readGolden(folderOf(name))
 /** Those of some models are of ones that were cast as a whole, inverse frequencies too; the others were loaded in float32. */
 const rotationOf = (name: FamilyName) => (name === 'linear' ? 'stored' : 'float32')
 
-/** A copy of a model that says that its texts end at other ids. */
+/** A copy of a model with other end ids in its settings. */
 export const withEnds = (name: FamilyName, ends: readonly number[]): Promise<string> => withFields(name, { eos_token_id: ends })
 
 /** A copy of a model whose configuration and settings say other things too. */

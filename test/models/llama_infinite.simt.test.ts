@@ -1,6 +1,6 @@
 /**
- * Models on simt whose logits overflow: whatever chooses words refuses them, under every plan. Words that are kept out of texts have logits
- * of -Infinity, and stay legal.
+ * Models on simt whose logits overflow: every decoding method refuses them, under every plan. Suppressed words have logits of -Infinity, and stay
+ * legal.
  */
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { writeModel } from './fixtures.js'
 import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
 import { withLlama } from './llama_host.js'
 
-/** Tokens one of which has a logit of Infinity, the other of -Infinity, behind any text. */
+/** Two tokens, one with a logit of Infinity and one of -Infinity, after any text. */
 const overflowing = [5, 6] as const
 
 /** Writes a model of random weights whose head overflows at two tokens; the channel they read is never 0. */

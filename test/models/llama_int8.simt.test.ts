@@ -1,7 +1,7 @@
 /**
- * LLaMA-like models with int8 weights on simt. What int8 weights stand for can be written as a checkpoint of floats, which has to give the
- * same; plans that quantise activations give what each other do; steps choose the words that reading the same tokens puts first; and
- * channels that are far larger than others, which floats do not notice, cost what they must cost.
+ * LLaMA-like models with int8 weights on simt. The values of int8 weights can be written as a float checkpoint, which has to give the same results;
+ * plans that quantise activations agree with each other; steps choose the words that reading the same tokens ranks first; and channels that are far
+ * larger than others, which do not affect floats, cost the expected accuracy.
  */
 import { rm } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
@@ -54,7 +54,7 @@ describe('int8 weights alone', () => {
 })
 
 describe('a folder of int8 weights', () => {
-  /** Integers that do not fill their range: made of the floats they stand for, they would be others. */
+  /** Integers that do not use their whole range: requantised from their floats they would differ. */
   const most = 90
   const int8Folder: Folder = (json, tensors) => {
     for (const [name, { shape, data }] of [...tensors]) {
@@ -129,7 +129,7 @@ describe('a folder of int8 weights', () => {
     try {
       const found = (plan: string) => withFolder(dir, plan, score)
       expect(distance(await found('unfused'), floats)).toBeLessThan(logitTolerance.relative)
-      // Keys are rounded beside queries and values that are int8 already; nothing else is.
+      // Keys are rounded next to queries and values that are int8 already; nothing else is rounded.
       const rounded: Change = (name, values, [rows = 1, columns = 1]) => {
         if (!name.includes('layers.0.self_attn.k_proj.weight')) return floatsOf(name, values, [rows, columns])
         const { values: ints, scales } = quantiseWeights({ name, values, rows, columns })
@@ -148,7 +148,7 @@ describe('a folder of int8 weights', () => {
 
 describe('int8 activations', () => {
   it('lose channels beside others that are far larger, which floats do not notice and smoothing moves into weights', async () => {
-    // Wherever rows are quantised: what leaves norms, attention and the gate, with the weights behind them the other way round.
+    // All quantised rows: results of norms, attention and the gate, with the weights after them scaled inversely.
     const large = [1, 17, 60]
     const channels = new Set([...large, 30, 45])
     const outlying: Change = (name, values, [, columns = 1]) => {
@@ -179,7 +179,7 @@ describe('int8 activations', () => {
       const calibrated = async (of: string) => calibrateLlama(of, [text], { ...(await kernels), rotation: 'float32' })
       const [found, plain] = [await calibrated(dir), await calibrated(folderOf('llama3'))]
       expect(Object.keys(found.values)).toContain('layer0/layer0.context')
-      // Factors of both differ by what the channels do, so that smoothed the two models are one.
+      // The factors of both models differ in these channels, so that they are the same model after smoothing.
       const wanted = await under('best-llama-w8a8', { channels: plain }, folderOf('llama3'))
       for (const plan of ['best-llama-w8a8', 'fasterllama-v1']) {
         const smoothed = await under(plan, { channels: found })
@@ -199,7 +199,7 @@ describe('int8 activations', () => {
   })
 })
 
-/** Steps choose words, and reading prompts with these words behind them puts the same ones first. */
+/** Steps choose words, and reading prompts followed by these words ranks the same ones first. */
 async function expectSteps(model: Llama, prompts: readonly (readonly number[])[]): Promise<void> {
   const chosen = await model.generate(
     prompts.map((inputIds) => ({ inputIds })),

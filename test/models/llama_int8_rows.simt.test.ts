@@ -1,4 +1,4 @@
-/** LLaMA-like models whose activations are int8 on simt: plans that quantise them give what each other do. */
+/** LLaMA-like models with int8 activations on simt: plans that quantise them agree with each other. */
 import { describe, expect, it } from 'vitest'
 import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
 import { distance, spread, underPlan } from './llama_changed.js'

@@ -1,6 +1,6 @@
 /**
- * Heads that are turned in pairs of neighbours: models of the test data whose rows are put into pairs here are, with `rope_interleave`, the models that
- * they were made from, and the body of pairs is that of halves over channels in another order.
+ * Heads that rotate pairs of neighbours: models of the test data, permuted to pairs, are with `rope_interleave` the same models as the originals,
+ * and the body for pairs is that for halves over permuted channels.
  */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ import { type FamilyName, folderOf, goldenOf, withFields, withLlama } from './ll
 /** Index in pairs of channel `d` of a head in halves of `e`. */
 const inPairs = (d: number, e: number): number => (d < e ? 2 * d : d < 2 * e ? 2 * (d - e) + 1 : d)
 
-/** A tensor whose first heads are put into pairs, row by row. */
+/** A tensor whose first heads are permuted to pairs, row by row. */
 function paired(tensor: StoredTensor, heads: number, { headDim, rotary }: LlamaConfig): StoredTensor {
   const row = tensor.data.length / (tensor.shape[0] ?? 1)
   const data = tensor.data.slice()
@@ -53,7 +53,7 @@ const allPaired = (tensors: ReadonlyMap<string, StoredTensor>, config: LlamaConf
     }),
   )
 
-/** A copy of a model in pairs, which says so. */
+/** A copy of a model in pairs, with the setting. */
 async function pairedFolder(name: FamilyName): Promise<string> {
   const dir = await withFields(name, { rope_interleave: true })
   const config = parseLlamaConfig(JSON.parse(await readFile(join(dir, 'config.json'), 'utf8')), name)

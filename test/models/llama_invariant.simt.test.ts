@@ -1,6 +1,6 @@
 /**
- * Results that are the same bit for bit, whatever else is in a batch and however texts are read, where that is asked for; by kernels of halves, among which
- * those for few rows add up otherwise than those for many. Without being asked for, bits differ: the comparison notices it.
+ * Results with the same bits on request, whatever the batch and however texts are read; with half-precision kernels, of which those for few rows
+ * add in another order than those for many. Without the request, bits differ: the comparison notices it.
  */
 import { describe, expect, it } from 'vitest'
 import type { Llama, LlamaGenerateOptions } from '../../src/models/llama/llama_types.js'
@@ -56,7 +56,7 @@ describe.each(['plain', 'hf'] as const)('beams by the rule %s', (rule) => {
       const streamed: unknown[] = []
       for await (const { index, ids: found } of model.stream(given, options)) streamed[index] = found
       expect(streamed).toEqual(together.map(({ ids: found }) => found))
-      // Side by side with longer prompts, as they are where it is not asked for, beams add up otherwise.
+      // In a batch with longer prompts, without the request, beams are added in another order.
       const { invariant: _, ...usual } = options
       const beside = await model.generate(given, usual)
       const alone = await Promise.all(given.map(async (item) => (await model.generate([item], usual))[0]))
@@ -99,7 +99,7 @@ describe.each(inTurn(floats))('under $plan', (settings) => {
         await append(1, at, long.slice(at, at + size))
       const whole = await cached(0, 50)
       expect(await cached(1, 50)).toEqual(whole)
-      // The first step writes what was there already, each other a place more.
+      // The first step writes existing values again, each other one more place.
       const [alone] = await step([long])
       const behind = await cached(0, 57)
       await read(0, short)

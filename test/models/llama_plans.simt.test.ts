@@ -1,4 +1,4 @@
-/** LLaMA-like models under plans that fuse, on simt in float32 against HF. What fuses differs with biases, norms of heads and windows. */
+/** LLaMA-like models under plans that fuse, on simt in float32 against HF. Fused kernels differ with biases, norms of heads and windows. */
 import { describe, expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'

@@ -135,7 +135,7 @@ describe('what a configuration says of rotations', () => {
     expect(rope(null, outer)).toEqual(expected)
     // The origin of the weights changes no angle.
     expect(rope({ ...yarn, finetuned: true })).toEqual(expected)
-    // Null says nothing.
+    // Null means unset.
     expect(rope({ ...yarn, beta_fast: null, truncate: null })).toEqual(expected)
     expect(rope({ ...longrope, type: 'su', rope_type: undefined }, { original_max_position_embeddings: 64 }, smallPhi3)).toEqual(
       rope({ ...longrope, original_max_position_embeddings: 64 }, { original_max_position_embeddings: null }, smallPhi3),

@@ -1,4 +1,4 @@
-/** Rows of texts of a LLaMA-like model on simt, as the pipeline has them: what passes and steps leave in the caches of each. */
+/** Rows of texts of a LLaMA-like model on simt, as in the pipeline: the contents of each cache after passes and steps. */
 import { generationOf, openTimedModel } from '../../src/bench/llama/model.js'
 import type { FloatType } from '../../src/checkpoint/convert.js'
 import { openLlamaFiles } from '../../src/models/llama/open_files.js'
@@ -20,7 +20,10 @@ export interface Texts {
   read(row: number, ids: readonly number[]): Promise<void>
   /** Reads tokens into a row from a place on, in one pass, and gives the logits of the last. */
   append(row: number, first: number, ids: readonly number[]): Promise<readonly number[]>
-  /** A run of steps behind prompts of which all but the last token are cached, past any end; the words of each row. A row without a prompt loses what it has. */
+  /**
+   * A run of steps after prompts that are cached except for the last token, ignoring ends; returns the words of each row. A row without a prompt
+   * loses its contents.
+   */
   step(prompts: readonly (readonly number[])[]): Promise<readonly (readonly number[])[]>
 }
 

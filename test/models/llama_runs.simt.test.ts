@@ -1,7 +1,4 @@
-/**
- * Runs of LLaMA-like models on simt that end early: by a signal, for want of memory, and where logits are no numbers. The next run is right
- * after each of them.
- */
+/** Runs of LLaMA-like models on simt that end early: by a signal, for lack of memory, and on NaN logits. The next run is right after each of them. */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -62,7 +59,7 @@ describe('a run ends where its signal aborts, and the next one is right', () => 
   })
 })
 
-/** A device that notes when runs of steps are asked for, and when they are over. */
+/** A device that records the start and the end of runs of steps. */
 function tracedDevice(opened: NativeDevice) {
   const trace: string[] = []
   const device: NativeDevice = {
@@ -94,7 +91,7 @@ it('the device has the next run of steps while the last is looked at; one beyond
   expect(words).toHaveLength(40)
   expect(trace.slice(0, 3)).toEqual(['asked', 'asked', 'over'])
   expect(trace.filter((event) => event === 'asked')).toHaveLength(5)
-  // A word that was not chosen before ends the text, when one run more has been asked for, and not all.
+  // A word that was not chosen before ends the text, when one more run was requested, but not all.
   const end = words.findIndex((id, at) => at >= 8 && words.indexOf(id) === at)
   const runs = Math.floor(end / 8) + 1
   expect(runs).toBeLessThan(4)
@@ -185,7 +182,7 @@ it('logits that are no numbers are a finding, of texts, beams and scores; anothe
     const values = new Float32Array(data.buffer)
     const scale = name.endsWith('o_proj.weight') ? 1e37 : 0.4
     for (const [i] of values.entries()) values[i] = shape.length === 1 ? 1 : next() * scale
-    // One word is as large as float32 has numbers: what attention adds to it is none.
+    // One word is near the largest float32, so attention overflows on it.
     if (name.endsWith('embed_tokens.weight')) values.fill(3.3e38, wrong * 48, (wrong + 1) * 48)
   }
   await writeFile(join(dir, 'config.json'), JSON.stringify(smallLlama))

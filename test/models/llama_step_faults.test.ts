@@ -49,7 +49,7 @@ type States = Record<string, HostTensor>
 const plan = findPlan('unfused', {})
 const capacity = 16
 const { text } = goldenOf('smollm')
-/** The first is the longest: what lies behind the second's end is the other's place. */
+/** The first is the longest: the place after the end of the second belongs to the other. */
 const prompts = [text.input_ids.slice(0, 9), text.input_ids.slice(20, 24)]
 
 let config: LlamaConfig
@@ -116,7 +116,7 @@ interface Setting {
 
 const steps = 3
 
-/** States after some steps behind the prompts. */
+/** States after some steps following the prompts. */
 function stepped(
   generation: Generation,
   { ends = config.eos, banned = [], registry = {}, change = () => {} }: Setting = {},

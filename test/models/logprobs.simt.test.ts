@@ -35,7 +35,7 @@ const logSoftmax = (logits: readonly number[], id: number): number =>
 it('of an encoder-decoder model are those of the written-out model', async () => {
   const sources = [[3, 1, 4, 1, 5], [7]]
   const cases = sources.map((inputIds) => ({ inputIds }))
-  // Texts end early, and in different steps.
+  // Texts end early, at different steps.
   const json = { ...tinyPegasus, eos_token_id: [1, 20, 24] }
   const { config, file } = randomSeq2seq(json)
   await withSeq2seq(await openSimtKernels(), json, { plan: 'best-decoder' }, async (model) => {

@@ -32,7 +32,7 @@ const rowsOf = (results: readonly EncoderResult[]): number[] =>
 const next = noise(11)
 const draw = (below: number): number => Math.floor(((next() + 1) / 2) * below)
 
-/** A mask of pairs in which keys are kept as often as not, and a row is empty now and then. */
+/** A mask of pairs that keeps half of the keys on average, with an occasional empty row. */
 const randomPairs = (length: number): number[][] =>
   Array.from({ length }, () => {
     const keeps = draw(6)
@@ -50,7 +50,7 @@ const randomCases = (
   Array.from({ length: 100 }, (_, i) => {
     const length = i === 0 ? most : 1 + draw(most)
     const keys = Array.from({ length }, () => draw(2))
-    // Behind the last token that is kept there would be no results.
+    // There are no results after the last kept token.
     if (keys.includes(1)) keys[length - 1] = 1
     return { inputIds: Array.from({ length }, () => draw(50)), attentionMask: i % 4 === 3 ? keys : randomPairs(length) }
   })
@@ -119,7 +119,7 @@ describe('16-bit storage', () => {
 describe('the example model', () => {
   const bound = { absolute: modelTolerance('f32', 4).absolute, relative: 0 }
 
-  /** Sentences with padding in front and behind, and in one of two a hole. */
+  /** Sentences with padding before and after them, one of two with a hole. */
   const padded = async () =>
     (await goldenSentences()).slice(0, 6).map((sentence, i) => {
       const [front, behind] = [1 + (i % 3), i % 4]

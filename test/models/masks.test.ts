@@ -1,4 +1,4 @@
-/** Masks of cases on the host: what is padding is cut off, what is not becomes a mask of pairs, what is no mask is refused. */
+/** Masks of cases on the host: padding is cut off, any other mask becomes a mask of pairs, and invalid masks are refused. */
 import { describe, expect, it } from 'vitest'
 import { batchMask, expectNoPairs, withoutMasks } from '../../src/models/encoder/masks.js'
 import { checkCases, type TokenCase } from '../../src/models/parts/token_cases.js'

@@ -1,4 +1,4 @@
-/** Folders and files that are not quite a model that runs: each is opened for what it is, or refused by what it is and where. */
+/** Folders and files that are almost a model: each is opened as its actual kind, or refused with the reason and place. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

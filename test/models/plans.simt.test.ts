@@ -1,6 +1,6 @@
 /**
- * Every plan equals unfused on the CPU device, token by token: ragged lengths around a warp and a full one, in every storage type,
- * for head sizes with and without tensor cores. The reference is the interpreter, so that unfused is held to the same bound.
+ * Every plan equals unfused on the CPU device, token by token: ragged lengths around a warp and a full one, in every storage type, for head sizes
+ * with and without tensor cores. The reference is the interpreter, so unfused has the same tolerance.
  */
 import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -95,7 +95,7 @@ describe('launches of a layer', () => {
     ['best-encoder', 0, 7],
     ['best-encoder-library', 3, 4],
     ['auto', 0, 7],
-    // Generated matmuls are kernels too. Mode 1 quantises what matmuls read by two kernels of its own.
+    // Generated matmuls are kernels too. Mode 1 quantises inputs of matmuls in two separate kernels.
     ['ft-v3-mode1', 0, 6 + 9],
     ['ft-v3-mode1-packed', 0, 6 + 9],
     ['ft-v3-mode2', 0, 6 + 7],
@@ -113,7 +113,7 @@ describe('launches of a layer', () => {
   })
 })
 
-/** Scales of the example model that say nothing: what is launched does not depend on them. */
+/** Arbitrary scales for the example model: the launches do not depend on them. */
 async function anyScales(): Promise<Scales> {
   const { identity, config } = await readCheckpoint(exampleModel)
   const layers = Array.from({ length: config.layers }, () => perSite(() => 1))

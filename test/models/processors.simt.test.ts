@@ -28,7 +28,7 @@ const sources = [[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [7], [2, 7, 1, 8]]
 const cases = sources.map((inputIds) => ({ inputIds }))
 const maxNewTokens = 7
 
-/** Ids that texts end with, of which most texts come to the second early. */
+/** End ids, of which most texts reach the second early. */
 const ends = [1, 4]
 
 const ways: Readonly<Record<string, LogitOptions>> = {
@@ -77,7 +77,7 @@ describe('of an encoder-decoder model', () => {
       const changed: Search = { ...search, changed: (scores, ids) => changedScores(scores, ids, asked(way)) }
       const byRule = models.map((each) => hfRule(each, changed))
       expect(wrong(await model.generate(cases, { ...beams, lengthPenalty: 0 }), byRule)).toEqual([])
-      // Without what is asked for, the rule finds others.
+      // Without the processors, the rule finds others.
       expect(
         wrong(
           await model.generate(cases, { ...beams, lengthPenalty: 0 }),

@@ -9,7 +9,7 @@ export interface Processed extends LogitOptions {
   /** Ids before the first that is generated: the start token of a decoder, or a prompt. */
   readonly start: readonly number[]
   readonly ends: readonly number[]
-  /** Words that the model never says. */
+  /** Words that the model never generates. */
   readonly banned?: readonly number[]
   readonly maxNewTokens: number
 }
@@ -28,7 +28,7 @@ const repeating = (text: readonly number[], size: number): number[] =>
     return before.every((id, j) => id === text[text.length - size + 1 + j])
   })
 
-/** Scores behind the generated ids, after all that is asked for. */
+/** Scores after the generated ids, with all requested processors. */
 export function changedScores(given: readonly number[], generated: readonly number[], asked: Processed): readonly number[] {
   const { start, ends, maxNewTokens, repetitionPenalty: penalty = 1, noRepeatNgramSize = 0, minNewTokens = 0 } = asked
   const { banned = [], forcedBosTokenId: first, forcedEosTokenId: last } = asked

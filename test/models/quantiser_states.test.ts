@@ -70,7 +70,7 @@ describe('maxima of quantisers', () => {
     const [found] = statesOfSite(distil, 1, 'probabilities')
     expect(found).toBe('transformer.layer.1.attention.matmul_a_input_quantizer._amax')
     expect(statesOfSite(distil, 1, 'outputNorm')).toEqual(['transformer.final_input_quantizer._amax'])
-    // With norms in front, matmuls read norms, and the input of a layer has no quantiser.
+    // With pre-LN, matmuls read norms, and the input of a layer has no quantiser.
     const pre = { ...config, family: 'prelayernorm' } as const
     expect(statesOfSite(pre, 0, 'attentionNorm')[0]).toContain('query._input_quantizer')
     expect(statesOfSite(pre, 0, 'outputNorm')[0]).toContain('intermediate.dense._input_quantizer')

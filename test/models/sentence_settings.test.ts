@@ -1,4 +1,4 @@
-/** Files of sentence-transformers: what they say about embeddings, and what they ask for that is not done. */
+/** Files of sentence-transformers: their settings for embeddings, and unsupported ones. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

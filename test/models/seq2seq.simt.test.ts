@@ -1,6 +1,6 @@
 /**
- * The number-words model on simt against what HF and FasterTransformer's rule made of it in float32: greedy, beams by both rules, texts,
- * every plan made for decoders, and batches of any size.
+ * The number-words model on simt against the results of HF and FasterTransformer's rule in float32: greedy, beams by both rules, texts, every plan
+ * for decoders, and batches of any size.
  */
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -42,7 +42,7 @@ const reference = ({ config, file }: RandomSeq2seq, sequences: readonly (readonl
 const flatten = (sources: readonly EncodedSource[], part: keyof EncodedSource): number[] =>
   sources.flatMap((source) => source[part].flat(2))
 
-/** Memory, keys and values within the table. One layer more than the encoder has: the product behind it. */
+/** Memory, keys and values within the tolerance table. One layer more than the encoder has: the matmul after it. */
 function expectEqual(found: readonly EncodedSource[], wanted: readonly EncodedSource[], layers: number, dtype: FloatType) {
   for (const part of ['memory', 'keys', 'values'] as const) {
     const expected = flatten(wanted, part)

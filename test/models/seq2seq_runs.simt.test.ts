@@ -1,6 +1,6 @@
 /**
- * Runs of the encoder-decoder pipeline on simt: bad input, aborts, streams left early, memory that is short, and that the next run is
- * right after each of them.
+ * Runs of the encoder-decoder pipeline on simt: bad input, aborts, streams left early, lack of memory, and that the next run is right after each of
+ * them.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { GenerateOptions, Seq2seq } from '../../src/models/seq2seq/seq2seq_pipeline.js'
@@ -10,7 +10,7 @@ import { openSimtKernels } from './simt.js'
 import { smallDevice } from './small_device.js'
 
 let opened: Awaited<ReturnType<typeof openSimtKernels>>
-/** One model for what needs no device of its own, for as long as the file runs. */
+/** One model for all tests that need no device of their own. */
 let model: Seq2seq
 /** Called while a program of that model runs on the device. */
 let onRun = (): void => {}
@@ -197,7 +197,7 @@ describe('memory', () => {
       const run = (maxNewTokens: number) => small.generate(cases, { batch: 3, maxNewTokens })
       const first = await run(8)
       await run(16)
-      // Neither fits beside both others: only without them there is room.
+      // Neither fits together with both others: there is room only without them.
       bound = log.live + 100
       expect((await run(24)).map(({ ids }) => ids.slice(0, 8))).toEqual(first.map(({ ids }) => ids))
       expect(await run(8)).toEqual(first)

@@ -35,7 +35,7 @@ describe('weights of encoder-decoder models', () => {
   })
 
   it('computes the position tables HF computes where a checkpoint has none', async () => {
-    // number-words holds HF's own table.
+    // number-words contains HF's own table.
     const stored = await readSafetensors(join(numberWords, 'model.safetensors'))
     const names = ['model.encoder.embed_positions.weight', 'model.decoder.embed_positions.weight']
     const without = [...stored.tensors].filter(([name]) => !names.includes(name))

@@ -1,4 +1,4 @@
-/** The list of planted faults can be planted: every text stands where it is looked for, and every test that is named is there. */
+/** The list of planted faults is valid: every text is in its file, and every named test exists. */
 import { existsSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { faultKinds, plantedFaults } from './planted.js'

@@ -1,8 +1,8 @@
 /**
- * Thirty faults that somebody could make, ten in each of three rooms: what derives kernels, the device code that the CPU device runs, and
- * what emits CUDA source. Each names the cheapest tests that find it by results. `run_planted.ts` plants them one by one; a fault that no
- * test finds is a hole in the tests. Stryker's sample (sample.mjs) says how well tests hold the passes; this list holds what it does not
- * reach, and stays the same when the suite becomes faster. Three faults more are left to the fuzzer to find (planted_fuzz.ts).
+ * Thirty plausible faults, ten in each of three areas: the derivation of kernels, device code that the CPU device runs, and the emitter of CUDA
+ * source. Each names the cheapest tests that find it by results. `run_planted.ts` plants them one by one; a fault that no test finds is a gap in
+ * the tests. Stryker's sample (sample.mjs) measures how well tests cover the passes; this list covers the rest, and stays the same when the suite
+ * becomes faster. Three more faults are for the fuzzer to find (planted_fuzz.ts).
  */
 import { derivationFaults } from './planted_derivation.js'
 import { deviceFaults } from './planted_device.js'
@@ -15,7 +15,7 @@ export interface PlantedFault {
   readonly id: string
   readonly kind: FaultKind
   readonly file: string
-  /** Stands in the file exactly once. */
+  /** Occurs in the file exactly once. */
   readonly find: string
   readonly replacement: string
   /** The fault, in one sentence. */

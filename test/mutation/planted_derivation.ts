@@ -1,4 +1,4 @@
-/** Planted faults in what derives and schedules kernels: found without a compiler, by evaluating the IR. See planted.ts. */
+/** Planted faults in the derivation and scheduling of kernels: found without a compiler, by evaluating the IR. See planted.ts. */
 import type { PlantedFault } from './planted.js'
 
 const kind = 'derivation'

@@ -1,4 +1,4 @@
-/** Planted faults in device code, which the CPU device runs as it stands. See planted.ts. */
+/** Planted faults in device code, which the CPU device runs unchanged. See planted.ts. */
 import type { PlantedFault } from './planted.js'
 
 const kind = 'device'

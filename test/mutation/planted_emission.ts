@@ -1,4 +1,4 @@
-/** Planted faults in what emits CUDA source: found by what the source computes on the CPU device. See planted.ts. */
+/** Planted faults in the emitter of CUDA source: found by the results of the source on the CPU device. See planted.ts. */
 import type { PlantedFault } from './planted.js'
 
 const kind = 'emission'

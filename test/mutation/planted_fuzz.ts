@@ -1,4 +1,6 @@
-/** Planted faults in what emits CUDA source, found by random ops against their float64 meaning, which no test was written for. See planted.ts. */
+/**
+ * Planted faults in the emitter of CUDA source, for which no test was written, found by random ops against their float64 reference. See planted.ts.
+ */
 import type { PlantedFault } from './planted.js'
 
 const kind = 'fuzz'

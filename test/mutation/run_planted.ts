@@ -1,8 +1,8 @@
 /**
- * Plants the faults of planted.ts one by one into a copy of the checkout and runs the tests that each names, which pass without it. A
- * fault is found where a test has run and failed by an assertion, or by a fault that the CPU device reports of a running kernel; a file
- * that does not load, a hook that fails and a source that does not compile are breakage, which finds nothing. CONTRIBUTING says how it
- * is run. Ends with 1 where a fault is not found, with 2 for a fault that is not in the list.
+ * Plants the faults of planted.ts one by one into a copy of the checkout and runs the tests that each names, which pass without it. A fault counts
+ * as found if a test ran and an assertion failed, or if the CPU device reported a fault of a running kernel. A file that does not load, a hook that
+ * fails and a source that does not compile are breakage and do not count. CONTRIBUTING describes its use. Exits with 1 if a fault is not found,
+ * with 2 for a fault that is not in the list.
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,7 +31,7 @@ const reportSchema = z.object({
 /** Outcome of a run of tests. */
 interface Outcome {
   readonly passed: number
-  /** The first test that failed by an assertion or by what a kernel did. */
+  /** The first test that failed by an assertion or by a reported fault of a kernel. */
   readonly found: string | undefined
   /** Anything else that failed. */
   readonly broken: string | undefined
@@ -43,7 +43,7 @@ const isFinding = (message: string): boolean =>
 
 const firstLine = (text: string): string => text.split('\n')[0]?.slice(0, 160) ?? ''
 
-/** Copies what git knows of the checkout, and what it would add. Dependencies are linked. */
+/** Copies the files of the checkout that git tracks, or would add. Dependencies are linked. */
 async function copyCheckout(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-planted-'))
   const { stdout } = await execa('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })

@@ -1,7 +1,7 @@
 /**
  * Reads the specs with the front end once for a whole run: it is not mutated, and a mutant's tests are a new process each time. The initial run of
- * all tests caches it in a folder beside Stryker's copy of the project. Everything else that tests request from the front end is there: a test file
- * that does not load would count as one that notices nothing.
+ * all tests caches the result in a folder beside Stryker's copy of the project. It includes everything else that tests request from the front end:
+ * a test file that does not load would count as one that notices nothing.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'

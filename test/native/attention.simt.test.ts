@@ -1,6 +1,6 @@
 /**
- * Fused attention on the CPU device: every type, head size and body against a loop in double precision, in every
- * order of threads and with outputs watched. Rows beyond a sequence's queries must come out as zero, rows of nobody untouched.
+ * Fused attention on the CPU device: every type, head size and body against a loop in double precision, in every order of threads and with
+ * monitored outputs. Rows beyond a sequence's queries must be zero, rows outside of all sequences untouched.
  */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -58,7 +58,7 @@ export function attention(random: Random, seed: number): Case {
   const logits = scored({ draft, random, extents, scoreAxes, form }, first)
   const weights = weighed({ draft, random, extents, scoreAxes, form }, logits)
   const resultAxes = order([...form.batch, 's', ...form.heads], 'e')
-  // The second product may call axes what it likes.
+  // The second matmul may use any letters for its axes.
   const letters = random.chance(0.3)
     ? Object.fromEntries(['b', 'h', 'g', 'r', 's', 't', 'd', 'e'].map((axis) => [axis, `${axis}x`]))
     : {}
@@ -95,7 +95,7 @@ interface OperandDraft {
   readonly which: 'query' | 'key' | 'value'
 }
 
-/** An operand with the given axes: an input, or what ops make of one. */
+/** An operand with the given axes: an input, or the result of ops on one. */
 function operandOf({ draft, random, extents, axes, repeated, which }: OperandDraft): ValueId {
   const last = axes.at(-1) ?? ''
   const shape = (list: Axes): string => list.map((axis) => extents[axis] ?? axis).join(' ')
@@ -294,7 +294,7 @@ interface ResultDraft {
   readonly resultAxes: Axes
 }
 
-/** Ops behind the second product. */
+/** Ops after the second matmul. */
 function behind({ draft, random, extents, resultAxes }: ResultDraft, context: ValueId): ValueId {
   let [value, axes] = [context, resultAxes]
   const shape = (list: Axes): string => list.map((axis) => extents[axis] ?? axis).join(' ')

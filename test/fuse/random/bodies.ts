@@ -1,4 +1,4 @@
-/** Random bodies: elementwise expressions, norms, softmaxes and what only looks like one. */
+/** Random bodies: elementwise expressions, norms, softmaxes and look-alikes. */
 import { call, dim, f32, i32, index, local, toFloat } from '../../../src/ir/build.js'
 import type { Expr } from '../../../src/ir/expr.js'
 import type { Stmt } from '../../../src/ir/kernel.js'

@@ -52,7 +52,7 @@ export type At = (...indices: readonly Expr[]) => Expr
 
 /** An op's own view of itself: its tensors by name, and its dimensions. */
 export interface OpDraft {
-  /** Dimensions of the result, by the kernel's names, and what they are in the graph. */
+  /** Dimensions of the result, by the kernel's names, and the corresponding ones of the graph. */
   readonly over: readonly string[]
   readonly extents: Readonly<Record<string, string>>
   readonly reads: Readonly<Record<string, Read>>
@@ -187,7 +187,7 @@ export class Draft {
   }
 }
 
-/** A drawn graph with a plan, and what is needed to run it. */
+/** A random graph with a plan, and the data to run it. */
 export interface Case {
   readonly family: string
   readonly seed: number

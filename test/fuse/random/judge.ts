@@ -1,4 +1,4 @@
-/** True if a plan of a drawn graph is refused with a typed error, or gives a graph that computes what the drawn one does. */
+/** Judges a plan of a random graph: right if it is refused with a typed error, or computes the same as the graph. */
 import { HeddleError } from '../../../src/errors.js'
 import { applyPlan, type PlannedGraph } from '../../../src/fuse/apply.js'
 import { runNodes, shapeOf } from '../../../src/fuse/check/compose.js'
@@ -24,7 +24,7 @@ export const planOf = ({ groups, library }: Case): PlanDecl => ({
   ...(library === undefined ? {} : { library }),
 })
 
-/** @param change what a planted fault makes of the planned graph */
+/** @param change the effect of a planted fault on the planned graph */
 export function judge(drawn: Case, change: (planned: PlannedGraph) => PlannedGraph = (planned) => planned): Verdict {
   const graph = drawn.draft.graph()
   const ops = drawn.draft.kernels

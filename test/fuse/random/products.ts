@@ -1,4 +1,4 @@
-/** Random products: axes in any order, batches, operands the other way round, chains of ops behind them and ops in front. */
+/** Random matmuls: axes in any order, batches, swapped operands, chains of ops after them and ops before them. */
 import { call, dim, f32, i32, toFloat } from '../../../src/ir/build.js'
 import type { Expr } from '../../../src/ir/expr.js'
 import type { ValueId } from '../../../src/ir/graph.js'
@@ -36,7 +36,7 @@ export function products(random: Random, seed: number): Case {
   return { family: 'products', seed, draft, groups: grouping(random, draft), dims: sizes(random) }
 }
 
-/** An op behind a product: of the element, and of values of its row, its column or neither. */
+/** An op after a matmul: over the element, and values of its row, its column or neither. */
 function epilogue(draft: Draft, random: Random, axes: readonly string[], value: ValueId): ValueId {
   const kinds = random.pick([[], ['row'], ['column'], ['column'], ['whole'], ['whole'], ['row', 'column'], ['one']])
   const reads: Record<string, { value: ValueId; dims: readonly string[] }> = { x: { value, dims: axes } }
@@ -78,7 +78,7 @@ function inFront(draft: Draft, random: Random, axes: readonly string[], value: V
   })
 }
 
-/** One group, several, or some nodes by themselves. */
+/** One group, several, or some ungrouped nodes. */
 export function grouping(random: Random, draft: Draft): readonly (readonly string[])[] {
   const members = draft.members()
   if (random.chance(0.55)) return [members]
