@@ -73,7 +73,7 @@ describe('a folder with a list', () => {
     const before = await text(`out/${listFile}`)
     await expect(write(failing)).rejects.toThrow('no weights')
     expect([await text('out/a.txt'), await text(`out/${listFile}`), (await listing()).length]).toEqual(['before', before, 4])
-    // A folder that lies where a file is to be is found before anything is written.
+    // A folder at the path of an output file is detected before anything is written.
     await mkdir(at('out/d'))
     await expect(write({ 'a.txt': 'after', d: 'd' })).rejects.toMatchObject({ code: 'output.file' })
     expect(await text('out/a.txt')).toBe('before')

@@ -1,6 +1,6 @@
 /**
- * Attention that stores int8, on the CPU device: every operand type, head size and body, in every order of threads, equals the
- * float result of the same body multiplied, rounded and saturated. Rows nobody computes are stored as a result of zero is.
+ * Attention that stores int8, on the CPU device: every operand type, head size and body, in every order of threads, equals the float result of the
+ * same body multiplied, rounded and saturated. Rows outside of all sequences are stored like a result of zero.
  */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-/** Rows that int8 weights are multiplied by, in fixed point: sums are off by no more than what integers leave of numbers, and NaN stays. */
+/** Rows multiplied by int8 weights in fixed point: errors of sums stay within the rounding to integers, and NaN stays. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Check, checks, type Workshop, workshop } from './fixtures.js'

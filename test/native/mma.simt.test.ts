@@ -43,7 +43,7 @@ const productInt8 = (scale: number, first = 0): number[] => {
   })
 }
 
-/** 48 copied floats, with zeros where a copy is not valid; what is still under way has not arrived. */
+/** 48 copied floats, with zeros where a copy is not valid; copies in flight have not arrived. */
 const copied = (arrived: number): (number | null)[] =>
   Array.from({ length: 48 }, (_, i) => (i >= arrived ? null : i >= 8 && i < 12 ? 0 : inputValue(i)))
 
@@ -101,7 +101,7 @@ describe('refusals', () => {
 })
 
 test.each(['working', 'failing'] as const)('%s kernels leave no memory behind', async (cases) => {
-  // The allocator counts what its per-thread cache holds as in use.
+  // The allocator counts its per-thread cache as in use.
   const results = await run(cases, { HEDDLE_SIMT_THREADS: '1', GLIBC_TUNABLES: 'glibc.malloc.tcache_count=0' })
   expect(results.get('leaked')?.values).toEqual([0])
 })

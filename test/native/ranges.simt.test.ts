@@ -1,4 +1,4 @@
-/** Interval arithmetic of device code against every number of small ranges: no result lies outside of what a rule says. */
+/** Interval arithmetic of device code against every number of small ranges: no result lies outside of the interval of its rule. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Check, checks, type Workshop, workshop } from './fixtures.js'
@@ -31,7 +31,7 @@ test.each('sub mul idiv mod lt eq'.split(' '))('a wrong rule for %s is found', (
 })
 
 test.each([
-  // Comparisons leave open what is open: of ranges that share no number, or one and the same, each answer is certain.
+  // Comparisons are undecided only where necessary: for ranges without a common number, or with the same single one, each answer is certain.
   ['lt', (low: number, high: number, from: number, to: number) => !(high < from) && !(low >= to)],
   ['eq', (low: number, high: number, from: number, to: number) => !(high < from || to < low) && !(low === high && from === to)],
 ])('%s is as sharp as can be', (name, isOpen) => {

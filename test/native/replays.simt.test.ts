@@ -1,4 +1,4 @@
-/** Runs of an export that come again on CUDA, with a CUDA that only says what it was asked for: no GPU is needed. */
+/** Repeated runs of an export on CUDA, with a stand-in for CUDA that only records its calls: no GPU is needed. */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Check, checks, status, type Workshop, workshop } from './fixtures.js'

@@ -1,6 +1,6 @@
 /**
- * The simt plugin behind the C interface: memory with guard bands, copies, workers, events, the matmul and its refusals; and
- * the half and bfloat16 conversions that kernels and the matmul share.
+ * The simt plugin through the C interface: memory with guard bands, copies, workers, events, the matmul and its refusals; and the half and bfloat16
+ * conversions that kernels and the matmul share.
  */
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

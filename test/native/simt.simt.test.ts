@@ -1,6 +1,6 @@
 /**
- * The simt device's threads: kernels written by hand run as CUDA would run them, in every order, and every kernel with a
- * planted fault is refused with a line that says which thread did what. Each missing barrier has a working twin.
+ * The simt device's threads: hand-written kernels run as CUDA would run them, in every order, and every kernel with a planted fault is refused with
+ * a line that names thread and fault. Each missing barrier has a working twin.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Check, checks, status, type Workshop, workshop } from './fixtures.js'
@@ -93,7 +93,7 @@ test('results depend neither on the number of workers nor on watching the output
 })
 
 test.each(['working', 'failing'] as const)('%s kernels leave no memory behind', async (cases) => {
-  // The allocator counts what its per-thread cache holds as in use.
+  // The allocator counts its per-thread cache as in use.
   const results = await run(cases, { HEDDLE_SIMT_THREADS: '1', GLIBC_TUNABLES: 'glibc.malloc.tcache_count=0' })
   expect(results.get('leaked')?.values).toEqual([0])
 })
@@ -101,7 +101,7 @@ test.each(['working', 'failing'] as const)('%s kernels leave no memory behind', 
 test('the portable fiber switch behaves as the native one', async () => {
   const portable = await shop.program('portable', ['driver.cpp', 'basics.cu', 'faults.cu'], ['-DHEDDLE_SIMT_UCONTEXT'])
   const single = { HEDDLE_SIMT_THREADS: '1' }
-  // A stack that overflowed into its neighbour leaves arbitrary values behind.
+  // A stack that overflowed into its neighbour leaves arbitrary values there.
   const settled = (results: ReadonlyMap<string, Check>): unknown[] =>
     [...results.values()]
       .filter(({ name }) => name !== 'leaked')

@@ -30,7 +30,7 @@ interface Case {
   readonly arguments: readonly string[]
   readonly inputs: Tensors
   readonly dims: Readonly<Record<string, number>>
-  /** Of these, the dimensions that no input says. */
+  /** The dimensions among these that do not follow from an input. */
   readonly said: readonly string[]
   /** Outputs in the order of the program. */
   readonly outputs: readonly string[]
@@ -103,7 +103,7 @@ function floats({ dtype, data }: StoredTensor): Float32Array {
   return type === undefined ? new Float32Array() : Float32Array.from(decode(type, data))
 }
 
-/** @param work a folder of its own, which stays as long as the process does: others are linked with what is compiled there */
+/** @param work a separate folder that lives as long as the process: others link against objects compiled there */
 async function make(name: string, one: Case, out: string, target: 'simt' | 'cuda', work: string): Promise<void> {
   const folder = join(work, 'export')
   const scales = await scalesOf(work)
@@ -112,7 +112,7 @@ async function make(name: string, one: Case, out: string, target: 'simt' | 'cuda
   if (exitCode !== 0) throw new Error(log)
   const reference = await linked(repository, folder, one.program)
   const weights = await readTensors(join(folder, 'weights.safetensors'))
-  // States without a beginning hold no numbers: they begin with zeros here.
+  // States without an initial value have undefined contents: they start with zeros here.
   const began = await reference.run(weights, one.inputs, one.dims)
   const zeros = Object.entries(began).flatMap(([state, { dtype, shape, data }]) =>
     state.startsWith('state.') && !Object.hasOwn(one.inputs, state)

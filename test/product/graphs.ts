@@ -1,4 +1,4 @@
-/** Small graphs around products, each with the group that is to be one kernel: what the evaluator and the CPU device are asked to compute. */
+/** Small graphs around matmuls, each with the group that is to be one kernel: inputs of the evaluator and the CPU device. */
 import { type GraphBuilder, type GraphDecl, type GraphTensor, graph, tensor } from 'heddle'
 import { gelu } from '../../specs/ops/activations.js'
 import { add } from '../../specs/ops/add.js'
@@ -14,7 +14,7 @@ export interface ProductCase {
   readonly group: readonly string[]
 }
 
-/** A graph of the given inputs and weights; the nodes of the group come first, the last of all is the result, beside those in `also`. */
+/** A graph of the given inputs and weights; the nodes of the group come first, and the last of all is the result, together with those in `also`. */
 function made(
   name: string,
   inputs: Readonly<Record<string, Decl>>,
@@ -43,7 +43,7 @@ function made(
 
 const m = tensor('T', 'm k')
 
-/** A product by its subscripts, with what they say about the factors' shapes, and a bias behind it. */
+/** A matmul by its subscripts, with the operand shapes that follow from them, and a bias after it. */
 const ordered = (name: string, a: string, b: string, out: string): ProductCase =>
   made(
     name,
@@ -196,7 +196,7 @@ export const products: readonly ProductCase[] = [
   }),
 ]
 
-/** Axes that meet again in another order, under one name, or behind several views: what an index stands for is easily mistaken. */
+/** Axes that meet again in another order, under one name, or after several views: the meaning of an index is easily mistaken. */
 export const crossed: readonly ProductCase[] = [
   made('turned_twice', { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'm') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
@@ -489,7 +489,7 @@ export const partial: readonly ProductCase[] = [
   ),
 ]
 
-/** A product that hands the moments of its rows to the kernel behind it. */
+/** A matmul that passes the moments of its rows to the next kernel. */
 export const handedOn: readonly ProductCase[] = [
   made(
     'standardised',

@@ -1,4 +1,4 @@
-/** Planning and evaluating the graphs of this folder: what one kernel computes of a group, and what its nodes do one by one. */
+/** Planning and evaluating the graphs of this folder: the results of a group as one kernel, and as separate nodes. */
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
 import type { PlannedKernel } from '../../src/fuse/planned_kernel.js'

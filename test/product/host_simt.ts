@@ -1,4 +1,4 @@
-/** Kernels of the graphs of this folder as emitted text on the CPU device, beside what the evaluator makes of them. */
+/** Kernels of the graphs of this folder as emitted source on the CPU device, compared with the evaluator. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -118,7 +118,7 @@ export async function launch(
   return { entry, inputs, outputs }
 }
 
-/** Runs a kernel and says what differs from its IR; nothing where all is as it should be. */
+/** Runs a kernel and describes differences from its IR; empty if there are none. */
 export async function differences(host: Kernels, kernel: MatmulKernel, key: string, dims: Numbers): Promise<readonly string[]> {
   const { entry, inputs, outputs } = await launch(host, kernel, key, dims)
   const attrs = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
@@ -126,7 +126,7 @@ export async function differences(host: Kernels, kernel: MatmulKernel, key: stri
   const round = (ref: DTypeRef, values: ArrayLike<number>) => roundTo(typed(ref), values)
   const stored = withFactors(kernel, inputs, dims, attrs, round)
   const expected = [evaluateTemplate(stored.kernel, stored.inputs, dims, attrs)]
-  // The only row of a product may be scaled behind it, and is not rounded then.
+  // The only row of a matmul may be scaled after it, and is not rounded then.
   if (kernel.a.prologue !== undefined && dims[kernel.m] === 1) expected.push(evaluateTemplate(kernel, inputs, dims, attrs))
   return outputs.flatMap(({ name, dtype, stored: found }) => {
     const rule = tolerance({ dtype, class: 'matmul', length: dims.k ?? 1, scale: 1 })

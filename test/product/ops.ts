@@ -1,4 +1,4 @@
-/** Ops around products that no shipped graph has: values of a row and of a column, partners, norms and dequantisations in front. */
+/** Ops around matmuls that no shipped graph has: per-row and per-column values, partners, norms and dequantisations before them. */
 import { abs, argmax, cos, exp, idiv, max, minimum, op, row, rsqrt, sin, sum, tensor } from 'heddle'
 
 const floats = { T: ['f32', 'f16', 'bf16'] } as const
@@ -36,7 +36,7 @@ export const rowConstants = op('row_constants', {
     (m, c) => ({ y: (x(m, c) / n) * exp(a / 10) + (a / b) * m + m }),
 })
 
-/** A value of each row that a table says the place of. */
+/** A value per row, at an index from a table. */
 export const tableScale = op('table_scale', {
   dims: ['m', 'n', 'v'],
   types: floats,
@@ -47,7 +47,7 @@ export const tableScale = op('table_scale', {
     (m, c) => ({ y: x(m, c) * scale(ids(m)) + table(ids(m), c) }),
 })
 
-/** Elements times what two sums over their row say: a product by it may be scaled when it is done. */
+/** Elements times a function of two sums over their row: a matmul with it may be scaled afterwards. */
 export const balanced = op('balanced', {
   dims: ['m', 'n'],
   types: floats,
@@ -102,7 +102,7 @@ export const gated = op('gated', {
     (m, c) => ({ y: (gate(m, c) / (1 + exp(-gate(m, c)))) * up(m, c) }),
 })
 
-/** Pairs of neighbouring columns turned by an angle of their row: what is read is chosen by its place, and by a branch. */
+/** Pairs of neighbouring columns rotated by an angle per row: the partner is selected by its index, and by a condition. */
 export const turnPairs = op('turn_pairs', {
   dims: ['m', 'n'],
   types: floats,
@@ -276,7 +276,7 @@ export const rowMoments = op('row_moments', {
     }),
 })
 
-/** A row divided by the largest of what was kept of its parts before. */
+/** A row divided by the largest of its stored partial maxima. */
 export const byLargest = op('by_largest', {
   dims: ['m', 'n', 'g'],
   types: floats,
@@ -348,7 +348,7 @@ export const shiftedSums = op('shifted_sums', {
     (m) => ({ total: row(g, (p) => sum(32, (i) => x(m, p * 16 + i))) }),
 })
 
-/** A row brought to mean 0 and variance 1 by moments of its parts. */
+/** A row normalised to mean 0 and variance 1 by moments of its parts. */
 export const standardise = op('standardise', {
   dims: ['m', 'n', 'g'],
   types: floats,

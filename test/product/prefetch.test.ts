@@ -17,6 +17,6 @@ function early(name: string): string {
 
 it('a bias is asked for where its place follows from the column alone', () => {
   expect(early('plain')).toContain('heddle::prefetch(bias, column)')
-  // Each matrix of a batch has a bias of its own: the row says which.
+  // Each matrix of a batch has a bias of its own, selected by the row.
   expect(early('batched')).toMatch(/^void prefetch\(int\) const \{\n? *\}?$/)
 })

@@ -1,4 +1,4 @@
-/** Products and what stands around them as one kernel: equal to the nodes one by one, or refused with the node and the reason. */
+/** Matmuls with their prologues and epilogues as one kernel: equal to the separate nodes, or refused with the node and the reason. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { reordered } from '../fuse/compare.js'

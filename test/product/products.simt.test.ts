@@ -1,4 +1,4 @@
-/** Text of kernels with products, of every main loop that takes them, on the CPU device: equal to what their IR says. */
+/** Source of matmul kernels, with every main loop that supports them, on the CPU device: equal to their IR. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { instanceKey } from '../../src/ir/instance.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
@@ -40,7 +40,7 @@ const longer = [
   { m: 4, n: 24, k: 264 },
 ]
 
-/** Sequences, their places, heads and elements of a head; rows and columns of a product that is seen in such parts are what these make. */
+/** Sequences, their positions, heads and elements of a head; rows and columns of a matmul seen in such parts are products of these. */
 const partSizes = [
   { b: 1, m: 1, g: 2, h: 8, k: 16 },
   { b: 2, m: 3, g: 3, h: 5, k: 7 },

@@ -42,7 +42,7 @@ describe('a compiled program', () => {
   it.each(['unfused', 'ft-v2.1', 'best-encoder', 'ft-v3-mode2-packed', 'best-encoder-int8'])('is data under %s', (plan) => {
     const made = compiled(plan)
     expect(compiledProgramSchema.parse(JSON.parse(JSON.stringify(made)))).toEqual(made)
-    // Twelve layers are two graphs of as many steps: what repeats is there once.
+    // Twelve layers are two graphs with the same number of steps: repeated graphs exist once.
     expect(Object.keys(made.graphs)).toEqual(
       Object.keys(compileProgram(bert.of(), findPlan(plan, plans), { conversions }).graphs),
     )

@@ -1,4 +1,4 @@
-/** A program of one's own on the CPU device: under every plan what the composition of its bodies is, run after run. */
+/** A user's program on the CPU device: under every plan equal to the composition of its bodies, run after run. */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compileProgram, findPlan } from '../../src/program/index.js'

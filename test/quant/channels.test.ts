@@ -1,4 +1,4 @@
-/** The channels file: what is written is read again, and what is no such file is refused by the field. */
+/** The channels file: a written file is read back, and an invalid one is refused with the field. */
 import { describe, expect, it } from 'vitest'
 import { type ChannelMaxima, expectChannels, formatChannels, parseChannels } from '../../src/quant/index.js'
 import { refusal } from '../refusal.js'

@@ -1,4 +1,4 @@
-/** Calibrating and quantising a model whose norms stand in front, with SiLU, on the CPU device: what it costs beside HF's labels. */
+/** Calibrating and quantising a pre-LN model with SiLU on the CPU device: its accuracy compared with HF's labels. */
 import { beforeAll, expect, it } from 'vitest'
 import { openCalibration, readCheckpoint } from '../../src/models/encoder/calibration.js'
 import { collect } from '../../src/quant/collect.js'
@@ -48,7 +48,7 @@ it('observes what enters each layer, which is no norm of the layer before, and s
   expect(second?.x).not.toBe(first?.outputNorm)
   expect(scales.model.norms).toBe('pre')
   expect(parseScales(formatScales(scales), 'scales')).toEqual(scales)
-  // The same numbers of a model with norms behind are refused: there both names are of one activation.
+  // The same numbers are refused for a post-LN model, where both names belong to one activation.
   expect(() => checkScales({ ...scales, model: { ...scales.model, norms: undefined } }, 'scales')).toThrow(
     expect.objectContaining({ code: 'scales.chain' }),
   )
@@ -69,7 +69,7 @@ it.each([
   }
   const score = microF1(await labelsOf(scales), wanted)
   expect(score).toBeGreaterThanOrEqual(1 - quantisedF1Drop.int8)
-  // Scales that cut most of what they quantise cost labels.
+  // Scales that clip most values cost accuracy.
   const narrow = scales.layers.map((layer) => perSite((site) => layer[site] / 20))
   expect(microF1(await labelsOf({ ...scales, layers: narrow }), wanted)).toBeLessThan(1 - quantisedF1Drop.int8)
 })

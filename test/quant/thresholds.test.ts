@@ -1,4 +1,4 @@
-/** Thresholds of small histograms written out by hand, and what holds for every histogram. */
+/** Thresholds of small histograms written out by hand, and properties of all histograms. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { binScale, type Histogram, merge } from '../../src/quant/histogram.js'

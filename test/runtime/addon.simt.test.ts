@@ -138,7 +138,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     })
     const x = slice(buffer, 256, 64)
     expect(await answer(asks('constants', x))).toEqual([1, 0])
-    // A byte is enough, from a step of any kind, before or behind; neighbours do not count.
+    // One byte is enough, from a step of any kind, before or after; neighbours do not count.
     expect(await answer(asks('constants', x), fill(0, 256), fill(320, 64))).toEqual([1, 0])
     expect(await answer(asks('constants', x), fill(0, 257))).toEqual([0, 0])
     expect(await answer(asks('constants', x), fill(0, 16), fill(319, 64), fill(16, 16))).toEqual([0, 0])
@@ -149,7 +149,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await answer(asks('constants', x), product)).toEqual([0, 0])
     expect(await answer(asks('constants', slice(buffer, 64)), product)).toEqual([1, 0])
     expect(await answer(asks('constants', x), asks('constants', slice(buffer, 512)))).toEqual([1, 0])
-    // Of a library that does not say what it writes, everything counts as written.
+    // For a library that does not declare its outputs, everything counts as written.
     expect(await answer(asks('unsaid', x))).toEqual([0, 0])
   })
 
@@ -182,9 +182,9 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await answer(writes(x), writes(other), ask(x))).toEqual([settled, settled])
     expect(await answer(writes(other), writes(x), ask(x))).toEqual([changing, settled])
     expect(await answer(writes(other), ask(x))).toEqual([constant, settled])
-    // Nobody knows what is in front of the first step.
+    // The work before the first step is unknown.
     expect(await answer(ask(x), writes(x))).toEqual([changing, changing])
-    // A step that launches nothing has another in front of it, and so has one of which nobody knows whether it does.
+    // A step without a launch exposes the step before it, and so does one that may or may not launch.
     expect(await answer(writes(x), writes(other, 0), ask(x))).toEqual([changing, settled])
     const fill: NativeStep = { kind: 'fill', label: 'fill', target: other, value: 0 }
     expect(await answer(writes(x), fill, ask(x))).toEqual([changing, settled])
@@ -292,7 +292,7 @@ describe('runs that are begun ahead', () => {
   const behind = ({ library }: Bench): NativeStep => {
     return { kind: 'kernel', label: 'behind', library, key: 'behind', buffers: [], dims: [], attrs: [] }
   }
-  /** Each run multiplies x by `factor`; those of `held` are done only when another one was begun behind them. */
+  /** Each run multiplies x by `factor`; those of `held` complete only when another run was enqueued after them. */
   const programs = (bench: Bench, factor: number) => {
     const back: NativeStep = { kind: 'copy', label: 'back', from: slice(bench.buffer, 64), to: slice(bench.buffer) }
     const steps = [scale(bench, factor), back]
@@ -426,7 +426,7 @@ describe('a GPU of several', () => {
   const own = nativeFolder()
   const folder = mkdtempSync(join(tmpdir(), 'heddle-gpus-'))
   beforeAll(() => {
-    // The fixture stands in for the plugin of two GPUs.
+    // The fixture replaces the plugin and reports two GPUs.
     symlinkSync(join(own, 'heddle.node'), join(folder, 'heddle.node'))
     symlinkSync(fixture, join(folder, 'libheddle_cuda.so'))
     process.env.HEDDLE_NATIVE = folder

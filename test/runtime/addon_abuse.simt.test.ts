@@ -107,7 +107,7 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
   }
   const impostor = Object.create(bench.buffer)
 
-  // No size a device might really hold in gigabytes: filling such a buffer is slow, not wrong.
+  // No size that a device might really have in gigabytes: filling such a buffer is slow, not wrong.
   const numbers = [-1, -0, 0, 1, 3, 0.5, 64, 4095, 4096, 4097, 2 ** 53 - 1, 2 ** 53, 1e308, Infinity, -Infinity, NaN]
   const strings = ['', 'scale', 'kernel', 'matmul', 'fill', 'copy', 'a\0b', '\ud800', 'x'.repeat(5000), fixture]
   const objects = [
@@ -226,7 +226,7 @@ describe.each(plugins(fixture))('devices that were closed on %s', (_name, plugin
       device.close()
       return device
     })
-    // Threads end by themselves; how soon is up to the machine.
+    // Threads end on their own; the time depends on the machine.
     for (let wait = 0; threads() > before + 8 && wait < 600; wait++) await sleep(50)
     expect(threads()).toBeLessThanOrEqual(before + 8)
     expect(closed).toHaveLength(200)

@@ -1,6 +1,6 @@
-// A device plugin and a kernel library in one file, for testing the addon alone: memory is malloc, work runs at once, and a graph
-// is a list of recorded closures, so that capturing can be tested without a GPU. Work may also say that it is done only when more was
-// handed over behind it, so that running ahead can be.
+// A device plugin and a kernel library in one file, for testing the addon alone: memory is malloc, work runs immediately, and a graph is a list of
+// recorded closures, so capturing can be tested without a GPU. Work may also report completion only after more was enqueued, so running ahead can
+// be tested.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -114,7 +114,7 @@ int32_t slow(const heddle_launch* l, heddle_error* error) {
   });
 }
 
-// Is done when there is another fence behind the one that follows it.
+// Completes when there is another fence after the one that follows it.
 int32_t behind(const heddle_launch* l, heddle_error* error) {
   auto* queue = static_cast<heddle_queue*>(l->queue);
   return launch(l, error, [=](heddle_error*) {
@@ -278,7 +278,7 @@ int32_t algorithms_list(heddle_queue*, const heddle_matmul* p, uint32_t capacity
   return HEDDLE_OK;
 }
 
-// Writes the algorithm's first byte as a float in front of the result.
+// Writes the algorithm's first byte as a float before the result.
 int32_t algorithms_matmul(heddle_queue* queue, const heddle_matmul* p, const uint8_t* algorithm, heddle_error* error) {
   if (algorithm[0] > 2) return fail(error, HEDDLE_INVALID, "matmul: there is no such algorithm");
   const auto value = static_cast<float>(algorithm[0]);

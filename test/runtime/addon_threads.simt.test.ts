@@ -1,4 +1,4 @@
-/** Worker threads that end while they use the addon, terminated or by themselves: the process that they are part of lives on. */
+/** Worker threads that end while they use the addon, terminated or on their own: their process continues. */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { execa } from 'execa'

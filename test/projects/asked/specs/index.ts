@@ -1,4 +1,4 @@
-/** Kernels and graphs that authors asked of other tools, where no other project has them. */
+/** Kernels and graphs that users requested from other tools and no other project has. */
 import { plan } from 'heddle'
 import { linearAdded } from './layers.js'
 import { linear4, linearInt8 } from './low_bit.js'

@@ -1,4 +1,4 @@
-/** Kernels that authors asked of other tools, where no other project has them: src/docs/reference/kernels.md lists all. */
+/** Kernels that users requested from other tools and no other project has: src/docs/reference/kernels.md lists all. */
 import { abs, idiv, max, maximum, minimum, op, round, row, rsqrt, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
@@ -74,7 +74,7 @@ export const softmaxBackward = op('softmax_backward', {
     },
 })
 
-/** A causal convolution along time for each channel, as state space models have in front. */
+/** A causal convolution along time per channel, as at the start of state space models. */
 export const causalConvolution = op('causal_convolution', {
   dims: ['b', 't', 'c', 'k'],
   types,

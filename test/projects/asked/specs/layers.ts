@@ -1,4 +1,4 @@
-/** Parts of a layer in training: dropout in front of a residual, and a linear layer whose bias, activation and residual are its epilogue. */
+/** Parts of a layer in training: dropout before a residual, and a linear layer whose bias, activation and residual are its epilogue. */
 import { gelu, graph, int, op, shiftRightUnsigned, tensor, wrappingAdd, wrappingMul } from 'heddle'
 
 /** Keeps an element where a number in [0, 1), drawn from the seed and the element's place, is not below the rate; then adds the residual. */

@@ -1,4 +1,4 @@
-/** Linear layers of few bits: weights of four bits in front of a product, and rows and weights of eight with steps behind it. */
+/** Linear layers of few bits: 4-bit weights before a matmul, and 8-bit rows and weights with scales after it. */
 import { graph, op, tensor } from 'heddle'
 import { unpackInt4 } from './kernels.js'
 

@@ -202,7 +202,7 @@ const variants: Readonly<Record<string, Variant>> = {
   },
 }
 
-/** Subscripts with the sequence in front of the heads, as projections give them. */
+/** Subscripts with the sequence before the heads, as projections give them. */
 const attend = (name: string, { keyHeads = 'h', before, between, behind, reads }: Variant) =>
   graph(`attend_${name}`, {
     inputs: {
@@ -232,7 +232,7 @@ const attend = (name: string, { keyHeads = 'h', before, between, behind, reads }
 
 const declared = Object.entries(variants).map(([name, variant]) => attend(name, variant))
 
-/** Heads in front of the sequence, memories of another length than the queries, no batch, operands the other way round. */
+/** Heads before the sequence, memories of another length than the queries, no batch, swapped operands. */
 const other = (name: string, subscripts: readonly [string, string], shapes: readonly [string, string, string], swapped = false) =>
   graph(`attend_${name}`, {
     inputs: { query: tensor('T', shapes[0]), key: tensor('T', shapes[1]), value: tensor('T', shapes[2]) },

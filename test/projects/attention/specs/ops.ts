@@ -167,7 +167,7 @@ export const ragged = op('ragged', {
     (b, h, s, t) => ({ y: t < lengths(b) ? x(b, h, s, t) : -1e30 }),
 })
 
-/** Softmax under another name, with other names for what it takes and gives. */
+/** Softmax under another name, with other names for its inputs and outputs. */
 export const weigh = op('weigh', {
   dims: ['m', 'n'],
   types: { T: floats },
@@ -204,7 +204,7 @@ export const weighWithSink = op('weigh_with_sink', {
     },
 })
 
-/** "Off by one": weights add up to less than 1 where no key is worth attending. */
+/** "Off by one": weights add up to less than 1 if no key is relevant. */
 export const softmax = op('softmax', {
   dims: ['m', 'n'],
   types: { T: floats },
@@ -239,7 +239,7 @@ export const weighHot = op('weigh_hot', {
     },
 })
 
-/** No softmax: weights are squares of what a softmax would give. */
+/** Not a softmax: weights are the squares of those of a softmax. */
 export const weighSquared = op('weigh_squared', {
   dims: ['m', 'n'],
   types: { T: floats },
@@ -316,7 +316,7 @@ export const headLayerNorm = op('head_layer_norm', {
     },
 })
 
-/** Weights, and what their logarithm is less than a score's. */
+/** Weights, and the difference between a score and the logarithm of its weight. */
 export const weighAndLog = op('weigh_and_log', {
   dims: ['m', 'n'],
   types: { T: floats },

@@ -3,7 +3,7 @@ import { exp, graph, idiv, max, op, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** Keys or values of a sequence, whose table says which page has each part of it. */
+/** Keys or values of a sequence, with a table that maps its parts to pages. */
 export const gatherPages = op('gather_pages', {
   dims: ['b', 't', 'h', 'd', 'n', 'p', 'q'],
   types,

@@ -1,4 +1,4 @@
-/** Kernels written in the manner of authors, for what a compiler of a GPU says of their sources. */
+/** Kernels in the style of users, to be compiled by a GPU compiler. */
 import { plan } from 'heddle'
 import { float8Attention, int8Attention, pagedAttention } from './attention.js'
 import { linearCodes, linearFloat8, linearMicro, linearTernary, linearWords, linearZeros } from './low_bit.js'

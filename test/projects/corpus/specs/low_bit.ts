@@ -1,4 +1,4 @@
-/** Weights of few bits, unpacked by kernels of their own and in front of products. */
+/** Weights of few bits, unpacked by separate kernels and in prologues of matmuls. */
 import { abs, exp, graph, idiv, max, maximum, op, row, rsqrt, shiftRightUnsigned, sum, tensor, toFloat } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const

@@ -1,4 +1,4 @@
-/** Gates of mixtures of experts, and what sampling makes of logits. */
+/** Gates of mixtures of experts, and sampling from logits. */
 import { argmax, exp, idiv, log, max, op, row, sum, tensor, topK } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const

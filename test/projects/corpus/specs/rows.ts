@@ -65,7 +65,7 @@ export const adaptiveNorm = op('adaptive_norm', {
     },
 })
 
-/** Norms in front of and behind a residual, as Gemma 2 has them. */
+/** Norms before and after a residual, as in Gemma 2. */
 export const sandwichNorm = op('sandwich_norm', {
   dims: ['m', 'n'],
   types,

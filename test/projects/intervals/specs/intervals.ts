@@ -1,4 +1,4 @@
-/** Caches of which an interval of an axis is replaced, as its condition may be written: tensors of conditions say where it lies. */
+/** Caches in which an interval of an axis is replaced, with every form of the condition: tensors in the conditions give its position. */
 import { abs, int, layout, max, op, row, tensor } from 'heddle'
 
 /** The condition as most write it. */
@@ -41,7 +41,7 @@ export const unlimited = op('unlimited', {
     },
 })
 
-/** A row that nobody owns has no place to be read for it. */
+/** A row without an owner must not cause a read of its place. */
 export const owned = op('owned', {
   dims: ['r', 'u', 'n', 'b'],
   inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), owners: tensor('i32', 'r'), first: tensor('i32', 'b') },
@@ -55,7 +55,7 @@ export const owned = op('owned', {
     }),
 })
 
-/** The outermost axis, by places of an inner one and an attribute; what else must hold is asked at every element. */
+/** The outermost axis, with places from an inner one and an attribute; further conditions are evaluated per element. */
 export const outermost = op('outermost', {
   dims: ['u', 'g', 'n'],
   inputs: { cache: tensor('f32', 'u g n'), x: tensor('f32', 'g n'), last: tensor('i32', 'g'), keep: tensor('i32', 'g') },
@@ -98,7 +98,7 @@ export const apart = op('apart', {
     }),
 })
 
-/** Along the axis that neighbouring threads share: asked at every element. */
+/** Along the axis that neighbouring threads share: the condition is evaluated per element. */
 export const along = op('along', {
   dims: ['r', 'u'],
   inputs: { cache: tensor('f32', 'r u'), x: tensor('f32', 'r'), first: tensor('i32', 'r'), last: tensor('i32', 'r') },
@@ -145,7 +145,7 @@ export const thinned = op('thinned', {
     },
 })
 
-/** Rows that threads of a team compute together, and what they share. */
+/** Rows that threads of a team compute together, and their shared values. */
 export const scaled = op('scaled', {
   dims: ['r', 'u', 'n'],
   inputs: {
@@ -167,7 +167,7 @@ export const scaled = op('scaled', {
     },
 })
 
-/** Places beside each other in memory: neighbouring threads run along these, and ask at every one. */
+/** Places are adjacent in memory: neighbouring threads run along them, and evaluate the condition per place. */
 export const placesLast = layout('places_last', ['r', 'u', 'n'], { offset: (at, of) => (at.r * of.n + at.n) * of.u + at.u })
 export const turned = op('turned', {
   dims: ['r', 'u', 'n'],

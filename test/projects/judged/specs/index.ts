@@ -1,4 +1,4 @@
-/** Ops and graphs that are right, and that a check could take for wrong: what float32 cannot do better, what bodies leave undefined. */
+/** Correct ops and graphs that a check could report as wrong: limits of float32, and results that bodies leave undefined. */
 import { cos, exp, graph, idiv, int, log, max, min, op, plan, round, row, sum, tensor } from 'heddle'
 import { far, farWithin, padded, within } from './padded.js'
 import { steep, whole } from './slopes.js'
@@ -78,7 +78,7 @@ export const soft = op('soft', {
     },
 })
 
-/** A result in float32 of what may be stored in less. */
+/** A float32 result of values that may be stored in a smaller type. */
 export const logSum = op('log_sum', {
   dims: ['m', 'n'],
   types,

@@ -1,4 +1,4 @@
-/** Attention beside -10000, of which float32 holds steps of a thousandth and float16 steps of 8: a row that is masked whole has such scores alone. */
+/** Attention with scores near -10000, where float32 has a spacing of a thousandth and float16 of 8: a fully masked row has only such scores. */
 import { graph, op, plan, tensor, toFloat } from 'heddle'
 import { weigh } from './slopes.js'
 

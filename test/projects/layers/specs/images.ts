@@ -1,4 +1,4 @@
-/** Convolutions as one writes them down, what follows them, and other windows over images. */
+/** Convolutions as users write them, ops after them, and other windows over images. */
 import { idiv, maximum, minimum, op, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16'] } as const
@@ -15,7 +15,7 @@ export const convolve = op('convolve', {
     (b, o, h, w) => ({ y: sum(c, (l) => sum(u, (i) => sum(v, (j) => x(b, l, h + i, w + j) * kernel(o, l, i, j)))) }),
 })
 
-/** A bias for each channel, and what passes between 0 and 6. */
+/** A bias per channel, clipped to the range from 0 to 6. */
 export const biasClipped = op('bias_clipped', {
   dims: ['b', 'c', 'h', 'w'],
   types,
@@ -26,7 +26,7 @@ export const biasClipped = op('bias_clipped', {
     (b, c, h, w) => ({ y: minimum(maximum(x(b, c, h, w) + bias(c), 0), 6) }),
 })
 
-/** Each channel by itself, with zeros around the image; every second place. */
+/** Each channel separately, with zeros around the image and a stride of two. */
 export const depthwise = op('depthwise', {
   dims: ['b', 'c', 'h', 'w', 'u', 'v', 'p', 'q'],
   types,
@@ -48,7 +48,7 @@ export const depthwise = op('depthwise', {
     },
 })
 
-/** Means of parts of an image, as many as are asked for: each knows by itself how large it is. */
+/** Means of parts of an image, for any number of parts: each part knows its own size. */
 export const adaptivePool = op('adaptive_pool', {
   dims: ['b', 'c', 'h', 'w', 'p', 'q'],
   types,

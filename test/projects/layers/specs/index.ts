@@ -3,7 +3,7 @@ import { graph, plan, tensor } from 'heddle'
 import * as attention from './attention.js'
 import * as images from './images.js'
 
-/** A convolution and what follows it: one kernel. */
+/** A convolution and the ops after it: one kernel. */
 export const convolved = graph('convolved', {
   inputs: { image: tensor('T', 'b c p q') },
   weights: { kernel: tensor('T', 'o c u v'), bias: tensor('T', 'o') },

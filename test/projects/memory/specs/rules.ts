@@ -41,7 +41,7 @@ export const correctSequence = op('correct_sequence', {
 })
 // #endregion
 
-/** RWKV-7's rule over a sequence: each element of the key fades by itself, what it gives for `removed` is taken out, and put in `added`. */
+/** RWKV-7's rule over a sequence: each element of the key decays by itself, its content for `removed` is taken out, and stored under `added`. */
 export const rwkvSequence = op('rwkv_sequence', {
   dims: ['b', 'h', 'v', 't', 'k'],
   types,
@@ -69,7 +69,7 @@ export const rwkvSequence = op('rwkv_sequence', {
     },
 })
 
-/** Two rows that are carried together, each made of the other at other places, beside a number that is carried too. */
+/** Two rows carried together, each computed from the other at other indices, and a carried number. */
 export const crossedRows = op('crossed_rows', {
   dims: ['m', 't', 'n'],
   types,

@@ -1,6 +1,6 @@
 /**
- * The same layers over a whole sequence, where no token corrects what others left: what is read is a sum over the tokens so far, faded by
- * what lies between. The logarithms of the gates are added up along time first; a difference of two sums is never above zero.
+ * The same layers over a whole sequence, for rules in which no token corrects earlier ones: a read is a sum over the tokens so far, decayed by the
+ * gates in between. The logarithms of the gates are summed along time first; a difference of two sums is never above zero.
  */
 import { exp, foldRow, layout, minimum, op, row, scan, sum, tensor } from 'heddle'
 
@@ -20,7 +20,7 @@ export const fadeTotals = op('fade_totals', {
     },
 })
 
-/** A number a head and token fades: what a token (`t`) takes of each (`u`), `exp(total(t) - total(u)) (query(t) key(u))` of those so far. */
+/** One decay per head and token: weight of each earlier token (`u`) for a token (`t`), `exp(total(t) - total(u)) (query(t) key(u))`. */
 export const fadeWeights = op('fade_weights', {
   dims: ['b', 'h', 't', 'u', 'k'],
   types,
@@ -39,12 +39,12 @@ export const fadeWeights = op('fade_weights', {
     },
 })
 
-/** Channels of heads beside each other in memory, time last by its index. */
+/** Channels of all heads are adjacent in memory, with time as the last index. */
 export const headsByTime = layout('heads_by_time', ['b', 'h', 'k', 't'], {
   offset: (at, of) => ((at.b * of.t + at.t) * of.h + at.h) * of.k + at.k,
 })
 
-/** The same totals for each element of a key, whose neighbours are read beside each other. */
+/** The same totals for each element of a key, with coalesced reads. */
 export const gateTotals = op('gate_totals', {
   dims: ['b', 'h', 'k', 't'],
   inputs: { log: tensor('f32', 'b h k t', headsByTime) },
@@ -58,7 +58,7 @@ export const gateTotals = op('gate_totals', {
     },
 })
 
-/** Each element of the key fades by itself. */
+/** Each element of the key decays separately. */
 export const gateWeights = op('gate_weights', {
   dims: ['b', 'h', 't', 'u', 'k'],
   types,

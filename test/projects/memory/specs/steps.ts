@@ -50,7 +50,10 @@ export const gateStep = op('gate_step', {
     },
 })
 
-/** A selective state space (SSD): the length of the step fades and weighs, heads share what they read and write by, and the input passes by. */
+/**
+ * A selective state space (SSD): the step size sets decay and weight, heads share input and output projections, and the input has a skip
+ * connection.
+ */
 export const selectStep = op('select_step', {
   dims: ['b', 'h', 'v', 'k'],
   types,

@@ -1,4 +1,4 @@
-/** Layers whose dimensions are called as their author likes: patches, channels, a mixing width. One says how large it usually is, one does not. */
+/** Layers with arbitrary names of dimensions: patches, channels, a mixing width. One declares its usual sizes, one does not. */
 import { graph, plan, tensor } from 'heddle'
 import { leaky, mixNorm, shift, split } from './ops.js'
 
@@ -27,7 +27,7 @@ export const mixer = graph('mixer', {
   },
 })
 
-/** Says nothing of its sizes; the pieces a row is cut into are a dimension that no input has. */
+/** Declares no sizes; the number of pieces of a row is a dimension without an input. */
 export const pieces = graph('pieces', {
   inputs: { x: tensor('T', 'rows cells') },
   weights: {},

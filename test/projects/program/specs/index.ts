@@ -57,7 +57,7 @@ export const mixers = program('mixers', {
     return { hidden, result: total }
   },
 })
-/** Ids in, flags out, with states that are declared in front. */
+/** Ids in, flags out, with states that are declared first. */
 export const tagger = program('tagger', {
   dims: { b: 4, s: 16, n: 64, v: 100 },
   inputs: { ids: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },

@@ -23,7 +23,7 @@ export const unpackRoute = op('unpack_route', {
 })
 // #endregion
 
-/** Integers in the order of the floats: what a radix sort takes. */
+/** Integers in the order of the floats: keys for a radix sort. */
 export const sortKeys = op('sort_keys', {
   dims: ['m', 'n'],
   inputs: { x: tensor('f32', 'm n') },

@@ -31,7 +31,7 @@ export const geglu = op('geglu', {
     (m, c) => ({ y: gelu(x(m, 0 + c)) * x(m, n + c) }),
 })
 
-/** Rotary positions of neighbours (GPT-J), the first `turned` elements of a head. */
+/** Rotary positions of neighbouring pairs (GPT-J), for the first `turned` elements of a head. */
 export const rotaryPairs = op('rotary_pairs', {
   dims: ['s', 'd'],
   inputs: { x: tensor('f32', 's d'), position: tensor('i32', 's') },

@@ -1,4 +1,4 @@
-/** A graph of one's own under plans: a feed-forward part with a norm behind it, and a table that is written row by row. */
+/** A user's graph under plans: a feed-forward part followed by a norm, and a table that is written row by row. */
 import { graph, plan, tensor } from 'heddle'
 import { addRowBias, addRows, putRow, rmsNorm, squaredRelu } from './ops.js'
 

@@ -19,7 +19,7 @@ export const rmsNorm = op('rms_norm', {
     },
 })
 
-/** Rows in int8, and what a step of each is worth. */
+/** Rows in int8, and the scale of each. */
 export const quantiseRows = op('quantise_rows', {
   dims: ['t', 'k'],
   types: { T: floats },
@@ -47,7 +47,7 @@ export const putRow = op('put_row', {
     (v, c) => ({ y: v === place(0) ? x(c) : table(v, c) }),
 })
 
-/** Rows of a table by number, of which none is checked: the device says so when one lies outside. */
+/** Rows of a table by unchecked number: the device reports those out of bounds. */
 export const takeRows = op('take_rows', {
   dims: ['t', 'v', 'k'],
   types: { T: floats },

@@ -3,7 +3,7 @@ import { abs, graph, max, op, plan, row, sum, tensor, toInt } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** Every type read and stored again, as its own type and as what bodies see; and numbers stored as every type. */
+/** Every type read and stored again, as its own type and as the type that bodies see; and numbers stored as every type. */
 export const storage = op('storage', {
   dims: ['m', 'n'],
   inputs: {
@@ -149,7 +149,7 @@ export const differing = op('differing', {
     (p, q) => ({ y: a(p) !== b(q), code: (a(p) ? 2 : 0) + (b(q) ? 1 : 0) }),
 })
 
-/** A linear layer whose weights are 8-bit floats with a scale for each of its columns: scaled while they are loaded, and behind the sums. */
+/** A linear layer whose weights are 8-bit floats with one scale per column: scaled on load, and after the sums. */
 export const linear8 = graph('linear8', {
   inputs: { x: tensor('T', 'm k') },
   weights: { w: tensor('f8e4m3', 'n k'), scale: tensor('T', 'n') },

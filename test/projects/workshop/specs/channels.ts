@@ -1,4 +1,4 @@
-/** Columns whose every element needs what is reduced of them: each element is written as one would think of it, and computed once a column. */
+/** Columns whose reduction every element needs: each element is written in the obvious form, and the reduction runs once per column. */
 import { exp, max, op, row, rsqrt, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16'] } as const

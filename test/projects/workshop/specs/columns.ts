@@ -1,9 +1,9 @@
-/** Reductions across rows: what training asks of kernels, each with the body one would write down. */
+/** Reductions across rows: kernels for training, each with the obvious body. */
 import { argmax, max, op, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** The sum of every column: what a bias gets back. */
+/** The sum of every column: the gradient of a bias. */
 export const columnSum = op('column_total', {
   dims: ['m', 'n'],
   types,
@@ -42,7 +42,7 @@ export const columnMoments = op('column_moments', {
     },
 })
 
-/** The largest of every column and the row it stands in; rows from `count` on count nothing. */
+/** The maximum of every column and its row; rows from `count` on are ignored. */
 export const columnLargest = op('column_largest', {
   dims: ['m', 'n'],
   types,

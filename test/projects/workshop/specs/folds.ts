@@ -1,9 +1,12 @@
-/** Recurrences that no scan can make: what each element makes of what the elements before it have left. */
+/** Recurrences that are not scans: each element depends on the state after the previous ones. */
 import { abs, exp, fold, foldRow, int, layout, maximum, minimum, op, row, sqrt, tanh, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** A gated recurrent unit without matrices: `h(t) = z h(t - 1) + (1 - z) tanh(a h(t - 1) + b)`. The state in front is an input, the last an output. */
+/**
+ * A gated recurrent unit without matrices: `h(t) = z h(t - 1) + (1 - z) tanh(a h(t - 1) + b)`. The initial state is an input, the final one an
+ * output.
+ */
 export const gatedRecurrence = op('gated_recurrence', {
   dims: ['m', 'n'],
   types,
@@ -19,7 +22,7 @@ export const gatedRecurrence = op('gated_recurrence', {
     },
 })
 
-/** A sum of as few roundings as one: what each addition loses is carried along (Neumaier). */
+/** A compensated sum (Neumaier): the rounding error of each addition is carried along. */
 export const carefulSum = op('careful_sum', {
   dims: ['m', 'n'],
   types,
@@ -37,7 +40,7 @@ export const carefulSum = op('careful_sum', {
     },
 })
 
-/** A moving average that starts again where it is told to, and how many elements it has seen since; `lengths` elements of each row count. */
+/** A moving average that restarts on a flag, and the number of elements since the restart; `lengths` elements of each row count. */
 export const movingAverage = op('moving_average', {
   dims: ['m', 'n'],
   types,
@@ -57,7 +60,7 @@ export const movingAverage = op('moving_average', {
     },
 })
 
-/** A cumulative sum held between two bounds, and the largest deviation of the row from its mean on the way. */
+/** A cumulative sum clamped between two bounds, and the largest deviation of the row from its mean on the way. */
 export const boundedWalk = op('bounded_walk', {
   dims: ['m', 'n'],
   types,
@@ -75,7 +78,7 @@ export const boundedWalk = op('bounded_walk', {
 /** Time outside of channels in memory, time last by its index. */
 export const byTime = layout('by_time', ['b', 'c', 't'], { offset: (at, of) => (at.b * of.t + at.t) * of.c + at.c })
 
-/** `h[c] = a[t, c] h[c] + x[t, c]` of every channel: what linear attention without matrices carries. The state in front is an input. */
+/** `h[c] = a[t, c] h[c] + x[t, c]` per channel: the state of linear attention without matrices. The initial state is an input. */
 export const channelRecurrence = op('channel_recurrence', {
   dims: ['b', 't', 'c'],
   types,

@@ -1,4 +1,4 @@
-/** Rows and statistics that replace what they are made of. */
+/** Rows and statistics that replace their inputs. */
 import { exp, log, max, op, row, rsqrt, sqrt, sum, tensor } from 'heddle'
 
 /** The loss of a row of logits, which become their own gradient: no second tensor of the size of a vocabulary. */
@@ -41,7 +41,7 @@ export const lamb = op('lamb', {
     },
 })
 
-/** Each of two rows reads what the other replaces, and one of them waits for a sum. */
+/** Each of two rows reads the values that the other replaces, and one of them needs a sum first. */
 export const exchange = op('exchange', {
   dims: ['l', 'n'],
   inputs: { p: tensor('f32', 'l n'), m: tensor('f32', 'l n'), g: tensor('f32', 'l n') },
@@ -55,7 +55,7 @@ export const exchange = op('exchange', {
     },
 })
 
-/** A running mean and variance of channels, one reading the other's memory before it is replaced, and what a batch norm applies. */
+/** A running mean and variance of channels, one reading the other's memory before it is replaced, and the coefficients of a batch norm. */
 export const runningMoments = op('running_moments', {
   dims: ['b', 'n'],
   inputs: { x: tensor('f32', 'b n'), mean: tensor('f32', 'n'), variance: tensor('f32', 'n') },

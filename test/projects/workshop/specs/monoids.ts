@@ -66,7 +66,7 @@ export const absLargest = op('abs_largest', {
     },
 })
 
-/** The logarithm of a sum of exponentials: the largest exponent, and the sum of what is left of the others. */
+/** The logarithm of a sum of exponentials: the largest exponent, and the sum of the others relative to it. */
 const logSumExp = monoid({
   identity: { top: -Infinity, sum: 0 },
   combine: (x, y) => {

@@ -1,9 +1,9 @@
-/** Scatters that add: each element gathers what falls to it, in the order of the places, so that every run gives the same bits. */
+/** Scatter-adds: each element gathers its contributions in index order, so every run gives the same bits. */
 import { argsort, op, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** The gradient of an embedding, added in place to what earlier batches have left: row k gathers the gradients of all tokens that read it. */
+/** The gradient of an embedding, added in place to that of earlier batches: row k gathers the gradients of all tokens that read it. */
 export const accumulateGradient = op('accumulate_gradient', {
   dims: ['t', 'v', 'n'],
   types,
@@ -28,7 +28,7 @@ export const binCount = op('bin_count', {
     (b) => ({ count: sum(t, (i) => (ids(i) === b ? 1 : 0)), weights: sum(t, (i) => (ids(i) === b ? weight(i) : 0)) }),
 })
 
-/** Writes elements to the places that a permutation names: the inverse of a permutation is what sorts it. */
+/** Writes elements to the indices of a permutation: sorting a permutation gives its inverse. */
 export const putBack = op('put_back', {
   dims: ['m', 'n'],
   types,

@@ -18,7 +18,7 @@ export const sortRows = op('sort_rows', {
     },
 })
 
-/** Tokens by the expert they go to, in the order they came: what a mixture of experts sends out. */
+/** Tokens by their expert, in their original order: the dispatch of a mixture of experts. */
 export const byExpert = op('by_expert', {
   dims: ['b', 's'],
   inputs: { expert: tensor('i32', 'b s'), gate: tensor('f32', 'b s') },

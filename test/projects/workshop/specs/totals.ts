@@ -20,7 +20,7 @@ export const gradientNorm = op('gradient_norm', {
     },
 })
 
-/** Mean and mean square of each channel of a batch of images: what a batch norm needs. */
+/** Mean and mean square of each channel of a batch of images: statistics for a batch norm. */
 export const channelMoments = op('channel_moments', {
   dims: ['b', 'k', 'h', 'w'],
   types,
