@@ -1,4 +1,4 @@
-/** Folders that last as long as what is done in them: what killed processes left goes, and nothing else. */
+/** Temporary folders exist as long as their task: leftovers of killed processes are removed, and nothing else. */
 import { spawnSync } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * The share of like tests that one run tries. A third of the instances of each op at a commit, so that three commits in a row try each; a
- * quarter of the files that take seconds (by_turns.ts), and a third of the cases that such a file lists, so that twelve do. What has changed
- * waits for no turn. `npm run test:all` tries everything at once.
+ * Rotation of similar tests over commits. One run executes a third of the instances of each op, so three commits in a row cover all; a quarter of
+ * the files that take seconds (by_turns.ts), and a third of the cases that such a file lists, so twelve commits do. Changed files always run. `npm
+ * run test:all` runs everything at once.
  */
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -79,8 +79,8 @@ export function oneInTurn<T>(things: readonly T[], at: number, turn = listTurn()
 }
 
 /**
- * Storage types that a run tries of models that are the same in all of them. One for all tests of a commit, so that they share what is compiled;
- * what has no turns is in f32.
+ * Storage types that a run tries for models whose behaviour does not depend on them. All tests of a commit use the same one, so that they share
+ * compiled kernels; tests outside of the rotation use f32.
  */
 export const modelTypes = (): readonly FloatType[] => (listTurn() === undefined ? floatTypes : [oneInTurn(floatTypes, 0)])
 

@@ -1,6 +1,6 @@
 /**
- * Faults of steps, of beams and of int8 rows, planted into bodies or states: what follows must differ from what is right. With
- * llama_faults.test.ts these are the faults that implementations of LLaMA-like models are known for; the test that notices each, by its name there or here:
+ * Faults of steps, of beams and of int8 rows, planted into bodies or states: the results must differ from the right ones. Together with
+ * llama_faults.test.ts these are the known faults of implementations of LLaMA-like models. The test that notices each, by its name there or here:
  *
  *   places ignored                    llama_faults: 'places are ignored'
  *   places off by one                 llama_faults: 'the last cached place is overwritten', 'a place is left out', 'the rotation begins anew in every pass'
@@ -15,7 +15,7 @@
  *   llama3's scaling ignored          llama_faults: 'the scaling of the rotation is ignored'
  *   absmax 0 of a row                 here: 'a row of zeros has a step of 0, and is not divided by it'
  *   store of a shared head raced      here: 'every head of keys is stored from its own, not by each head of queries that shares it'; that no two
- *                                     threads of the kernels write one element is watched by llama_plans.simt, whose twin is
+ *                                     threads of the kernels write one element is checked by llama_plans.simt, whose twin is
  *                                     native/simt.simt: 'two threads that write one element of an output are found when asked for'
  *   prompt of beams not shared        here: 'beams that read a prompt in their own caches'
  *   only the first end id             here: 'only the first end id ends a text'

@@ -1,5 +1,5 @@
 /**
- * Writes exports that src/bench/peers/torch_export.py checks where PyTorch is, with what they are given and what the CPU device gives for it:
+ * Writes exports that src/bench/peers/torch_export.py checks on a machine with PyTorch, with their inputs and the CPU device's outputs:
  *
  *     npx rolldown -c && node --import ./dist/register.js test/peers/make_exports.ts .heddle/exports [--target simt] [--only llama-f16]
  *     python3 src/bench/peers/torch_export.py .heddle/exports/*

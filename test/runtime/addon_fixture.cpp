@@ -29,7 +29,7 @@ struct heddle_queue {
   heddle_device* device = nullptr;
   bool capturing = false;
   std::vector<Work> recorded;
-  bool needs_more = false;  // what was enqueued since the last fence
+  bool needs_more = false;  // work enqueued since the last fence
   uint64_t fences = 0;       // made so far
 };
 

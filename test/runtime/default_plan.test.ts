@@ -1,4 +1,4 @@
-/** The plan of a model when nobody names one fits the device and the storage type, and is never one that computes something else. */
+/** The default plan of a model fits the device and the storage type, and never changes the results of the model. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { type Manifest, manifestSchema } from '../../src/emit/manifest.js'
@@ -74,7 +74,7 @@ it('is that of int8 activations for a model that is stored for it, on any device
       reason: 'int8 weights and activations, as the model is stored; fewest launches',
     })
   }
-  // Plans that take weights alone as int8 are not what the model is stored for.
+  // Weight-only int8 plans do not correspond to the storage of the model.
   const { 'best-llama-w8a8': _, 'fasterllama-v1': __, ...plans } = manifest.plans ?? {}
   expect(Object.keys(plans)).toContain('best-llama-int8w')
   expect(int8(gpu('9.0'), { ...manifest, plans })).toEqual({

@@ -1,4 +1,4 @@
-/** Kernels that calls ask for side by side: each is made once, and what stops one call does not stop another. */
+/** Kernels requested by concurrent calls: each is compiled once, and a failure of one call does not stop another. */
 import { rm } from 'node:fs/promises'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { demandedKernels } from '../../src/runtime/demand.js'

@@ -47,7 +47,7 @@ const f16 = {
 const bf16 = {
   infinity: 0x7f80,
   widen: (half: number): number => floatOf(half << 16),
-  /** The nearer of the two neighbours, told apart in double arithmetic; the even one of a tie. */
+  /** The nearer of the two neighbours, compared in double arithmetic; the even one of a tie. */
   round(value: number): number {
     const bits = bitsOf(value)
     const below = bits >>> 16

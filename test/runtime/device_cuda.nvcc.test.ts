@@ -1,4 +1,4 @@
-/** The CUDA plugin where there may be no GPU: it is built, it loads, and it says in one line what is missing. */
+/** The CUDA plugin on a machine that may have no GPU: it builds, it loads, and it reports in one line that the GPU is missing. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** Names of devices: what they mean, on the command line too, and how others are refused. */
+/** Names of devices: their meaning, on the command line too, and refusals of others. */
 import { expect, it } from 'vitest'
 import { deviceOption } from '../../src/cli/opening.js'
 import { openDevice } from '../../src/runtime/api/index.js'

@@ -21,10 +21,10 @@ const manifest = manifestSchema.parse(JSON.parse(readFileSync('generated/manifes
 const { plans = {} } = manifest
 const types = ['f32', 'f16', 'bf16'] as const
 
-/** A graph by itself. */
+/** A single graph. */
 const alone = (graph: Graph) => [{ label: graph.name, graph, inputs: {}, outputs: {}, weights: {}, attrs: {} }]
 
-/** Steps of a program under a plan; none where the plan does not cover it, which is refused by itself. */
+/** Steps of a program under a plan; none if the plan does not cover it, which is a separate refusal. */
 function stepsOf(program: Program, plan: string) {
   try {
     const compiled = compileProgram(program, findPlan(plan, plans), { conversions })
@@ -70,7 +70,7 @@ describe('every storage type has kernels', () => {
     expect(new Set(found.map((message) => message.split(' for ')[0]))).toEqual(
       new Set(['plan ft-v3-mode1-packed does not run in bf16: there is no kernel quantize_col32__bf16']),
     )
-    // Its twins: another plan, and norms in front, which quantise by themselves.
+    // Its twins: another plan, and pre-LN, where separate kernels quantise.
     expect(missing('ft-v3-mode2', { kernels })).toEqual([])
   })
 })

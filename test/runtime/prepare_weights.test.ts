@@ -178,7 +178,7 @@ describe('prepareWeights', () => {
     expect(await numbers(made['q+k:int8:row'])).toEqual([...ints(0), ...ints(7)])
     expect(await numbers(made['q+k:steps:0.5'])).toEqual([0, 1, 2, 3, 4, 7, 8, 9, 10, 11].map((step) => step / 2))
     expect(await numbers(made['fc:int8:col32'])).toEqual(await numbers(prepare()['fc:int8:col32']))
-    // The twin: of the floats that the model has besides, the integers are others.
+    // The twin: the integers differ from those of the float weights that the model also has.
     expect(await numbers(made['q+k:int8:row'])).not.toEqual(await numbers(prepare()['q+k:int8:row']))
     // Into a layout, integers go where those made of floats go.
     const { values, scales } = quantised('fc')

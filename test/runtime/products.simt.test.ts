@@ -1,4 +1,4 @@
-/** Products that no plan has: whatever axes the language lets be multiplied, the device computes by its definition, or says why not. */
+/** Matmuls outside of every plan: for all axes that the language allows, the device computes the definition, or gives the reason of a refusal. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'

@@ -77,7 +77,7 @@ const chain = (session: Session, changes: Partial<ProgramConfig> = {}): ProgramC
   ...changes,
 })
 
-/** The chain by hand. */
+/** The chain, computed by hand. */
 function expected(x: readonly number[]): number[] {
   let rows = x
   for (let i = 0; i < 3; i++) {
@@ -175,7 +175,7 @@ describe('buildProgram', () => {
     })
     const product = seen.find((step) => step.kind === 'matmul')
     expect(product).toMatchObject({ epilogue: { bias: { bytes: 8 }, residual: product?.a, relu: false } })
-    // The input, and of the others what a step reads and what it makes.
+    // The input, and of the other tensors the input and the output of one step.
     expect(program.memory).toMatchObject({ arenaBytes: 3 * 256, lowerBound: 3 * 256 })
   })
 

@@ -1,6 +1,6 @@
 /**
- * A device written in TypeScript: real bytes, real offsets, kernels run by their ops' bodies. With it the whole runtime
- * (binding, strides, arena, wiring) is tested where nothing has been compiled. It checks what the simt device checks of slices.
+ * A device written in TypeScript: real bytes, real offsets, kernels run by their ops' bodies. It tests the whole runtime (binding, strides, arena,
+ * wiring) without compiled code. It checks slices like the simt device.
  */
 import { layouts, ops } from '../../specs/index.js'
 import { type KernelEntry, type Manifest, manifestSchema } from '../../src/emit/manifest.js'
@@ -78,7 +78,7 @@ interface Log {
   runs: number
 }
 
-/** The device and what it has seen. */
+/** The device and its log. */
 export function referenceDevice(manifest: Manifest): { readonly device: NativeDevice; readonly log: Log } {
   const log: Log = { live: 0, runs: 0 }
   const memory = new WeakMap<NativeBuffer, Uint8Array>()

@@ -1,4 +1,4 @@
-/** Memory that programs share, and uploads in pieces, over buffers that say what becomes of them. */
+/** Memory shared by programs, and uploads in pieces, over buffers that log their use. */
 import { describe, expect, it } from 'vitest'
 import type { NativeBuffer, NativeDevice } from '../../src/runtime/native.js'
 import { sharedArena } from '../../src/runtime/shared_arena.js'
@@ -30,7 +30,7 @@ describe('a shared arena', () => {
     const [first, second, third] = [await taken.take(100), await taken.take(60), await taken.take(101)]
     expect(second).toBe(first)
     expect(third.bytes).toBe(101)
-    // Nothing was held when programs were asked to go.
+    // No memory was in use when programs were asked to release it.
     expect(outgrown).toEqual([[], []])
     expect([live, arena.bytes]).toEqual([[101], 101])
     arena.release()
@@ -39,7 +39,7 @@ describe('a shared arena', () => {
 })
 
 describe('uploads', () => {
-  /** A buffer whose writes end when they are told to. */
+  /** A buffer whose writes complete on request. */
   function slow() {
     const writes: { readonly offset: number; readonly first: number; readonly bytes: number; end(error?: Error): void }[] = []
     const buffer: NativeBuffer = {

@@ -1,4 +1,4 @@
-/** States of programs on the reference device: what moves them, and what is copied. */
+/** States of programs on the reference device: operations that move them, and copies. */
 import { describe, expect, it } from 'vitest'
 import { decode, encode } from '../../src/runtime/buffer.js'
 import { buildProgram, type ProgramConfig } from '../../src/runtime/program.js'

@@ -1,4 +1,4 @@
-/** Small decoders without a model: graphs over states, the programs made of them, and what plain JavaScript makes of the same states. */
+/** Small decoders without a model: graphs over states, their programs, and the results of plain JavaScript on the same states. */
 import { layouts } from '../../specs/index.js'
 import { splitHeads } from '../../specs/layouts/split_heads.js'
 import { appendStep } from '../../specs/ops/append_step.js'
@@ -124,7 +124,7 @@ export function counted(steps: number, s: number, tokens: readonly number[], fir
 }
 
 export const manifest = referenceManifest()
-/** A session on a reference device of its own, and what the device has seen. */
+/** A session on a separate reference device, and the device's log. */
 export const open = () => {
   const { device, log } = referenceDevice(manifest)
   return { log, session: sessionOf({ device, library: referenceLibrary(manifest), manifest }) }

@@ -1,4 +1,4 @@
-/** States of programs on the reference device: what is refused. */
+/** Refusals for states of programs on the reference device. */
 import { describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
 import { record } from '../../specs/ops/record.js'

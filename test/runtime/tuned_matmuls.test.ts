@@ -1,4 +1,4 @@
-/** Kept algorithms of a matmul library when a program is built: taken on the device and the version they are of, and on no other. */
+/** Saved algorithms of a matmul library when a program is built: used on their device and version, and on no other. */
 import { expect, test } from 'vitest'
 import { layouts } from '../../specs/index.js'
 import { manifestSchema } from '../../src/emit/manifest.js'

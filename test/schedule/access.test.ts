@@ -89,7 +89,7 @@ describe('how an access moves with the loop', () => {
     const block = call('shiftRight', c, i32(5))
     const folded = call('bitAnd', call('mul', block, i32(3)), i32(7))
     expect(classify(call('add', folded, call('bitAnd', c, i32(31))), 'c')).toEqual({ kind: 'contiguous', run: 32 })
-    // The twin: half a block does not stand still, and what is computed from it moves.
+    // The twin: half a block is not uniform, and values computed from it vary.
     const half = call('shiftRight', call('add', c, i32(16)), i32(5))
     expect(classify(call('add', call('bitAnd', half, i32(7)), call('bitAnd', c, i32(31))), 'c')).toEqual({ kind: 'gather' })
   })

@@ -68,7 +68,7 @@ describe('a load of consecutive elements', () => {
       expect.stringMatching(/load x\[.*, c\] in chunks where chunk < k$/),
       expect.stringMatching(/load x\[.*c - 8\] in chunks where !\(?chunk < k\)?$/),
     ])
-    // Nothing says where a piece ends that data decide, and places two elements apart are no chunk.
+    // The end of a data-dependent piece is unknown, and indices two elements apart are no chunk.
     expect(loadsOf(call('select', half, load('x', load('flags', r), call('mul', c, i32(2))), f32(0)))).toEqual([])
   })
 

@@ -1,4 +1,4 @@
-/** Columns whose every element needs what is reduced of them are walked once more, and stored: nothing is reduced for each element. */
+/** Columns whose reduction every element needs are read once more and stored: nothing is reduced per element. */
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

@@ -105,7 +105,7 @@ describe('column programs', () => {
     }
     expect(describeSchedule(mapKernel(instance(again)))).toContain('squares = sum of square(x_c[c] - total)')
     expect(columnsOf(instance(again))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'pass', 'store'])
-    // Each walk loads what it reads.
+    // Each pass loads its own inputs.
     const other = (stmt: Stmt): Stmt =>
       stmt.kind === 'reduce' && stmt.name === 'squares'
         ? { ...stmt, value: call('mul', load('z', index('q'), c), local('total')) }

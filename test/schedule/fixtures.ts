@@ -213,7 +213,7 @@ export const argmaxRow = kernel(
   [reduce('best', 'argmax', n, 'c', load('x', m, index('c')), 'i32'), store('y', [m], local('best', 'i32'))],
 )
 
-/** One tensor after the other: each may only be read where the condition says so. */
+/** Concatenation: each tensor may be read only where the condition allows it. */
 export const concatenate = kernel(
   'concatenate',
   'm n a b',
@@ -235,7 +235,7 @@ export const concatenate = kernel(
   ],
 )
 
-/** A row read beside its own place: recomputed there. */
+/** A row read at a neighbouring index: recomputed there. */
 export const difference = kernel(
   'difference',
   'm n',
@@ -258,7 +258,7 @@ export const difference = kernel(
   ],
 )
 
-/** A reduction inside an element, beside one of the whole row. */
+/** A reduction inside an element, and one of the whole row. */
 export const window = kernel(
   'window',
   'm n k',
@@ -309,7 +309,7 @@ export const twoLengths = kernel(
   ],
 )
 
-/** INT8 storage beside a float scale, in blocks of 32 columns: `(c >> 5) * 32 m + r * 32 + (c & 31)`, columns rounded up. */
+/** INT8 storage with a float scale, in blocks of 32 columns: `(c >> 5) * 32 m + r * 32 + (c & 31)`, columns rounded up. */
 const col32: Layout = {
   name: 'col32',
   axes: ['r', 'c'],
@@ -381,7 +381,7 @@ export const prefixSum = kernel(
 
 const ids = loadInt('ids', m, index('c'))
 
-/** A scan of a scan, and a reduction of both: the second pass finds them kept. A computed row serves before and after a scan. */
+/** A scan of a scan, and a reduction of both: the second pass reads them from storage. A computed row serves before and after a scan. */
 export const scanOfScan = kernel(
   'scan_of_scan',
   'm n',
@@ -413,7 +413,7 @@ export const runningMost = kernel(
   ],
 )
 
-/** Elements of a scan beside their own place, and of a row only the row knows the length of. */
+/** Elements of a scan at other indices, and of a row whose length only the row knows. */
 export const scanElsewhere = kernel(
   'scan_elsewhere',
   'm n',
@@ -478,7 +478,7 @@ export const tally = kernel(
   ],
 )
 
-/** Counts of what a scan finds, stored transposed: a row's counts are not neighbours. */
+/** Counts of a scan's results, stored transposed: a row's counts are not adjacent. */
 export const tallyScan = kernel(
   'tally_scan',
   'm n k',

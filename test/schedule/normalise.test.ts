@@ -1,4 +1,4 @@
-/** Rows in shared memory hold what all elements of a loop have in common, and what was made in order: no row of an element's own is among them. */
+/** Rows in shared memory: values common to all elements of a loop, and rows computed in order; never a row of a single element. */
 import { expect, it } from 'vitest'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

@@ -1,4 +1,4 @@
-/** Notes on what cannot be computed well: each is made where it is so, and not where it is not. */
+/** Performance notes: each appears where it applies, and not elsewhere. */
 
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local, toFloat } from '../../src/ir/build.js'
@@ -52,7 +52,7 @@ describe('a note on strided reads', () => {
     index: by,
     value: load('x', ...indices),
   })
-  /** Less the least of something: not a total that blocks divide, so that lanes have the outer loop and each sums by itself. */
+  /** Minus a minimum: not a total that blocks divide, so lanes run the outer loop and each sums separately. */
   const along = (value: Expr, least: Expr = toFloat(loadInt('p', a, b))): Kernel => {
     const first: Stmt = { kind: 'reduce', name: 'least', type: 'f32', monoid: 'min', length: dim('n'), index: 'b', value: least }
     const subject = summed(call('sub', value, local('least')), first)
@@ -77,7 +77,7 @@ describe('a note on strided reads', () => {
     expect(strideAlong(call('mul', c, dim('n')), 'c', 8)).toBe('far')
     expect(strideAlong(call('mul', b, dim('n')), 'c', 8)).toBe('still')
     expect(strideAlong(call('mul', c, c), 'c', 8)).toBe('unknown')
-    // A remainder moves as what it is of, and steps of it as far as they go.
+    // A remainder has the stride of its dividend, scaled by its factor.
     const remainder = call('mod', c, dim('n'))
     expect(['c', 'b'].map((along) => strideAlong(remainder, along, 8))).toEqual(['near', 'still'])
     expect([8, 9].map((by) => strideAlong(call('mul', call('bitAnd', c, i32(3)), i32(by)), 'c', 8))).toEqual(['near', 'far'])

@@ -9,7 +9,7 @@ import { printSteps } from '../../src/schedule/print.js'
 import { softmax, tally, transpose } from './fixtures.js'
 import { ranked } from './ranked.js'
 
-/** Steps of a kernel behind a pass. */
+/** Steps of a kernel after a pass. */
 function stepsOf(subject: Kernel, pass: string, dims: Readonly<Record<string, number>> = {}): string {
   let text = ''
   const types: Readonly<Record<string, DType>> = Object.hasOwn(subject.types, 'T') ? { T: 'f16' } : {}

@@ -1,4 +1,4 @@
-/** A kernel that ranks its rows, ranks what it found by other values, and reads a short row of folds at the places found. */
+/** A kernel that ranks its rows, ranks the result by other values, and reads a short row of folds at the resulting indices. */
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'

@@ -1,4 +1,4 @@
-/** Tiles of template kernels: the list that headers share, what a kernel can have, and what becomes of measured ones. */
+/** Tiles of template kernels: the list shared with headers, tiles that a kernel supports, and the use of measured ones. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'

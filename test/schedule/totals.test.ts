@@ -30,7 +30,7 @@ const reduce = (value: Expr, length: Expr = dim('m'), name = 'r', given = 'total
   value,
 })
 
-/** One number: a reduction and what is computed of it. */
+/** One number: a reduction and a value computed from it. */
 const reduced = (...body: readonly Stmt[]): Kernel =>
   kernel(
     'reduced',

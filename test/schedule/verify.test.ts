@@ -1,4 +1,4 @@
-/** A fault planted behind each pass of the schedule is caught there, under the name of the pass; without one, every kernel passes. */
+/** A fault planted after each pass of the schedule is detected there, under the name of the pass; without one, every kernel passes. */
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

@@ -1,4 +1,4 @@
-/** Sums over windows of several axes are a thread's for each element, and what only looks like one is not. */
+/** Sums over windows of several axes run in one thread per element, and look-alikes do not. */
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

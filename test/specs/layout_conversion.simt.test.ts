@@ -1,7 +1,7 @@
 /**
- * Moving a tensor from any layout of its rank to any other and back changes no element: the identity body between the lowered layouts,
- * generated, compiled for simt and run on random, mostly ragged sizes. Where elements lie is told by the layouts' own functions, so
- * that lowering is tested with them. Padding holds garbage throughout.
+ * Moving a tensor from any layout of its rank to any other and back changes no element: the identity body between the lowered layouts, generated,
+ * compiled for simt and run on random, mostly ragged sizes. The layouts' own functions give the positions of elements, so lowering is tested with
+ * them. Padding contains garbage throughout.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
@@ -197,7 +197,7 @@ beforeAll(async () => {
 })
 afterAll(() => host.close())
 
-/** Takes pairs of a family's layouts there and back at one size; says which differ. `through` names another kernel for a pair. */
+/** Converts pairs of a family's layouts in both directions at one size; returns those that differ. `through` names another kernel for a pair. */
 async function differing(
   family: Family,
   shape: readonly number[],

@@ -1,4 +1,4 @@
-/** Encoder layers under a mask over pairs: every plan has them, and launches what it launches by lengths. */
+/** Encoder layers under a mask over pairs: every plan supports them, with the same launches as for lengths. */
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { encoderLayers, pairLayers } from '../../specs/graphs/encoder_layers.js'

@@ -1,6 +1,6 @@
 /**
- * Draws of the generated kernel on the simt device: their frequencies, mode by mode, and that they depend on nothing but seed, step and
- * the row itself. Kernels with a planted bug must fail what the shipped one passes.
+ * Draws of the generated kernel on the simt device: their frequencies, mode by mode, and that they depend only on seed, step and the row itself.
+ * Kernels with a planted fault must fail the tests that the shipped one passes.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ beforeAll(async () => {
 })
 afterAll(() => host?.close())
 
-/** Inputs of all rows by tensor; what is not given never ends a row. */
+/** Inputs of all rows by tensor; missing ones never end a row. */
 type Inputs = Readonly<Record<string, (i: number) => number>>
 
 /** The words drawn for `rows` rows, and which rows are finished then. */
@@ -114,7 +114,7 @@ describe('words come as often as they should', () => {
   })
 })
 
-/** Requests that differ in everything; `at` says which of them a row draws for. */
+/** Requests that differ in everything; `at` selects the request of a row. */
 const requests = 7
 
 function rowsFor(at: readonly number[], size: number): Inputs {

@@ -39,7 +39,7 @@ function byParts(logits: HostTensor, draw: Draw) {
   return outcome(runOp(sampleParts, { logits, ...parts, ...seeded }))
 }
 
-/** @param change what becomes of the candidates; @param seen the logits that are searched where candidates are too few */
+/** @param change applied to the candidates; @param seen the logits that are searched if there are too few candidates */
 function byCandidates(
   logits: HostTensor,
   draw: Draw,

@@ -17,7 +17,7 @@ const another = op('take', {
     (m, c) => ({ y: x(m, 0, c) + 1 }),
 })
 
-/** Two products, and a part of something that nobody reads. */
+/** Two matmuls, and an unused part. */
 const layerWith = (part: (g: GraphBuilder, x: GraphTensor) => GraphTensor) =>
   graph('layer', {
     inputs: { x: tensor('T', 'm k'), parts: tensor('T', 'm 2 n') },

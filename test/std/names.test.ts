@@ -1,9 +1,9 @@
-/** The passes and what follows them know no op, input, result or node of the specs by name. */
+/** The passes and later stages know no op, input, result or node of the specs by name. */
 import { Project } from 'ts-morph'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { namesIn, specNames } from './names.js'
 
-/** Texts that some spec happens to use too, by file, and what they are there. */
+/** Strings that some spec happens to use too, by file, with their meaning there. */
 const allowed: readonly (readonly [file: string, texts: readonly string[], what: string])[] = [
   ['decode_attention_kernel.ts', ['query', 'top', 'total'], 'functions and statistics that the text of decode attention defines'],
   ['attention_kernel.ts', ['top', 'total'], "a softmax's statistics, as the text of attention calls them"],

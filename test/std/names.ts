@@ -1,11 +1,11 @@
 /**
- * Finds places where a pass knows an op, an input or a node of the shipped specs by name. Words that the TypeScript compiler checks
- * against a closed set, such as kinds of statements and intrinsics, are no names; what counts is text that stands where any text may.
+ * Finds places where a pass knows an op, an input or a node of the shipped specs by name. Words that the TypeScript compiler checks against a
+ * closed set, such as kinds of statements and intrinsics, are no names; only strings in places for arbitrary strings count.
  */
 import { Node, type Project, type SourceFile, SyntaxKind, ts } from 'ts-morph'
 import { graphs, ops } from '../../specs/index.js'
 
-/** Steps that plans name behind a node, and the forms of a scale. */
+/** Suffixes of nodes that plans insert, and the forms of a scale. */
 const endings = ['.pack', '.unpack', '.int8', '.float', '.step', '.steps', '.inverse']
 
 /** Every op, input, result, weight, attribute and node of the specs. */
@@ -35,7 +35,7 @@ const isAnyText = (type: ts.Type | undefined): boolean =>
   (type.isUnion() && type.types.some(isAnyText)) ||
   (type.isTypeParameter() && isAnyText(type.getConstraint()))
 
-/** True if a literal stands where any text may: compared with a text, or given as one. */
+/** True if a literal is in a place for any string: compared with one, or passed as one. */
 function isFree(node: Node, checker: ts.TypeChecker): boolean {
   const parent = node.getParent()
   if (parent === undefined || Node.isImportDeclaration(parent) || Node.isExportDeclaration(parent)) return false

@@ -1,6 +1,6 @@
 /**
- * Ops of a project that are called like ops of the standard library: they are compiled as what they are, never taken for the library's,
- * and refused only where the kernels of both would be generated.
+ * Ops of a project with names of the standard library: they are compiled as themselves, never confused with the library's, and refused only if the
+ * kernels of both would be generated.
  */
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

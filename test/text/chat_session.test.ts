@@ -14,7 +14,7 @@ const reader = async (): Promise<PromptReader> => ({
   ...{ bos: 1, vocab: 2048 },
 })
 
-/** Answers with given texts, an id at a time, and remembers what it was asked. */
+/** Answers with given texts, one id at a time, and records its requests. */
 async function answering(...answers: readonly string[]) {
   const read = await reader()
   const asked: number[][] = []

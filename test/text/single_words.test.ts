@@ -1,4 +1,4 @@
-/** Added tokens that are words of their own: tokens where nothing of a word is beside them, text elsewhere. */
+/** Added tokens that are whole words: tokens if no part of a word is adjacent, text elsewhere. */
 import { expect, it } from 'vitest'
 import { type Tokenizer, tokenizerOf } from '../../src/text/tokenizer.js'
 import { refusal } from '../refusal.js'

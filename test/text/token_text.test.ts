@@ -13,7 +13,7 @@ const golden: { streams: { text: string; ids: number[]; prefixes: string[] }[] }
 /** A text without its last character where that may not be complete. */
 const complete = (text: string): string => (text.endsWith('\uFFFD') ? text.slice(0, -1) : text)
 
-/** Holds what a stream shows after every token against what decoding all tokens up to it gives. */
+/** Compares the output of a stream after every token with decoding all tokens up to it. */
 function expectStream(tokenizer: Tokenizer, ids: readonly number[], before: readonly number[] = []): void {
   const decode = (all: readonly number[]): string => tokenizer.decode(all, { cleanUp: false })
   const stream = tokenText(tokenizer, before)
@@ -87,7 +87,7 @@ describe('streams of text', () => {
       expectStream(tokenizer, [idOf('▁the'), ...bytes, idOf('▁a')])
       const stream = tokenText(tokenizer)
       expect(bytes.map((id) => stream.push(id))).toEqual(['', 'é', '', '', '', '🙂', '', '', '\uFEFF', 'x'])
-      // Bytes that are no character are shown as soon as the next one says so.
+      // Invalid bytes are shown as soon as the next one proves it.
       const broken = tokenText(tokenizer)
       expect([0xf0, 0x9f, 0x41, 0xff, 0xff].map((byte) => broken.push(3 + byte))).toEqual(['', '', '\uFFFDA', '', '\uFFFD'])
       expect(broken.finish()).toBe('\uFFFD')

@@ -7,7 +7,7 @@ import { type TestProject, testProject } from './project.js'
 
 let project: TestProject
 beforeAll(async () => {
-  // One of its own, and one that takes the place of a shipped one.
+  // One kernel of its own, and one that replaces a shipped one.
   project = await testProject({ one: 'int one;\n', softmax: 'int softmax;\n' })
 })
 afterAll(async () => {

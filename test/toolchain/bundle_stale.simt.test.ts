@@ -1,4 +1,4 @@
-/** A bundle packs a whole build as it lies: one of other texts than lie there now is refused, and the one of these goes on. */
+/** A bundle packs a complete build: a build from other sources than the present ones is refused, a current one is packed. */
 import { rm } from 'node:fs/promises'
 import { afterEach, expect, test, vi } from 'vitest'
 import { buildKernels, makeBundle } from '../../src/toolchain/index.js'

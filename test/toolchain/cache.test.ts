@@ -1,4 +1,4 @@
-/** The cache of compiled objects: what was damaged is made again, what failed leaves nothing, and killed processes stop nobody. */
+/** The cache of compiled objects: damaged entries are rebuilt, failures leave no file, and killed processes block no other. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'

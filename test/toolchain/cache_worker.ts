@@ -1,4 +1,4 @@
-/** A process that asks a cache for three entries, each of which takes `milliseconds` to make. Says so when it begins to make one. */
+/** A process that requests three entries from a cache, each of which takes `milliseconds` to make. Prints a line when it begins to make one. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

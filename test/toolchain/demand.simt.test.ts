@@ -1,4 +1,4 @@
-/** Kernels on demand: only what is asked for is compiled, once, and what is damaged or refused is dealt with by itself. */
+/** Kernels on demand: only requested ones are compiled, once, and damage or refusal of one does not affect others. */
 import { rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'

@@ -1,4 +1,4 @@
-/** A stand-in for nvcc that says what ptxas would, so that checks and records are tested without CUDA. */
+/** A stand-in for nvcc that prints ptxas reports, so that checks and records are tested without CUDA. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { vi } from 'vitest'
@@ -6,8 +6,8 @@ import { cubinOf } from './cubin_bytes.js'
 import { testProject } from './project.js'
 
 /**
- * Says what it is asked for and which text it is given beside what ptxas would say, and leaves a cubin. Refuses texts with WRONG; those with
- * SPILL spill on sm_80. The registers are the text's.
+ * Prints its request and its source together with a ptxas report, and writes a cubin. Refuses sources with WRONG; those with SPILL spill on sm_80.
+ * The source states the number of registers.
  */
 const nvcc = (cubin: string, version = '1.0'): string => `[ "$1" = --version ] && { echo "fake ${version}, release 1"; exit 0; }
 for last; do case "$last" in *.cu) source=$last;; esac; done

@@ -78,7 +78,7 @@ describe('the oldest glibc', () => {
       code = Number((error as { status?: number }).status)
     }
     expect(code).toBe(1)
-    // The twin: without the stand-ins it needs what this machine has, where that is newer than 2.33.
+    // The twin: without the stand-ins it needs this machine's symbols, if these are newer than 2.33.
     const here = execFileSync('getconf', ['GNU_LIBC_VERSION'], { encoding: 'utf8' }).split(' ')[1]?.trim() ?? '0'
     const plain = (await glibcNeed(await link('plain.so', false))).version
     expect(compareVersions(plain, oldestGlibc) > 0).toBe(compareVersions(here, '2.33') > 0)

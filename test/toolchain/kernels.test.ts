@@ -12,7 +12,7 @@ afterEach(async () => {
   await rm(project.root, { recursive: true, force: true })
 })
 
-/** Writes its last argument's file, as a compiler would, after printing what it is told to. */
+/** Writes its last argument's file, as a compiler would, after printing `stderr`. */
 const compiler = (stderr: string, version = 'fake 1.0, release 1') => `
 [ "$1" = --version ] && { echo "${version}"; exit 0; }
 for last; do :; done

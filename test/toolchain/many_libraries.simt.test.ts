@@ -9,7 +9,7 @@ import { demandKernels, searchManifests } from '../../src/toolchain/index.js'
 import { type TestProject, testProject } from './project.js'
 
 const shipped = fileURLToPath(new URL('../..', import.meta.url))
-/** More than have room in what a process keeps for the data that threads have of libraries opened at run time. */
+/** More libraries than fit into a process's reserve of thread-local storage for libraries opened at run time. */
 const count = 120
 
 let project: TestProject

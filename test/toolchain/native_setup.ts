@@ -1,4 +1,4 @@
-/** Runs once before the tests that need a device: builds the addon and the plugins, and says where they are. */
+/** Runs once before the tests that need a device: builds the addon and the plugins, and sets their folder. */
 import { buildNative } from '../../src/toolchain/index.js'
 
 export async function setup(): Promise<void> {

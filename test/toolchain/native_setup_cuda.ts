@@ -1,4 +1,4 @@
-/** Runs once before the tests that need nvcc: the addon, and the plugins with that of CUDA, whether or not there is a GPU. */
+/** Runs once before the tests that need nvcc: builds the addon and the plugins including the CUDA one, with or without a GPU. */
 import { buildNative } from '../../src/toolchain/index.js'
 
 export async function setup(): Promise<void> {

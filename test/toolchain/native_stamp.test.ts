@@ -1,4 +1,4 @@
-/** The note of a native build holds as long as what it left is as it was. */
+/** The stamp of a native build is valid as long as its outputs are unchanged. */
 import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

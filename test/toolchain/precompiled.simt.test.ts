@@ -29,7 +29,7 @@ afterEach(() => rm(root, { recursive: true, force: true }))
 const writeHeader = (text: string): Promise<void> =>
   writeFile(join(root, 'include', 'kernel.cuh'), `#ifndef KERNEL\n#define KERNEL\n${text}\n#endif\n`)
 
-/** Objects of texts that include the header, and what they hold. */
+/** Objects of sources that include the header, and their contents. */
 async function compiled(cache: string, which: readonly number[], body = 'return common();', before = '') {
   for (const n of which) {
     await writeFile(join(root, `t${n}.cu`), `// Text ${n}\n${before}#include "kernel.cuh"\nint text${n}() { ${body} }\n`)

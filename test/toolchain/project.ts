@@ -1,4 +1,4 @@
-/** A throw-away project with generated text, and stand-ins for compilers, so that the build is tested without CUDA. */
+/** A temporary project with generated source, and stand-ins for compilers, so that the build is tested without CUDA. */
 import { chmod, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

@@ -45,7 +45,7 @@ test('are of the record where it knows the text as it is, else of nvcc where it 
   expect(await ask(true)).toMatchObject([{ from: 'unknown' }, { from: 'unknown' }])
   await install()
   expect(await ask(false)).toMatchObject([{ from: 'unknown', detail: expect.stringContaining('has not been asked') }, {}])
-  // A page shows what a build refuses.
+  // A page shows kernels that a build refuses.
   const asked = [
     {
       from: 'nvcc',

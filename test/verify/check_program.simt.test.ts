@@ -1,4 +1,4 @@
-/** `heddle check` of programs: what it finds right under every plan, run after run, and what it must find wrong. */
+/** `heddle check` of programs: results that it accepts under every plan, run after run, and faults that it must find. */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

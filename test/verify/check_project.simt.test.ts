@@ -1,4 +1,4 @@
-/** `heddle check` and `heddle/testing` on a project of its own: what it finds right, and what it must find wrong. */
+/** `heddle check` and `heddle/testing` on a separate project: results that it accepts, and faults that it must find. */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -55,7 +55,7 @@ describe('check of a project', () => {
     expect(code).toBe(1)
     expect(log).toContain('FAIL shift__f32')
     expect(log).toContain('npx heddle repro shift --case "shift__f32 m=1 n=1 integer" --device simt --generated')
-    // The specs are as they were: what they give now is right.
+    // The specs are restored: their results are right again.
     expect((await heddle('check', 'shift', '--device', 'simt', '--dtype', 'f32')).code).toBe(0)
   })
 

@@ -6,7 +6,7 @@ import type { NativeSlice } from '../../src/runtime/native.js'
 import type { Subject } from '../../src/verify/conformance.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime/reference_device.js'
 
-/** Sees what is read back, a block of memory, and where in it the kernel's buffers lie. */
+/** Receives a block of memory when it is read back, and the positions of the kernel's buffers in it. */
 export type Fault = (memory: Uint8Array, slices: readonly NativeSlice[]) => void
 
 const manifest = referenceManifest()

@@ -1,6 +1,6 @@
 /**
- * Ops that replace an interval of an axis, in a project of its own: what threads go over is that interval, and what they leave behind is what
- * plain JavaScript makes, wherever it lies: in front of the axis, behind it, empty, or longer than 32 bits count.
+ * Ops that replace an interval of an axis, in a separate project: threads visit only that interval, and the results equal those of plain JavaScript
+ * for every position: before the axis, after it, empty, or beyond 32-bit counts.
  */
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -58,7 +58,7 @@ const floats = (...shape: number[]) =>
     Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => i + 1),
   )
 const ints = (values: readonly number[]) => tensor('i32', [values.length], values)
-/** Element by element: -row - 100 where it is replaced, or else what was there. */
+/** Per element: -row - 100 if it is replaced, otherwise the old value. */
 const replaced = (
   rows: number,
   places: number,
@@ -159,7 +159,7 @@ it('does not count places by what only some of them read', async () => {
   )
 })
 
-/** Element by element: that of a source's place where it is replaced, or else what was there. */
+/** Per element: the value at the source's place if it is replaced, otherwise the old value. */
 const placed = (inside: (row: number, place: number) => boolean, source: (row: number, place: number) => number) =>
   Array.from({ length: r * u * n }, (_, i) => {
     const [row, place, c] = [Math.floor(i / (u * n)), Math.floor(i / n) % u, i % n]

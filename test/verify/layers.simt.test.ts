@@ -1,6 +1,6 @@
 /**
- * Layers of other families, in a project of its own: convolutions with what follows them, windows, many small matrices, packed words,
- * attention by buckets of distance, one kernel for two attentions. Each against its body, and each graph under both of its plans.
+ * Layers of other families, in a separate project: convolutions with the ops after them, windows, many small matrices, packed words, attention by
+ * buckets of distance, one kernel for two attentions. Each against its body, and each graph under both of its plans.
  */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

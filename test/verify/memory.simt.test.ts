@@ -36,7 +36,7 @@ const sizes: readonly (readonly [Float, number])[] = [
   ['bf16', 31],
 ]
 
-/** Numbers of [from, to) as a storage type holds them, others for each seed. */
+/** Numbers in [from, to) as a storage type represents them, different for each seed. */
 function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number, from: number, to: number) {
   const length = shape.reduce((x, y) => x * y, 1)
   const given = tensor(
@@ -54,7 +54,7 @@ type Rule = (
   i: { readonly head: number; readonly channel: number; readonly batch: number },
 ) => { s: number[]; y: number }
 
-/** Every row of the memory behind one token, and what is read. */
+/** Every row of the memory after one token, and the value read. */
 function walk(state: readonly number[], k: number, rule: Rule): { state: number[]; y: number[] } {
   const rows = Array.from({ length: b * h * v }, (_, r) => {
     const [head, batch] = [Math.floor(r / v), Math.floor(r / (v * h))]
@@ -70,7 +70,7 @@ const held = (found: readonly number[], exact: readonly number[], dtype: Float, 
     tolerance({ dtype, class: 'matmul', length: length + tokens, scale: Math.max(1, ...exact.map(Math.abs)) }),
   )
 
-/** The tensors of one token, and what the rule makes of the memory with them. */
+/** The tensors of one token, and the memory after the rule. */
 function token(dtype: Float, k: number, seed: number) {
   // Keys of about one in length, so that a correction takes away and does not amplify.
   const small = 1 / Math.sqrt(k)

@@ -1,6 +1,6 @@
 /**
- * Rules whose tokens correct what others left, over whole sequences in one kernel that carries a row of the memory from token to token: against
- * plain JavaScript in doubles, against the rule a token at a time, and a sequence in two parts against all of it.
+ * Rules whose tokens correct earlier ones, over whole sequences in one kernel that carries a row of the memory from token to token: against plain
+ * JavaScript in doubles, against the rule one token at a time, and a sequence in two parts against all of it.
  */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -37,7 +37,7 @@ const sizes: readonly (readonly [Float, number, number])[] = [
 ]
 const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN
 
-/** Numbers of [from, to) as a storage type holds them. */
+/** Numbers in [from, to) as a storage type represents them. */
 function draw<D extends Float>(dtype: D, shape: readonly number[], seed: number, from: number, to: number) {
   const length = shape.reduce((x, y) => x * y, 1)
   const waves = Array.from({ length }, (_, i) => from + (to - from) * (0.5 + 0.5 * Math.sin(i * 1.7 + seed * i + seed)))
@@ -103,7 +103,7 @@ const rules: Readonly<Record<'correct' | 'rwkv', Rule>> = {
   },
 }
 
-/** The recurrence in doubles: what is read at each token, and the memory behind the last. */
+/** The recurrence in doubles: the value read at each token, and the memory after the last. */
 function recurrence(name: keyof typeof rules, state: readonly number[], all: All, t: number, k: number, isLate = false) {
   const y = new Array<number>(b * t * h * v).fill(0)
   const next: number[] = []
@@ -150,7 +150,7 @@ async function onDevice(name: keyof typeof rules, given: readonly number[], all:
 const held = (found: readonly number[], exact: readonly number[], dtype: Float, length: number) =>
   compare(found, exact, tolerance({ dtype, class: 'matmul', length, scale: Math.max(1, ...exact.map(Math.abs)) }))
 
-/** `y` in the order of its dimensions, (b h v t), as the device gives it: heads and channels in front of tokens. */
+/** `y` in the order of its dimensions, (b h v t), from the device's: heads and channels before tokens. */
 const byTokens = (y: readonly number[], t: number): number[] =>
   Array.from({ length: b * t * h * v }, (_, i) => {
     const [channel, own] = [i % v, Math.floor(i / v) % h]

@@ -1,6 +1,6 @@
 /**
- * Memories that fade or gate over whole sequences, as weights of the tokens so far: against the recurrence in plain JavaScript, which carries the
- * memory from token to token in doubles. A selective state space is the same with its lengths put into fades and values.
+ * Memories with decay or gates over whole sequences, as weights of the tokens so far: against the recurrence in plain JavaScript, which carries the
+ * memory from token to token in doubles. A selective state space is the same with its step sizes folded into decays and values.
  */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

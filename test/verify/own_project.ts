@@ -1,4 +1,4 @@
-/** A project in a folder of its own that has the package installed as it lies here: its declarations are the sources. */
+/** A project in a separate folder that has this checkout installed as the package: its declarations are the sources. */
 import { cp, mkdir, mkdtemp, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

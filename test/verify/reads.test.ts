@@ -1,4 +1,4 @@
-/** Reads outside of a tensor that facts lead to: what is said of them. */
+/** Reads outside of a tensor that follow from facts: the reports about them. */
 import { describe, expect, it } from 'vitest'
 import { findingError, usageError } from '../../src/errors.js'
 import { locatingReads } from '../../src/verify/reads.js'

@@ -232,7 +232,7 @@ describe('the tolerance of attention whose queries and keys are normed on the wa
       // Of small rows, whose squares are about as large.
       expect(faulty({ eps: 0 }, 2 ** -8), `length ${length}, no eps`).toBeLessThan(tries / 2)
     }
-    // The twin: what lies in memory is not rounded again, and has no room for it.
+    // The twin: a value in memory is not rounded again, and has no tolerance for it.
     expect(passes(dtype, 515, false)).toBeLessThan(tries)
   })
 

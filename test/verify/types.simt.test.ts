@@ -1,4 +1,4 @@
-/** Storage types besides the usual ones, from a project of one's own: every code there and back, and what authors do with them. */
+/** The less common storage types, in a user's project: every code in both directions, and typical uses. */
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -35,7 +35,7 @@ describe('every code, loaded and stored', () => {
   const all = Array.from({ length: m * n }, (_, i) => i)
   const least = -(2 ** 31)
   const edges = [0, 1, -1, least, least + 1, 2 ** 31 - 1, 32_767, 32_768, -32_768, -32_769, 255, -129]
-  // All numbers of float16, and every second time something next to what lies between two numbers of 8 bits.
+  // All numbers of float16, and every second time a neighbour of the midpoint between two 8-bit numbers.
   const x = f16.toNumbers(Uint16Array.from(all)).map((value, i) => (i % 2 === 0 ? value : Math.fround(value * (1 + 2 ** -20))))
   const k = all.map((i) => (i % 2 === 0 ? at(edges, (i / 2) % edges.length) : i - 2 ** 15))
   const inputs = {

@@ -39,7 +39,7 @@ const found = compare(toNumbers(loss), losses, tolerance({ dtype: 'f32', class: 
 assert.ok(found.passed, found.summary)
 
 // #region outside
-// A label outside the row would read foreign memory on a GPU. The CPU device says so.
+// A label outside the row would read foreign memory on a GPU. The CPU device reports it.
 const outside = device.call(crossEntropy, { logits: tensor('f32', [1, n], drawn(n)), labels: tensor('i32', [1], [50]) })
 await assert.rejects(outside, { code: 'device.fault' })
 // #endregion

@@ -8,7 +8,7 @@ const drawn = (count: number, seed: number) => Array.from({ length: count }, (_,
 const values = { query: drawn(b * s * h * d, 1), key: drawn(b * s * h * d, 2), value: drawn(b * s * h * d, 3) }
 const slopes = [0.5, 0.125]
 
-/** Attention as one would write it down, with `score` between the scaled products and the softmax. */
+/** Attention in its textbook form, with `score` between the scaled matmul and the softmax. */
 const attention = (score: (x: number, head: number, query: number, key: number) => number): number[] => {
   const at = (list: number[], i: number, place: number, head: number, c: number) =>
     list[((i * h + head) * s + place) * d + c] ?? 0

@@ -5,7 +5,7 @@ import { step } from './specs/index.js'
 
 const [b, h, t, d] = [2, 2, 12, 16]
 const drawn = (seed: number) => Array.from({ length: b * h * d }, (_, i) => Math.fround(Math.sin(seed * 7.3 + i * 1.9)))
-/** Of every step: one query, key and value for each sequence and head. */
+/** One query, key and value per step, sequence and head. */
 const token = (place: number) => ({ query: drawn(3 * place), key: drawn(3 * place + 1), value: drawn(3 * place + 2) })
 
 /** Attention of step `place` to all steps up to it, from the tokens themselves. */

@@ -1,4 +1,4 @@
-/** A small LLaMA with drawn weights, as Hugging Face saves one: `config.json` and `model.safetensors`. */
+/** A small LLaMA with random weights, as Hugging Face saves one: `config.json` and `model.safetensors`. */
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 

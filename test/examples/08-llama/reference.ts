@@ -21,7 +21,7 @@ const norm = (x: number[], name: string): number[] => {
   return x.map((each, c) => each * scale * (gamma[c] ?? 0))
 }
 const added = (a: number[], b: number[]): number[] => a.map((each, i) => each + (b[i] ?? 0))
-/** Turns the halves of every head by the angles of a place. */
+/** Rotates the halves of every head by the angles of a position. */
 const turned = (x: number[], place: number): number[] =>
   x.map((each, i) => {
     const c = i % size
@@ -30,7 +30,7 @@ const turned = (x: number[], place: number): number[] =>
     return each * Math.cos(angle) + (c < half ? -(x[i + half] ?? 0) : (x[i - half] ?? 0)) * Math.sin(angle)
   })
 
-/** Logits of the word behind the given ones. */
+/** Logits of the word after the given ones. */
 export function logitsBehind(ids: readonly number[]): number[] {
   const table = weight('model.embed_tokens.weight')
   let rows = ids.map((id) => Array.from(table.slice(id * hidden, (id + 1) * hidden)))
@@ -65,7 +65,7 @@ export function logitsBehind(ids: readonly number[]): number[] {
   return times(norm(rows.at(-1) ?? [], 'model.norm.weight'), 'lm_head.weight')
 }
 
-/** The likeliest words behind a prompt, one after the other. */
+/** The likeliest words after a prompt, chosen one by one. */
 export function greedy(prompt: readonly number[], count: number): number[] {
   const ids = [...prompt]
   for (let i = 0; i < count; i++) {

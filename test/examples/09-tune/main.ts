@@ -5,7 +5,7 @@ import { compare, tolerance } from 'heddle/testing'
 import { rmsNorm } from './specs/index.js'
 
 // #region entries
-// What `heddle tune` measured: for kernels, storage types, lengths and devices the schedule that beat the rules, if one did.
+// Measurements of `heddle tune`: for kernels, storage types, lengths and devices the schedule that beat the rules, if one did.
 const { entries } = JSON.parse(await readFile('specs/tuning.json', 'utf8'))
 console.log(`${entries.length} entries`)
 // #endregion

@@ -1,4 +1,4 @@
-/** Ops of a project of one's own, called as its author would, on the CPU device: odd sizes, every storage type, in place, and what it reports. */
+/** Ops of a user's project, called as its author would, on the CPU device: odd sizes, every storage type, in place, and error reports. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runOp } from '../../../src/lang/run.js'
 import type { Op } from '../../../src/lang/types.js'
@@ -57,7 +57,7 @@ describe.each(floats)('in %s', (dtype) => {
       expect([y.dtype, y.shape]).toEqual([dtype, [t, k]])
       const expected = expectedOf(rmsNorm, inputs, attrs).y?.data ?? []
       expect(compare(toNumbers(y), expected, rows(dtype, k))).toMatchObject({ passed: true })
-      // A twin: what another attribute gives is told apart.
+      // A twin: the result of another attribute is noticed.
       const other = expectedOf(rmsNorm, inputs, { eps: 9 }).y?.data ?? []
       expect(compare(toNumbers(y), other, rows(dtype, k)).passed).toBe(false)
     }

@@ -1,4 +1,4 @@
-/** Calls on a device that runs bodies: what comes back, what stays, the order of calls, and every refusal with its message. */
+/** Calls on a device that runs bodies: results, lifetimes, the order of calls, and every refusal with its message. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { splitHeads as headsLayout } from '../../../specs/layouts/split_heads.js'
 import { appendStep } from '../../../specs/ops/append_step.js'
@@ -79,7 +79,7 @@ describe('device tensors', () => {
 
   test('that are freed right behind a call are still read by it', async () => {
     const held = await device.upload(x)
-    // The first call waits for its kernel, so that it starts behind `free`.
+    // The first call waits for its kernel, so it starts after `free`.
     const first = device.call(scale, { x: held }, { attrs: { factor: 1 } })
     const read = held.read()
     held.free()

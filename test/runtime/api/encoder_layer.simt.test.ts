@@ -1,6 +1,6 @@
 /**
- * Encoder layers that ship, loaded by themselves under their plans without a word of layouts: over tokens of their own under a mask, and over
- * those of another sequence, against the layer written out in double precision.
+ * Shipped encoder layers, loaded on their own under their plans without explicit layouts: self-attention under a mask, and attention to another
+ * sequence, against the layer written out in double precision.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { encoderLayerGelu, memoryLayers, pairLayers } from '../../../specs/graphs/encoder_layer.js'

@@ -13,7 +13,7 @@ import { type Opened, openReference } from './open.js'
 
 const byColumns = layout('by_columns', ['r', 'c'], { offset: (i, n) => i.c * n.r + i.r })
 
-/** Heads apart and together again: the value between lies in a shipped layout. */
+/** Heads split and merged again: the value in between has a shipped layout. */
 const there = graph('there', {
   inputs: { x: tensor('T', 'b s h d') },
   weights: {},

@@ -1,4 +1,4 @@
-/** Graphs of a project of one's own, loaded as its author would: plans agree with bodies, sizes change, states stay, and what is refused. */
+/** Graphs of a user's project, loaded as its author would: plans agree with bodies, sizes change, states stay, and refusals. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { GraphDecl } from '../../../src/lang/graph.js'
 import { runOp } from '../../../src/lang/run.js'

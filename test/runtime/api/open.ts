@@ -10,13 +10,13 @@ const manifest = referenceManifest()
 export interface Opened {
   readonly device: Device
   readonly log: { readonly live: number; readonly runs: number }
-  /** Keys that were asked for, in order. */
+  /** Requested keys, in order. */
   readonly asked: string[]
 }
 
 /**
- * @param ensure what a kernel waits for before it can be launched
- * @param isShipped whether a kernel is the package's; in this repository all are the project's own
+ * @param ensure awaited before a kernel is launched @param isShipped true if a kernel belongs to the package; in this repository all belong to the
+ * project
  */
 export function openReference(
   ensure: (keys: readonly string[]) => Promise<void> = async () => undefined,

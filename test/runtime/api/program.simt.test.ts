@@ -1,4 +1,4 @@
-/** Programs of one's own, loaded as their author would: under every plan what the bodies compute, run after run, padded and without padding. */
+/** Programs of a user, loaded as their author would: equal to their bodies under every plan, run after run, padded and without padding. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { DType } from '../../../src/ir/dtype.js'
 import type { ProgramDecl } from '../../../src/lang/program.js'

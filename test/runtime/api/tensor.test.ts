@@ -90,7 +90,7 @@ test('numbers become 8-bit floats that are nearest, and every code comes back', 
         const isEven = code % 2 === 0 && (code & 0x80) === (x < 0 ? 0x80 : 0)
         return distance(code) < distance(best) || (distance(code) === distance(best) && isEven) ? code : best
       }, 0)
-    // Between two neighbours: what is nearer to either, the middle, and what float32 alone would take for the middle.
+    // Between two neighbours: values nearer to either, the middle, and values that only float32 arithmetic would round to the middle.
     const upper = [...values.filter((value) => value >= 0)]
     const between = upper.slice(1).flatMap((value, i) => {
       const middle = (value + at(upper, i)) / 2

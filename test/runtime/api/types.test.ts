@@ -38,7 +38,7 @@ op('numbers_for_conditions', {
   outputs: { on: declare('bool', 'n') },
   body:
     ({ x }) =>
-    // @ts-expect-error: a bool output holds conditions
+    // @ts-expect-error: the elements of a bool output are conditions
     (n) => ({ on: x(n) }),
 })
 

@@ -18,7 +18,7 @@ export interface ModelFixture {
   readonly rules?: Readonly<Record<string, string>>
   readonly blankInFront?: boolean
   readonly fewerBlanks?: boolean
-  /** Fields besides: of the model, the trainer and the normaliser. */
+  /** Additional fields: of the model, the trainer and the normaliser. */
   readonly more?: readonly Buffer[]
   readonly moreOfTrainer?: readonly Buffer[]
   readonly moreOfNormaliser?: readonly Buffer[]

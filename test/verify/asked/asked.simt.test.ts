@@ -1,4 +1,4 @@
-/** Kernels and graphs that authors asked of other tools: each against plain JavaScript, in float32 on the CPU device, a third by turns. */
+/** Kernels and graphs that users requested from other tools: each against plain JavaScript, in float32 on the CPU device, in thirds by rotation. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Device } from '../../../src/runtime/api/index.js'
 import { inTurn } from '../../turns.js'

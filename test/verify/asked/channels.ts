@@ -1,4 +1,4 @@
-/** Softmax and norms over channels and down columns, where every element needs what is reduced of its column. */
+/** Softmax and norms over channels and down columns, where every element needs the reduction of its column. */
 import { batchNorm, channelNorm, channelSoftmax, columnSoftmax } from '../../projects/workshop/specs/channels.js'
 import { at, claim, columnsOf, drawn, f32, indices, type Reference, rowsOf } from './claims.js'
 import { softmaxOf, standard } from './norms.js'

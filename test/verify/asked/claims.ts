@@ -17,7 +17,7 @@ export interface Claim {
   readonly bound: Omit<ToleranceQuery, 'dtype'>
 }
 
-/** Runs a kernel or a graph and says what its results are. */
+/** Runs a kernel or a graph and returns claims about its results. */
 export type Reference = (device: Device) => Promise<readonly Claim[]>
 
 /** Holds a result against its reference, and finds that it is not the changed one. */

@@ -27,7 +27,7 @@ const gatedHalves: Reference = async (device) => {
   return [claim('y', y, exact, halves(sigmoid), { class: 'transcendental', scale: 4 })]
 }
 
-/** Su et al., RoFormer (2021), equation 34: pairs of neighbours turned by the place times 10000^(-2i/d); the rest stays. */
+/** Su et al., RoFormer (2021), equation 34: neighbouring pairs rotated by the position times 10000^(-2i/d); the rest is unchanged. */
 const rotary: Reference = async (device) => {
   const [s, d, turned] = [11, 13, 8]
   const [x, position] = [drawn(s * d, 1), indices(s).map((i) => (i * 23) % 61)]

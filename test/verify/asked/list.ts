@@ -9,7 +9,7 @@ type Families = typeof families
 type Held = { readonly [F in keyof Families]: `${F}.${keyof Families[F] & string}` }[keyof Families]
 type Refused = `refused.${keyof typeof refusals}`
 
-/** The number of a request, what was asked, and what answers. */
+/** The number of a request, its subject, and its answer. */
 export type Asked = readonly [request: number, what: string, answer: Held | Refused]
 
 export const asked: readonly Asked[] = [

@@ -1,4 +1,4 @@
-/** Products of few bits: unpacked in front, scaled while loaded, steps behind. */
+/** Matmuls of few bits: unpacked in the prologue, scaled on load, or scaled afterwards. */
 import { tensor, toNumbers } from '../../../src/runtime/api/index.js'
 import { linear4, linearAdded, linearInt8 } from '../../projects/asked/specs/index.js'
 import { linear8 } from '../../projects/types/specs/index.js'
@@ -46,7 +46,7 @@ const eightBits: Reference = async (device) => {
   return [claim('y', y, of(0), of(1), { class: 'elementwise', scale: 0 })]
 }
 
-/** Micikevicius et al., FP8 Formats for Deep Learning (2022): weights of 8-bit floats, scaled while they are loaded or behind the sums. */
+/** Micikevicius et al., FP8 Formats for Deep Learning (2022): weights of 8-bit floats, scaled on load or after the sums. */
 const floatsOfEightBits: Reference = async (device) => {
   const [m, n, k] = [5, 8, 64]
   const [x, scale] = [drawn(m * k, 2), [0.5, 0.25, 2, 1, 0.125, 0.0625, 1, 4]]

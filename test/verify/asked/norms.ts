@@ -27,7 +27,7 @@ const shape = [m, n]
 const bound = { class: 'reduction', length: n, scale: 8 } as const
 const exact = { class: 'exact' } as const
 
-/** Rows brought to mean 0 and variance 1. */
+/** Rows normalised to mean 0 and variance 1. */
 export const standard = (row: readonly number[], eps: number): number[] =>
   row.map((each) => (each - meanOf(row)) / Math.sqrt(varianceOf(row) + eps))
 
@@ -63,7 +63,7 @@ const groupsOfChannels: Reference = async (device) => {
   const given = { x: f32([b, g, c, s], x), gamma: f32([g, c], gamma), beta: f32([g, c], beta) }
   const { y } = await device.call(channelGroupNorm, given)
   const found = groups(x, gamma, beta, [g, c, s], 1e-5)
-  // Statistics of channels by themselves are those of an instance norm.
+  // Statistics per channel are those of an instance norm.
   const wrong = groups(x, gamma, beta, [g * c, 1, s], 1e-5)
   return [claim('y', y, found, wrong, { class: 'reduction', length: c * s, scale: 8 })]
 }
@@ -72,11 +72,11 @@ const groupsOfChannels: Reference = async (device) => {
 const slopes = (values: readonly number[], loss: (values: readonly number[]) => number): number[] => {
   const step = 1e-4
   const moved = (c: number, by: number): number => loss(values.with(c, at(values, c) + by))
-  // Of fourth order: what is left are roundings of the loss.
+  // Fourth order: the remaining error is rounding of the loss.
   return values.map((_, c) => (8 * (moved(c, step) - moved(c, -step)) - (moved(c, 2 * step) - moved(c, -2 * step))) / (12 * step))
 }
 
-/** Ba et al., Layer Normalization (2016): what its input gets back. */
+/** Ba et al., Layer Normalization (2016): gradient of its input. */
 const layerNorm: Reference = async (device) => {
   const [dy, x, gamma] = [drawn(m * n, 1), drawn(m * n, 2), drawn(n, 3)]
   const { dx } = await device.call(layerNormBackward, { dy: f32(shape, dy), x: f32(shape, x), gamma: f32([n], gamma) })
@@ -123,7 +123,7 @@ const softmax: Reference = async (device) => {
   return [claim('dx', dx, all(1), all(-1), { class: 'reduction', length: n, scale: 2 })]
 }
 
-/** Ulyanov et al., Instance Normalization (2016): what its input gets back. */
+/** Ulyanov et al., Instance Normalization (2016): gradient of its input. */
 const instanceNorm: Reference = async (device) => {
   const [b, c, s] = [2, 3, 29]
   const [x, dy, gamma] = [drawn(b * c * s, 1), drawn(b * c * s, 2), drawn(c, 3)]

@@ -1,4 +1,4 @@
-/** Steps of optimisers, and what they ask of whole gradients. Weights and moments are replaced in place. */
+/** Optimiser steps, and their reductions of whole gradients. Weights and moments are replaced in place. */
 import { adafactorRows, lion, muonScale } from '../../projects/recipes/specs/training.js'
 import { exchange, lamb, runningMoments } from '../../projects/workshop/specs/in_place.js'
 import { adam } from '../../projects/workshop/specs/optimisers.js'
@@ -112,7 +112,7 @@ const clipping: Reference = async (device) => {
   ]
 }
 
-/** Both rows are made of what lay there before either was replaced: rows that registers hold, and rows that are read again. */
+/** Both rows are computed from the values before either was replaced: register-resident rows, and multi-pass rows. */
 const exchanged =
   (l: number, k: number): Reference =>
   async (device) => {

@@ -1,6 +1,6 @@
 /**
- * One generated project and one device for all that was asked: the kernels of several folders of test/projects, in float32, and the graphs
- * that the families run. A kernel is compiled when it is first called, without optimisation: each runs a few times on few elements.
+ * One generated project and one device for all requests: the kernels of several folders of test/projects, in float32, and the graphs that the
+ * families run. A kernel is compiled at its first call, without optimisation: each runs a few times on few elements.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

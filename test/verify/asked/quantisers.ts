@@ -66,7 +66,7 @@ const rowsOfFloat8: Reference = async (device) => {
     }, 0)
     return Math.sign(value) * at(float8, code)
   }
-  // Scales are stored as float32, and so is what is rounded to a code.
+  // Scales are stored as float32, and so are values before rounding to a code.
   const stored = x.map((each, i) => nearest(Math.fround(each / Math.fround(at(scales, Math.floor(i / n))))))
   const again = stored.map((each, i) => each * at(scales, Math.floor(i / n)))
   return [
@@ -84,7 +84,7 @@ const groupsOfInt4: Reference = async (device) => {
   const values = (most: number): number[] => x.map((each, i) => Math.round(each / at(scales(most), Math.floor(i / k))))
   return [
     claim('scale', scale, scales(7), scales(8), { class: 'elementwise', scale: 0 }),
-    // No step may be another: nothing of these lies at a half.
+    // Every code is determined: no value is halfway between two.
     claim('q', q, values(7), values(8), { class: 'exact' }),
   ]
 }

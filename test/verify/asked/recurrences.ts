@@ -1,4 +1,4 @@
-/** Recurrences and scans: what each element makes of those before it, one element after the other. */
+/** Recurrences and scans: each element depends on those before it, in sequence. */
 
 import { cumulativeMax, spring } from '../../projects/recipes/specs/inference.js'
 import {

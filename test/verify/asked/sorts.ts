@@ -1,4 +1,4 @@
-/** Sorted rows, and what falls to each class or row of a table. */
+/** Sorted rows, and contributions to each class or row of a table. */
 
 import { tensor } from '../../../src/runtime/api/index.js'
 import { embeddingBag } from '../../projects/asked/specs/index.js'

@@ -1,8 +1,8 @@
-/** A gate, as the inner network of LLaMA has it, and a dropout whose draws depend on nothing but seed and place. */
+/** A gate, as in the inner network of LLaMA, and a dropout whose draws depend only on seed and position. */
 import { exp, int, op, tensor, uniform } from 'heddle'
 
 // #region silu
-/** A function of the same language may be called from any body: it is compiled into the kernel. */
+/** Any body may call a function written in the same language: it is compiled into the kernel. */
 const silu = (x: number): number => x / (1 + exp(-x))
 // #endregion
 

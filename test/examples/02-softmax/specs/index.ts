@@ -1,4 +1,4 @@
-/** Rows: what a whole row decides is computed once and used for every element of it. */
+/** Rows: reductions of a row are computed once and used for each of its elements. */
 import { exp, log, max, op, row, sum, tensor } from 'heddle'
 
 // #region softmax
@@ -21,7 +21,7 @@ export const softmax = op('tempered_softmax', {
 // #endregion
 
 // #region loss
-/** Cross-entropy of rows of logits. Labels of -100 count nothing, as in PyTorch; `logSum` is what a backward pass needs. */
+/** Cross-entropy of rows of logits. Labels of -100 are ignored, as in PyTorch; `logSum` is for a backward pass. */
 export const crossEntropy = op('cross_entropy', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },

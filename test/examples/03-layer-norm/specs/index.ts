@@ -1,4 +1,4 @@
-/** A residual and the layer norm behind it: two ops, a graph of them, and plans that say how they run. */
+/** A residual followed by a layer norm: two ops, a graph of them, and plans for their kernels. */
 import { graph, op, plan, row, rsqrt, sum, tensor } from 'heddle'
 
 // #region ops

@@ -1,4 +1,4 @@
-/** Attention whose scores are changed by bodies of one's own. Any of them, in any order, becomes one kernel whose scores never reach memory. */
+/** Attention whose scores are changed by your own ops. Any of them, in any order, becomes one kernel whose scores never reach memory. */
 import { exp, type GraphBuilder, type GraphTensor, graph, int, max, op, plan, row, sum, tanh, tensor, toFloat } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
@@ -39,7 +39,7 @@ export const capped = op('capped', {
     (b, h, s, t) => ({ y: cap * tanh(x(b, h, s, t) / cap) }),
 })
 
-/** Attention with linear biases: what is far away counts less, by a slope for each head. */
+/** Attention with linear biases: distant keys count less, by one slope per head. */
 export const sloped = op('sloped', {
   dims: ['b', 'h', 's', 't'],
   types,

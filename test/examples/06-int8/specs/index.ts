@@ -1,4 +1,4 @@
-/** A linear layer with a bias, and three plans that store what it multiplies as int8. */
+/** A linear layer with a bias, and three plans that store its operands as int8. */
 import { graph, op, plan, tensor } from 'heddle'
 
 // #region graph
@@ -31,13 +31,13 @@ export const calibrated = plan('calibrated', linear, {
   groups: { int8_matmul_bias: ['product', 'product.float', 'y'] },
 })
 
-/** Every row is quantised by its own largest magnitude: nothing has to be known of it. */
+/** Every row is quantised by its own largest magnitude: no calibration is needed. */
 export const dynamic = plan('dynamic', linear, {
   quantised: { dynamic: ['x'] },
   groups: { int8_matmul_rows_bias: ['product', 'product.float', 'y'] },
 })
 
-/** Weights alone: half as many bytes as f16 where few rows are multiplied. */
+/** Weight-only: half as many bytes as f16, for matmuls of few rows. */
 export const weightOnly = plan('weight-only', linear, {
   quantised: { weightOnly: ['product'] },
   groups: { matmul_channels_bias: ['product', 'product.float', 'y'] },

@@ -1,11 +1,11 @@
-/** Attention of one new token to all before it: keys and values join their caches in place, and the caches outlive the step. */
+/** Attention of one new token to all before it: keys and values are appended to their caches in place, and the caches outlive the step. */
 import { exp, graph, max, op, plan, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 const cache = tensor('T', 'b h t d')
 
 // #region append
-/** Only the one place is written; the rest of the cache is neither read nor copied. A place outside of the cache changes nothing. */
+/** Writes only one place; the rest of the cache is neither read nor copied. A place outside of the cache changes nothing. */
 export const append = op('append', {
   dims: ['b', 'h', 't', 'd'],
   types,
@@ -20,7 +20,7 @@ export const append = op('append', {
 // #endregion
 
 // #region weigh
-/** Softmax over the places up to the own one. */
+/** Softmax over the places up to the current one. */
 export const weigh = op('weigh', {
   dims: ['b', 'h', 't'],
   types,

@@ -1,4 +1,4 @@
-/** An op: what it reads and writes, and a body, which is an ordinary function that you can call and step through. */
+/** An op: its inputs and outputs, and a body, which is an ordinary function that you can call and step through. */
 import { op, row, rsqrt, sum, tensor } from 'heddle'
 
 /** Root mean square normalisation of rows of `n` elements. */

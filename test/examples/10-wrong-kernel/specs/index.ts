@@ -1,4 +1,4 @@
-/** The variance of rows three times: as it should be, with a slip of the pen, and in a form that loses its digits. */
+/** The variance of rows three times: correct, with a mistake, and in a form that loses precision. */
 import { op, row, sum, tensor } from 'heddle'
 
 // #region right
@@ -45,7 +45,7 @@ export const difference = op('difference', {
 // #endregion
 
 // #region neighbour
-/** Reads the element behind its own, also behind the last. */
+/** Reads the element after its own, also after the last. */
 export const neighbour = op('neighbour', {
   dims: ['n'],
   inputs: { x: tensor('f32', 'n') },
