@@ -19,13 +19,13 @@ afterEach(() => {
   rmSync(work, { recursive: true, force: true })
 })
 
-test('it is made, with the folders above it, for its owner alone', () => {
+test('it is created, with the folders above it, for its owner only', () => {
   const folder = join(work, 'a', 'cache')
   expect(at(folder)).toBe(folder)
   expect(statSync(folder).mode & 0o777).toBe(0o700)
 })
 
-test('it is taken as it is where only its owner writes', () => {
+test('it is used unchanged if only its owner can write to it', () => {
   const folder = join(work, 'read-by-all')
   mkdirSync(folder)
   chmodSync(folder, 0o755)
@@ -42,7 +42,7 @@ test.each([0o775, 0o777, 0o1777])('it is refused with mode %o', (mode) => {
   expect(at(folder)).toBe(folder)
 })
 
-test('it is refused where it is another user’s', () => {
+test('it is refused if it belongs to another user', () => {
   const folder = join(work, 'theirs')
   mkdirSync(folder)
   const me = process.geteuid?.() ?? 0
@@ -54,7 +54,7 @@ test('it is refused where it is another user’s', () => {
   )
 })
 
-test('a place where no folder can be made is refused, and not tried for ever', () => {
+test('a path at which no folder can be created is refused, without endless retries', () => {
   expect(() => at('/proc/nope/cache')).toThrow(expect.objectContaining({ class: 'environment', code: 'cache.write' }))
 })
 
@@ -66,7 +66,7 @@ test('a file is no cache', () => {
   )
 })
 
-test('what was recorded there is one’s own, and nothing else is', async () => {
+test('records in it belong to its user, and nothing else does', async () => {
   vi.stubEnv('HEDDLE_CACHE', join(work, 'cache'))
   const digest = contentDigest('a text')
   expect(isOwn(digest)).toBe(false)

@@ -40,23 +40,23 @@ const verdict = (now: readonly number[], before: readonly number[], limit = 1.05
   compare(kept(before), [times(now)], limit).map((each) => each.verdict)
 
 describe('a difference', () => {
-  it('counts where it is larger than the ratio and not by chance', () => {
+  it('counts if it exceeds the ratio and is not random', () => {
     expect(verdict(drawn('now', 1.2, 0.05), drawn('before', 1, 0.05))).toEqual(['slower'])
     expect(verdict(drawn('now', 0.8, 0.05), drawn('before', 1, 0.05))).toEqual(['faster'])
     expect(verdict(drawn('now', 1, 0.05), drawn('before', 1, 0.05))).toEqual(['same'])
   })
 
-  it('is none below the ratio, however steady', () => {
+  it('is ignored below the ratio, however stable', () => {
     expect(verdict(drawn('now', 1.04, 0.001), drawn('before', 1, 0.001))).toEqual(['same'])
     expect(verdict(drawn('now', 1.04, 0.001), drawn('before', 1, 0.001), 1.02)).toEqual(['slower'])
   })
 
-  it('is none where times scatter as far, or are too few to tell', () => {
+  it('is ignored if times vary as much, or are too few for a test', () => {
     expect(verdict(drawn('now', 1.15, 1, 8), drawn('before', 1, 1, 8))).toEqual(['same'])
     expect(verdict([2, 2], [1, 1])).toEqual(['same'])
   })
 
-  it('is that of the same plan and size alone', () => {
+  it('applies only to the same plan and size', () => {
     expect(compare(kept([1, 1]), [times([2, 2], { m: 5 })], 1.05)).toEqual([])
   })
 })
@@ -79,7 +79,7 @@ describe('a file', () => {
   afterAll(() => rm(folder, { recursive: true }))
   const about = { subject: 'layer_norm__f32', device: 'simt some CPU', dtype: 'f32' } as const
 
-  it('comes back as it was', async () => {
+  it('is read back unchanged', async () => {
     const path = join(folder, 'times.json')
     await (await baselineFile(path))(kept([1, 2, 3, 4, 5]))
     expect(await readBaseline(path, about)).toEqual(kept([1, 2, 3, 4, 5]))

@@ -17,7 +17,7 @@ import { fakeDevice, fakeInfo, plainMatmul } from './library/fake.js'
 import { tinyConfig as config } from './results.js'
 
 describe('summarise', () => {
-  it('gives median and quartiles, interpolated, of samples in any order', () => {
+  it('returns median and quartiles, interpolated, of samples in any order', () => {
     expect(summarise([5, 1, 4, 2, 3])).toEqual({ median: 3, low: 2, high: 4, best: 1, samples: 5 })
     expect(summarise([1, 2])).toMatchObject({ median: 1.5, low: 1.25 })
   })
@@ -77,7 +77,7 @@ describe('givenShapes', () => {
 })
 
 describe('synthetic models', () => {
-  it('have the heads that are given, and are as wide as they are together', async () => {
+  it('have the given heads, and their total width', async () => {
     const found = await sizedConfig('bert-base', '.', { heads: 3, size: 10 })
     expect([found.heads, found.headDim, found.hidden, found.inner]).toEqual([3, 10, 30, 120])
     expect((await sizedConfig('bert-base', '.', { heads: 4 })).hidden).toBe(256)
@@ -85,7 +85,7 @@ describe('synthetic models', () => {
     await expect(sizedConfig('test/data', '.', { size: 10 })).rejects.toMatchObject({ code: 'bench.config' })
   })
 
-  it('are timed under a plan with the first algorithms and with those that are given', () => {
+  it('are timed under a plan with the first algorithms and with the given ones', () => {
     const device = fakeDevice([])
     const bench = { device, config, dtype: 'f16', manifest: referenceManifest(), plans: ['unfused'], masked: undefined } as const
     expect(assemble(bench).map(({ plan, algorithmOf }) => [plan, algorithmOf])).toEqual([['unfused', undefined]])
@@ -149,7 +149,7 @@ describe('benchEncoder', () => {
     profile: true,
   }
 
-  it('takes exactly the samples asked for and accounts for every step', async () => {
+  it('takes exactly the requested samples and accounts for every step', async () => {
     const [result] = await benchEncoder(bench)
     expect(result).toMatchObject({ plan: 'unfused', batch: 2, seq: 4, meanLength: 4, milliseconds: { median: 2, samples: 7 } })
     const profile = result?.profile ?? []
@@ -160,7 +160,7 @@ describe('benchEncoder', () => {
     expect(result?.matmuls).toBe(16)
   })
 
-  it('launches as much under a mask, of which it draws one', async () => {
+  it('has the same launches under a random mask', async () => {
     const [[lengths], [masked]] = [await benchEncoder(bench), await benchEncoder({ ...bench, masked: true })]
     expect([masked?.kernels, masked?.matmuls]).toEqual([lengths?.kernels, lengths?.matmuls])
     const kernels = (profile: readonly { readonly kernel: string }[] = []) => profile.map(({ kernel }) => kernel)
@@ -168,7 +168,7 @@ describe('benchEncoder', () => {
     expect(kernels(masked?.profile)).toContain('mask_pairs__f32')
   })
 
-  it('has no floor where nothing is known of the device, and puts the peak beside what it could be', async () => {
+  it('has no floor for an unknown device, and compares the peak with its bound', async () => {
     const [result] = await benchEncoder(bench)
     expect(result).toMatchObject({ floor: undefined, fraction: undefined, rotation: { passes: 1 } })
     const { peakBytes, weightBytes, arenaBytes, lowerBound, twoLargestBytes, ratio } = result?.memory ?? none
@@ -179,7 +179,7 @@ describe('benchEncoder', () => {
     expect(ratio).toBe(peakBytes / (weightBytes + twoLargestBytes))
   })
 
-  it('rotates the weights of a model that the cache would hold, and gives times of one pass', async () => {
+  it('rotates the weights of a model that fits the cache, and reports times of one pass', async () => {
     const info = { ...bench.device.info(), kind: 'cuda' as const, cacheBytes: 60 * 2 ** 20 }
     const ceilings = { bandwidth: 4e12, peak: { f32: 60e12 } }
     const gpu = { ...bench, ceilings, repeats: 1, profile: false, device: { ...bench.device, info: () => info } }
@@ -193,7 +193,7 @@ describe('benchEncoder', () => {
     expect(result?.fraction).toBe((result?.floor?.milliseconds ?? Number.NaN) / (2 / passes))
   })
 
-  it('lets the plans take turns in both orders, with ids of their own in every round', async () => {
+  it('alternates the plans in both orders, with new ids in every round', async () => {
     const { device: plain } = referenceDevice(manifest)
     const [order, ids]: [string[], string[]] = [[], []]
     let programs = 0
@@ -225,7 +225,7 @@ describe('benchEncoder', () => {
     ).toHaveLength(5)
   })
 
-  it('tells what it does', async () => {
+  it('reports its progress', async () => {
     const stages: string[] = []
     await benchEncoder({ ...bench, repeats: 1 }, { onStage: (stage) => stages.push(stage) })
     expect(stages).toEqual(['building unfused 2x4 (1 of 1)', 'timing 2x4, round 1 of 1', 'profiling unfused 2x4'])

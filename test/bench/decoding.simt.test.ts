@@ -12,7 +12,7 @@ test.each([
   [12, 12, 3],
   [6, 6, 3],
   [10, 10, 1],
-])('a memory of width %s gives keys and values of %i elements', (memoryHidden, width, heads) => {
+])('a memory of width %s has keys and values of %i elements', (memoryHidden, width, heads) => {
   const config = decoderOnly({ ...sizes, memoryHidden })
   expect([config.encoder.hidden, config.encoder.heads, config.decoder.hidden]).toEqual([width, heads, 12])
   const crossed = Object.entries(seq2seqShapes(config)).filter(([name]) => /encoder_attn\.[kv]_proj\.weight$/.test(name))

@@ -66,7 +66,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }))
 
 describe('peaks by attributes', () => {
-  it('are what data sheets say of GPUs of every generation', () => {
+  it('match the data sheets of GPUs of every generation', () => {
     const teraflops = (computeCapability: string, multiprocessors: number, clockHz: number) =>
       Object.fromEntries(
         Object.entries(peaksByAttributes({ ...gpu, computeCapability, multiprocessors, clockHz })).map(([dtype, peak]) => [
@@ -80,7 +80,7 @@ describe('peaks by attributes', () => {
     expect(teraflops('7.5', 40, 1.59e9)).toMatchObject({ f16: 65 })
   })
 
-  it('are not made up for a generation, or a clock, that is not known', () => {
+  it('are not invented for an unknown generation or clock', () => {
     const { clockHz: _, ...silent } = gpu
     expect(peaksByAttributes(silent)).toEqual({})
     expect(peaksByAttributes({ ...gpu, computeCapability: '13.0' })).toEqual({})
@@ -95,7 +95,7 @@ describe('ceilings', () => {
     expect(factsFile(named, folder)).toBe(factsFile(gpu, folder))
   })
 
-  it('are measured once, and again when asked or when the driver is another', async () => {
+  it('are measured once, and again on request or with another driver', async () => {
     const asked: string[] = []
     const device = fake(gpu, asked)
     const first = await deviceCeilings(device, { folder })
@@ -116,7 +116,7 @@ describe('ceilings', () => {
     expect(asked).toHaveLength(3 * once)
   })
 
-  it('are by attributes where nothing was measured and nothing may be', async () => {
+  it('come from attributes without a measurement and without permission to measure', async () => {
     const ceilings = await deviceCeilings(fake(gpu), { folder, probe: 'never' })
     expect(ceilings).toMatchObject({ bandwidth: 2.039e12, measured: false })
     expect(floorNotes(ceilings, gpu, 'f16')).toEqual([
@@ -124,7 +124,7 @@ describe('ceilings', () => {
     ])
   })
 
-  it('a kept measurement that is damaged is made again', async () => {
+  it('a damaged cached measurement is repeated', async () => {
     await deviceCeilings(fake(gpu), { folder })
     const path = factsFile(gpu, folder)
     for (const text of [
@@ -145,7 +145,7 @@ describe('ceilings', () => {
     expect(await deviceCeilings(fake(gpu), { folder: join(folder, 'file') })).toMatchObject({ measured: true })
   })
 
-  it('say what is not known', () => {
+  it('name unknown values', () => {
     const { bandwidth: _, cacheBytes: __, clockHz: ___, ...silent } = gpu
     expect(ceilingsOf(silent)).toBeUndefined()
     expect(floorNotes(undefined, silent, 'f16')).toEqual(['No physical floor: the limits of some GPU (cuda) are not known.'])
@@ -157,7 +157,7 @@ describe('ceilings', () => {
   })
 })
 
-it('rotation outruns the cache of any GPU, and an assumed one where it is not told', () => {
+it('rotation exceeds the cache of any GPU, and an assumed one if it is unknown', () => {
   const { cacheBytes: _, ...silent } = gpu
   expect(rotationOf(2 ** 20, cacheOf(gpu))).toEqual({ passes: 80, bytes: 80 * 2 ** 20, evicts: true })
   expect(cacheOf(silent)).toBe(128 * 2 ** 20)

@@ -42,7 +42,7 @@ describe('floorOf', () => {
     expect(microseconds(128, 128)).toEqual([3621, 'arithmetic'])
   })
 
-  it('is that of its bytes where no peak is known', () => {
+  it('is that of its bytes without a known peak', () => {
     const work = workloadOf(config, [32 * 512], 'f16')
     const bytes = floorOf(work, { ...h200, peak: { f32: 60e12 } }, 'f16')
     expect(bytes).toEqual({ milliseconds: (1e3 * work.bytes) / h200.bandwidth, bound: 'bandwidth' })

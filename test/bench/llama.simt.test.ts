@@ -39,7 +39,7 @@ const bench = (...argv: readonly string[]) =>
   heddle(['bench', 'llama', '--config', model, '--device', 'simt', '--dtype', 'f32', '--window', '8', ...argv])
 
 describe('heddle bench llama', () => {
-  it('--json prints one value: every plan and shape, floors, and memory that is what the configuration asks for', async () => {
+  it('--json prints one value: every plan and shape, floors, and the memory that the configuration implies', async () => {
     const shapes = ['--steps', '1x16,2x24', '--prompts', '2x20', '--chunk', '16', '--repeats', '5']
     const plans = ['--plans', 'unfused,best-llama-int8w']
     const file = join(model, 'times.json')
@@ -124,7 +124,7 @@ describe('heddle bench llama', () => {
 })
 
 describe('memory, as the device counts it', () => {
-  it.each(['unfused', 'best-llama'])('%s holds tied and stacked weights once', async (plan) => {
+  it.each(['unfused', 'best-llama'])('%s stores tied and stacked weights once', async (plan) => {
     const config = parseLlamaConfig(json, 'config.json')
     const kernels = await openSimtKernels()
     const free = kernels.device.info().memoryFreeBytes
@@ -173,7 +173,7 @@ describe('memory, as the device counts it', () => {
     device.close()
   })
 
-  it('caches are what their formula says', async () => {
+  it('caches match their formula', async () => {
     const kernels = await openSimtKernels()
     const { device } = kernels
     await withLlama('smollm', { ...kernels, plan: 'best-llama' }, async (llama) => {

@@ -64,7 +64,7 @@ describe('floors', () => {
     expect(int8.milliseconds).toBeLessThan(0.6 * milliseconds)
   })
 
-  it('count no more places than a window has', () => {
+  it('count at most the places of a window', () => {
     const [whole, windowed] = [smallLlama, smallMistral].map((json) => parseLlamaConfig(json, 'config.json'))
     if (whole === undefined || windowed === undefined) throw new Error('no configurations')
     const attention = (config: typeof whole, length: number) => promptWork(config, 'f16', 'float', 1, length).flops.attention
@@ -79,7 +79,7 @@ describe('random weights', () => {
   it.each([
     ['one for each weight', smallLlama],
     ['some that are rows of one tensor', smallPhi3],
-  ])('are what the configuration asks for, %s, none of them a copy of another', async (_, json) => {
+  ])('match the configuration, %s, without copies', async (_, json) => {
     const config = parseLlamaConfig(json, 'config.json')
     const weights = llamaWeights(config, randomCheckpoint(config, 'f16'), 'f16', 'stored')
     const gate = weights['layers.0.mlp.gate_proj.weight'] ?? weights['layers.0.mlp.gate_up_proj.weight[0:40]']
@@ -95,7 +95,7 @@ describe('random weights', () => {
     expect(first.slice(0, 48)).not.toEqual(first.slice(48, 96))
   })
 
-  it('are longer than what they are drawn from, without repeating rows', async () => {
+  it('are longer than their source, without repeated rows', async () => {
     const config = { ...parseLlamaConfig(smallLlama, 'config.json'), vocab: 90_000 }
     const words = randomCheckpoint(config, 'bf16').tensors.get('embed_tokens.weight')
     if (words === undefined) throw new Error('no words')

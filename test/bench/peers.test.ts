@@ -26,7 +26,7 @@ const timed = { way: 'graph', batch: 2, seq: 4, samples: [3, 1, 2] }
 const failed = { way: 'nested', batch: 2, seq: 4, error: 'RuntimeError: no' }
 
 describe('timeTorch', () => {
-  it('takes times, failures and versions, and passes over what libraries print', async () => {
+  it('reads times, failures and versions, and skips the output of libraries', async () => {
     const heard: PeerTimes[] = []
     const lines = [
       JSON.stringify({ gpu: 'G', torch: '2' }),
@@ -61,7 +61,7 @@ describe('timeTorch', () => {
     })
   })
 
-  it('keeps what it has when the script breaks, and says why it ended', async () => {
+  it('keeps partial results when the script fails, and reports the reason', async () => {
     const broken = `${print(JSON.stringify(timed))} console.error('Traceback\\nMemoryError: all of it'); process.exitCode = 1`
     const peers = await timeTorch(bench, undefined, script(broken))
     expect(peers.times).toHaveLength(1)
@@ -91,7 +91,7 @@ describe('timeLlamaTorch', () => {
   const asked = { config, dtype: 'f16', products: ['float', 'int8'], steps: [shape], prompts: [], window: 8, repeats: 3 } as const
   const step = { what: 'step', products: 'float', ...shape }
 
-  it('takes times, floors and failures, and says which is the fastest of the same products', async () => {
+  it('reads times, floors and failures, and names the fastest run of the same matmuls', async () => {
     const lines = [
       { about: { gpu: 'G', torch: '2' } },
       { ...step, way: 'compile', samples: [3, 1, 2], floor: 0.5, peakBytes: 100 },
@@ -114,7 +114,7 @@ describe('timeLlamaTorch', () => {
     expect(fastestLlamaPeer(peers, { what: 'step', ...shape }, 'int8 weights')).toBeUndefined()
   })
 
-  it('sends sizes, shapes and products, and refuses what the script does not have', async () => {
+  it('sends sizes, shapes and matmuls, and refuses those that the script does not support', async () => {
     const echo =
       'let text = ""; process.stdin.on("data", (d) => { text += d }).on("end", () => console.log(JSON.stringify({ about: { text } })))'
     const { about } = await timeLlamaTorch({ ...asked, ways: ['flex'] }, undefined, script(echo))

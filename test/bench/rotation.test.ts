@@ -17,7 +17,7 @@ describe('rotationOf', () => {
     expect(rotationOf(119, 60)).toEqual({ passes: 2, bytes: 238, evicts: true })
   })
 
-  it('says when even the longest chain is too small, and when the cache is not known', () => {
+  it('reports when even the longest chain is too small, and when the cache is unknown', () => {
     const tiny = rotationOf(1, 2 ** 20)
     expect(tiny.evicts).toBe(false)
     expect(tiny.bytes).toBe(tiny.passes)
@@ -36,7 +36,7 @@ describe('chain', () => {
     lengths: encode('i32', Int32Array.of(3, 2)),
   })
 
-  it('computes with the ids and weights of each pass what the model computes with them', async () => {
+  it("gives the model's results for the ids and weights of each pass", async () => {
     const manifest = referenceManifest()
     const { device } = referenceDevice(manifest)
     const common = { device, library: referenceLibrary(manifest), manifest, layouts }
@@ -73,7 +73,7 @@ describe('twoLargest', () => {
     expect(twoLargest([storage(100, 0, 1), storage(90, 2, 3), storage(5, 1, 2), storage(7, 3, 3)])).toBe(105)
   })
 
-  it('counts both ends of a life, one buffer alone, and no weights', () => {
+  it('counts both ends of a lifetime, single buffers, and no weights', () => {
     expect(twoLargest([storage(10, 0, 2), storage(20, 2, 4), storage(30, 4, 4)])).toBe(50)
     expect(twoLargest([storage(10, 0, 9), storage(1000, 0, 9, 'w')])).toBe(10)
     expect(twoLargest([])).toBe(0)

@@ -22,8 +22,8 @@ const select = (...times: readonly TimesAtRows[]) =>
     return [name, fromRows, toRows]
   })
 
-describe('which choice is kept', () => {
-  it('none when it saves no more than measurements repeat to', () => {
+describe('the selected choice', () => {
+  it('is none if it saves no more than the repeatability of measurements', () => {
     expect(select(at(256, 100, { a: 97.1, bb: 100, other: 97.2 }))).toEqual([])
     expect(select(at(256, 100, { a: 96.9, bb: 100 }))).toEqual([['a', 256, undefined]])
   })
@@ -35,7 +35,7 @@ describe('which choice is kept', () => {
     ])
   })
 
-  it('the rules between two numbers of rows where a choice wins', () => {
+  it('is the rules between two numbers of rows with a better choice', () => {
     expect(select(at(64, 10, { a: 9 }), at(256, 10, { a: 10 }), at(1024, 10, { a: 9 }))).toEqual([
       ['a', 64, 127],
       ['a', 512, undefined],
@@ -69,7 +69,7 @@ describe('a choice that combines rows in another order', () => {
   })
 })
 
-describe('which candidates are timed again', () => {
+describe('candidates for a second timing', () => {
   const names = ['a', 'bb', 'ccc', 'dddd', 'eeeee']
   const many = names.map((name) => candidate(name, true))
   const found = (group: readonly TuneCandidate[], ...times: readonly TimesAtRows[]) =>

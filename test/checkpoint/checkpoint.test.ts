@@ -62,7 +62,7 @@ describe('a checkpoint', () => {
     expect(await valuesOf(sharded, 'two')).toEqual([3, 4, 5, 6])
   })
 
-  it('is as large as its files are, whatever its index says of sizes', async () => {
+  it('has the size of its files, whatever its index states', async () => {
     for (const total of [17, -1, 1e300, 'many', null]) {
       const sharded = await folder({ ...shards, 'model.safetensors.index.json': index(both, total) })
       expect(await valuesOf(sharded, 'two')).toEqual([3, 4, 5, 6])
@@ -85,7 +85,7 @@ describe('a checkpoint', () => {
     })
   })
 
-  it('that Git LFS has not fetched yet is said to be a pointer', async () => {
+  it('that is still a Git LFS pointer is reported as such', async () => {
     const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:4665\nsize 123\n'
     for (const files of [
       { 'model.safetensors': pointer },
@@ -149,7 +149,7 @@ describe('a checkpoint', () => {
     await expect(openCheckpoint(path)).rejects.toMatchObject({ code, exitCode: 2, message: expect.stringContaining(message) })
   })
 
-  it('has room for its layers, or is refused before any is made', () => {
+  it('has room for its layers, or is refused before any is allocated', () => {
     const file = { tensors: new Map([['one', one]]) }
     expect(() => expectCount(file, 'num_hidden_layers', 1)).not.toThrow()
     expect(() => expectCount(file, 'num_hidden_layers', 2 ** 31 - 1)).toThrow(
@@ -177,7 +177,7 @@ describe('a file larger than 2 GiB', () => {
     }
   }
 
-  it('is read where it is asked for, and nowhere else', async () => {
+  it('reads only the requested bytes', async () => {
     const path = await folder({})
     await sparse(join(path, 'model.safetensors'))
     expect(await valuesOf(path, 'last')).toEqual([7, 8])
@@ -200,7 +200,7 @@ describe('reading a tensor', () => {
   )
   const path = () => folder({ 'model.safetensors': formatSafetensors([['long', long]]) })
 
-  it('gives its bytes in pieces, converted where the type differs', async () => {
+  it('returns its bytes in pieces, converted if the type differs', async () => {
     const at = await path()
     const exact = await readSafetensors(join(at, 'model.safetensors'))
     expect(Buffer.compare(exact.tensors.get('long')?.data ?? new Uint8Array(), long.data)).toBe(0)
@@ -226,7 +226,7 @@ describe('reading a tensor', () => {
     await expect(tensors.get('long')?.pieces().next()).rejects.toMatchObject({ code: 'safetensors.changed' })
   })
 
-  it('refuses what is no regular file, at once', async () => {
+  it('refuses anything but a regular file, at once', async () => {
     const at = await folder({})
     execFileSync('mkfifo', [join(at, 'model.safetensors')])
     await expect(openCheckpoint(at)).rejects.toMatchObject({ message: expect.stringContaining('a FIFO, not a regular file') })
@@ -245,11 +245,11 @@ describe('values that are no numbers', () => {
     ['an infinity in half precision', stored('F16', [1, Number.NEGATIVE_INFINITY, 0]), 'f16', 'tensor w is -Infinity at [1]'],
     ['a value that the type cannot hold', stored('F32', [0, 70_000]), 'f16', 'tensor w is 70000, too large for f16 at [1]'],
     ['a NaN that is converted', stored('BF16', [Number.NaN]), 'f32', 'tensor w is NaN at [0]'],
-  ] as const)('are said: %s', async (_, tensor, dtype, message) => {
+  ] as const)('are reported: %s', async (_, tensor, dtype, message) => {
     await expect(named(tensor, dtype)).rejects.toMatchObject({ code: 'weights.value', exitCode: 1, message })
   })
 
-  it('may be -Infinity where a bias rules words out', async () => {
+  it('may be -Infinity if a bias excludes words', async () => {
     const bias = stored('F32', [0, Number.NEGATIVE_INFINITY])
     await expect(inMemory(convertTensor('b', bias, 'f16', 'finite or -Infinity'))).resolves.toBeDefined()
     const worse = stored('F32', [0, Number.POSITIVE_INFINITY])

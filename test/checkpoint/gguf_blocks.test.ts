@@ -119,7 +119,7 @@ const blocks: Readonly<Record<Name, (seed: string) => Packed>> = {
 const names = Object.keys(blockTypes) as Name[]
 
 describe('blocks of quantised tensors', () => {
-  it.each(names)('are the numbers that they stand for: %s', async (name) => {
+  it.each(names)('have the values that they represent: %s', async (name) => {
     const made = ['a', 'b', 'c', 'd', 'e', 'f'].map((seed) => blocks[name](`${name} ${seed}`))
     const bytes = Uint8Array.from(made.flatMap((block) => [...block.bytes]))
     const expected = [...Float32Array.from(made.flatMap(({ values }) => values))]

@@ -32,7 +32,7 @@ const saved = (name = 'some.safetensors'): Promise<string> =>
   written(name, formatSafetensors(Object.entries(tensors), { format: 'pt' }))
 
 describe('a safetensors file', () => {
-  it('says names, types and shapes, and what it says of itself', async () => {
+  it('lists names, types, shapes and metadata', async () => {
     const { format, metadata, tensors } = await openCheckpoint(await saved())
     expect([format, ...metadata]).toEqual(['safetensors', ['format', 'pt']])
     expect([...tensors.values()].map(({ name, dtype, stored, shape }) => ({ name, dtype, stored, shape }))).toEqual([
@@ -42,7 +42,7 @@ describe('a safetensors file', () => {
       { name: 'masked', dtype: 'f32', stored: 'F32', shape: [] },
     ])
   })
-  it('is read as it is stored, or rounded', async () => {
+  it('is read as stored, or rounded', async () => {
     const file = await openCheckpoint(await saved())
     const as = file.tensor('layer.halves')
     expect(await as.read()).toEqual({
@@ -62,7 +62,7 @@ describe('a safetensors file', () => {
     expect(await rows.read({ dtype: 'f32' })).toEqual({ dtype: 'f32', shape: [2, 2], data: Float32Array.of(0.5, 4, 5, 65504) })
     expect((await rows.rows(1, 2).read({ dtype: 'f32' })).data).toEqual(Float32Array.of(5, 65504))
   })
-  it('gives no number that it does not hold, and keeps infinities', async () => {
+  it('refuses numbers out of range, and keeps infinities', async () => {
     const file = await openCheckpoint(await saved())
     await expect(file.tensor('large').read({ dtype: 'f16' })).rejects.toMatchObject({
       code: 'weights.value',
@@ -127,7 +127,7 @@ describe('a path', () => {
     expect(data).toEqual(values.slice(32))
     expect(await tensor('plain').read()).toEqual({ dtype: 'f32', shape: [1], data: Float32Array.of(3) })
   })
-  it('is refused where nothing is, and where something else is', async () => {
+  it('is refused if it is missing or of another kind', async () => {
     await expect(openCheckpoint(join(dir, 'none.safetensors'))).rejects.toMatchObject({ code: 'safetensors.read' })
     await expect(openCheckpoint(join(dir, 'none.gguf'))).rejects.toMatchObject({ code: 'gguf.read' })
     await expect(openCheckpoint(join(dir, 'none'))).rejects.toMatchObject({ code: 'safetensors.read' })

@@ -105,7 +105,7 @@ describe('safetensors', () => {
     expect(codeOf(bytes)).toBe(code)
   })
 
-  it('never crashes on a damaged file, and accepts only what still describes every byte', () => {
+  it('never crashes on a damaged file, and accepts only files that describe every byte', () => {
     const damage = fc.record({
       cut: fc.option(fc.nat(400)),
       edits: fc.array(fc.tuple(fc.nat(400), fc.nat(255)), { maxLength: 4 }),
@@ -127,7 +127,7 @@ describe('safetensors', () => {
     )
   })
 
-  it('says which file cannot be read', async () => {
+  it('names the file that cannot be read', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'heddle-safetensors-'))
     try {
       await expect(readSafetensors(join(dir, 'none'))).rejects.toMatchObject({

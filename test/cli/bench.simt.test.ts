@@ -19,7 +19,7 @@ afterAll(() => rm(work, { recursive: true }))
 const encoder = (...argv: readonly string[]) =>
   heddle(['bench', 'encoder', '--config', punctuationModel, '--device', 'simt', '--dtype', 'f32', '--repeats', '2', ...argv])
 
-test('--json keeps stdout to one value with every plan and shape, and progress to stderr', async () => {
+test('--json prints one value with every plan and shape on stdout, and progress on stderr', async () => {
   const plans = ['--plans', 'unfused,ft-v1', '--shapes', '1x3,2x8', '--lengths', 'half']
   const { exitCode, out, log } = await encoder(...plans, '--json')
   expect(exitCode).toBe(0)
@@ -44,7 +44,7 @@ test('--json keeps stdout to one value with every plan and shape, and progress t
   expect(log).toMatch(/^unfused 1x3: [0-9.]+ ms \([0-9.]+ to [0-9.]+\)$/m)
 })
 
-test('--report writes a page with what was measured, and names it', async () => {
+test('--report writes a page with the measurements, and names it', async () => {
   const file = join(work, 'report.html')
   const { exitCode, out, log } = await encoder('--plans', 'ft-v1', '--shapes', '1x4', '--report', file)
   expect(exitCode).toBe(0)

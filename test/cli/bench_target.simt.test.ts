@@ -77,7 +77,7 @@ async function timed(...argv: readonly string[]): Promise<BenchTargetResult> {
   return JSON.parse(out)
 }
 
-test('a graph of the project runs under its plans, beside a floor and a prediction', async () => {
+test('a graph of the project runs under its plans, with a floor and a prediction', async () => {
   const { kind, subject, sizes } = await timed('mixer', '--plans', 'unfused,folded', ...small, '--shape', 'n=1,p=1,w=8,z=8')
   expect([kind, subject, sizes.length]).toEqual(['graph', 'mixer', 2])
   const [first = [], second = []] = sizes
@@ -96,7 +96,7 @@ test('a graph of the project runs under its plans, beside a floor and a predicti
   }
 })
 
-test('a kernel that a plan derived is timed by itself, as text', async () => {
+test('a derived kernel of a plan is timed alone, as text', async () => {
   const { exitCode, out } = await bench('shift_leaky', '--shape', 'm=8,n=16')
   expect({ exitCode, out }).toMatchObject({ exitCode: 2 })
   const { out: table } = await bench('leaky', '--shape', 'r=8,c=16')
@@ -105,7 +105,7 @@ test('a kernel that a plan derived is timed by itself, as text', async () => {
   expect(table).toMatch(/Floor: .*\(measured\)/)
 })
 
-test('a graph over shipped ops with a layout of its own is timed, and priced for a GPU, which the CPU device says nothing about', async () => {
+test('a graph over shipped ops with a layout of the project is timed, with predictions for a GPU, which times on the CPU device do not give', async () => {
   const argv = ['bench', 'layer', '--plans', 'fused', '--device', 'simt', '--repeats', '2']
   const { exitCode, out, log } = await installed(argv, laid)
   expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
@@ -126,7 +126,7 @@ export const later = op('later', {
 })
 `
 
-test('a graph that does not say how large it is, and a dimension it does not have, are refused with the option', async () => {
+test('a graph without declared sizes, and an unknown dimension, are refused with the option', async () => {
   const unsaid = await bench('pieces')
   expect(unsaid.log).toMatch(
     /error\[graph\.dim\]: pieces does not say how large it usually is: rows, cells, parts\nhint: .*--shape rows=512/,
@@ -146,7 +146,7 @@ test('a graph that does not say how large it is, and a dimension it does not hav
   for (const { exitCode } of [unsaid, wrong, unknown, plan]) expect(exitCode).toBe(2)
 })
 
-test('times are kept, and what became slower ends with exit code 1', async () => {
+test('times are saved, and a slower run exits with 1', async () => {
   const file = join(root, 'times.json')
   const argv = ['mix_norm', '--shape', 'r=4,c=32', '--repeats', '20']
   expect((await bench(...argv, '--save', file)).exitCode).toBe(0)

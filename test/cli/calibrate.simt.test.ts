@@ -60,7 +60,7 @@ describe('heddle calibrate', () => {
     expect(JSON.parse(imported.out)).toMatchObject({ scales: { method: { name: 'imported' } } })
   })
 
-  test('quantises weights by matrix where that is asked for, and its list says so', async () => {
+  test('quantises weights per matrix on request, and notes it in its list', async () => {
     const argv = ['--cases', at('set.json'), '--method', 'max', '--weights', 'per-tensor', '--amax-list', at('a.json')]
     expect(await calibrate(...argv, '--out', at('s.json'))).toMatchObject({ exitCode: 0 })
     const { weights = [] } = await readScales(at('s.json'))
@@ -81,7 +81,7 @@ describe('heddle calibrate', () => {
     expect((await readScales(at('second.json'))).weights).toEqual(weights)
   })
 
-  test('imports maxima of weights, says which are not their own, and refuses those that would lose weights', async () => {
+  test('imports maxima of weights, reports those that differ from the actual ones, and refuses those that would lose weights', async () => {
     const argv = ['--cases', at('set.json'), '--method', 'max', '--amax-list', at('a.json'), '--out', at('s.json')]
     expect(await calibrate(...argv)).toMatchObject({ exitCode: 0 })
     const importing = async (change: (layer: number[]) => void) => {
@@ -100,7 +100,7 @@ describe('heddle calibrate', () => {
     })
   })
 
-  test("takes the maxima of a checkpoint's quantisers, and asks for what they lack", async () => {
+  test("reads the maxima of a checkpoint's quantisers, and asks for missing ones", async () => {
     const states = {
       ...{ query: 'attention.self.query._input_quantizer', queryBias: 'attention.self.matmul_q_input_quantizer' },
       ...{ keyBias: 'attention.self.matmul_k_input_quantizer', valueBias: 'attention.self.matmul_v_input_quantizer' },
@@ -147,7 +147,7 @@ describe('heddle calibrate', () => {
     })
   })
 
-  test('takes a labelled set, and chooses less than the largest magnitude where that pays', async () => {
+  test('accepts a labelled set, and chooses less than the largest magnitude if that is better', async () => {
     const chosen = async (...argv: readonly string[]) => {
       expect(await calibrate('--cases', at('set.json'), '--out', at('s.json'), ...argv)).toMatchObject({ exitCode: 0 })
       return parseScales(await readFile(at('s.json'), 'utf8'), 's.json').layers

@@ -56,8 +56,8 @@ async function conversation(lines: readonly string[], options: Parameters<typeof
   return { out: out.join(''), reused }
 }
 
-describe('heddle run of a model that continues texts', () => {
-  it('takes texts, ids and messages, and ends at stop strings', async () => {
+describe('heddle run of a model that continues text', () => {
+  it('accepts texts, ids and messages, and ends at stop strings', async () => {
     const cases = join(folder, 'cases.jsonl')
     const messages = [{ role: 'user', content: 'In the beginning' }]
     const ids = promptIds({ messages }, await openLlamaText(folder, { bos: 1, vocab: 2048 }))
@@ -75,7 +75,7 @@ describe('heddle run of a model that continues texts', () => {
     expect(withPrompt?.ids.slice(-12)).toEqual(text?.ids)
   })
 
-  it('gives tools and variables to the template', async () => {
+  it('passes tools and variables to the template', async () => {
     const template = join(folder, 'chat_template.jinja')
     await writeFile(template, "{{ tools[0].name if tools else 'none' }} {{ word }} {{ messages[0].content is none }}")
     try {
@@ -95,7 +95,7 @@ describe('heddle run of a model that continues texts', () => {
     }
   })
 
-  it('starts from the settings of the model, and leaves them out where that is asked for', async () => {
+  it('starts from the settings of the model, and ignores them on request', async () => {
     const path = join(folder, 'generation_config.json')
     await writeFile(path, JSON.stringify({ do_sample: true, temperature: 2, top_k: 0, typical_p: 0.5 }))
     try {
@@ -142,7 +142,7 @@ describe('heddle run of a model that continues texts', () => {
 })
 
 describe('heddle run --chat', () => {
-  it('says what a conversation from Node says', async () => {
+  it('gives the same answers as a conversation from Node', async () => {
     const { out } = await conversation(['In the beginning'])
     const { session, close } = await openLlama(folder, { device: 'simt' })
     try {
@@ -156,7 +156,7 @@ describe('heddle run --chat', () => {
     }
   })
 
-  it('answers lines, and reads the new message of a turn alone', async () => {
+  it('answers line by line, and reads only the new message of a turn', async () => {
     const one = await conversation(['In the beginning', 'And God said', '/reset', 'In the beginning'])
     const text = await openLlamaText(folder, { bos: 1, vocab: 2048 })
     const kernels = await openSimtKernels()

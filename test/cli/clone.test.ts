@@ -72,15 +72,15 @@ afterAll(() => {
   rmSync(work, { recursive: true, force: true })
 })
 
-describe('where this user ran gen', () => {
+describe('if this user ran gen', () => {
   beforeEach(() => void vi.stubEnv('HEDDLE_CACHE', join(work, 'home-cache')))
 
-  test('the text is compiled, also of a copy', async () => {
+  test('the source is compiled, also from a copy', async () => {
     expect(await keyed(home)).toHaveLength(1)
     expect(await keyed(clone)).toHaveLength(1)
   })
 
-  test('an edited text is refused by name, with what to do', async () => {
+  test('an edited source is refused by name, with a hint', async () => {
     append(clone, source, '// edited\n')
     await expect(keyed(clone)).rejects.toMatchObject({
       class: 'usage',
@@ -100,18 +100,18 @@ describe('where this user ran gen', () => {
 describe('in a fresh clone', () => {
   beforeEach(strangersCache)
 
-  test('the text is not compiled before somebody vouches for it', async () => {
+  test('the source is not compiled before it is trusted', async () => {
     await expect(keyed(clone)).rejects.toMatchObject({ code: 'generated.foreign' })
   })
 
-  test('gen makes it this user’s', async () => {
+  test('gen makes it trusted', async () => {
     const { exitCode, log } = await heddle(['gen'], clone)
     expect(exitCode, log).toBe(0)
     expect(log).toContain('0 written')
     expect(await keyed(clone)).toHaveLength(1)
   })
 
-  test('a verb that is about specs compares the text with them, once', async () => {
+  test('a verb that reads specs compares the source with them, once', async () => {
     const { exitCode, log } = await heddle(['plan', 'list'], clone)
     expect(exitCode, log).toBe(0)
     expect(log).toContain(`${join(clone, 'generated')} is not known to be yours`)
@@ -119,7 +119,7 @@ describe('in a fresh clone', () => {
     expect((await heddle(['plan', 'list'], clone)).log).not.toContain('is not known to be yours')
   })
 
-  test('and refuses by name what its specs do not say', async () => {
+  test('and refuses sources by name that differ from its specs', async () => {
     append(clone, source, '// planted\n')
     const { exitCode, log } = await heddle(['plan', 'list'], clone)
     expect(exitCode).toBe(1)

@@ -17,7 +17,7 @@ describe('completion', () => {
     ['a verb below another', ['plan', ''], 'show\t'],
     ['an option', ['check', '--th'], '--thorough\t'],
     ['a choice', ['completion', ''], 'zsh\t'],
-  ])('says %s that may come next', async (_, words, expected) => {
+  ])('offers %s as the next word', async (_, words, expected) => {
     listen()
     expect((await heddle(['complete', '--', ...words])).exitCode).toBe(0)
     expect(said.join('\n')).toContain(expected)
@@ -42,13 +42,13 @@ describe('completion', () => {
 describe('knownHint', () => {
   const many = Array.from({ length: 40 }, (_, i) => `kernel_${i}`)
 
-  it('shows what is few, and of many what is like the name', () => {
+  it('shows all of a short list, and the similar names of a long one', () => {
     expect(knownHint('softmx', ['softmax', 'gelu'])).toBe('known: softmax, gelu')
     expect(knownHint('layer_nrom', [...many, 'layer_norm', 'rms_norm'])).toBe('nearest of 42: layer_norm')
     expect(knownHint('kernel_77', many).split(', ')).toHaveLength(6)
   })
 
-  it("shows the project's names first, and nothing that is far", () => {
+  it("shows the project's names first, and no dissimilar ones", () => {
     expect(knownHint('kernel_1', many, ['my_kernel'])).toMatch(/^nearest of 41: my_kernel, kernel_1, /)
     expect(knownHint('nope', many, ['gelu'])).toBe('the project has gelu')
     expect(knownHint('nope', many)).toBe('none of the 40 names that there are is like it')

@@ -44,7 +44,7 @@ describe('embeddings of texts', () => {
     expect((await bert.encoder.embed([{ inputIds: ids }], { pooling: 'mean' }))[0]).toEqual(row)
     expect(await bert.embed(text, { pooling: 'last' })).not.toEqual(row)
   })
-  it('are pooled, normalised and cut as the folder says, unless a caller says something else', async () => {
+  it("are pooled, normalised and truncated by the folder's settings, unless an option overrides them", async () => {
     const { ids } = (await loadTokenizer(folder)).encode(text, { truncate: { how: 'longest_first', most: 6 } })
     expect(ids).toHaveLength(6)
     const stated = await own.embed(text)
@@ -54,7 +54,7 @@ describe('embeddings of texts', () => {
     const [plain] = await bert.encoder.embed([{ inputIds: ids }], { pooling: 'last' })
     expect(await own.embed(text, { pooling: 'last', normalize: false })).toEqual(plain)
   })
-  it('of texts that are too long are refused, or cut where that is asked for', async () => {
+  it('of texts that are too long are refused, or truncated on request', async () => {
     await expect(bert.embed(long)).rejects.toMatchObject({
       code: 'run.sequence',
       message: expect.stringMatching(/^text 0 has \d+ tokens, at most 128/),
@@ -62,7 +62,7 @@ describe('embeddings of texts', () => {
     expect(await bert.embed([long], { truncate: true })).toHaveLength(1)
     await expect(own.embed(text, { truncate: false })).rejects.toMatchObject({ code: 'run.sequence' })
   })
-  it('refuse options and inputs that are none', async () => {
+  it('refuse invalid options and inputs', async () => {
     const embed = bert.embed as (input: unknown, options?: object) => Promise<unknown>
     await expect(embed(text, { pool: 'mean' })).rejects.toMatchObject({ code: 'run.option', message: 'embed has no option pool' })
     await expect(embed(7)).rejects.toMatchObject({ code: 'run.case' })
@@ -94,7 +94,7 @@ describe('heddle run --pooling', () => {
     [punctuationModel, ['--text', 'a', '--pair', 'b', '--pooling', 'cls'], 'case 0 is a pair of texts'],
     [punctuationModel, ['--text', 'a', '--pooling', 'max'], 'Allowed choices are mean, cls, last, stated'],
     [numberWords, ['--text', '12', '--pooling', 'cls'], '--pooling is of encoders, and this model generates text'],
-  ] as const)('refuses what is no embedding: %s %j', async (model, argv, message) => {
+  ] as const)('refuses an invalid embedding: %s %j', async (model, argv, message) => {
     const { exitCode, out, log } = await run(model, ...argv)
     expect([exitCode, out, log]).toEqual([2, '', expect.stringContaining(message)])
   })

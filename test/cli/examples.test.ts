@@ -14,7 +14,7 @@ async function verbs(): Promise<readonly string[]> {
   return first.flatMap((verb, at) => [verb, ...(nested[at] ?? []).map((name) => `${verb} ${name}`)])
 }
 
-it('every verb has two, but a group of verbs and completion, whose help says how to install it', async () => {
+it('every verb has two, except groups of verbs and completion, whose help explains its installation', async () => {
   const all = await verbs()
   expect(all).toContain('bench encoder')
   expect(all.filter((verb) => examplesOf(verb).length < 2)).toEqual(['plan', 'completion'])

@@ -16,7 +16,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-it('shows a run alone, as a page and as JSON', async () => {
+it('shows a single run, as a page and as JSON', async () => {
   const { exitCode, out, log } = await heddle(['explore', '--bench', file('run.json'), '--out', file('page.html'), '--json'])
   expect(exitCode, log).toBe(0)
   const { opens, bench, plan } = explorerSchema.parse(JSON.parse(out))

@@ -15,7 +15,7 @@ describe('describeFailure', () => {
     expect(describeFailure(error, quiet)).toEqual({ exitCode, text: `error[${error.code}]: ${error.message}\n` })
   })
 
-  test('a hint is a line of its own', () => {
+  test('a hint is on a separate line', () => {
     const { text } = describeFailure(usageError('plan.unknown', 'unknown plan x', { hint: 'known: unfused' }), quiet)
     expect(text).toBe('error[plan.unknown]: unknown plan x\nhint: known: unfused\n')
   })
@@ -49,7 +49,7 @@ describe('in a portable bundle', () => {
   const portable = { ...quiet, portable: true }
 
   test.each(['run heddle gen', 'run `heddle gen` first', 'run heddle build --target cuda'])(
-    '"%s" is said of the project',
+    '"%s" is reported about the project',
     (hint) => {
       const error = environmentError('library.kernel', 'there is no kernel one__f32', { hint })
       expect(describeFailure(error, quiet).text).toBe(`error[library.kernel]: there is no kernel one__f32\nhint: ${hint}\n`)

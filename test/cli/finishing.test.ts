@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(root, { recursive: true }))
 
-describe('a verb that waits for what never comes', () => {
+describe('a verb that waits for a promise that never resolves', () => {
   test.each([['gen'], ['check'], ['plan list']])('%s ends with a typed error, and exit code 3', async (words) => {
     const { exitCode, out, log } = await node([join(repository, 'dist/cli.js'), ...words.split(' ')])
     expect({ exitCode, out }).toEqual({ exitCode: 3, out: '' })
@@ -35,7 +35,7 @@ describe('a verb that waits for what never comes', () => {
     expect(log).toContain(`error[cli.unfinished]: expected a result of heddle ${verb}, got the end of its process\nhint: `)
   })
 
-  test('says so as JSON where that is asked for', async () => {
+  test('reports it as JSON on request', async () => {
     const { exitCode, out } = await node([join(repository, 'dist/cli.js'), 'check', '--json'])
     expect(exitCode).toBe(3)
     expect(JSON.parse(out)).toEqual({ error: expect.objectContaining({ code: 'cli.unfinished' }) })
@@ -56,7 +56,7 @@ describe('finishing', () => {
     expect(await finishing('heddle gen', async () => 3, never)).toBe(3)
     await expect(finishing('heddle gen', () => Promise.reject(new Error('refused')), never)).rejects.toThrow('refused')
   })
-  test('leaves nothing behind', async () => {
+  test('leaves no file', async () => {
     const before = process.listenerCount('beforeExit')
     await finishing('heddle gen', async () => undefined, never)
     expect(process.listenerCount('beforeExit')).toBe(before)

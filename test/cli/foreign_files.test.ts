@@ -89,7 +89,7 @@ it.each<[argv: string[], code: number, says?: string]>([
   expect(await state()).toEqual(before)
 })
 
-it('a tuning file that is none is not replaced, unless it is of heddle', async () => {
+it('a file that is no tuning file is not replaced, unless heddle wrote it', async () => {
   await put('specs/tuning.json', 'mine')
   const { exitCode, log } = await heddle(['tune', '--device', 'simt'], root)
   expect([exitCode, log]).toEqual([2, expect.stringContaining('error[tuning.json]')])
@@ -109,7 +109,7 @@ it('a file that was named is replaced, and its neighbours stay', async () => {
   expect(await state()).toEqual(before)
 })
 
-it('another export takes the place of the last one, but for what somebody else wrote or edited', async () => {
+it('an export replaces the previous one, except files that others wrote or edited', async () => {
   const own = async () => (await readdir(at('exported'), { recursive: true })).filter((path) => /twice|thrice/.test(path)).sort()
   const [before, ofTwice] = [await state(), await own()]
   await put('exported/example/main.cpp', 'mine now')

@@ -53,7 +53,7 @@ test('bench times a kernel as the command line does', async () => {
   })
 })
 
-test('benchEncoder, benchDecoding and benchLlama take what is usual where nothing is given', async () => {
+test('benchEncoder, benchDecoding and benchLlama have the usual defaults', async () => {
   const small = { repeats: 1, device: 'simt', dtype: 'f32' } as const
   const config = 'test/data/models/kjv-punct-bert'
   const encoder = await commands.benchEncoder({ ...small, config, batch: [1], length: [4], plans: ['unfused'] }, context)
@@ -64,13 +64,13 @@ test('benchEncoder, benchDecoding and benchLlama take what is usual where nothin
   await expect(commands.benchLlama('none', small, context)).rejects.toMatchObject({ code: 'bench.config' })
 })
 
-test('listPlans says what `plan list` prints', async () => {
+test('listPlans returns the data of `plan list`', async () => {
   const plans = await commands.listPlans({}, apart)
   expect(JSON.parse((await heddle(['plan', 'list', '--json'], work)).out)).toEqual(plans)
   expect(plans.find(({ name }) => name === 'ft-v1')).toMatchObject({ own: false, text: 'written groups' })
 })
 
-test('exportProgram writes what the verb writes', async () => {
+test('exportProgram writes the same files as the verb', async () => {
   const out = join(work, 'softmax')
   const { name, files, kernels } = await commands.exportProgram('softmax', { out, target: 'simt' }, apart)
   expect({ name, kernels }).toEqual({ name: 'softmax', kernels: 1 })
@@ -82,7 +82,7 @@ test('exportProgram writes what the verb writes', async () => {
   })
 })
 
-test('selftest reports, and completion gives the script of a shell', async () => {
+test('selftest returns a report, and completion the script of a shell', async () => {
   const report = await commands.selftest({ device: 'simt', filter: '^matmul f32 batch=1 m=1 n=1 k=1 ' }, context)
   expect(report.failed).toBe(0)
   expect(report.passed).toBeGreaterThan(0)

@@ -31,7 +31,7 @@ async function expectRefusal(argv: readonly string[], code: string, message: Reg
   expect(rest.every((text) => text.startsWith('hint: '))).toBe(true)
 }
 
-test('settings of the model are followed, told where they cannot be, and left out on request', async () => {
+test('settings of the model are followed, reported if unsupported, and ignored on request', async () => {
   const model = join(work, 'settings')
   await cp(numberWords, model, { recursive: true })
   const path = join(model, 'generation_config.json')
@@ -50,7 +50,7 @@ test('settings of the model are followed, told where they cannot be, and left ou
   expect(greedy.out).not.toBe(asked.out)
 })
 
-test('log-probabilities of tokens are printed where they are asked for', async () => {
+test('log-probabilities of tokens are printed on request', async () => {
   const argv = ['run', numberWords, '--cases', await writeCases(twelve), '--device', 'simt']
   const plain = await heddle(argv)
   const { exitCode, out } = await heddle([...argv, '--logprobs'])
@@ -158,7 +158,7 @@ describe('lines', () => {
     }
   })
 
-  test('are the text alone for --text', async () => {
+  test('print only the text with --text', async () => {
     const { exitCode, out } = await heddle(['run', numberWords, '--device', 'simt', '--text', '6387969'])
     expect({ exitCode, out }).toEqual({
       exitCode: 0,

@@ -108,7 +108,7 @@ async function after(name: string, from: string, to: string): Promise<string[]> 
   return written()
 }
 
-it('makes anew what follows from an edit, and nothing else', async () => {
+it('recomputes only what depends on an edit', async () => {
   expect(await written()).toEqual(['laid', 'scaled', 'scaled_shifted', 'shifted'])
   expect(await written()).toEqual([])
   expect(await after('shifted.ts', 'x(c) + 1', 'x(c) + 3')).toEqual(['scaled_shifted', 'shifted'])
@@ -120,7 +120,7 @@ it('makes anew what follows from an edit, and nothing else', async () => {
   await holdAll()
 })
 
-it('goes on after a mistake, and after a module has come and gone', async () => {
+it('continues after an error, and after a module was added and removed', async () => {
   await expect(after('shifted.ts', 'x(c) + 4', 'x(c) + four')).rejects.toMatchObject({ code: 'frontend.rejected' })
   expect(await after('shifted.ts', 'x(c) + four', 'x(c) + 6')).toEqual(['shifted'])
   await write('more.ts', (files['shifted.ts'] ?? '').replaceAll('shifted', 'more'))

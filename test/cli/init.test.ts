@@ -30,13 +30,13 @@ describe('a new project', () => {
     expect(counts).toEqual({ op: [1, 0, 0, 0], graph: [2, 1, 1, 0], model: [1, 1, 1, 1] }[template])
   })
 
-  it('is refused with its path where nothing can be written', async () => {
+  it('is refused with its path if it cannot be written', async () => {
     await writeFile(join(root, 'file'), '')
     const refused = init('file/inner', { install: false }, context())
     await expect(refused).rejects.toMatchObject({ code: 'cache.write', message: expect.stringContaining(join(root, 'file')) })
   })
 
-  it('has a folder of its own', async () => {
+  it('creates a separate folder', async () => {
     await mkdir(join(root, 'taken'))
     await writeFile(join(root, 'taken', 'mine.txt'), 'mine')
     await expect(init('taken', { install: false }, context())).rejects.toMatchObject({ code: 'init.folder' })
@@ -48,7 +48,7 @@ describe('a new project', () => {
     await expect(init(name, { install: false }, given)).rejects.toMatchObject({ code: 'init.name' })
   })
 
-  it('leaves nothing where npm install fails', async () => {
+  it('leaves no file if npm install fails', async () => {
     const { PATH } = process.env
     const tools = join(root, 'tools')
     await mkdir(tools)

@@ -21,7 +21,7 @@ afterAll(() => rm(work, { recursive: true }))
 const simt = ['--device', 'simt', '--cases']
 
 describe('heddle run', () => {
-  it('prints ids and what ended each text, and says which inverse frequencies it takes', async () => {
+  it('prints ids and the reason of each end, and reports the inverse frequencies it uses', async () => {
     const { exitCode, out, log } = await heddle(['run', model, ...simt, cases, '--max-new-tokens', '3', '--chunk', '8'])
     expect(exitCode).toBe(0)
     const lines = out
@@ -33,7 +33,7 @@ describe('heddle run', () => {
     expect(log).toContain('inverse frequencies are rounded to bf16')
   })
 
-  it('prints hypotheses of beams, and computes in one shape where that is asked for', async () => {
+  it('prints hypotheses of beams, and computes in one shape on request', async () => {
     const argv = ['run', model, ...simt, cases, '--max-new-tokens', '2', '--beams', '2', '--return', '2']
     const { exitCode, out } = await heddle([...argv, '--invariant', '2', '--capacity', '32'])
     expect(exitCode).toBe(0)
@@ -44,7 +44,7 @@ describe('heddle run', () => {
     expect(lines.map(({ beams }) => [beams.length, beams[0].ids])).toEqual(lines.map(({ ids }) => [2, ids]))
   })
 
-  it('refuses what it cannot run, and options of these models for others', async () => {
+  it('refuses unsupported models, and options of these models for others', async () => {
     const refused = async (argv: readonly string[], code: string, message: RegExp) => {
       const { exitCode, out, log } = await heddle(argv)
       expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
@@ -61,7 +61,7 @@ describe('heddle run', () => {
 })
 
 describe('heddle calibrate', () => {
-  it('writes the largest magnitudes of channels, by which other verbs smooth', async () => {
+  it('writes the largest magnitudes of channels, which other verbs use for smoothing', async () => {
     const out = join(work, 'channels.json')
     const found = await heddle(['calibrate', model, ...simt, cases, '--out', out])
     expect(found).toMatchObject({ exitCode: 0, log: expect.stringContaining('written: ') })

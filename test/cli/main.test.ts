@@ -33,7 +33,7 @@ describe('usage', () => {
   test.each([
     [[], '--check is for CUDA texts'],
     [['--target', 'cuda', '--architecture', 'sm_80'], '--check takes --filter, and not --architecture'],
-  ])('a check of texts beside %j is refused', async (options, message) => {
+  ])('a check of sources together with %j is refused', async (options, message) => {
     const { exitCode, log } = await heddle(['build', '--check', ...options], empty)
     expect(exitCode).toBe(2)
     expect(log).toBe(`error[build.check]: ${message}\nhint: heddle build --target cuda --check\n`)
@@ -57,7 +57,7 @@ describe('usage', () => {
 })
 
 describe('help', () => {
-  test('of heddle states the exit codes, and is what --help says', async () => {
+  test('of heddle states the exit codes, and equals the output of --help', async () => {
     const { exitCode, out, log } = await heddle(['help'])
     expect({ exitCode, log }).toEqual({ exitCode: 0, log: '' })
     expect(out).toContain('Exit codes: 0 done, 1 a check found')
@@ -107,7 +107,7 @@ describe('run, before any device is opened', () => {
   })
 })
 
-test('gen in a folder without specs says what to do', async () => {
+test('gen in a folder without specs prints a hint', async () => {
   const { exitCode, log } = await heddle(['gen'], empty)
   expect(exitCode).toBe(2)
   expect(log).toMatch(/^error\[[a-z_.]+\]: .+\nhint: .+\n$/)

@@ -29,7 +29,7 @@ it('a time and its range have one unit', () => {
   expect(line(197.988, 188.4, 213.1)).toMatch(/^fused: 198\.\d* ms \(188\.4\d* to 213\.1\d*\)$/)
 })
 
-it("the project's plans come first, and many graphs are told by what their names begin with", () => {
+it("the project's plans come first, and many graphs are shortened to the prefixes of their names", () => {
   const plan = (name: string, graph: string) => ({ name, graph, groups: [] })
   const ours = [plan('mine', 'block')]
   const shipped = Array.from({ length: 40 }, (_, i) => plan('best', `llama_layer_${i}`))

@@ -27,7 +27,7 @@ describe('opening a model', () => {
     })
   })
 
-  it('says what opens a LLaMA-like model', async () => {
+  it('names the function that opens a LLaMA-like model', async () => {
     await expect(openGenerator(folder, { device: 'simt' })).rejects.toMatchObject({
       code: 'config.model_type',
       message: expect.stringContaining('is a LLaMA-like model'),
@@ -35,7 +35,7 @@ describe('opening a model', () => {
     })
   })
 
-  it('refuses a folder that is none', async () => {
+  it('refuses a folder without a model', async () => {
     const open = openLlama as (folder: unknown) => Promise<unknown>
     await expect(open(undefined)).rejects.toMatchObject({ code: 'run.model' })
   })

@@ -25,7 +25,7 @@ it('name the file that states a number out of range', () => {
   }
 })
 
-it('give way to options, and mean nothing without a draw', () => {
+it('are overridden by options, and have no effect without sampling', () => {
   expect(asked({ do_sample: true, temperature: 0 }, { temperature: 0.5 }).options).toMatchObject({ temperature: 0.5, topK: 50 })
   expect(asked({ do_sample: true, temperature: 0 }, { beam: 2 }).options).toEqual({ beams: 2 })
   expect(asked({ temperature: 0, top_p: 1.5 }).options).toEqual({})
@@ -39,13 +39,13 @@ function joined(flags: Parameters<typeof settingsOf>[0], file: Record<string, un
   return { options, told: told.join('') }
 }
 
-it('a file draws from all words where it asks for more than the model has, as HF does', () => {
+it('a file that asks for more words than the model has samples from all, as in HF', () => {
   expect(joined({}, { do_sample: true, top_k: 1000 }).options).toEqual({ temperature: 1, topK: 40 })
   expect(joined({}, { do_sample: true }).options).toEqual({ temperature: 1, topK: 40 })
   expect(joined({ topK: 50 }, { do_sample: true }).options).toMatchObject({ topK: 50 })
 })
 
-it('what a file asks for and does not go with what the caller asks for is told', () => {
+it('settings that contradict options are reported', () => {
   const beams = joined({ beam: 2 }, { do_sample: true, temperature: 0.5, repetition_penalty: 1.5 })
   expect(beams.options).toEqual({ beams: 2, repetitionPenalty: 1.5 })
   expect(beams.told).toContain("the model's own temperature 0.5 does not go with what is asked for, and is left out")
@@ -55,7 +55,7 @@ it('what a file asks for and does not go with what the caller asks for is told',
   expect(joined({ beam: 4 }, { num_beams: 3 }).told).toBe('')
 })
 
-it('a minimum beyond the limit that the caller gives is left out', () => {
+it("a minimum beyond the caller's limit is ignored", () => {
   const short = joined({ maxNewTokens: 4 }, { min_new_tokens: 8 })
   expect([short.options, short.told]).toEqual([{ maxNewTokens: 4 }, expect.stringContaining('minNewTokens 8')])
   expect(joined({ maxNewTokens: 8 }, { min_new_tokens: 8 }).options).toEqual({ maxNewTokens: 8, minNewTokens: 8 })

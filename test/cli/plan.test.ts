@@ -12,7 +12,7 @@ async function show(...argv: readonly string[]): Promise<PlanReport> {
 }
 
 describe('plan show', () => {
-  test('as JSON holds steps, totals and edges', async () => {
+  test('as JSON has steps, totals and edges', async () => {
     const { steps, totals, edges } = await show('ft-v1', ...small)
     expect(totals).toMatchObject({ kernels: 6, matmuls: 8, launches: 14 })
     // 32 tokens of 768, 12 heads of 32 x 32 scores, f16; the length of the sequence is i32.
@@ -27,7 +27,7 @@ describe('plan show', () => {
     expect(totals.microseconds).toBe(steps.reduce((sum, { microseconds }) => sum + microseconds, 0))
   })
 
-  test('as text says the same', async () => {
+  test('as text has the same', async () => {
     const { exitCode, out } = await heddle(['plan', 'show', 'ft-v1', '--shape', '32x128', '--config', 'bert-base'])
     expect(exitCode).toBe(0)
     expect(out).toContain('encoder_layer_gelu of bert-base, 32x128 f16, predicted for h200')
@@ -37,7 +37,7 @@ describe('plan show', () => {
     expect(out).toMatch(/ {2}fc1 -> fc1Bias: legal, the plan leaves it \(13\.02 us\)/)
   })
 
-  test('says of which size: the usual one, or the dimensions that are given', async () => {
+  test('states its sizes: the usual ones, or the given dimensions', async () => {
     const head = async (...argv: readonly string[]): Promise<string | undefined> =>
       (await heddle(['plan', 'show', 'ft-v1', ...argv])).out.split('\n')[0]
     expect(await head(...small)).toBe('encoder_layer_gelu of its usual size, 1x32 f16, predicted for h200')
@@ -52,7 +52,7 @@ describe('plan show', () => {
     expect(norm?.microseconds).toBe(1e6 * (1.2e-6 + (bytes[0] + bytes[1]) / 2.039e12))
   })
 
-  test("a product with an epilogue is the library's, and reads its bias and residual", async () => {
+  test('a library matmul with an epilogue reads its bias and residual', async () => {
     const { steps, totals } = await show('best-encoder-library', '--graph', 'encoder_layer_relu', ...small)
     expect(totals).toMatchObject({ kernels: 3, matmuls: 4, launches: 7 })
     const product = steps.find(({ nodes }) => nodes.includes('fc2'))
@@ -66,14 +66,14 @@ describe('plan show', () => {
     })
   })
 
-  test('a graph the plan says nothing of stays unfused', async () => {
+  test('a graph without an entry in the plan stays unfused', async () => {
     const { totals } = await show('ft-v1', '--graph', 'embeddings', ...small)
     expect(totals).toMatchObject({ kernels: 5, matmuls: 0 })
   })
 })
 
 describe('plan diff', () => {
-  test('as JSON holds both reports and the steps that differ', async () => {
+  test('as JSON has both reports and the steps that differ', async () => {
     const { exitCode, out } = await heddle(['plan', 'diff', 'unfused', 'ft-v1', ...small, '--json'])
     expect(exitCode).toBe(0)
     const { a, b, differences }: PlanDiff = JSON.parse(out)
@@ -84,7 +84,7 @@ describe('plan diff', () => {
     expect(covered).toContainEqual([6, ['qkv_bias_split_heads']])
   })
 
-  test('as text sets totals side by side; the found plan is not worse', async () => {
+  test('as text compares totals; the searched plan is not worse', async () => {
     const { exitCode, out } = await heddle(['plan', 'diff', 'ft-v1', 'auto'])
     expect(exitCode).toBe(0)
     expect(out).toMatch(/launches\s+│ 14\s+│ 7\s+│ 0\.50/)
@@ -92,7 +92,7 @@ describe('plan diff', () => {
     expect(Number(ratio)).toBeLessThanOrEqual(1)
   })
 
-  test('of a plan with itself says so', async () => {
+  test('of a plan with itself reports no difference', async () => {
     const { out } = await heddle(['plan', 'diff', 'ft-v1', 'ft-v1', ...small])
     expect(out).toContain('Both group the nodes alike.')
   })
@@ -116,7 +116,7 @@ describe('a graph of a project', () => {
     expect(await flops('--shape', '1x2', '--dim', 'w=8')).toBe(2 * 2 * 8 * 2048)
   })
 
-  test('that does not say how large it is needs every dimension', async () => {
+  test('without declared sizes needs every dimension', async () => {
     const { exitCode, log } = await heddle(['plan', 'show', 'folded', '--graph', 'pieces', ...mixer, '--dim', 'rows=4'])
     expect(exitCode).toBe(2)
     expect(log).toMatch(
@@ -149,7 +149,7 @@ test.each([
   ['an unknown plan of two', ['plan', 'diff', 'ft-v1', 'ft-v9'], 'plan.unknown', 'ft-v1'],
   ['an unknown graph', ['plan', 'show', 'ft-v1', '--graph', 'decoder'], 'plan.graph', 'nearest of \\d+: decoder_'],
   ['an unknown configuration', ['plan', 'show', 'ft-v1', '--config', 'gpt'], 'bench.config', 'bert-base'],
-])('%s is refused with what there is', async (_, argv, code, hint) => {
+])('%s is refused with the available names', async (_, argv, code, hint) => {
   const { exitCode, out, log } = await heddle(argv)
   expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
   expect(log).toMatch(new RegExp(`^error\\[${code}\\]: .+\nhint: .*${hint}.*\n$`))

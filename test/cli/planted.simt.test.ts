@@ -109,7 +109,7 @@ test.each([
       plantPackage(model)
     },
   ],
-])('a model runs where its folder holds %s, which does not run', async (_, plant) => {
+])('a model runs from a folder with %s, which does not run', async (_, plant) => {
   await plant()
   const { exitCode, out, log } = await heddle(['run', '.', '--device', 'simt', '--text', verse], model)
   expect(exitCode, log).toBe(0)
@@ -117,7 +117,7 @@ test.each([
   expect(existsSync(mark)).toBe(false)
 })
 
-test('heddle doctor loads no addon that lies there', async () => {
+test('heddle doctor loads no addon from the folder', async () => {
   await plantAddon(model)
   plantPackage(model)
   const { exitCode, out } = await heddle(['doctor', '--json'], model)
@@ -126,7 +126,7 @@ test('heddle doctor loads no addon that lies there', async () => {
   expect(existsSync(mark)).toBe(false)
 })
 
-test('text of a folder around a model is refused by name, and specs that lie there are not asked', async () => {
+test('generated source of a folder around a model is refused by name, and specs in it are not read', async () => {
   const around = join(work, 'around')
   plantText(around)
   plantPackage(around)

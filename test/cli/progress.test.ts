@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { milestones } from '../../src/cli/progress.js'
 
-test('a kernel is told by its name and not by the language of its file', () => {
+test('a kernel is reported by its name and not by the language of its file', () => {
   const said: string[] = []
   const step = milestones(true, (text) => void said.push(text))
   step({ done: 1, total: 2, source: 'cuda/rms_norm__bf16.cu' })

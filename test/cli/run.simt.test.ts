@@ -154,7 +154,7 @@ describe('config', () => {
     await expectRefusal(['--text', 'x'], 2, /model_type is "t5", expected one of bert, .*marian, .*llama, /)
   })
 
-  test('a class whose head is not run', async () => {
+  test('a class with an unsupported head', async () => {
     const path = join(model, 'config.json')
     const config: object = JSON.parse(await readFile(path, 'utf8'))
     const run = () => heddle(['run', model, '--text', 'x', '--device', 'simt', '--json'])
@@ -170,7 +170,7 @@ describe('config', () => {
     await expectRefusal(['--text', 'x'], 2, /config\.json/)
   })
 
-  test('a tokenizer that is none', async () => {
+  test('an invalid tokenizer', async () => {
     await copyFile(join(model, 'config.json'), join(model, 'tokenizer.json'))
     await expectRefusal(['--text', 'x'], 2, /tokenizer\.json/)
   })
@@ -214,14 +214,14 @@ describe('pairs of texts', () => {
     expect((JSON.parse(typed.out) as { begins: number[] }).begins).toHaveLength(begins.length)
   })
 
-  test('are cut where they are asked to be, and refused otherwise', async () => {
+  test('are truncated on request, and refused otherwise', async () => {
     const long = ['--text', 'Who?', '--pair', Array.from({ length: 100 }, () => 'light').join(' ')]
     expect(await runOf(...long)).toMatchObject({ exitCode: 2, log: expect.stringContaining('--truncate') })
     const cut = await runOf(...long, '--truncate', 'only_second')
     expect((JSON.parse(cut.out) as { begins: number[] }).begins).toHaveLength(96)
   })
 
-  test('need a first text, and a model that classifies', async () => {
+  test('need a first text, and a classifier', async () => {
     expect(await runOf('--pair', 'light')).toMatchObject({ exitCode: 2 })
     const generates = await heddle(['run', numberWords, '--device', 'simt', '--text', '7', '--pair', '8'])
     expect(generates).toMatchObject({ exitCode: 2, log: expect.stringContaining('error[run.option]: a pair of texts') })

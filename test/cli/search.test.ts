@@ -78,13 +78,13 @@ describe('a project with an op, a graph and a plan', () => {
     expect(log).toContain('gen: 5 kernels, ')
   })
 
-  test('uses shipped ops by import, alone and in groups; their text is the shipped text', async () => {
+  test('uses shipped ops by import, alone and in groups; their source is the shipped one', async () => {
     expect(await keys()).toEqual(['add_bias__bf16', 'add_bias__f16', 'add_bias__f32', 'triple__f32', 'tripled_bias__f32'])
     const text = (folder: string) => readFile(join(folder, 'generated/cuda/add_bias__f32.cu'), 'utf8')
     expect(await text(root)).toBe(await text(repository))
   })
 
-  test('has every shipped kernel and plan behind its own', async () => {
+  test('has every shipped kernel and plan after its own', async () => {
     const { manifest, folderOf, hidden } = await searchManifests(root)
     const shipped = await searchManifests(repository)
     expect(manifest.kernels).toHaveLength(shipped.manifest.kernels.length + 2)
@@ -172,7 +172,7 @@ export const plans = [
 ]
 `
 
-describe('a project with layouts of its own, over shipped ops and graphs', () => {
+describe('a project with its own layouts, over shipped ops and graphs', () => {
   beforeAll(async () => {
     await project('laid')
     await write(laid)
@@ -180,7 +180,7 @@ describe('a project with layouts of its own, over shipped ops and graphs', () =>
     expect(exitCode, log).toBe(0)
   })
 
-  test('generates its plan of a shipped graph, which it need not export', async () => {
+  test('generates its plan of a shipped graph, without exporting the graph', async () => {
     expect(await keys()).toEqual(expect.arrayContaining(['restored_bias__f32', 'dense_bias__f32', 'split_heads__f32']))
     const { manifest } = await searchManifests(root)
     expect(Object.keys(manifest.plans?.pooled ?? {})).toEqual(['pooler'])
@@ -199,7 +199,7 @@ describe('a project with layouts of its own, over shipped ops and graphs', () =>
   })
 })
 
-test('a graph that uses a shipped op where the project has another of its name is refused', async () => {
+test('a graph that uses a shipped op is refused if the project has another op of the same name', async () => {
   await project('shadow')
   await write(mixed('add_bias'))
   const { exitCode, log } = await heddle(['gen'])
@@ -208,7 +208,7 @@ test('a graph that uses a shipped op where the project has another of its name i
   expect(log).toContain('graph layer uses the shipped op add_bias')
 })
 
-test('a shipped op of the name of an own one is hidden, and that is told', async () => {
+test("a project's op hides a shipped one of the same name, with a note", async () => {
   await project('hiding')
   await write(`import { op, tensor } from 'heddle'\n${ownOp('softmax')}`)
   expect((await heddle(['gen'])).exitCode).toBe(0)
@@ -217,7 +217,7 @@ test('a shipped op of the name of an own one is hidden, and that is told', async
   expect(hidden).toEqual(['softmax'])
 })
 
-test('an empty folder sees what ships', async () => {
+test('an empty folder sees the shipped names', async () => {
   await project('empty')
   await rm(join(root, 'specs'), { recursive: true })
   const { exitCode, out, log } = await heddle(['plan', 'list'])

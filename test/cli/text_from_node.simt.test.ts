@@ -33,8 +33,8 @@ async function piecesOf(stream: TextStream): Promise<string[]> {
 /** Three characters of a text, which stop it: the first of their kind. */
 const partOf = (text: string): string => [...text].slice(4, 7).join('')
 
-describe('text of a model that continues texts', () => {
-  it('goes on with a prompt as the ids that are generated for it', async () => {
+describe('text of a model that continues text', () => {
+  it('continues a prompt with the ids generated for it', async () => {
     const { tokenizer, ...reader } = await llama.reader()
     const { ids = [] } = tokenizer?.encode(prompt) ?? {}
     const [result] = await llama.model.generate([{ inputIds: ids }], short)
@@ -51,7 +51,7 @@ describe('text of a model that continues texts', () => {
     expect((await piecesOf(stream)).join('')).toBe(first?.text)
     expect(stream.written).toEqual(first)
   })
-  it('ends at a stop string, of which nothing is shown', async () => {
+  it('ends at a stop string, which is not shown', async () => {
     const whole = await llama.text(prompt, short)
     const stop = partOf(whole.text)
     const cut = await llama.text(prompt, { ...short, stop: ['never', stop] })
@@ -79,7 +79,7 @@ describe('text of a model that continues texts', () => {
     expect(beams[0]?.text).toBe(text)
     expect(beams[1]?.text).not.toBe(text)
   })
-  it('follows the settings of the model, and notes what it does not follow', async () => {
+  it('follows the settings of the model, and notes those it does not follow', async () => {
     const own = await mkdtemp(join(tmpdir(), 'heddle-text-own-'))
     const settings = { do_sample: true, temperature: 3, top_k: 0, max_new_tokens: 5, typical_p: 0.5, stop_strings: ['\u0001'] }
     await cp(folder, own, { recursive: true })
@@ -98,7 +98,7 @@ describe('text of a model that continues texts', () => {
       await rm(own, { recursive: true })
     }
   })
-  it('refuses options and prompts that are none', async () => {
+  it('refuses invalid options and prompts', async () => {
     const text = llama.text as (prompt: unknown, options?: object) => Promise<unknown>
     await expect(text(prompt, { maxNewToken: 3 })).rejects.toMatchObject({
       code: 'run.option',
@@ -128,7 +128,7 @@ describe('answers of a model', () => {
     expect((await piecesOf(stream)).join('')).toBe(spoken)
     expect(stream.written).toEqual(answer)
   })
-  it('read the new messages of a conversation alone', async () => {
+  it('read only the new messages of a conversation', async () => {
     const { text } = await llama.chat(said, short)
     let reused = 0
     const next = [...said, { role: 'assistant', content: text }, { role: 'user', content: 'And then' }]
@@ -203,7 +203,7 @@ describe('text of a model that translates', () => {
     expect([searched.text, searched.finish, searched.beams?.length]).toEqual(['twelve', 'end', 2])
     expect(await piecesOf(words.text('12', { beams: 4, stream: true }))).toEqual(['twelve'])
   })
-  it('has the forced tokens and the length of its settings, by token ids too, where options say nothing of them', async () => {
+  it('uses the forced tokens and the length of its settings, also for token ids, unless options override them', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'heddle-words-'))
     try {
       for (const name of await readdir(numberWords)) await symlink(join(numberWords, name), join(dir, name))
@@ -224,7 +224,7 @@ describe('text of a model that translates', () => {
       await rm(dir, { recursive: true })
     }
   })
-  it('refuses what is of other models', async () => {
+  it('refuses options of other models', async () => {
     const text = words.text as (prompt: unknown, options?: object) => Promise<unknown>
     await expect(text('12', { capacity: 64 })).rejects.toMatchObject({
       code: 'run.option',

@@ -31,7 +31,7 @@ test('an encoder layer has eight matmuls of the library, three of one kind', asy
   ])
 })
 
-test('plans change which they are: one for queries, keys and values, and int8 into int32', async () => {
+test('plans determine the matmuls: one for queries, keys and values, and int8 into int32', async () => {
   expect(await matmulsOf('ft-v2.1')).toContainEqual(['1 x 10 x 90 x 30', 1])
   expect(await matmulsOf('int8-row')).toEqual(await matmulsOf('unfused'))
   expect(await matmulsOf('best-encoder')).toEqual([])
@@ -52,7 +52,7 @@ test.each([
   expect(found.find(({ used }) => used.includes(label))?.matmul.extents.join(' x ')).toBe(extents)
 })
 
-test('a plan that leaves none to the library is refused', async () => {
+test('a plan without library matmuls is refused', async () => {
   const found = modelMatmuls(gpu, manifest, { ...asked, plans: ['best-encoder'] }, context)
   await expect(found).rejects.toMatchObject({ code: 'tune.matmuls', message: expect.stringContaining('under best-encoder') })
   await expect(modelMatmuls(gpu, manifest, { ...asked, plans: ['none'] }, context)).rejects.toMatchObject({
@@ -91,7 +91,7 @@ test.each([
   ['a model and a graph', ['--model', 'a', '--graph', 'b']],
   ['dimensions of no graph', ['--dims', 'm=4']],
   ['scales of no model', ['--scales', 'scales.json']],
-])('%s do not go together', async (_, words) => {
+])('%s are incompatible', async (_, words) => {
   const { exitCode, log } = await heddle(['tune', '--library', '--out', '/tmp/never.json', ...words])
   expect(exitCode).toBe(2)
   expect(log).toContain('tune.matmuls')

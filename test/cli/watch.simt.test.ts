@@ -23,7 +23,7 @@ const op = (name: string, by: string) => `export const ${name} = op('${name}', {
 `
 const specs = (by: string): string => `import { op, tensor } from 'heddle'\n${op('twice', by)}${op('other', '7')}`
 
-it('checks what a change makes new, says what is wrong with one, and goes on', async () => {
+it('checks the results of a change, reports errors in one, and continues', async () => {
   await writeFile(join(root, 'specs', 'ops.ts'), specs('2'))
   const stop = new AbortController()
   let text = ''

@@ -25,7 +25,7 @@ describe('the matmul of the simt device', () => {
     expect(failures).toEqual([])
   })
 
-  it('is refused when one product is left out', async () => {
+  it('is refused when one term is left out', async () => {
     const [test] = matmulCases().filter(({ k, draw }) => k === 65 && draw === 'integer')
     if (test === undefined) throw new Error('no case')
     const short: Device = {

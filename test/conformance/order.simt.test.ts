@@ -64,7 +64,7 @@ async function agreeing(test: Case): Promise<string[]> {
   return same
 }
 
-describe('the order in which blocks and threads run', () => {
+describe('the order of blocks and threads', () => {
   it.each(held)('changes no bit of $key', async (entry) => {
     const cases = casesOf(entry, 9000).filter(
       ({ draw, dims }) => draw === 'normal' && Object.values(dims).some((extent) => extent > 30),

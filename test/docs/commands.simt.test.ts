@@ -52,7 +52,7 @@ const blocks = pages.flatMap((page) =>
   commandsOf(textOf(page)).flatMap(({ marked = '', lines }) => (marked.startsWith('run ') ? [{ page, marked, lines }] : [])),
 )
 
-it('there are some, and a place nobody knows is a failure', async () => {
+it('there are some, and an unknown place is a failure', async () => {
   expect(blocks.length).toBeGreaterThan(4)
   await expect(placeOf('run with luck')).rejects.toThrow('nothing says how to run with luck')
 })

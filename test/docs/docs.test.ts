@@ -11,23 +11,23 @@ it('the README is short', () => {
 })
 
 describe.each(pages)('%s', (page) => {
-  it('quotes what is there', async () => {
+  it('has up-to-date quotes', async () => {
     await expect(await filled(textOf(page))).toMatchFileSnapshot(join(repository, page))
   })
-  it('links to what is there', () => {
+  it('has no broken links', () => {
     expect(brokenLinks(page, textOf(page))).toEqual([])
   })
   it('names options that verbs have', async () => {
     const all = commandsOf(textOf(page)).flatMap(({ lines }) => lines)
     for (const command of all) expect(await refusedOption(command), command).toBeUndefined()
   })
-  it('says of commands that CI runs them, and it does', () => {
+  it('has only commands that CI runs, unless marked', () => {
     // Those that a comment names a project or model for are run by commands.simt.test.ts.
     const unmarked = commandsOf(textOf(page)).filter(({ language, marked }) => language === 'sh' && marked === undefined)
     const lines = unmarked.flatMap((block) => block.lines)
     expect(lines.filter((command) => !ran.some((place) => place.includes(bare(command))))).toEqual([])
   })
-  it('says what the commands need that CI does not run', () => {
+  it('states the requirements of commands that CI does not run', () => {
     expect(unexplained(textOf(page))).toEqual([])
   })
 })
@@ -68,7 +68,7 @@ async function refusedOption(command: string): Promise<string | undefined> {
   return words.find((word) => word.startsWith('--') && !new RegExp(`${word}[ ,\\n]`).test(help))
 }
 
-it('the workflow for users runs what CI runs', () => {
+it('the workflow for users runs the same as CI', () => {
   const lines = [...textOf('templates/ci/kernels.yml').matchAll(/- run: (.*)/g)].map(([, line = '']) => line)
   expect(lines.length).toBeGreaterThan(3)
   for (const line of lines)

@@ -63,7 +63,7 @@ it('has a line for every code that is thrown, and no other', () => {
   expect(explained(page)).toEqual([...errorCodes().keys()])
 })
 
-it('has a meaning, a cause and a repair for every other code, and none for a code that nothing throws', () => {
+it('has a meaning, a cause and a repair for every other code, and none for an unused code', () => {
   expect(unthrown()).toEqual([])
   expect(unthrown(['plan.node', 'plan.weather'])).toEqual(['plan.weather'])
   const parts = Object.entries(codeTexts).flatMap(([code, text]) => text.split(' | ').map((part) => [code, part] as const))
@@ -73,7 +73,7 @@ it('has a meaning, a cause and a repair for every other code, and none for a cod
   expect(new Set(meanings).size).toBeGreaterThan(0.95 * meanings.length)
 })
 
-it('shows examples that are refused for what they are about, and nothing else', () => {
+it('has examples that are refused with their own code, and no other', () => {
   const found = refusals('refused')
   for (const [code, given] of found) expect(given, code).toEqual([code])
   expect(found.size).toBe(entries.length - 1)
@@ -83,7 +83,7 @@ it('shows repairs that are accepted', () => {
   for (const [code, given] of refusals('accepted')) expect(given, code).toEqual([])
 })
 
-it('is what heddle explain prints', async () => {
+it('equals the output of heddle explain', async () => {
   const text = await explain('hed103')
   expect(text).toContain('HED103\n\nA statement that a body does not hold.')
   expect(text).toContain('refused:\n\nlet total = 0')

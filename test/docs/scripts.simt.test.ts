@@ -30,7 +30,7 @@ async function printed(name: string, ...argv: readonly string[]): Promise<string
   return stdout.split('\n')
 }
 
-it('chat.mjs shows a text up to its stop string, and how likely its tokens are', async () => {
+it('chat.mjs prints a text up to its stop string, and the likelihood of its tokens', async () => {
   const [text = '', finish, ...tokens] = await printed('chat', kjvGqa, 'In the beginning')
   expect(text).toMatch(/^[^,.]+$/)
   expect(finish).toMatch(/^\(stop at [,.]\)$/)

@@ -24,7 +24,7 @@ it('finds headings that pages link to and do not have', async () => {
   await rm(site, { recursive: true })
 })
 
-it('shows what lies in the repository as text, and refuses what does not', async () => {
+it('shows links to repository files as text, and refuses broken ones', async () => {
   const pages = join(repository, 'src/docs')
   const markdown = await createMarkdownRenderer(pages, { highlight: (code) => code })
   markdown.use(linksInside, { pages, repository })
@@ -35,7 +35,7 @@ it('shows what lies in the repository as text, and refuses what does not', async
   expect(() => rendered('[gone](../../../GONE)')).toThrow('tutorials/01-elementwise.md: there is no ../../../GONE')
 })
 
-it('is put beside what somebody else has in its folder', async () => {
+it('is placed next to foreign files in its folder', async () => {
   const root = await mkdtemp(join(tmpdir(), 'heddle-site-'))
   const [made, site] = [join(root, 'made'), join(root, 'site')]
   const build = async (name: string): Promise<void> => {

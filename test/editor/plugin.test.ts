@@ -43,7 +43,7 @@ ${more}`
 
 const own = (shown: readonly Shown[]): readonly Shown[] => shown.filter(({ source }) => source === 'heddle')
 
-it("shows the compiler's errors where they are, none where there are none, and follows what is typed", async () => {
+it("shows the compiler's errors in place, none without errors, and follows edits", async () => {
   const [file, twin, helper] = ['bad.ts', 'good.ts', 'half.ts'].map((name) => join(folder, 'specs', name))
   if (file === undefined || twin === undefined || helper === undefined) throw new Error('three files')
   const right = 'export const half = (a: number): number => a / 2\n'
@@ -78,7 +78,7 @@ it("shows the compiler's errors where they are, none where there are none, and f
   expect(own(await server.errors(file))).toEqual([])
 })
 
-it('leaves files alone that declare nothing', () => {
+it('ignores files without declarations', () => {
   expect(mayDeclare("import { op } from 'heddle'\nop('a', {})")).toBe(true)
   expect(mayDeclare("import { openDevice } from 'heddle/runtime'")).toBe(false)
   expect(mayDeclare('const op = 1')).toBe(false)

@@ -14,7 +14,7 @@ const results = [
 ]
 const times = (plan: string, median: number) => ({ plan, batch: 1, seq: 32, milliseconds: at(median) })
 
-test('a matmul has its times, what is saved, and nothing where the library does not take it', () => {
+test('a matmul has its times and its gain, and is empty if the library refuses it', () => {
   // Results come as JSON, which has no undefined.
   expect(
     matmulTable(JSON.parse(JSON.stringify(results)))
@@ -27,7 +27,7 @@ test('a matmul has its times, what is saved, and nothing where the library does 
   ])
 })
 
-test('a plan stands beside itself with tuned algorithms', () => {
+test('a plan is compared with itself with tuned algorithms', () => {
   const table = planTable([times('unfused', 2), times('unfused tuned', 1.5), times('ft-v1', 1), times('ft-v1 tuned', 1)])
   expect(table.split('\n')[0]).toBe('| batch x length | `unfused` | tuned | ratio | `ft-v1` | tuned | ratio |')
   expect(table.split('\n')[2]).toBe('| 1x32 | 2.000 | 1.500 | 0.750 | 1.000 | 1.000 | 1.000 |')

@@ -13,7 +13,7 @@ const measured = (algorithms: readonly FakeAlgorithm[]): Promise<LibraryResult> 
 
 const steady = (milliseconds: number): readonly number[] => [milliseconds, 1.01 * milliseconds]
 
-test('the fastest algorithm is kept with its bytes, the GPU and the version of the library', async () => {
+test('the fastest algorithm is saved with its bytes, the GPU and the version of the library', async () => {
   const { kept, first, best, offered } = await measured([
     { id: 1, times: steady(1) },
     { id: 2, times: steady(0.8) },
@@ -30,7 +30,7 @@ test('the fastest algorithm is kept with its bytes, the GPU and the version of t
   })
 })
 
-test('the first algorithm stays where none is faster, and where one is by less than measurements repeat to', async () => {
+test('the first algorithm stays if no other is faster by more than the repeatability of measurements', async () => {
   const gains = [1.2, 1, 0.98]
   for (const gain of gains) {
     const { kept, first, best } = await measured([
@@ -42,7 +42,7 @@ test('the first algorithm stays where none is faster, and where one is by less t
   }
 })
 
-test('a faster median that noise explains is not kept', () => {
+test('a faster median within the noise is not saved', () => {
   const noisy = summarise([0.5, 0.9, 0.9, 1.3, 1.4])
   const first = summarise([0.9, 1, 1, 1.1, 1.1])
   expect(noisy.median).toBeLessThan(0.95 * first.median)
@@ -75,7 +75,7 @@ test('the leading ones are few, the fastest first', () => {
   expect(chosen(summarise([10]), [])).toBeUndefined()
 })
 
-test('equal matmuls are measured once, and those whose operands lie off the alignment not at all', () => {
+test('equal matmuls are measured once, and misaligned ones not at all', () => {
   const matmul = plainMatmul([1, 4, 4, 4])
   const off = { ...matmul, label: 'part', a: { ...matmul.a, offset: 64 } }
   const other = { ...matmul, label: 'fc2', epilogue: { relu: true } }
@@ -85,7 +85,7 @@ test('equal matmuls are measured once, and those whose operands lie off the alig
   ])
 })
 
-test('a table names the first and the best time, and what is kept', async () => {
+test('a table shows the first time, the best time, and the saved algorithm', async () => {
   const result = await measured([
     { id: 1, times: steady(1) },
     { id: 2, times: steady(0.5) },
