@@ -174,7 +174,7 @@ describe('results are those of the mask pair by pair', () => {
   })
 })
 
-it('tiles nobody attends are not read', async () => {
+it('fully masked tiles are not read', async () => {
   // No query attends to the last documents and their values; a weight of 0 would not turn NaN into a number.
   const isNobodys = (key: number): boolean => key >= 128
   const make: Draw = (tensor) => {

@@ -45,7 +45,7 @@ describe('nvcc', () => {
       }
     })
 
-  it('sees that lanes do not meet where the text does not say so', async () => {
+  it('finds lanes without a barrier when the source has none', async () => {
     const name = 'correct_sequence__f32'
     const text = await readFile(join(folder, 'cuda', `${name}.cu`), 'utf8')
     const file = join(folder, 'apart.cu')

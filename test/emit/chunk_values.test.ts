@@ -69,7 +69,7 @@ describe('a chunk', () => {
     expect(source).toContain('i % 2')
   })
 
-  it('that has no element reads nothing where lanes meet', () => {
+  it('without elements reads nothing where lanes meet', () => {
     const source = sourceOf(
       `body: ({ x, scales }, { n }) => (m) => {
         const s = scan(n, (c) => x(m, c) * scales(m, idiv(c, 128)))
@@ -80,7 +80,7 @@ describe('a chunk', () => {
     for (const line of reads(source, 'scales')) expect(line).toMatch(/valid > 0 \? heddle::read/)
   })
 
-  it('reads nothing ahead that only some elements ask for', () => {
+  it('prefetches nothing that only some elements need', () => {
     const source = sourceOf('body: ({ x, scales }) => (m, c) => ({ y: x(m, c) > 0 ? x(m, c) * scales(m, idiv(c, 128)) : 0 }),')
     expect(source).not.toContain('_of_chunk')
     expect(source).toContain('c0 / 128')

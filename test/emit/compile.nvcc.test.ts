@@ -67,7 +67,7 @@ describe('nvcc', () => {
     expect(Math.max(...wide.map(({ registers }) => registers))).toBeLessThanOrEqual(128)
   })
 
-  it('keeps NaN in a maximum without an instruction more', async () => {
+  it('keeps NaN in a maximum without an extra instruction', async () => {
     const softmax = await ptxOf('softmax__f16')
     expect(softmax).toContain('max.NaN.f32')
     expect(softmax).not.toContain('max.f32')
@@ -83,7 +83,7 @@ describe('nvcc', () => {
     expect(transpose).toContain('st.global.v4')
   })
 
-  it('takes the read-only path for constants alone', async () => {
+  it('uses the read-only path only for constants', async () => {
     const [kernel] = halves.filter(({ name }) => name === fixtures.layerNorm.name)
     if (kernel === undefined) throw new Error('no layer norm')
     const generated = join(folder, 'generated')

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => host.close())
 
-it('a constant is read like any input, and refused where a step writes it', async () => {
+it('a constant is read like any input, and refused if a step writes it', async () => {
   const { device, library } = host
   expect(host.entry('transpose__f32').buffers.map(({ name, constant }) => [name, constant])).toEqual([
     ['x', true],

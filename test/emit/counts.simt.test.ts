@@ -85,7 +85,7 @@ describe('histograms that are read', () => {
     await expect(check(host, { kernel: named('starts'), class: 'exact', inputs }, host.entry('starts'), 4097, 5)).rejects.toThrow(
       'bins of a histogram that is read',
     ))
-  it('are counted where they are stored, if nothing else reads them', () => {
+  it('are counted where they are stored, unless something else reads them', () => {
     expect(named('plain').body.map(({ kind }) => kind)).toEqual(['histogram'])
     expect(named('starts').body.map(({ kind }) => kind)).toContain('counts')
   })

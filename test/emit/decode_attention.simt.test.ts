@@ -213,7 +213,7 @@ describe.each(types)('emitted decode attention in %s', (dtype) => {
     expect(await complaint(long, dtype, { b: 1, t: 1100, d: 8 })).toBe('')
   })
 
-  it.each([2, 17])('a step of %i sequences that heads share is stored once, and attended by all', async (sequences) => {
+  it.each([2, 17])('a step of %i sequences with shared heads is stored once, and attended by all', async (sequences) => {
     const kernel = stepKernel()
     const dims = { b: sequences, s: 1, t: 70, h: 4, g: 2, d: 64, e: 64 }
     const { inputs, outputs } = await launch(

@@ -75,14 +75,14 @@ describe('integer quotients on simt', () => {
     for (const { tensor: param, stored } of outputs)
       expect(Array.from(stored)).toEqual(Array.from(expected[param.name]?.data ?? [], (value) => (value | 0) + 0))
   })
-  it('fault where the divisor is 0, and say where', async () => {
+  it('give a located fault for a divisor of 0', async () => {
     const by = (zero: boolean) => (name: string) => (i: number) => (name === 'x' ? 5 : zero && i === 40 ? 0 : 3)
     await expect(launch(host, divided, host.entry('divided'), { m: 3, n: 33 }, by(true))).rejects.toThrow(
       /kernel divided.*: 5 is divided by 0, block \(\d+,0,0\), thread \(\d+,0,0\)/,
     )
     await expect(launch(host, divided, host.entry('divided'), { m: 3, n: 33 }, by(false))).resolves.toBeDefined()
   })
-  it('are not computed where the body does not', async () => {
+  it('are computed only where the body does', async () => {
     const { outputs } = await launch(
       host,
       guarded,

@@ -59,7 +59,7 @@ describe('64-bit offsets', () => {
 })
 
 describe('names', () => {
-  it('gives way where C++ or the frame has taken one', () => {
+  it('is renamed if C++ or the frame uses it', () => {
     const { names } = scopeOf(fixtures.integers)
     expect([names.tensor('chunk'), names.tensor('VEC'), names.dim('row'), names.dim('int')]).toEqual([
       'chunk_tensor',
@@ -70,7 +70,7 @@ describe('names', () => {
     expect([names.value('for'), names.value('abs'), names.attr('team')]).toEqual(['for_value', 'abs_value', 'team_attr'])
   })
 
-  it('keeps the index and renames the dimension of one name', () => {
+  it('renames the dimension, not the index, of one name', () => {
     expect([scope.names.value('m'), scope.names.dim('m'), scope.names.first('c')]).toEqual(['m', 'm_extent', 'c0'])
   })
 })

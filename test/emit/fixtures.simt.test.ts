@@ -73,7 +73,7 @@ describe('the number of rows', () => {
   })
 })
 
-describe('launchers refuse what does not fit', () => {
+describe('launchers refuse arguments that do not fit', () => {
   const attempt = async (dims: number[], bytes: readonly [number, number]): Promise<void> => {
     const { device, library } = host
     const slices = bytes.map((count) => ({ buffer: device.allocate(Math.max(count, 1)), offset: 0, bytes: count }))

@@ -23,7 +23,7 @@ describe('generation', () => {
     expect([...files.keys()].sort()).toEqual([...keys.map((key) => `cuda/${key}.cu`), 'manifest.json', 'registry.cpp'].sort())
   })
 
-  it('gives the same bytes whatever the order of the kernels', () => {
+  it('gives the same bytes for any order of the kernels', () => {
     expect([...generate([...fixtures.everything].reverse())].sort()).toEqual([...files].sort())
   })
 
@@ -34,7 +34,7 @@ describe('generation', () => {
     }
   })
 
-  it('digests the text in the manifest and the registry', () => {
+  it('records a digest of the source in the manifest and the registry', () => {
     for (const { file, digest } of manifest.kernels) {
       expect(createHash('sha256').update(fileOf(file)).digest('hex')).toBe(digest)
       expect(fileOf('registry.cpp')).toContain(digest)
@@ -67,7 +67,7 @@ describe('generation', () => {
   })
 })
 
-describe('kernel text', () => {
+describe('kernel source', () => {
   it('reads a row before it computes, and shared weights when it needs them', () => {
     const text = kernelOf('layer_norm__f16')
     expect(text).toContain('heddle::load_row<VEC, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });')
@@ -79,7 +79,7 @@ describe('kernel text', () => {
     expect(kernelOf('softmax__f32').match(/heddle::load/g)).toHaveLength(1)
   })
 
-  it('judges once a row whether all of its chunks are whole', () => {
+  it('decides once per row if all of its chunks are whole', () => {
     expect(kernelOf('layer_norm__f16')).toContain(
       [
         'n % VEC == 0',
@@ -93,7 +93,7 @@ describe('kernel text', () => {
     )
   })
 
-  it('loads a chunk at once where it lies in one piece of the row, and element by element where a piece ends in it', () => {
+  it('loads a chunk at once if it lies in one piece of the row, and element by element otherwise', () => {
     const [pieces = '', any = ''] = kernelOf('concatenate__f16').split('    return;\n')
     expect(pieces).toContain('if (a <= c0 || a - c0 >= VEC) {')
     expect(pieces).toContain('const auto left_c = c0 < a ? heddle::load_chunk<VEC>(left, start + c0, valid)')
@@ -102,13 +102,13 @@ describe('kernel text', () => {
     expect(kernelOf('gelu__f16')).not.toContain('return;\n  }')
   })
 
-  it('guards what an element outside the row must not do', () => {
+  it('guards operations that elements outside of the row must not do', () => {
     expect(kernelOf('concatenate__f16')).toMatch(/if \(i < valid\) y_c\w*\[i\] = .*heddle::read\(left/)
     expect(kernelOf('transpose__f16')).toMatch(/if \(i < valid\) y_m\[i\] = heddle::read\(x/)
     expect(kernelOf('gelu__f16')).not.toContain('if (i < valid)')
   })
 
-  it('clears the counts of a row before its pass, and counts what exists', () => {
+  it('clears the counts of a row before its pass, and counts only existing elements', () => {
     const text = kernelOf('tally')
     expect(text.match(/clear_counts\(team, (counts|below)|for \(int chunk|heddle::count\((counts|below)/g)).toEqual([
       'clear_counts(team, counts',
@@ -128,7 +128,7 @@ describe('kernel text', () => {
     expect(text).not.toContain('WHOLE')
   })
 
-  it('meets once a scan, after what it scans and before what uses it', () => {
+  it('has one barrier per scan, after its input and before its use', () => {
     const text = fileOf('cuda/scan_of_scan.cu')
     const [kept = '', reread = ''] = text.split('// Any row length')
     const steps = (body: string): string[] =>
@@ -144,7 +144,7 @@ describe('kernel text', () => {
     ])
   })
 
-  it('gives a compound length its parentheses', () => {
+  it('parenthesises a compound length', () => {
     const half = fixtures.rowSum.body.map(
       (s): Stmt => (s.kind === 'reduce' ? { ...s, length: call('shiftRight', s.length, i32(1)) } : s),
     )

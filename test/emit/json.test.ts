@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { jsonText } from '../../src/emit/json.js'
 
 describe('jsonText', () => {
-  it('says what JSON.stringify says', () => {
+  it('equals JSON.stringify', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
         expect(JSON.parse(jsonText(value))).toEqual(JSON.parse(JSON.stringify(value)))
@@ -12,7 +12,7 @@ describe('jsonText', () => {
     )
   })
 
-  it('keeps what fits on one line, and gives the members of the rest a line each', () => {
+  it('puts values that fit on one line, and other members on a line each', () => {
     const row = { name: 'x', dims: ['m', 'n'] }
     expect(jsonText(row)).toBe('{"name":"x","dims":["m","n"]}')
     const rows = Array.from({ length: 6 }, () => row)

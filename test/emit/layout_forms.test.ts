@@ -18,7 +18,7 @@ const roundings: Readonly<Record<string, Expr>> = {
 }
 
 describe('a layout', () => {
-  it.each(Object.keys(roundings))('whose rows are padded by a %s has a size and strides', (name) => {
+  it.each(Object.keys(roundings))('with rows padded by a %s has a size and strides', (name) => {
     const pitch = roundings[name] ?? i32(0)
     const form = formOf(call('add', call('mul', r, pitch), c), call('mul', rows, pitch))
     const at = (sizes: { readonly r: number; readonly c: number }) =>
@@ -36,7 +36,7 @@ describe('a layout', () => {
     expect(form?.size).toBeDefined()
   })
 
-  it('whose size depends on a condition has no form, and rows need none', () => {
+  it('with a conditional size has no form, and rows need none', () => {
     const size = call('mul', rows, call('select', call('lt', columns, i32(32)), i32(32), columns))
     expect(formOf(call('add', call('mul', r, columns), c), size)).toBeUndefined()
     // Subtracting a value that is not a count must not give the minuend.

@@ -26,7 +26,7 @@ describe('literals', () => {
     [-2147483648, '(-2147483647 - 1)'],
   ])('integer %d', (value, text) => expect(i32(value)).toBe(text))
 
-  it('is a float on which rounding cannot go wrong', () => {
+  it('is a float with unambiguous rounding', () => {
     fc.assert(
       fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (value) => {
         const read = Number(f32(value).replaceAll(/[()f]/g, ''))

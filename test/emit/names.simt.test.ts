@@ -107,7 +107,7 @@ const textOf = (kernels: readonly Kernel[]): Map<string, string> =>
   new Map([...generate(kernels)].filter(([path]) => path.endsWith('.cu')))
 
 describe('names of authors', () => {
-  it('may be any word of generated text and any macro', async () => {
+  it('may be any word of generated source and any macro', async () => {
     const words = await wordsOfText()
     expect(words).toEqual(
       expect.arrayContaining(['EOF', 'blockIdx', 'heddle', 'int64_t', 'return', 'team'].filter((w) => !w.includes('_'))),
@@ -121,12 +121,12 @@ describe('names of authors', () => {
     expect(await complaints(textOf(kernels))).toBe('')
   })
 
-  it('may hold what C++ does not take', async () => {
+  it('may contain characters that C++ does not allow', async () => {
     const words = ['größe', '$x', 'a$b', '__CUDA_ARCH__', '_', '__', 'y', 'M_PI', 'double', 'σ2']
     expect(await complaints(textOf([named('odd_names', words, true)]))).toBe('')
   })
 
-  it('are told from text that does not compile', async () => {
+  it('are distinguished from source that does not compile', async () => {
     const files = textOf([named('plain_names', [...'mnxwyeictj'], true)])
     const broken = new Map([...files].map(([path, text]) => [path, text.replaceAll(/\bm\b/g, 'double')]))
     expect(await complaints(broken)).toContain('error')

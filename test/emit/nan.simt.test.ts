@@ -118,7 +118,7 @@ async function both(subject: Kernel, m: number, n: number, of: Kernel = subject)
   return outputs.map(({ tensor: { name }, stored }) => ({ name, stored: Array.from(stored), expected: expected[name]?.data }))
 }
 
-describe('what is no ordinary number, on simt as in the IR', () => {
+describe('special values, on simt as in the IR', () => {
   it.each(kernels.map((subject) => [subject.name, subject] as const))('%s', async (_, subject) => {
     for (const n of [1, 2, 7, 33, 300, subject === running ? 301 : 5000]) {
       for (const { name, stored, expected } of await both(subject, 9, n)) {
@@ -132,7 +132,7 @@ describe('what is no ordinary number, on simt as in the IR', () => {
     }
   })
 
-  it('is told apart', async () => {
+  it('is noticed', async () => {
     const [dropped] = await both(
       relu,
       3,

@@ -45,7 +45,7 @@ describe('stepOf', () => {
 describe('alignedText', () => {
   const text = (...indices: Expr[]): string => alignedText([{ tensor: 'x', indices }], scopeOf())
 
-  it('names what has to be a multiple of a chunk', () => {
+  it('names the quantity that has to be a multiple of a chunk', () => {
     expect(text(b, i, h, i32(0))).toContain('% 8 == 0')
     expect(text(b, i, h, i32(8))).toContain('% 8 == 0')
     expect(text(b, i, h, mul(i, dim('d')))).toContain('% 8 == 0')
@@ -57,7 +57,7 @@ describe('alignedText', () => {
   })
 })
 
-it('elements of a row are neighbours where the last axis is innermost', () => {
+it('elements of a row are adjacent if the last axis is innermost', () => {
   expect(isTogether({ tensor: 'x', indices: [b, i, h, i32(0)] }, scopeOf())).toBe(true)
   expect(isTogether({ tensor: 'x', indices: [b, i, h, mul(h, i32(4))] }, scopeOf())).toBe(true)
   const { layout } = input('x', 'b d s h')

@@ -39,7 +39,7 @@ const chunks = (lines: readonly string[]) => lines.filter((line) => line.include
 const element = (lines: readonly string[]) => lines.filter((line) => line.includes('const auto element')).join()
 
 describe('elements of a row', () => {
-  it('of a rotated head are read by chunks, each where its piece asks for it', () => {
+  it('of a rotated head are read by chunks, each in its own piece', () => {
     const { whole, rest, bounds } = linesOf(rotated)
     expect(element(whole)).not.toContain('heddle::read')
     expect(chunks(whole)).toBe(6)
@@ -51,7 +51,7 @@ describe('elements of a row', () => {
     expect(bounds.map((bound) => Number(evaluateExpr(bound, emptyEnv({ e: 8, d: 20 })))).sort((a, b) => a - b)).toEqual([8, 16])
   })
 
-  it('say where each alternative of a place begins', () => {
+  it('state where each alternative of an index begins', () => {
     const { starts } = linesOf(rotated)
     const env = emptyEnv({ e: 8, d: 20 })
     env.values.set('c', 8)
@@ -73,7 +73,7 @@ describe('elements of a row', () => {
   })
 })
 
-it('what an answer is used for besides a choice is left as it is', () => {
+it('other uses of a comparison are unchanged', () => {
   const pieced = inPieces(at(call('select', isFirst, c, sub(c, half))), 'c')
   expect(alternatives(pieced.value as ExprOf<'load'>, pieced)).toHaveLength(2)
   const both = call('and', isFirst, call('lt', i32(1), half))

@@ -7,14 +7,14 @@ import * as fixtures from '../schedule/fixtures.js'
 import { attentionKernel, raw } from './attention_subject.js'
 
 describe('scalarHeaders', () => {
-  it('follows what main loops compute', () => {
+  it('follows from main loops', () => {
     expect(scalarHeaders(attentionKernel('plain'))).toEqual([])
     expect(scalarHeaders(attentionKernel('bits', { score: call('floatOfBits', call('bitsOf', raw)) }))).toEqual(['scalars.cuh'])
   })
-  it('follows what rows compute', () => {
+  it('follows from rows', () => {
     expect(fixtures.everything.flatMap(scalarHeaders)).toEqual([])
   })
-  it('follows what the steps of a recurrence compute', () => {
+  it('follows from the steps of a recurrence', () => {
     const { kernels, diagnostics } = read(`import { exp2, fold, op, tensor } from 'heddle'
 export const t = op('halved', {
   dims: ['m', 'n'],

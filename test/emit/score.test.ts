@@ -42,7 +42,7 @@ describe('factorOf', () => {
 const divides = (e: Expr, test: (divisor: Expr) => boolean): boolean =>
   contains(e, (node) => node.kind === 'call' && node.fn === 'div' && node.args.slice(1).some(test))
 
-it('divisions by what is the same for all keys become products', () => {
+it('divisions by a value that is the same for all keys become multiplications', () => {
   const score = add(call('div', raw, f32(20)), call('div', mul(raw, f32(2)), attr('scale')))
   const cheap = withoutDivisions(score)
   expect(at(cheap, 5)).toBeCloseTo(at(score, 5), 6)
@@ -52,12 +52,12 @@ it('divisions by what is the same for all keys become products', () => {
   ).toBe(false)
 })
 
-it('divisions by what differs from key to key stay', () => {
+it('divisions by a value that differs per key stay', () => {
   const score = call('div', raw, add(toFloat(j), f32(1)))
   expect(withoutDivisions(score)).toEqual(score)
 })
 
-it('places are read as floats, alone and in differences', () => {
+it('indices are read as floats, alone and in differences', () => {
   const score = add(add(raw, mul(distance, f32(0.5))), add(toFloat(i), toFloat(call('mul', j, j))))
   const given = withPlacesAsFloats(score)
   expect(at(given, 2)).toBe(at(score, 2))
@@ -69,7 +69,7 @@ it('places are read as floats, alone and in differences', () => {
   expect(withPlacesAsFloats(local('raw'))).toEqual(raw)
 })
 
-describe('how far a key is behind its query', () => {
+describe('distance of a key from its query', () => {
   const slope = load('slope', i32(0))
   it.each([
     ['a slope by the distance', mul(slope, distance)],

@@ -8,14 +8,14 @@ import { shippedManifest } from '../../src/emit/shipped.js'
 const text = JSON.stringify({ version: 1, kernels: 'none' })
 const digestOf = (of: string): string => createHash('sha256').update(of).digest('hex')
 
-test('the text of the digest is taken as it is', () => {
+test('the text with the known digest is trusted', () => {
   expect(parseManifest(text, 'm', undefined, digestOf(text))).toEqual({ version: 1, kernels: 'none' })
 })
 
-test.each([undefined, digestOf(`${text} `)])('another is read by its schema where %s ships', (digest) => {
+test.each([undefined, digestOf(`${text} `)])('another one is read by its schema if %s ships', (digest) => {
   expect(() => parseManifest(text, 'm', undefined, digest)).toThrow(expect.objectContaining({ code: 'manifest.invalid' }))
 })
 
-test('none is known where the code is not bundled', () => {
+test('none is known if the code is not bundled', () => {
   expect(shippedManifest).toBe(undefined)
 })

@@ -26,7 +26,7 @@ describe('before a store to int8', () => {
     ['a condition that rounds', call('select', call('lt', call('round', a), f32(0)), a, b)],
   ])('keeps %s', (_, value) => expect(beforeStore(value, 'i8')).toEqual(value))
 
-  it.each(['f32', 'f16', 'bf16', 'i32'] as const)('keeps everything for %s', (dtype) =>
+  it.each(['f32', 'f16', 'bf16', 'i32'] as const)('keeps every operation for %s', (dtype) =>
     expect(beforeStore(rounded(a), dtype)).toEqual(rounded(a)),
   )
 })
@@ -54,7 +54,7 @@ const { tree } = fc.letrec<{ tree: Expr }>((tie) => ({
 }))
 const number = fc.double({ min: -300, max: 300, noNaN: true })
 
-it('never changes what is stored', () => {
+it('never changes the stored value', () => {
   fc.assert(
     fc.property(tree, number, number, (e, x, y) => stored(beforeStore(e, 'i8'), [x, y]) === stored(e, [x, y])),
     { numRuns: 2000, seed: 3 },

@@ -88,7 +88,7 @@ describe('thresholds on simt equal their IR', () => {
     expect(await check(host, subject(spread, 0.3), host.entry('cut__f32'), 1, 262_144)).toBe('')
   })
 
-  it('take the search through keys that lie too close together for one range', async () => {
+  it('fall back to the search for keys that are too close together for one range', async () => {
     const close: Draw = (i) => (i % 97 === 0 ? -1000 * noise(i) : 1 + Math.floor(noise(i) * 2000) * 2 ** -20)
     expect(await check(host, subject(close, 0.5), host.entry('cut__f32'), 3, 9001)).toBe('')
     const tiny: Draw = (i) => Math.floor(noise(i) * 3000) * 2 ** -149

@@ -94,7 +94,7 @@ describe('rankings', () => {
     }
     expect(complaints.filter((complaint) => complaint !== '')).toEqual([])
   })
-  it('mean what topK means where it is ranked by a warp', () => {
+  it('agree with topK when a warp ranks it', () => {
     const of = (name: string, dims: Readonly<Record<string, number>>, shape: readonly number[], output: string) => {
       const data = Float64Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => hard(i))
       const x: HostTensor = { shape, data }
@@ -121,7 +121,7 @@ export const t = op('t', {
 `
   const hint =
     'make it an op whose row indices name the group, (t, g) => ({ best: topK(2, e, (j) => x(t, g, j)).values(0) }), and read its output'
-  it('stand in a branch or an inner loop of an element, or are many', () => {
+  it('may be in a branch or an inner loop of an element, or many', () => {
     const nested = 'a topK cannot be made in a branch, or in a loop inside an element'
     refuses(op('(i > 0 ? «topK(2, n, (j) => x(m, i, j))».values(1) : 0)'), { code: 'row', message: nested, hint })
     refuses(op('sum(n, (l) => «topK(2, n, (j) => x(m, i, j) + l)».values(1))'), { code: 'row', message: nested, hint })
@@ -136,7 +136,7 @@ export const t = op('t', {
       .replace('{ g, n }', '{ n }')
     expect(read(followed).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
   })
-  it('read what they do not rank', () =>
+  it('read other values than those they rank', () =>
     refuses(op('topK(2, n, (j) => x(m, i, j)).values(«2»)'), {
       code: 'shape',
       message: '2 elements are ranked, there is no element 2',

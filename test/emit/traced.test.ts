@@ -71,14 +71,14 @@ const made = ({ text, places }: TracedText, said: string): readonly string[][] =
 
 describe('a line of the IR', () => {
   const ir = traced(() => printKernel(kernelOf('traced_norm')))
-  it('knows the lines of its own expressions, in whichever file they are', () => {
+  it('has the lines of its own expressions, in any file', () => {
     expect(diagnostics).toEqual([])
     expect(made(ir, 'let mean:')).toEqual([['norm.ts:9']])
     expect(made(ir, 'let scale')).toEqual([['norm.ts:12']])
     expect(made(ir, 'sum(c1 <').concat(made(ir, 'sum(c2 <')).flat()).toContain('shared.ts:3')
     expect(made(ir, 'y[m1').flat().sort()).toEqual(['norm.ts:15', 'norm.ts:16', 'norm.ts:17', 'shared.ts:3'])
   })
-  it('knows nothing where it was made of no expression', () => {
+  it('has no line if it comes from no expression', () => {
     expect(made(ir, 'kernel traced_norm')).toEqual([[]])
     expect(made(ir, 'in  x:')).toEqual([[]])
   })
@@ -87,7 +87,7 @@ describe('a line of the IR', () => {
 describe('a line of CUDA', () => {
   const cuda = tracedText(kernelOf('traced_norm'), 'traced_norm', none)
   if (cuda === undefined) throw new Error('it has no text')
-  it('knows what it was made of, and the text is the one that is generated', () => {
+  it('has its source lines, and equals the generated source', () => {
     const [instance] = allInstances(kernelOf('traced_norm'))
     expect(instance && emitInstance(mapKernel(instance))).toBe(cuda.text)
     expect(made(cuda, 'const float scale =')).toContainEqual(['norm.ts:12'])
@@ -95,7 +95,7 @@ describe('a line of CUDA', () => {
     for (const each of made(cuda, 'heddle::store_chunk')) expect(each).toContain('norm.ts:16')
     expect(made(cuda, 'heddle::begin_kernel').flat()).toEqual([])
   })
-  it('knows it behind every pass and in every shape of program', () => {
+  it('has them after every pass and in every shape of program', () => {
     for (const [name, line] of [
       ['traced_columns', 'column.ts:8'],
       ['traced_total', 'column.ts:17'],
@@ -118,8 +118,8 @@ describe('a line of CUDA', () => {
   })
 })
 
-describe('a text that is not traced', () => {
-  it('holds no mark, also behind one that failed while it was traced', () => {
+describe('an untraced source', () => {
+  it('contains no marks, also after tracing failed', () => {
     const refused = new Error('refused')
     expect(() =>
       traced(() => {

@@ -35,7 +35,7 @@ describe('row kernels', () => {
     expect(found).toContain('constexpr int VEC = 8;\n')
   })
 
-  it('take their width as an argument where a measured one differs', () => {
+  it('take their width as an argument if a measured one differs', () => {
     const found = text(fixtures.softmax, warp(4, 6))
     expect(found).toContain('template <class Team, int CHUNKS, int VEC>')
     expect(found).toContain('softmax_kept<heddle::WarpTeam<32, 2>, 6, 4>')
@@ -64,7 +64,7 @@ describe('candidates', () => {
     { instance: { kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, choices: [warp(8, 3), warp(4, 6)] },
   ])
 
-  it('share a file, each with a launcher and a manifest entry of its own', () => {
+  it('share a file, each with a separate launcher and manifest entry', () => {
     expect([...files.keys()].sort()).toEqual(['cuda/softmax__f16.cu', 'manifest.json', 'registry.cpp'])
     const manifest = JSON.parse(files.get('manifest.json') ?? '')
     const keys = ['softmax__f16__rules', 'softmax__f16__warp32x2_c3_v8', 'softmax__f16__warp32x2_c6_v4']

@@ -134,7 +134,7 @@ describe('rows that are read elsewhere while they are replaced', () => {
     ).rejects.toThrow('elements of a row that is kept whole'))
 })
 
-describe('the rows that are kept', () => {
+describe('stored rows', () => {
   const kept = (name: string) =>
     placeUpdates(named(name)).body.flatMap((s) => (s.kind === 'row' && s.kept !== undefined ? [[s.name, s.kept]] : []))
   it('are those read elsewhere, in memory that they divide', () => {
@@ -146,7 +146,7 @@ describe('the rows that are kept', () => {
     expect(kept('codes')).toEqual([])
     expect(kept('halved')).toEqual([])
   })
-  it('give what the body says', () => {
+  it('equal the body', () => {
     const kernel = named('channels')
     const tensor = (shape: readonly number[]): HostTensor => ({
       shape,

@@ -32,7 +32,7 @@ const refused = (code: string, ...parts: string[]) => ({
 const listing = async () => (await readdir(join(dir, 'generated'), { recursive: true })).sort()
 
 describe('writing generated files', () => {
-  it('creates the folder and reports what it wrote', async () => {
+  it('creates the folder and reports the written files', async () => {
     expect(await write()).toEqual(['cuda/a.cu', 'manifest.json'])
     expect(await listing()).toEqual(['cuda', 'cuda/a.cu', 'manifest.json'])
   })
@@ -57,7 +57,7 @@ describe('writing generated files', () => {
     expect(await listing()).toEqual(['cuda', 'cuda/a.cu', 'manifest.json'])
   })
 
-  it('leaves files of others beside its own, and does not call them out of date', async () => {
+  it('leaves foreign files unchanged, and does not report them as out of date', async () => {
     await write()
     const others = ['prisma/client.ts', 'cuda/mine.cu', 'cuda/.notes', 'README.md', 'mine/copied.cu']
     for (const path of others) await put(`generated/${path}`, path === 'mine/copied.cu' ? header : 'mine')
@@ -67,7 +67,7 @@ describe('writing generated files', () => {
     expect(await listing()).toEqual(expect.arrayContaining([...others, 'cuda/link.cu']))
   })
 
-  it('refuses a folder of others by name, unless it is to write beside them', async () => {
+  it('refuses a foreign folder by name, unless it should write beside its files', async () => {
     await put('generated/prisma/client.ts', 'mine')
     await expect(write()).rejects.toMatchObject(refused('output.folder', 'generated is not empty', 'prisma/client.ts'))
     expect(await listing()).toEqual(['prisma', 'prisma/client.ts'])
@@ -76,7 +76,7 @@ describe('writing generated files', () => {
     expect(await text('generated/prisma/client.ts')).toBe('mine')
   })
 
-  it('takes a folder with nothing but folders and files that say nothing', async () => {
+  it('accepts a folder with only folders and empty files', async () => {
     await mkdir(join(dir, 'generated/cuda'), { recursive: true })
     await put('generated/.gitkeep', '')
     expect(await write()).toEqual(['cuda/a.cu', 'manifest.json'])
@@ -132,7 +132,7 @@ describe('writing generated files', () => {
     ['a folder above', '..', "holds the project's folder"],
     ['the specs', 'specs', 'is the folder of its specs'],
     ['a link to the root', 'link', "is the project's folder"],
-  ])('refuses %s, whatever lies there', async (_, name, said) => {
+  ])('refuses %s, whatever its contents', async (_, name, said) => {
     await put('specs/index.ts', '')
     await symlink(dir, join(dir, 'link'))
     const options = { ...place(), beside: true }
@@ -147,7 +147,7 @@ describe('writing generated files', () => {
     expect(await text('disk/cuda/a.cu')).toBe('a\n')
   })
 
-  it('takes line ends of Windows for its own', async () => {
+  it('accepts Windows line endings in its files', async () => {
     await write()
     for (const [path, content] of files) await put(`generated/${path}`, content.replaceAll('\n', '\r\n'))
     expect(await write({ check: true })).toEqual([])
@@ -155,7 +155,7 @@ describe('writing generated files', () => {
     expect(await text('generated/cuda/a.cu')).toBe('a\r\n')
   })
 
-  it('leaves what nvcc made of the text', async () => {
+  it('leaves the record of nvcc', async () => {
     await write()
     await writeFile(join(dir, 'generated', recordFile), '{}\n')
     expect(await write({ check: true })).toEqual([])

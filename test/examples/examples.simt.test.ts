@@ -36,7 +36,7 @@ it('are ten, of the versions that heddle is tested with', () => {
   }
 })
 
-it.each(inTurn(names))('%s computes what plain JavaScript does, and prints what its tutorial says', async (name) => {
+it.each(inTurn(names))('%s computes the same as plain JavaScript, and prints the output in its tutorial', async (name) => {
   const root = await install(name)
   const { all, exitCode } = await run(root, 'test')
   expect(exitCode, all).toBe(0)
@@ -44,7 +44,7 @@ it.each(inTurn(names))('%s computes what plain JavaScript does, and prints what 
   await rm(root, { recursive: true })
 })
 
-it('fail where plain JavaScript computes something else', async () => {
+it('fail if plain JavaScript computes something else', async () => {
   const root = await install('01-elementwise')
   const main = readFileSync(join(root, 'main.ts'), 'utf8')
   await writeFile(join(root, 'main.ts'), main.replace('(1 + Math.exp(-x))', '(1.001 + Math.exp(-x))'))

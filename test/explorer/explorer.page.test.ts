@@ -95,8 +95,8 @@ describe.skipIf(installed === undefined)('every view', () => {
   })
 })
 
-describe.skipIf(installed === undefined)('what one does', () => {
-  it('points at a line, and its kin in the other texts light up', async () => {
+describe.skipIf(installed === undefined)('user actions', () => {
+  it('hovering a line highlights the matching lines of the other columns', async () => {
     await page.setViewportSize({ width: 1280, height: 900 })
     await open('graph.html', pageHtml(graphPage()))
     await show('kernel')
@@ -125,7 +125,7 @@ describe.skipIf(installed === undefined)('what one does', () => {
     expect(await page.evaluate(kin)).toEqual([])
   })
 
-  it('goes by keys from view to view, through passes, and down the lines of a text', async () => {
+  it('the keyboard moves between views, through passes, and down the lines of a column', async () => {
     await page.mouse.move(0, 0)
     await page.locator('#tab-plan').focus()
     await page.keyboard.press('ArrowRight')
@@ -149,7 +149,7 @@ describe.skipIf(installed === undefined)('what one does', () => {
     expect(await page.locator('.pane h3').allTextContents()).toEqual(['Body', 'IR', 'CUDA', 'SASS'])
   })
 
-  it('sees which plan became slower', async () => {
+  it('shows which plan became slower', async () => {
     await show('bench')
     expect(await page.locator('#compared .slower').count()).toBe(1)
     expect(await page.locator('#compared').textContent()).toContain('now.json beside before.json')
@@ -157,13 +157,13 @@ describe.skipIf(installed === undefined)('what one does', () => {
 })
 
 describe.skipIf(installed === undefined)('checks of pages', () => {
-  it('find what is wider than the window', async () => {
+  it('find elements that are wider than the window', async () => {
     await page.evaluate(() =>
       document.body.append(Object.assign(document.createElement('div'), { style: 'width: 3000px', textContent: 'wide' })),
     )
     expect((await page.evaluate(overflowing)).join()).toContain('wide')
   })
-  it('find texts that are cut, outside, or on each other', async () => {
+  it('find texts that are cut, outside, or overlapping', async () => {
     await page.evaluate(() => {
       const part =
         '<div style="width:20px;height:10px;overflow:hidden">a long text</div><div class="chart"><svg width="20" height="20">'
@@ -176,7 +176,7 @@ describe.skipIf(installed === undefined)('checks of pages', () => {
     ])
     expect(await page.evaluate(overlappingTexts)).toEqual(['outside on above'])
   })
-  it('find what axe refuses, errors, and requests', async () => {
+  it('find axe violations, errors, and requests', async () => {
     await page.evaluate(() => document.body.append(document.createElement('img')))
     await page.evaluate(axe.source)
     expect((await violations()).join()).toContain('image-alt')

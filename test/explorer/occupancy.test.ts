@@ -29,6 +29,6 @@ test.each([
   expect(occupancyOf(arch, threads, registers, sharedBytes)).toEqual(expected)
 })
 
-test('a GPU whose limits are not listed has no occupancy', () => {
+test('an unlisted GPU has no occupancy', () => {
   expect(occupancyOf('sm_70', 256, 32, 0)).toBeUndefined()
 })

@@ -26,7 +26,7 @@ const ask = (url: string, host?: string, method = 'GET'): Promise<Answer> =>
     asked.end()
   })
 
-it('answers with the page and its data, to this machine alone, and ends with its signal', async () => {
+it('serves the page and its data, only to this machine, and ends with its signal', async () => {
   const cancel = new AbortController()
   const { url, closed } = await servePage(encoderPage(), 0, cancel.signal)
   expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)

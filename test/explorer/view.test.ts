@@ -15,7 +15,7 @@ const limit = 1.05
 
 describe('the drawing of a plan', () => {
   const drawn = drawPlan(unfused)
-  it('has a box for each step, none on another, all inside', () => {
+  it('has one box per step, without overlap, all inside', () => {
     expect(drawn.boxes.map(({ kernel }) => kernel)).toEqual(['product', 'add_bias', 'gelu', 'add', 'layer_norm'])
     for (const [i, a] of drawn.boxes.entries()) {
       expect([a.x >= 0, a.y >= 0, a.x + a.width <= drawn.width, a.y + a.height <= drawn.height]).toEqual([true, true, true, true])
@@ -25,13 +25,13 @@ describe('the drawing of a plan', () => {
       }
     }
   })
-  it('has one line for all that one step hands to another, downwards', () => {
+  it('has one line for all values between two steps, downwards', () => {
     const twice = report('twice', [step('a', ['x', 'y'], 1), step('b', ['z'], 1)], [edge('x', 'z'), edge('y', 'z')])
     const { edges, boxes } = drawPlan(twice)
     expect(edges.map(({ from, to }) => [from, to])).toEqual([[0, 1]])
     expect((boxes[1]?.y ?? 0) > (boxes[0]?.y ?? 0)).toBe(true)
   })
-  it('says of each line whether the two steps could be one', () => {
+  it('states for each line if the two steps could be one', () => {
     expect(drawn.edges.map(({ legal, gain }) => [legal, gain])).toEqual([
       [true, 3],
       [true, 8],
@@ -57,7 +57,7 @@ describe('runs', () => {
     expect(measuredKernels(view?.runs ?? [], 'no such plan').size).toBe(0)
   })
 
-  it('stand under the roof: arithmetic of a kernel over its bytes, and over its time', () => {
+  it('lie below the roof: arithmetic of a kernel over its bytes, and over its time', () => {
     const dot = view?.runs[0]?.dots.find(({ name }) => name === 'attention')
     expect(dot).toMatchObject({ intensity: 9e9 / 6e6, attained: (1e6 * 9e9) / 11, of: 'fused' })
     // Kernels without counted arithmetic are not on the roofline.
@@ -93,7 +93,7 @@ describe('runs', () => {
     expect(verdicts(encoder, encoder)).toEqual([['unfused', 'not tested']])
   })
 
-  it('are refused with what is wrong where they are none', () => {
+  it('are refused with the reason if they are invalid', () => {
     const refused = (text: string, said: RegExp): void => {
       const { code, message, hint } = refusal(() => readRun(text, 'times.json'))
       expect([code, message]).toEqual(['explore.bench', expect.stringMatching(said)])
@@ -129,7 +129,7 @@ describe('the page', () => {
       ['torch compile, reduce-overhead', '1x32'],
     ])
   })
-  it('says that ceilings are not known', () => {
+  it('marks unknown ceilings', () => {
     expect(reportPage({ ...result, ceilings: undefined }, '').includes('No physical floor: the limits of')).toBe(true)
   })
   it('is the data of the contract, inside of a file that needs nothing from elsewhere', () => {
@@ -141,14 +141,14 @@ describe('the page', () => {
     expect(markup.match(/<link[^>]*href="(?!data:)|<script[^>]*src=|@import|url\(/g)).toBeNull()
     expect(markup.includes("default-src 'none'")).toBe(true)
   })
-  it('ends no element whatever a name says', () => {
+  it('closes no element, whatever the names', () => {
     const name = '</script><b onload="x">\u2028'
     expect(inlineJson({ name })).not.toContain('<')
     expect(JSON.parse(inlineJson({ name }))).toEqual({ name })
     const html = reportPage({ ...result, config: name, device: { ...result.device, name } }, name)
     expect(html.includes('<b onload')).toBe(false)
   })
-  it('gives light and dark every colour that is used', () => {
+  it('defines every colour for light and dark', () => {
     const html = pageHtml(graphPage())
     const [light = '', dark = ''] = [...html.matchAll(/:root \{([^}]*)\}/g)].map(([, block]) => block)
     const used = [...new Set([...html.matchAll(/var\((--[a-z0-9]+)\)/g)].map(([, name]) => `${name}:`))]

@@ -91,7 +91,7 @@ int main(int count, char** rows) {
 `
 
 describe('the runtime of exports', () => {
-  it('launches the kernel for the rows that the table says, and multiplies for others', async () => {
+  it('launches the kernel for the rows in the table, and the library for others', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'heddle-choices-'))
     folders.push(folder)
     await writeFile(join(folder, 'main.cpp'), source)

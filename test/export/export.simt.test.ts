@@ -105,7 +105,7 @@ describe('BERT', () => {
   }
 
   it.each(inTurn(['unfused', 'best-encoder', 'best-encoder-int8', 'ft-v3-mode1', 'ft-v3-mode2-2r4r4-packed', 'int8-row']))(
-    'under %s is what the pipeline gives, at sizes that the export never saw',
+    'under %s equals the pipeline, at sizes that the export never saw',
     async (plan) => {
       const calibrated = /int8|v3/.test(plan) ? await constantScales() : undefined
       const given = calibrated === undefined ? {} : { scales: calibrated.scales }
@@ -221,8 +221,8 @@ describe('the step of a LLaMA', () => {
   )
 })
 
-describe('a program of one’s own', () => {
-  it('is built by CMake and run as it is from Node', async () => {
+describe("a user's program", () => {
+  it('builds by CMake and runs as from Node', async () => {
     const root = await ownProject('stack')
     folders.push(root)
     expect((await heddleIn(root, 'gen')).code).toBe(0)

@@ -98,7 +98,7 @@ describe('number-words', () => {
     expect(new Set(found.map(({ ids }) => ids.length)).size).toBeGreaterThan(1)
   })
 
-  it('is what the goldens say, and other seeds and rates give other texts', async () => {
+  it('equals the goldens, and other seeds and rates give other texts', async () => {
     const ids = async (options: Parameters<BuiltGenerator['run']>[1]) => read(await ran(options)).map((text) => text.ids)
     expect(await ids({})).toEqual(cases.map(({ greedy }) => greedy))
     const beams = await ids({ choice: choice.beams, beams: 4, returned: 4 })
@@ -110,7 +110,7 @@ describe('number-words', () => {
     expect(await drawn([7, 8, 7, 8, 7, 8])).toEqual(cases.map((_, i) => (i % 2 === 0 ? first : second)[i]))
   })
 
-  it('shows the words of each step, and ends where its caller says', async () => {
+  it('reports the words of each step, and ends on request of its caller', async () => {
     const { texts, steps } = await ran({ stream: 100 })
     const ends = texts.map(({ ids }) => ids.length)
     expect(steps).toHaveLength(Math.max(...ends) + 1)
@@ -123,7 +123,7 @@ describe('number-words', () => {
     expect(short.texts.map(({ ids, finish }) => [ids, finish])).toEqual(texts.map(({ ids }) => [ids.slice(0, 3), stopped]))
   })
 
-  it('is an op of PyTorch: the same ids, under a stand-in of what it uses', async () => {
+  it('is a PyTorch op: the same ids, under a stand-in for PyTorch', async () => {
     const python = await which('python3')
     if (python === undefined) return
     const options = [
@@ -143,7 +143,7 @@ describe('number-words', () => {
     expect(JSON.parse(stdout)).toEqual([...expected, expect.stringMatching(/^HeddleError: 5 beams, expected at most 4/)])
   })
 
-  it('refuses what does not go together, by name', async () => {
+  it('refuses incompatible options by name', async () => {
     const refused = (options: Parameters<BuiltGenerator['run']>[1]) => expect(ran(options)).rejects
     await refused({ choice: choice.beams, beams: 4, top_k: 3 }).toThrow('status 111: top_k does not go with choice 2')
     await refused({ beams: 4 }).toThrow('status 111: beams does not go with choice 0')
@@ -202,7 +202,7 @@ describe('kjv-gqa', () => {
     expect(new Set(found.map(({ finish }) => finish))).toEqual(new Set([end, limit]))
   })
 
-  it('talks: what was said before is the prompt of the next turn', async () => {
+  it('chats: the earlier text is the prompt of the next turn', async () => {
     const [first = [], second = []] = prompts
     const answered = async (ids: readonly number[]) => read(await built.run([ids], { max_new_tokens: 8 }))[0]?.ids ?? []
     const said = [...first, ...(await answered(first)), ...model.config.eos.slice(0, 1), ...second]
@@ -212,7 +212,7 @@ describe('kjv-gqa', () => {
 })
 
 describe('the trace of beams in C', () => {
-  it('is that of Node, and another where a parent is another', async () => {
+  it('equals that of Node, and differs with another parent', async () => {
     const [steps, rows, width] = [5, 6, 3]
     const words = Array.from({ length: steps }, (_, step) => Array.from({ length: rows }, (_, row) => step * 10 + row))
     const parents = Array.from({ length: steps }, (_, step) =>

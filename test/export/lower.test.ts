@@ -29,7 +29,7 @@ const lowered = (name: string, plan = 'unfused', dims = {}, config?: Readonly<Re
 }
 
 describe('sizes', () => {
-  it('are expressions of what a run says; weights fix theirs', () => {
+  it('are expressions of the sizes of a run; weights fix theirs', () => {
     const { dims, fixed, most, steps } = lowered('bert', 'best-encoder', {}, { layers: 1 })
     expect(dims).toEqual(['b', 's', 't'])
     expect(fixed).toMatchObject({ h: 12, d: 64, i: 3072 })
@@ -47,7 +47,7 @@ describe('sizes', () => {
 
   const padded = manifest.kernels.find(({ buffers }) => buffers.some(({ layout }) => layout === 'col32'))?.key ?? ''
 
-  it('of layouts that pad are counts, in every language, and what nobody counts is refused', () => {
+  it('of padded layouts are expressions in every language, and unsupported ones are refused', () => {
     const mine = lowered(padded)
     const names = namesOf(mine)
     expect(sourceText(mine, names)).toMatch(/\(d_\w+ \+ 31\) \/ 32\)/)
@@ -61,7 +61,7 @@ describe('sizes', () => {
     )
   })
 
-  it('are held against the runtime: one that is another is found', () => {
+  it('are compared with the runtime: a different one is found', () => {
     const options = { dtype: 'f32', manifest, declarations, layouts, dims: {} } as const
     const { wired } = resolve('layer_norm', { ...options, plan: 'unfused' })
     const mine = lowered('layer_norm')
@@ -82,7 +82,7 @@ describe('sizes', () => {
   })
 })
 
-describe('refusals say why', () => {
+describe('refusals give the reason', () => {
   const code = (expected: string, message: string | RegExp) =>
     expect.objectContaining({ code: expected, message: expect.stringMatching(message) })
 
@@ -96,7 +96,7 @@ describe('refusals say why', () => {
     expect(identifiers(['lengths of sequences', 'int', '2x'])).toEqual(['lengths_of_sequences', '_int', '_2x'])
   })
 
-  it('of what sizes alone do not say', () => {
+  it('of values that do not follow from sizes', () => {
     expect(() => lowered('llama_beams', 'unfused', {}, { layers: 1 })).toThrow(
       code('export.dims', /llama_beams does not run at every size: .*dimension k is/),
     )
@@ -124,7 +124,7 @@ describe('a model folder', () => {
     exportModel(name, model, { plan: 'unfused', dtype: 'f32', manifest, declarations, config })
   const statesOf = async (...given: Parameters<typeof opened>) => Object.keys((await opened(...given)).compiled.states)
 
-  it('says all of a program but how words are chosen, which is stated beside it', async () => {
+  it('determines a program except for the choice of words, which is stated separately', async () => {
     expect(await statesOf('seq2seq_encoder', words)).toContain('memoryKeys0')
     expect(await statesOf('seq2seq_decoder', words)).not.toContain('cumulative')
     const choice = { kind: 'beams', maxSteps: 40, diversityRate: -0.5 }
@@ -136,7 +136,7 @@ describe('a model folder', () => {
     )
   })
 
-  it('refuses what it says itself, and what is no setting', async () => {
+  it('refuses settings that it determines itself, and unknown ones', async () => {
     const refused = (message: string) =>
       expect.objectContaining({ code: 'export.config', message: expect.stringContaining(message) })
     await expect(opened('llama_step', llama, { layers: 2 })).rejects.toThrow(
@@ -177,7 +177,7 @@ describe('a model with scales', () => {
   })
 })
 
-describe('text', () => {
+describe('source', () => {
   it('has the names and the shapes of the program', () => {
     const step = lowered('llama_step', 'best-llama', {}, { layers: 1 })
     const names = namesOf(step)
@@ -199,8 +199,8 @@ describe('text', () => {
   })
 })
 
-describe('what kernels read as constants', () => {
-  it('is waited for where it is an input, and must not be what steps write', () => {
+describe('constants of kernels', () => {
+  it('are waited for if they are inputs, and must not be written by steps', () => {
     expect(lowered('matmul_bias__f32').fenced).toBe(true)
     expect(lowered('layer_norm').fenced).toBe(false)
     expect(lowered('bert', 'best-encoder', {}, { layers: 1 }).fenced).toBe(false)

@@ -98,7 +98,7 @@ describe('repro', () => {
     await expect(built(folder, commands.simt)).rejects.toThrow('kernel.cu')
   })
 
-  it('leaves what lay there where it cannot be written', async () => {
+  it('leaves existing files if it cannot be written', async () => {
     await mkdir(join(root, 'taken.tar.gz'))
     const { code, log } = await heddle('repro', 'shift', '--dtype', 'f32', '--device', 'simt', '--out', 'taken.tar.gz')
     expect(code).toBe(2)
@@ -107,7 +107,7 @@ describe('repro', () => {
     expect((await readdir(root)).filter((name) => name.startsWith('.repro-'))).toEqual([])
   })
 
-  it('says what cases there are', async () => {
+  it('lists the available cases', async () => {
     const { code, log } = await heddle('repro', 'shift', '--case', 'shift__f32 m=0', '--device', 'simt', '--dtype', 'f32')
     expect(code).toBe(2)
     expect(log).toContain('shift has no case shift__f32 m=0')

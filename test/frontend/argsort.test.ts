@@ -18,7 +18,7 @@ export const used = { foldRow }
 `
 
 describe('argsort', () => {
-  it('is stable, with NaN behind all else and zeros of either sign as one', () => {
+  it('is stable, with NaN last and zeros of either sign equal', () => {
     const values = [3, Number.NaN, -0, Number.NEGATIVE_INFINITY, 0, 3, Number.POSITIVE_INFINITY, -0]
     const order = argsort(8, values.length, (c) => values[c] ?? 0)
     expect(values.map((_, i) => order(i))).toEqual([3, 2, 4, 7, 0, 5, 6, 1])
@@ -32,7 +32,7 @@ describe('argsort', () => {
     expect(unused).toBeTypeOf('function')
   })
 
-  it('is refused where a block has no memory for the row', () => {
+  it('is refused if a block has no memory for the row', () => {
     refuses(op('argsort(«5000», n, (c) => x(m, c))'), {
       code: 'range',
       message: 'argsort(5000, ...) sorts rows of at most 5000 elements, allowed are 1 to 4096',

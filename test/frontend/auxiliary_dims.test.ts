@@ -30,16 +30,16 @@ describe('a dimension that only facts name', () => {
     ["{ n: 'u+2' }", { n: { atLeast: ['add', 0, 2] } }],
     ["{ n: '4*u', m: '6*u' }", { n: { multipleOf: 4 }, m: { equal: ['mul', 6, ['idiv', 'n', 4]] } }],
     ["{ n: '4*u', u: 16 }", { n: { equal: ['mul', 4, 16] } }],
-  ])('says of others what %s means', (facts, expected) => {
+  ])('has the meaning of %s for other dimensions', (facts, expected) => {
     expect(factsOf("'m', 'n', 'u'", facts)).toEqual(expected)
   })
-  it('may stand behind another that only facts name', () => {
+  it('may depend on another that only facts name', () => {
     expect(factsOf("'m', 'n', 'u', 'w'", "{ n: '4*u', u: '2*w' }")).toEqual({ n: { multipleOf: 8 } })
   })
   it.each([
     ["{ n: 'm*u' }", 'facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
     ['{}', 'use it or remove it'],
-  ])('is refused where nothing follows from it: %s', (facts, hint) =>
+  ])('is refused if nothing follows from it: %s', (facts, hint) =>
     refuses(text("'m', 'n', «'u'»", facts), { code: 'unused', message: 'dimension u of turned is never used', hint }),
   )
 })
@@ -55,7 +55,7 @@ const halves = op('halves', {
 })
 
 describe('a call of such an op', () => {
-  it('finds what follows', () => {
+  it('solves for extents that follow', () => {
     expect(checkCall(halves, { x: zeros('f32', [2, 8]) }, {}).outputs.y?.shape).toEqual([2, 4])
     const { y } = runOp(halves, { x: { shape: [1, 4], data: [1, 2, 3, 4] } })
     expect(y).toEqual({ shape: [1, 2], data: Float64Array.of(3, 8) })
@@ -71,7 +71,7 @@ describe('a call of such an op', () => {
     })
     expect(printShape(net.graph.values[net.graph.outputs.y ?? -1]?.shape ?? [])).toBe('b 2*q')
   })
-  it('refuses what nothing fulfils', () => {
+  it('refuses contradictions', () => {
     expect(refusal(() => checkCall(halves, { x: zeros('f32', [2, 6]) }, {}))).toMatchObject({
       code: 'call.extent',
       message: 'halves: dimension n is 6 by x [2, 6], and the facts of the op say that it is 4*u',

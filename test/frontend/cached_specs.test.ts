@@ -66,7 +66,7 @@ function parsed(): string[] {
   return specs.filter((file) => file.startsWith(join(root, 'specs'))).map((file) => basename(file))
 }
 
-it('reads what changed and what imports it, and nothing else', async () => {
+it('reads only changed modules and their importers', async () => {
   expect(parsed()).toEqual(['alone.ts', 'factory.ts', 'made.ts', 'times.ts'])
   expect(parsed()).toEqual([])
   await write('specs/alone.ts', op('alone', 'i.x(m) + 2'))
@@ -78,7 +78,7 @@ it('reads what changed and what imports it, and nothing else', async () => {
   expect(parsed()).toEqual([])
 })
 
-it('reads an op whose body has changed without those that import it, and with them where anything else has', async () => {
+it('reads an op with a changed body without its importers, and with them after any other change', async () => {
   await write('specs/uses.ts', "import { alone } from './alone.js'\nexport const names = [alone.name]\n")
   expect(parsed()).toHaveLength(5)
   await write('specs/alone.ts', op('alone', '(i.x(m) + 2) * 3'))
@@ -100,7 +100,7 @@ export const factor = op('factor', { body: () => ${by} })
   parsed()
 })
 
-it('does not take what was known before a change for what is so now', async () => {
+it('does not use results from before a change', async () => {
   const kept = memoFolder(root)
   await cp(kept, join(root, 'before'), { recursive: true })
   await write('specs/alone.ts', op('alone', 'i.x(m) + 9'))
@@ -121,7 +121,7 @@ it('does not take what was known before a change for what is so now', async () =
   parsed()
 })
 
-it('finds what is wrong between a module that changed and one that did not', async () => {
+it('finds errors between a changed module and an unchanged one', async () => {
   await write('specs/alone.ts', op('times', 'i.x(m)'))
   expect(parsed()).toContain('alone.ts')
   expect(() => readSpecsOrThrow({ root, specs: ['specs'] })).toThrow('op times is declared twice')
@@ -135,7 +135,7 @@ it('finds what is wrong between a module that changed and one that did not', asy
   expect(() => readSpecsOrThrow({ root, specs: ['specs'] })).toThrow('export what the function makes')
 })
 
-it('reads everything where a module comes or goes, or adds to others', async () => {
+it('reads everything if a module is added, removed, or augments others', async () => {
   await write('specs/made.ts', "import { scaled } from './factory.js'\nexport const tripled = scaled('tripled')\n")
   await write('specs/more.ts', op('more', 'i.x(m)'))
   expect(parsed()).toHaveLength(5)

@@ -32,7 +32,7 @@ describe('conditions', () => {
     ['two that are the same', '(m, c) => ({ y: on(m, c) === x(m, c) < 0 })', 'on[m1, c] !== 0 === x[m1, c] < 0.0 ? 1 : 0'],
     ['a choice', '(m, c) => ({ y: c > 1 ? on(m, c) : false })', 'c > 1 ? (on[m1, c] !== 0 ? 1 : 0) : 0'],
   ])('%s', (_, body, text) => expect(lowered(body).replace(/[()]/g, '')).toContain(text.replace(/[()]/g, '')))
-  it('of a named row are kept as integers', () => {
+  it('of a named row are stored as integers', () => {
     const text = lowered('(m) => { const v = row(n, (c) => x(m, c) > 1); return { y: row(n, (c) => v(c) && on(m, c)) } }')
     expect(text).toContain('row v: i32 = ')
     expect(text).toContain('v[c1] !== 0 && on[m1, c1] !== 0')
@@ -44,14 +44,14 @@ describe('conditions', () => {
   })
 })
 
-describe('what is no condition', () => {
-  it('is refused where one is stored', () =>
+describe('values that are not conditions', () => {
+  it('are refused where one is stored', () =>
     refuses(source('(m, c) => ({ y: «x(m, c)» })'), {
       code: 'dtype',
       message: 'output y holds conditions, x(m, c) is a float',
       hint: 'compare it, as in a !== 0',
     }))
-  it('is what sums take', () =>
+  it('are required by sums', () =>
     refuses(source('(m) => { const s = sum(n, «(c) => on(m, c)»); return { y: row(n, (c) => s > c) } }'), {
       code: 'dtype',
       message: 'sum reduces numbers, its element is a boolean',

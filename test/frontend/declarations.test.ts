@@ -23,13 +23,13 @@ const write = (files: Readonly<Record<string, string>>) =>
 const leftovers = async () => (await readdir(join(root, '.heddle'))).filter((name) => !name.startsWith('kept'))
 
 describe('readDeclarations', () => {
-  it('gives what the shipped specs export', async () => {
+  it('returns the exports of the shipped specs', async () => {
     const found = await readDeclarations(process.cwd())
     expect(Object.keys(found.graphs).sort()).toEqual(Object.keys(graphs).sort())
     expect(found.plans.map(({ name, graph }) => [name, graph])).toEqual(plans.map(({ name, graph }) => [name, graph]))
   })
 
-  it('follows imports below the folder, with types stripped, and leaves nothing behind', async () => {
+  it('follows imports below the folder, with types stripped, and leaves no file', async () => {
     await write({
       'deep/part.ts': "export const name: string = 'mine' as const\n",
       'index.ts': "import { name } from './deep/part.js'\nexport const plans = [{ name, graph: 'g', groups: [] }]\n",
@@ -43,7 +43,7 @@ describe('readDeclarations', () => {
 
   const nothing = { graphs: {}, plans: [], programs: [], applied: [], conversions: [], locating: expect.any(Function) }
 
-  it('reads every module that exports a list where there is no index, and what two share once', async () => {
+  it('reads every module that exports a list if there is no index, and shared entries once', async () => {
     await write({
       'deep/loss.ts': "export const mine = { name: 'mine', graph: 'g', groups: [] }\nexport const plans = [mine]\n",
       'all.ts':
@@ -57,7 +57,7 @@ describe('readDeclarations', () => {
     expect((await readDeclarations(root)).plans).toEqual([])
   })
 
-  it('names the module that it cannot read where there is no index', async () => {
+  it('names the unreadable module if there is no index', async () => {
     await write({ 'deep/loss.ts': 'export const plans = [1]\n' })
     await expect(readDeclarations(root)).rejects.toMatchObject({
       code: 'specs.run',

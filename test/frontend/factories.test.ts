@@ -25,7 +25,7 @@ const printed = (sources: string | Readonly<Record<string, string>>): Record<str
 }
 
 describe('ops made by functions', () => {
-  it('are one for each call, with numbers and functions as they are given', () =>
+  it('are one per call, with the given numbers and functions', () =>
     expect(
       printed(`${imports}${factory}
 const relu = (x: number): number => maximum(x, 0)
@@ -87,7 +87,7 @@ describe('refusals of ops made by functions', () => {
         hint: 'write literals, or a module-level const made of literals',
       },
     ))
-  it('two calls that give one name', () =>
+  it('two calls with one name', () =>
     refuses(
       `${imports}${factory.replace('op(name', 'op(«name»')}export const a = scaled('same', 1)\nexport const b = scaled('same', 2)`,
       {

@@ -24,7 +24,7 @@ const step = (next: string): string => `foldRow(n, { h: 0 }, «({ h }, t) => ({ 
 const plain = (text: string): string => text.replace(/[«»]/g, '')
 
 describe('a fold', () => {
-  it('takes of an element what does not depend on what is carried, once', () => {
+  it('computes values that do not depend on the carried state once', () => {
     const { kernels, diagnostics } = read(op(plain(step('tanh(x(m, t) * h + (x(m, t) > 0 ? h : 1))'))))
     expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
     const [kernel] = kernels
@@ -33,20 +33,20 @@ describe('a fold', () => {
     )
   })
 
-  it('is made once where both its rows and its last element are read', () => {
+  it('is computed once if both its rows and its last element are read', () => {
     const body = `${plain(step('tanh(x(m, t) * h)'))}\n    const last = fold(n, { h: 0 }, ({ h }, i) => ({ h: tanh(x(m, i) * h) }))`
     const { kernels } = read(op(body, 'row(n, (c) => h.h(c) + k(m, c) + last.h)'))
     expect(kernels[0]?.body.map(({ kind }) => kind)).toEqual(['foldRow', 'reduce', 'storeRow'])
   })
 
-  it('runs from the first element on, and of none is what it starts with', () => {
+  it('runs from the first element on, and without elements gives its start', () => {
     expect(foldRow(3, { h: 1 }, ({ h }, t) => ({ h: 2 * h + t })).h(2)).toBe(12)
     expect(fold(3, { h: 1 }, ({ h }, t) => ({ h: 2 * h + t }))).toEqual({ h: 12 })
     expect(fold(0, { h: 1 }, () => ({ h: 5 }))).toEqual({ h: 1 })
     expect(() => foldRow(3, { h: 1 }, ({ h }) => ({ h })).h(3)).toThrow('index 3 is outside the row of 3 elements')
   })
 
-  it('reads at no place that what is carried decides', () => {
+  it('must not read at indices that depend on the carried state', () => {
     refuses(op(step('x(m, h > 0 ? t : 0)')), {
       code: 'row',
       message: 'x[m1, before_h > 0.0 ? t : 0] is read at a place that depends on what is carried',
@@ -64,7 +64,7 @@ describe('a fold', () => {
     })
   })
 
-  it('carries the fields it starts with, floats unless said otherwise', () => {
+  it('carries the fields of its start, floats by default', () => {
     refuses(op('foldRow(n, { h: int(0) }, «({ h }, t) => ({ h: h + x(m, t) })»)'), {
       code: 'dtype',
       message: 'field h starts as an integer, the step returns a float',
@@ -77,7 +77,7 @@ describe('a fold', () => {
     })
   })
 
-  it('is read at the index of a loop over its row, and stands at row level', () => {
+  it('is read at the index of a loop over its row, and is defined at row level', () => {
     refuses(op(plain(step('x(m, t) * h')), 'row(n, (c) => h.h(«n - 1 - c») + k(m, c))'), {
       code: 'row',
       message: 'h_h is a row that a fold makes, read at n - 1 - c',
@@ -101,7 +101,7 @@ describe('a fold', () => {
     })
   })
 
-  it('stands in no op that a block of threads is needed for', () => {
+  it('is refused in ops that need a block of threads', () => {
     const cut = 'threshold(n, 3, (c) => x(m, c), (c) => 1)'
     const both = op(`${plain(step('x(m, t) * h'))}\n    const least = ${cut}`, 'row(n, (c) => h.h(c) + least + k(m, c))')
     refuses(both.replace("op('t'", "op(«'t'»").replace('tensor }', 'tensor, threshold }'), {
@@ -111,7 +111,7 @@ describe('a fold', () => {
     })
   })
 
-  it('is held to its fields by the TypeScript compiler', () => {
+  it('has its fields checked by the TypeScript compiler', () => {
     const unused = (): void => {
       // @ts-expect-error the step returns another field
       fold(3, { h: 0 }, ({ h }) => ({ g: h }))

@@ -54,7 +54,7 @@ describe('a fold that carries a row', () => {
     expect(() => all.y(3)).toThrow('index 3 is outside the row of 3 elements')
   })
 
-  it('returns the fields that it starts with, as what they are', () => {
+  it('returns the fields of its start with their kinds', () => {
     refuses(atStep(`({ s }, i) => ({ s: (s(0) + ${reads}) as unknown as typeof s, y: 0 })`), {
       code: 'dtype',
       message: 'field s starts as a row, the step returns a float',
@@ -92,7 +92,7 @@ describe('a fold that carries a row', () => {
     )
   })
 
-  it('makes sums, extremes and rows over what is carried in a step, and nothing else', () => {
+  it('allows only sums, extremes and rows over the carried row in a step', () => {
     refuses(atStep(`({ s }, i) => { const q = scan(n, (c) => s(c) * ${reads}); return { s: row(n, (c) => q(c)), y: 0 } }`), {
       code: 'row',
       message: 'the step makes a scan, a step that carries a row makes sums, extremes and rows',
@@ -224,7 +224,7 @@ function both(nodeStep: string, step: string, seed: number) {
 }
 
 describe('random steps', () => {
-  it('are in the IR what they are in Node', () => {
+  it('have the same results in the IR as in Node', () => {
     for (let seed = 1; seed <= 30; seed++) {
       const step = randomStep(random(seed))
       const { found, exact } = both(step, step, seed)
@@ -233,7 +233,7 @@ describe('random steps', () => {
     }
   })
 
-  it('are not what other steps are in Node', () => {
+  it('differ from other steps in Node', () => {
     for (let seed = 1; seed <= 5; seed++) {
       const { found, exact } = both(randomStep(random(seed), ' + 0.5'), randomStep(random(seed)), seed)
       expect(found.last).not.toEqual(exact.last)

@@ -132,7 +132,7 @@ describe('random ops', () => {
     expect(seen.size).toBeGreaterThan(5)
   })
 
-  it('compile where names are odd and nothing is wrong', () => {
+  it('compile with odd names and no errors', () => {
     const good = names.map(
       ({ m, n, x, y, eps, i, c, t }) => `${module}export const it = op('fuzzed', {
   dims: ['${m}', '${n}'],

@@ -103,7 +103,7 @@ describe('statements', () => {
       'let sum0: f32 = sum(c1 < n: x[m1, c1])',
       'let mean: f32 = sum0 / toFloat(n)',
     ]))
-  it('reduces rows and tensors given by name', () =>
+  it('reduces named rows and tensors', () =>
     expect(
       lowered(
         rowBody(
@@ -167,7 +167,7 @@ describe('statements', () => {
     expect(lowered(counted('return { y: histogram(k, n, (c) => toInt(x(m, c))) }')).at(-1)).toBe(text)
     expect(lowered(counted('const y = histogram(k, n, (c) => toInt(x(m, c)))\n return { y }')).at(-1)).toBe(text)
   })
-  it('drops what nothing reads', () =>
+  it('drops unused values', () =>
     expect(
       lowered(rowBody(`const a = sum(n, (c) => x(m, c))\n const b = a * 2\n return { y: row(n, (c) => x(m, c) + ${end}) }`)),
     ).toHaveLength(2))
@@ -185,7 +185,7 @@ describe('elementwise bodies', () => {
       'y[i, j] = x[i, j] * 2.0 * (x[i, j] * 2.0) for j < n',
       'z[i, j1] = x[i, j1] * 2.0 + b for j1 < n',
     ]))
-  it('stay scalar where a row is reduced', () =>
+  it('stay scalar if a row is reduced', () =>
     expect(
       lowered(op('m n', '({ x }, { n }) => (i, j) => { const s = sum(n, (k) => x(i, k)); return { y: s, z: x(i, j) } }')),
     ).toEqual(['for i < m, j < n', 'let s: f32 = sum(k < n: x[i, k])', 'y[i, j] = s', 'z[i, j] = x[i, j]']))
@@ -216,7 +216,7 @@ once
 `)
     expect(kernel?.source).toEqual({ file: 'specs/memory/m.ts', line: 5, column: 18 })
   })
-  it('hold layouts, which are lowered and proved', () => {
+  it('have layouts, which are lowered and proved', () => {
     const { layouts, kernels } = read(`import { idiv, layout, op, tensor } from 'heddle'
 export const col32 = layout('col32', ['r', 'c'], {
   offset: (i, n) => (i.c >> 5) * 32 * n.r + i.r * 32 + (i.c & 31),

@@ -36,7 +36,7 @@ describe('a monoid of several fields', () => {
     )
   })
 
-  it('is refused as a scan where it is not associative', () => {
+  it('is refused as a scan if it is not associative', () => {
     const minus = 'identity: { a: 0, b: 0 }, combine: (x, y) => ({ a: x.a - y.a, b: x.b + y.b })'
     refuses(op(minus, `«${scanned}»`), {
       code: 'monoid',
@@ -64,7 +64,7 @@ describe('a monoid of several fields', () => {
     })
   })
 
-  it('is refused as a reduction where the order of elements counts, which a scan keeps', () =>
+  it('is refused as a reduction if the order of elements matters, which a scan preserves', () =>
     refuses(op(linear, `«${scanned.replace('scan', 'reduce')}»`, scalar), {
       code: 'monoid',
       message:
@@ -72,7 +72,7 @@ describe('a monoid of several fields', () => {
       hint: 'a reduction combines elements in any order and grouping; where the order counts, take a scan',
     }))
 
-  it('is read at the index of a loop over its row, and so is what is computed from it', () => {
+  it('is read at the index of a loop over its row, and so are values computed from it', () => {
     const hint = (row: string): string =>
       `read it at the index of a loop over the row: row(n, (c) => ${row}(c)); all elements combined are a reduce, or the last of a row; for any other order return the row, and read it in another op`
     refuses(op(linear, scanned, 'row(n, (c) => h.b(«n - 1 - c»))'), {
@@ -96,7 +96,7 @@ describe('a monoid of several fields', () => {
     },
   )
 
-  it('may be copied to a short row, which is kept and read anywhere', () => {
+  it('may be copied to a short row, which is stored and read at any index', () => {
     const short = scanned.replace('scan(n,', 'scan(8,')
     const { diagnostics } = read(
       op(linear, `${short}\n    const copy = row(8, (c) => h.b(c))`, 'row(n, (c) => copy(7) + x(m, c))'),
@@ -104,7 +104,7 @@ describe('a monoid of several fields', () => {
     expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
   })
 
-  it('is what no threshold is found in', () =>
+  it('cannot be searched for a threshold', () =>
     refuses(op(linear, `${scanned}\n    const cut = threshold(n, 3, «(c) => h.b(c)», (c) => 1)`, 'row(n, (c) => h.b(c) + cut)'), {
       code: 'row',
       message: 'threshold walks over its row many times, h_b is a scan by a monoid of its own, which is made once',
@@ -134,7 +134,7 @@ describe('a monoid of several fields', () => {
     })
   })
 
-  it('stands at row level', () =>
+  it('is defined at row level', () =>
     refuses(op(linear, 'x(m, 0) + k(m, 0)', 'row(n, (c) => «own.reduce(n, (j) => ({ a: h, b: x(m, j) }))».b + x(m, c))'), {
       code: 'row',
       message: 'a reduction by a monoid of its own cannot be made inside an element or a branch',

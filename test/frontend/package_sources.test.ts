@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(root, { recursive: true }))
 
-it('are those of the sources, for shipped ops and for those of the project, whatever is asked for', () => {
+it('are those of the sources, for shipped ops and for those of the project, for every request', () => {
   const opened = openProject(root)
   const { kernels, diagnostics } = readProject(opened, ['specs'], {}, new Set(['eight', 'warm']))
   expect(diagnostics).toEqual([])

@@ -202,7 +202,7 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
   expect(error.places[0]).toMatchObject({ file, line: Number(line), column: Number(column) })
 })
 
-it('says what is wrong with every plan, in the order of their lines, and how much it is', async () => {
+it('reports the errors of every plan, in the order of their lines, and their number', async () => {
   const two = `${group('none: []')}\n  plan('q', layer, { stacked: { both: ['doubled'] }, groups: {} }),`
   const { code, places, message } = await refused(layerOf({ plans: two }))
   expect(code).toBe('frontend.rejected')
@@ -219,7 +219,7 @@ it('says what is wrong with every plan, in the order of their lines, and how muc
   expect(error.message).toContain('... and 5 more')
 })
 
-it('says what is wrong with ops and with every graph at once, and nothing that follows from it', async () => {
+it('reports errors of ops and of every graph at once, without consequential ones', async () => {
   const broken = layerOf({ build: "g.view(x, 'q q')" })
   const text = broken
     .replace(
@@ -240,7 +240,7 @@ it('says what is wrong with ops and with every graph at once, and nothing that f
   ).toBe(true)
 })
 
-it('says what is wrong with every node of a graph, and nothing of what follows from one', async () => {
+it('reports errors of every node of a graph, without consequential ones', async () => {
   const build = `const wide = g.apply(plus, { x, gap: w.other }).y
     const turned = g.view(wide, 'w q')
     const onward = g.apply(plus, { x: wide, gap: w.gap }, { by: 3 } as object).y
@@ -272,7 +272,7 @@ it('says what is wrong with every node of a graph, and nothing of what follows f
   expect((await refused(layerOf({ build: `const wide = x\n${broken}` }))).code).toBe('specs.run')
 })
 
-it('says what is wrong with every tensor that a graph declares', async () => {
+it('reports errors of every tensor that a graph declares', async () => {
   const text = layerOf({}).replace("tensor('T', 'q w')", "tensor('T', 'q w+')").replace("tensor('T', 'z')", "tensor('T', 'z-')")
   expect((await refused(text)).places.map(({ code, line }) => [code, line])).toEqual([
     ['graph.extent', 5],
@@ -280,7 +280,7 @@ it('says what is wrong with every tensor that a graph declares', async () => {
   ])
 })
 
-it('names the nodes where they were made, after the group', async () => {
+it('names the lines of the nodes, after that of the group', async () => {
   const { message } = await refused(layerOf({ plans: group("odd: ['shared', 'last']") }))
   const places = message.split('\n').slice(3)
   expect(places).toEqual([`  node shared: ${specs}/index.ts:10:22`, `  node last: ${specs}/index.ts:11:20`])
@@ -311,7 +311,7 @@ it('graphs may be exported under any key, and two of one name are refused', asyn
   expect(await refused(twins)).toMatchObject({ code: 'specs.graphs' })
 })
 
-it('a graph without a part is said at its statement, though another is refused too', async () => {
+it('a graph without a field is reported at its statement, even if another is refused too', async () => {
   const text = `import { graph } from 'heddle'
 export const one = graph('one', { inputs: {}, build: () => ({ nodes: {}, outputs: {} }) } as never)
 export const other = graph('other', undefined as never)
@@ -321,7 +321,7 @@ export const other = graph('other', undefined as never)
   expect(message).toContain(`${specs}/index.ts:3:22 graph.config: graph other has no config`)
 })
 
-it('the command line says it too', async () => {
+it('the command line reports it too', async () => {
   // TypeScript runs first, and refuses unused names.
   const text = layerOf({ plans: group("odd: ['shared', 'last']") })
   await writeFile(

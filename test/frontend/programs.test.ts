@@ -68,7 +68,7 @@ export const programs = [program('model', {
   expect(refused).toEqual([])
 })
 
-it('are refused at their line where they cannot be put together', async () => {
+it('are refused at their line if their parts do not fit', async () => {
   const wrong = await refusal(`export const programs = [program('model', {
   dims: { b: 2, s: 3, n: 4 },
   inputs: { x: tensor('T', 'b s n') },
@@ -81,7 +81,7 @@ it('are refused at their line where they cannot be put together', async () => {
   expect(wrong.message).toContain('model: layer: input x is "b*s n", x is "b s n"')
 })
 
-it('are refused at the application that a plan cannot hold, where no other program can be held under it', async () => {
+it('are refused at the application that a plan does not support, if no other program can run under it', async () => {
   const ragged =
     await refusal(`export const plans = [plan('ragged', layer, { packed: { batch: 'b', seq: 's', tokens: 't' }, groups: {} })]
 export const programs = [program('model', {
@@ -95,7 +95,7 @@ export const programs = [program('model', {
   expect(ragged.message).toContain('removes padding from layer, and model does not say how long its sequences are')
 })
 
-it('are refused under two names, and a plan of one as what it is', async () => {
+it('are refused under two names, and as a plan of one', async () => {
   const one = `program('model', { dims: { b: 2, s: 3, n: 4 }, inputs: { x: tensor('T', 'b*s n') }, build: (p, { x }) => ({ y: p.apply(layer, { x }).y }) })`
   expect(await refusal(`export const programs = [${one}, ${one}]`)).toMatchObject({ code: 'specs.programs' })
   const planned = await refusal(`const model = ${one}

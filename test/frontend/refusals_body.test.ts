@@ -23,7 +23,7 @@ describe('names', () => {
   ])('says of the unknown name %s: %s', (name, hint) =>
     refuses(element(`«${name}»`), { code: 'unknownIdentifier', message: `unknown identifier ${name}`, hint }),
   )
-  it('leaves a text that TypeScript cannot read to TypeScript', () => {
+  it('leaves files that TypeScript cannot parse to TypeScript', () => {
     const { diagnostics } = read(element('sum((n, (k) => x(m, k)) + foo'))
     expect(diagnostics.map(({ code, message }) => [code, message])).toEqual([['TS1005', "',' expected."]])
   })
@@ -45,7 +45,7 @@ describe('names', () => {
       message: 'x is a tensor without a field length',
       hint: 'a length is a dimension of the op: take it from the second parameter, as in ({ x }, { n }) => ...',
     }))
-  it('refuses brackets, and says how elements are read', () =>
+  it('refuses brackets, and shows how to read elements', () =>
     refuses(element('«x[m][c]»'), {
       code: 'dynamicAccess',
       message: 'x is a tensor, whose elements are read by calling it',
@@ -111,7 +111,7 @@ describe('callees', () => {
       hint: `import { ${name} } from 'heddle' and call ${name}(...)`,
     }),
   )
-  it('names the functions of bits where a bit cast is looked for', () =>
+  it('names the bit functions instead of a bit cast', () =>
     refuses(element('«bitcast»(1)'), {
       code: 'unknownIdentifier',
       message: 'unknown identifier bitcast',
@@ -138,7 +138,7 @@ describe('callees', () => {
       "import { uniform } from 'heddle': uniform(seedLow, seedHigh, counter) draws the same numbers wherever it runs",
     ],
     ['Math.clz32', '«Math.clz32»(eps)', 'a body may call the functions of heddle and functions of the same subset'],
-  ])('says what takes the place of %s', (name, text, hint) =>
+  ])('names the replacement of %s', (name, text, hint) =>
     refuses(element(text), { code: 'callee', message: `${name} has no counterpart on a device`, hint }),
   )
   it.each([
@@ -294,7 +294,7 @@ describe('statements', () => {
       message: 'let is not part of the language: a body changes nothing',
       hint: 'use const; a new value gets a new name',
     }))
-  it('says of let in a loop what takes its place', () => {
+  it('names the replacement of let in a loop', () => {
     const { diagnostics } = read(rowBody(`let total = 0\n    for (const a of [1]) total += a\n    ${rest}`))
     expect(diagnostics.flatMap(({ code, hint }) => (code === 'HED103' ? [hint] : []))).toEqual([
       'write const total = sum(n, (c) => ...), or carry it along with fold',

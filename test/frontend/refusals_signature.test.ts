@@ -58,7 +58,7 @@ describe('signatures', () => {
   it.each([
     ['m 16', '16', 'extents are names, and calls say how large they are: declare a dimension for it'],
     ['m n*2', 'n*2', 'an extent is one name: declare a dimension of its own for n*2'],
-  ])('refuses "%s", where an extent is no name', (dims, extent, hint) =>
+  ])('refuses "%s" as the name of an extent', (dims, extent, hint) =>
     refuses(copy({ inputs: `{ x: tensor('T', «'${dims}'») }` }), {
       code: 'dimension',
       message: `tensor x has the unknown dimension "${extent}"`,
@@ -71,7 +71,7 @@ describe('signatures', () => {
       message: 'the dimensions "m, n" of tensor x are separated by commas',
       hint: "write 'm n'",
     }))
-  it('refuses what other tools call a storage type, and says what it is called here', () =>
+  it("refuses other tools' names of storage types, and gives heddle's", () =>
     refuses(copy({ inputs: "{ x: tensor(«'float32'», 'm n') }" }), {
       code: 'storageType',
       message: 'float32 is neither a storage type nor a declared type parameter',
@@ -139,7 +139,7 @@ describe('signatures', () => {
     }))
   it('refuses names that are no names', () =>
     refuses(copy({ dims: "['m', 'n', «'2'»]" }), { code: 'name', message: '"2" is not a name', hint: 'use letters and digits' }))
-  it.each(['constructor', 'toString', 'hasOwnProperty', 'valueOf'])('refuses %s, which every object has', (name) => {
+  it.each(['constructor', 'toString', 'hasOwnProperty', 'valueOf'])('refuses %s, a member of every object', (name) => {
     const refusal = { code: 'name', hint: 'give it another name' } as const
     const reason = 'every JavaScript object has a member of that name'
     const message = `"${name}" is not a name: ${reason}`
@@ -147,13 +147,13 @@ describe('signatures', () => {
     refuses(copy({ attrs: `{ «${name}»: 1 }` }), { ...refusal, message })
     refuses(copy({ inputs: `{ x: tensor('T', 'm n'), «${name}»: tensor('T', 'm n') }` }), { ...refusal, message })
   })
-  it('refuses an op that is called like what every object has', () =>
+  it('refuses an op with the name of a member of every object', () =>
     refuses(copy({}).replace("'t'", "«'constructor'»"), {
       code: 'name',
       message: 'op name "constructor" is not allowed: every JavaScript object has a member of that name',
       hint: 'give it another name',
     }))
-  it('reads constants of Math and Number alone', () =>
+  it('reads only constants of Math and Number', () =>
     refuses(copy({ body: '({ x }) => (m, c) => ({ y: x(m, c) + «Math.constructor» })' }), {
       code: 'callee',
       message: 'Math.constructor has no counterpart on a device',
@@ -198,7 +198,7 @@ describe('outputs and unused names', () => {
   it.each([
     ["{ n: { atLeast: 'u' } }", 'use it or remove it'],
     ["{ n: 'm*u' }", 'facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
-  ])('refuses a dimension that nothing but %s names, and says what to write', (facts, hint) =>
+  ])('refuses a dimension that only %s names, with a repair', (facts, hint) =>
     refuses(copy({ dims: "['m', 'n', «'u'»]", facts }), { code: 'unused', message: 'dimension u of t is never used', hint }),
   )
   it('counts an input as unused that only an unused constant reads', () =>
@@ -228,7 +228,7 @@ describe('modules', () => {
       message: 'this op is not the value of an exported const',
       hint: 'write export const name = op(...)',
     }))
-  it('takes an op whatever its author says of its type', () => {
+  it('accepts an op with any type annotation', () => {
     for (const [before, behind] of [
       ['', ' as unknown'],
       ['(', ' satisfies object)'],
@@ -245,13 +245,13 @@ describe('modules', () => {
       message: 'this op is not the value of an exported const',
       hint: 'export what the function makes: export const name = make(...)',
     }))
-  it('refuses ops that a loop makes', () =>
+  it('refuses ops made in a loop', () =>
     refuses("import { op } from 'heddle'\nexport const all = ['a', 'b'].map((name) => «op(name, {} as never)»)", {
       code: 'notExported',
       message: 'this op is not the value of an exported const',
       hint: 'a module is read, not run: write export const name = op(...) for each, or call a function that returns op(...)',
     }))
-  it('refuses a function of JavaScript where it is handed to what makes an op', () =>
+  it("refuses a JavaScript function as an argument of an op's factory", () =>
     refuses(
       "import { op, tensor } from 'heddle'\nconst make = (name: string, f: (a: number) => number) =>\n  op(name, { dims: ['n'], inputs: { x: tensor('f32', 'n') }, outputs: { y: tensor('f32', 'n') }, body: ({ x }) => (c) => ({ y: f(x(c)) }) })\nexport const t = make('t', «Math.sqrt»)",
       {
@@ -292,7 +292,7 @@ describe('modules', () => {
       message: "Type 'number' is not assignable to type 'string'.",
     })
   })
-  it('says of a node that a plan misspells which is meant, and of an input that it is one', () => {
+  it('suggests the node for a name that a plan misspells, and reports the name of an input', () => {
     const text = (node: string) => `import { graph, plan, tensor } from 'heddle'
 export const product = graph('product', {
   inputs: { rows: tensor('T', 'm k') },
@@ -311,7 +311,7 @@ export const plans = [plan('p', product, { groups: { k: ['${node}'] } })]
     ])
     expect(hints('projection')).toEqual([])
   })
-  it('says of a module that is not there that it is not, and nothing of what would come of it', () => {
+  it('reports a missing module, without consequential errors', () => {
     const text =
       "import { op, row, tensor } from 'heddle/absent'\nexport const t = op('t', { body: ({ x }) => (m) => ({ y: x(m) }) })\n"
     const { diagnostics } = read(text)
@@ -319,7 +319,7 @@ export const plans = [plan('p', product, { groups: { k: ['${node}'] } })]
     // With modules present, uses of unknown types are reported.
     expect(read('export const f = (x) => x\n').diagnostics.map(({ code }) => code)).toEqual(['TS7006'])
   })
-  it('says what takes the place of a function that heddle does not have', () => {
+  it('names the replacement of a function that heddle does not have', () => {
     const { diagnostics } = read(`${a}\nimport { clamp, nowhere } from 'heddle'\nexport const used = [clamp, nowhere]`)
     expect(diagnostics.filter(({ code }) => code === 'TS2305').map(({ hint }) => hint)).toEqual([
       'write minimum(maximum(x, low), high)',
@@ -426,19 +426,19 @@ describe('facts', () => {
       facts,
       body: '({ x, ids }) => (m, c) => ({ y: ids(m) > 0 ? x(m, c) : 0 })',
     })
-  it('refuses one of what is not declared', () =>
+  it('refuses one of an undeclared name', () =>
     refuses(fact("{ «id»: { index: 'n' } }"), {
       code: 'fact',
       message: 'a fact is of id, which t does not declare',
       hint: 'facts are of inputs, dimensions, attributes and outputs',
     }))
-  it('refuses a dimension that is none', () =>
+  it('refuses an unknown dimension', () =>
     refuses(fact("{ ids: { index: «'v'» } }"), {
       code: 'fact',
       message: '"v" is no dimension and no integer attribute',
       hint: 'there are m, n',
     }))
-  it('says how a dimension is a multiple, where a name stands for any number', () =>
+  it('shows how to state a multiple, if a name stands for any number', () =>
     refuses(fact("{ n: «'4*u'» }"), {
       code: 'fact',
       message: '"u" is no dimension and no integer attribute',
@@ -451,7 +451,7 @@ describe('facts', () => {
       hint: 'write { multipleOf: 4 }',
     }),
   )
-  it('refuses what says nothing of an input', () =>
+  it('refuses an unknown fact about an input', () =>
     refuses(fact("{ ids: { «below»: 'n' } }"), {
       code: 'fact',
       message: 'below says nothing of an input',
@@ -463,13 +463,13 @@ describe('facts', () => {
       message: 'packed rows are told by `batch` and `rows`',
       hint: "write { packed: 'starts', batch: 'b', rows: 't' }",
     }))
-  it('refuses a class that is none', () =>
+  it('refuses an unknown class', () =>
     refuses(fact("{ y: «'roughly'» }"), {
       code: 'fact',
       message: 'roughly is no way to err',
       hint: 'write one of exact, elementwise, transcendental, reduction, matmul',
     }))
-  it('accepts what is declared', () => {
+  it('accepts declared names', () => {
     const { kernels, diagnostics } = read(
       fact("{ ids: { from: -1, to: '2*n', also: [-100] }, n: { atLeast: 'm' }, y: 'exact' }").replace(/[«»]/g, ''),
     )

@@ -32,12 +32,12 @@ describe('the size of a body', () => {
     const [first] = refusals(text)
     expect(first).toBe(`${lineOf(text, 'return {')} HED133: ${nested}`)
   })
-  it('says so where the parser itself cannot read a file', () => {
+  it('reports when the parser itself cannot read a file', () => {
     const deep = element(`${'('.repeat(9000)}x(m, c)${')'.repeat(9000)}`)
     const message = `specs/memory/refused.ts:${lineOf(deep, 'return {')} cannot be parsed: this is nested deeper than TypeScript can read`
     expect(() => read(deep)).toThrow(expect.objectContaining({ code: 'frontend.parse', message }))
   })
-  it('takes what stays within the limit', () => {
+  it('accepts bodies within the limit', () => {
     expect(refusals(element(sumOf(200)))).toEqual([])
     expect(refusals(element(`${'exp('.repeat(150)}x(m, c)${')'.repeat(150)}`))).toEqual([])
   })
@@ -47,7 +47,7 @@ describe('the size of a body', () => {
       const body = i === 0 ? 'exp(v)' : `f${i - 1}(v) + f${i - 1}(v)`
       return `const f${i} = (v: number): number => ${body}`
     }).join('\n')
-  it.each([16, 22])('refuses a chain of %i functions that call each other twice, where the body calls it', (functions) => {
+  it.each([16, 22])('refuses a chain of %i functions that call each other twice, at the call in the body', (functions) => {
     const text = element(`f${functions - 1}(x(m, c))`, chain(functions))
     expect(refusals(text)).toEqual([`${lineOf(text, 'return {')} HED133: ${written}`])
   })
@@ -86,7 +86,7 @@ describe('divisions by 0', () => {
     zero('idiv(c, 0)', '0')
     zero('7 % 0', '0')
   })
-  it('refuses what folds to 0', () => {
+  it('refuses divisors that fold to 0', () => {
     zero('c % (3 - 3)', '(3 - 3)')
     zero('idiv(c, toInt(0.5))', 'toInt(0.5)')
     zero('c % K', 'K', 'const K = 2 - 2')
@@ -129,7 +129,7 @@ describe('numbers beyond float32', () => {
       hint: 'integers are -2147483648 to 2147483647',
     })
   })
-  it('takes what float32 has, infinities among it', () => {
+  it('accepts the numbers of float32, including infinities', () => {
     for (const value of ['3.4e38', '-3.4028234e38', '1e-45', 'Infinity', '-Infinity', '0', '1 / 0'])
       expect(refusals(element(`x(m, c) * (${value})`))).toEqual([])
   })

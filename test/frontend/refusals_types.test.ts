@@ -42,7 +42,7 @@ describe('shapes', () => {
       message: 'index k runs over m, but dimension 1 of x is n long',
       hint: 'loop over n, give both the same dimension name, or read it where it is inside, k < n ? ... : 0, or as an offset, first + k',
     }))
-  it('takes an index of another dimension where a condition keeps it inside, and no other', () => {
+  it('accepts an index of another dimension only under a condition that bounds it', () => {
     const inside = [
       '(k < n ? x(m, k) : 0)',
       '(k >= n ? 0 : x(m, k))',
@@ -73,7 +73,7 @@ describe('shapes', () => {
         hint: 'loop over n, give both the same dimension name, or read it where it is inside, k < n ? ... : 0, or as an offset, first + k',
       })
   })
-  it('says of a row of each step that a fold leaves the last', () =>
+  it('explains that a fold leaves only its last row', () =>
     refuses(
       `import { foldRow, op, row, sum, tensor } from 'heddle'
 export const t = op('t', {
@@ -169,7 +169,7 @@ describe('scalars', () => {
       message: '&& takes booleans, n is an integer',
       hint: 'compare it, as in a !== 0',
     }))
-  it('refuses a float where an integer is needed', () =>
+  it('refuses a float in place of an integer', () =>
     refuses(element('«eps» % 2'), {
       code: 'dtype',
       message: '% takes integers, eps is a float',

@@ -33,15 +33,15 @@ describe('bodies of outputs that update', () => {
     'cache(s, r) + x(s, r) + at(r)',
     'cache(s, r) > x(s, r) + at(r) ? x(s, r) : cache(s, r)',
     's === at(r) ? x(s, r) + cache(s, r) : cache(s, r)',
-  ])('takes %s, which is of each element by itself', (value) =>
+  ])('accepts %s, which depends only on its own element', (value) =>
     expect(read(update(value)).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([]),
   )
-  it('refuses another element of what is updated', () => {
+  it('refuses another element of the updated tensor', () => {
     const elsewhere = cannot('another element of cache than the one that is replaced is read', gather)
     refuses(update('«s === at(r) ? x(s, r) : cache(0, 0)»'), elsewhere)
     refuses(update('«cache(s, r) + cache(at(r), 0) + x(s, r)»'), elsewhere)
   })
-  it('takes a number of each row beside rows, and refuses the number of another row', () => {
+  it('accepts a per-row number beside rows, and refuses the number of another row', () => {
     const scaled = (at: string): string =>
       update('', {
         inputs: "{ cache: tensor('f32', 's r'), x: tensor('f32', 's r'), at: tensor('f32', 's') }",
@@ -58,7 +58,7 @@ describe('bodies of outputs that update', () => {
     // The hint works.
     expect(own(scaled('0').replace(", y: 'at' }", ' }'))).toEqual([])
   })
-  it('takes rows that read their own row at any place, and refuses other rows', () => {
+  it('accepts rows that read their own row at any index, and refuses other rows', () => {
     const reduced = (total: string, value = '«row(n, (c) => v(c) / total)»'): string =>
       update('', {
         body: `({ cache, x, at }, { r: n }) => (s) => {
@@ -84,7 +84,7 @@ describe('bodies of outputs that update', () => {
       cannot('another element of cache than the one that is replaced is read', gather),
     )
   })
-  it('takes what reductions of other tensors are added to or choose, and refuses another element before them', () => {
+  it('accepts reductions of other tensors as addends or conditions, and refuses another element before them', () => {
     const summed = (more: string, value: string): string =>
       update('', {
         dims: "['s', 'r', 'n']",
@@ -113,7 +113,7 @@ describe('bodies of outputs that update', () => {
       hint: apart,
     })
   })
-  it('refuses several tensors of a layout that need not keep their elements together', () =>
+  it('refuses several tensors of a layout that may separate their elements', () =>
     refuses(
       `import { layout, op, tensor } from 'heddle'
 export const columns = layout('by_columns', ['i', 'j'], { offset: (at, of) => at.j * of.i + at.i })
@@ -130,7 +130,7 @@ export const t = op('t', {
         hint: 'make y the output of an op of its own',
       },
     ))
-  it('refuses an output besides, of rows that are reduced', () =>
+  it('refuses an additional output of reduced rows', () =>
     refuses(
       update('', {
         outputs: "{ y: tensor('f32', 's r'), z: tensor('f32', 's') }",

@@ -30,7 +30,7 @@ describe('topK', () => {
     expect(text).toContain('y[m1, i] = bestValues[i] + z[m1, 0] + toFloat(ids[m1, 0]) for i < k')
   })
 
-  it('may be taken apart, and returned as it is', () => {
+  it('may be destructured, and returned unchanged', () => {
     const text = lowered(body('const { values } = topK(k, n, (c) => x(m, c) + z(m, 0) + ids(m, c))\n return { y: values }'))
     expect(text).toContain('rows topValues, topIndices = top k(c < n: ')
     expect(text).toContain('y[m1, i] = topValues[i] for i < k')
@@ -50,7 +50,7 @@ describe('topK', () => {
       hint: 'write topK(k, n, (c) => x(m, c))',
     }))
 
-  it('may have a number as its count, of which elements are read by number', () => {
+  it('may have a literal count, with elements read by literal index', () => {
     const three = (at: string): string =>
       body(`const best = topK(3, n, (c) => x(m, c))\n return { y: row(k, (i) => best.values(${at}) + z(m, i) + ids(m, 0) + w) }`)
     expect(lowered(three('2').replace('z(m, i)', 'z(m, 0 + i)'))).toContain(
@@ -90,7 +90,7 @@ describe('topK', () => {
       hint: 'write topK(k, n, (c) => x(m, c))',
     }))
 
-  it('stands at row level, or in an element that it does not depend on', () => {
+  it('is defined at row level, or in an element on which it does not depend', () => {
     expect(lowered(body('return { y: row(k, (i) => topK(k, n, (c) => x(m, c)).values(i) + z(m, 0) + ids(m, 0)) }'))).toContain(
       'rows topValues, topIndices = top k(c < n: x[m1, c])',
     )

@@ -26,7 +26,7 @@ async function kept(): Promise<Map<string, Buffer>> {
   return new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(folder, name))] as const)))
 }
 
-test('the code of the compiler and of what wraps it is written once, and again where it is damaged', async () => {
+test('the code of the compiler and of its wrapper is written once, and again if it is damaged', async () => {
   const first = await kept()
   const [[name, bytes] = ['', Buffer.alloc(0)]] = [...first].sort(([, a], [, b]) => b.length - a.length)
   expect(first.size).toBe(3)
@@ -42,7 +42,7 @@ test('the code of the compiler and of what wraps it is written once, and again w
   expect(again?.length).toBeGreaterThan(1_000_000)
 })
 
-test('the package has Node look for no module of what it packs, nor read the compiler as one', async () => {
+test('the package makes Node search for no module that it packs, nor read the compiler as one', async () => {
   const files = (await readdir(join(root, 'dist'), { recursive: true })).filter((name) => name.endsWith('.js'))
   const texts = await Promise.all(files.map(async (name) => [name, await readFile(join(root, 'dist', name), 'utf8')] as const))
   expect(texts.length).toBeGreaterThan(200)

@@ -30,28 +30,28 @@ const finds =
     return { url: urlOf(specifier) }
   }
 
-test('types are taken away, and a map says where lines were', async () => {
+test('types are stripped, and a map gives the original lines', async () => {
   await writeFile(join(folder, 'main.ts'), 'export const twice = (x: number): number => 2 * x\n')
   const { format, source } = await load(urlOf('main.ts'), context, () => expect.fail('Node was asked'))
   expect(format).toBe('module')
   expect(source).toMatch(/export const twice = \(x\) => 2 \* x;\n\/\/# sourceMappingURL=data:/)
 })
 
-test('what is no TypeScript of the project is left to Node', async () => {
+test('other files than TypeScript of the project are left to Node', async () => {
   const own = { format: 'module' as const, source: 'own' }
   for (const url of [urlOf('main.js'), urlOf('node_modules/other/main.ts'), 'node:fs', 'data:text/javascript,1']) {
     expect(await load(url, context, () => own)).toBe(own)
   }
 })
 
-test('./ops.js is ./ops.ts where there is no such JavaScript', async () => {
+test('./ops.js is ./ops.ts if there is no such JavaScript file', async () => {
   const parent = from(urlOf('main.ts'))
   expect(await resolve('./ops.js', parent, finds('./ops.ts'))).toEqual({ url: urlOf('./ops.ts') })
   expect(await resolve('./ops.js', parent, finds('./ops.js', './ops.ts'))).toEqual({ url: urlOf('./ops.js') })
   expect(await resolve('../ops.mjs', parent, finds('../ops.mts'))).toEqual({ url: urlOf('../ops.mts') })
 })
 
-test('what leads nowhere is named as it was written', async () => {
+test('a broken import is reported as it was written', async () => {
   await expect(resolve('./ops.js', from(urlOf('main.ts')), finds())).rejects.toThrow('Cannot find ./ops.js')
   await expect(resolve('./ops.js', from(urlOf('main.js')), finds('./ops.ts'))).rejects.toThrow('Cannot find ./ops.js')
   await expect(resolve('other', from(urlOf('main.ts')), finds())).rejects.toThrow('Cannot find other')
