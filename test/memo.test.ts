@@ -27,7 +27,7 @@ function ask(parts: readonly string[], value: unknown, limit?: number) {
   return { found, made }
 }
 
-it('finds what follows from the same, and nothing else', () => {
+it('finds entries by their inputs only', () => {
   const shared = { kind: 'const', value: -0 }
   const value = { list: [shared, shared], byName: new Map([['a', undefined]]) }
   expect(ask(['a', 'b'], value).made).toBe(true)
@@ -37,7 +37,7 @@ it('finds what follows from the same, and nothing else', () => {
   expect(ask(['a', 'c'], 1).made).toBe(true)
 })
 
-it('makes again what is damaged, whatever the damage', async () => {
+it('recomputes damaged entries, whatever the damage', async () => {
   for (const damage of [(b: Buffer) => b.fill(7, 40, 41), (b: Buffer) => b.subarray(0, 20), () => Buffer.alloc(0)]) {
     ask(['damaged'], { x: [1, 2, 3] })
     const [file = ''] = await files()
@@ -47,7 +47,7 @@ it('makes again what is damaged, whatever the damage', async () => {
   }
 })
 
-it('takes no entry for another, whole as it is', async () => {
+it('does not mistake one intact entry for another', async () => {
   ask(['right'], 1)
   const [right = ''] = await files()
   ask(['wrong'], 2)
@@ -56,7 +56,7 @@ it('takes no entry for another, whole as it is', async () => {
   expect(ask(['right'], 3)).toEqual({ found: 3, made: true })
 })
 
-it('keeps nothing that cannot be written out, and passes on what making throws', () => {
+it('stores nothing that cannot be serialised, and rethrows exceptions of the computation', () => {
   expect(ask(['function'], () => 1).made).toBe(true)
   expect(ask(['function'], 2)).toEqual({ found: 2, made: true })
   const failing = () =>
@@ -67,7 +67,7 @@ it('keeps nothing that cannot be written out, and passes on what making throws',
   expect(ask(['failing'], 3)).toEqual({ found: 3, made: true })
 })
 
-it('lets go of what was not used for longest', async () => {
+it('evicts the least recently used entries', async () => {
   const large = 'x'.repeat(1000)
   for (const name of ['a', 'b', 'c', 'd']) ask([name], `${name}${large}`)
   for (const file of await files()) {
@@ -82,7 +82,7 @@ it('lets go of what was not used for longest', async () => {
   expect(ask(['b'], 0).made).toBe(true)
 })
 
-it('is off where that is asked for', () => {
+it('can be turned off', () => {
   process.env.HEDDLE_KEPT = 'off'
   try {
     ask(['off'], 1)
@@ -92,14 +92,14 @@ it('is off where that is asked for', () => {
   }
 })
 
-it('keeps nothing where a file has the name of its folder', async () => {
+it('stores nothing if a file has the name of its folder', async () => {
   await mkdir(dirname(memoFolder(root)), { recursive: true })
   await writeFile(memoFolder(root), '')
   expect(ask(['a'], 1)).toEqual({ found: 1, made: true })
   expect(ask(['a'], 2)).toEqual({ found: 2, made: true })
 })
 
-it('goes when its project is gone, and lies nowhere in it', async () => {
+it('disappears with its project, and is not stored inside it', async () => {
   ask(['a'], 1)
   expect(await readdir(root)).toEqual([])
   const gone = memoFolder(root)

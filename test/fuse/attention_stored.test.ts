@@ -85,14 +85,14 @@ const scaled = (g: GraphBuilder, { rows, inverse }: Given): Nodes => {
 const added = (g: GraphBuilder, { rows, other }: Given): Nodes => ({ sum: g.apply(add, { x: rows, y: other }).z })
 const biased = (g: GraphBuilder, { rows, bias }: Given): Nodes => ({ sum: g.apply(addBias, { x: rows, bias }).y })
 
-describe('what is stored of a result', () => {
-  it('is the result where only its place changes', () => {
+describe('stored form of a result', () => {
+  it('is the result itself if only its address changes', () => {
     const made = apply(tailed('plain', toInt8), core)
     expect(attentionOf(made).stored).toEqual({ kind: 'local', type: 'f32', name: 'result' })
     expect(printTemplate(attentionOf(made))).not.toContain('stored')
   })
 
-  it('is what a chain of elementwise ops makes of it, of attributes and nothing else', () => {
+  it('is a chain of elementwise ops on it, with attributes only', () => {
     const made = attentionOf(apply(tailed('chain', scaled), [...core, 'half', 'rounded']))
     expect(printExpr(made.stored)).toBe(rounded('result * factor * inverse'))
     expect(made.tensors.at(-1)).toMatchObject({ access: 'out', dtype: 'i8' })
@@ -100,7 +100,7 @@ describe('what is stored of a result', () => {
     expect(printTemplate(made)).toContain(`stored ${rounded('result * factor * inverse')}`)
   })
 
-  it('is int8 behind merged heads, and behind the packing of best-encoder-int8', () => {
+  it('is int8 after merged heads, and after the packing of best-encoder-int8', () => {
     const layer = ['queryHeads', 'keyHeads', 'valueHeads', 'scores', 'scaled', 'masked', 'probabilities', 'context', 'merged']
     const quantised = { values: ['merged'], dynamic: [], weightOnly: [], only: [], across: [], weights: 'row' }
     const padded = attentionOf(apply(encoderLayerGelu, [...layer, 'merged.int8'], { quantised }))
@@ -135,7 +135,7 @@ describe('what is stored of a result', () => {
     reordered(run(fused), run(decl.graph))
   })
 
-  it('is what the nodes compute one by one; another step is noticed', () => {
+  it('equals the separate nodes; another scale is noticed', () => {
     const { graph: one } = tailed('chain', scaled)
     const { graph: fused, templates } = apply(tailed('chain', scaled), [...core, 'half', 'rounded'])
     const dims = { b: 2, s: 3, h: 2, d: 4 }
@@ -182,7 +182,7 @@ describe('a group is refused', () => {
     expect(error.message).toContain(words)
   })
 
-  it('where what is behind the packing changes elements by their places', () => {
+  it('if ops after the packing change elements by their index', () => {
     const plan = plans.find((each) => each.name === 'best-encoder-int8' && each.graph === encoderLayerGelu.name)
     const kernel = ops.get(quantize.name)
     if (plan === undefined || kernel === undefined) throw new Error('no plan')
@@ -198,7 +198,7 @@ describe('a group is refused', () => {
     })
   })
 
-  it('where a part of the chain is needed, and not where the chain forks and joins', () => {
+  it('if a part of the chain is needed, but not if the chain forks and joins', () => {
     const error = refusal(tailed('halved', scaled, 'half'), [...core, 'half', 'rounded'])
     expect(error.message).toContain('nodes half and rounded cannot be one kernel: half is needed outside')
     const made = attentionOf(apply(tailed('doubled', doubled), [...core, 'half', 'sum']))

@@ -211,7 +211,7 @@ describe('each variant on simt equals its nodes', () => {
     expect(found.filter((text) => text !== '')).toEqual([])
   })
 
-  it.each(named)('what is no number stays none, in each row that attends to it: %s', async (name) => {
+  it.each(named)('NaN stays NaN, in each row that attends to it: %s', async (name) => {
     const [, size] = sizes
     if (size === undefined) throw new Error('no size')
     const none = (data: ArrayLike<number>): number[] => Array.from(data).flatMap((each, i) => (Number.isNaN(each) ? [i] : []))
@@ -226,7 +226,7 @@ describe('each variant on simt equals its nodes', () => {
     }
   })
 
-  it('another graph would be told apart', async () => {
+  it('another graph would be noticed', async () => {
     const [plain, causal] = [groups.get('attend_plain'), groups.get('attend_causal')]
     if (plain === undefined || causal === undefined) throw new Error('there are no such groups')
     groups.set('attend_plain', { ...plain, graph: causal.graph, nodes: causal.nodes })

@@ -46,7 +46,7 @@ function attentionOf({ templates }: PlannedGraph): AttentionKernel | DecodeAtten
 
 const names = plans.map(({ name }) => name.replace('one_kernel_attend_', ''))
 
-describe('each graph is one kernel, and that kernel means what its nodes do', () => {
+describe('each graph is one kernel, with the same meaning as its nodes', () => {
   it.each(names)('%s', (name) => {
     const made = planned(name)
     expect(made.graph.nodes.filter(({ kind }) => kind !== 'view')).toHaveLength(1)
@@ -54,7 +54,7 @@ describe('each graph is one kernel, and that kernel means what its nodes do', ()
   })
 })
 
-it('queries of which no key is attended give zeros where the nodes of a group run one by one, and only there', () => {
+it('queries without keys give zeros where the nodes of a group run separately, and only there', () => {
   const declaration = planned('ragged').groups[0]?.graph
   if (declaration === undefined) throw new Error('no group')
   const dims = { b: 2, s: 3, h: 2, d: 2, e: 3 }
@@ -73,7 +73,7 @@ it('queries of which no key is attended give zeros where the nodes of a group ru
   expect(ruled.slice(first)).toEqual(bare.slice(first))
 })
 
-describe('what is read off the bodies', () => {
+describe('properties inferred from the bodies', () => {
   it.each([
     ['causal', '0', 'i + 1'],
     ['causal_added', '0', 'i + 1'],
@@ -108,7 +108,7 @@ describe('a kernel is for the storage types that all of its members are for', ()
     return attentionOf(applyPlan(graphOf(plan, declared.graphs), plan, new Map(narrowed))).types
   }
 
-  it('and for all of them where none is limited', () => {
+  it('and for all of them if none is limited', () => {
     expect(typesWith({})).toEqual({ T: ['f32', 'f16', 'bf16'] })
   })
 
@@ -116,7 +116,7 @@ describe('a kernel is for the storage types that all of its members are for', ()
     expect(typesWith({ [name]: ['f32', 'f16'] })).toEqual({ T: ['f32', 'f16'] })
   })
 
-  it('or is refused where there is none', () => {
+  it('or is refused if there is none', () => {
     expect(() => typesWith({ scaled: ['f32'], weigh: ['bf16'] })).toThrow('no storage type is left')
   })
 })
@@ -164,7 +164,7 @@ describe('planted faults are refused', () => {
   })
 })
 
-describe('what is no softmax is refused with the true reason', () => {
+describe('a look-alike of a softmax is refused with the actual reason', () => {
   it.each([
     ['squares of weights', 'weigh_squared', 'exponentials times something else that differs by key'],
     [
@@ -188,13 +188,13 @@ describe('what is no softmax is refused with the true reason', () => {
   })
 })
 
-describe('what a main loop does not take is refused with the reason of each', () => {
+describe('attention that fits no main loop is refused with the reason of each', () => {
   const inputs = { query: tensor('T', 'h d b s'), key: tensor('T', 't b d h'), value: tensor('T', 'e t h b') }
   const refused = (decl: GraphDecl): string =>
     refusal(() =>
       applyPlan(decl.graph, { name: 'one', graph: decl.name, groups: [{ kernel: 'made', occurrences: [decl.nodes] }] }, ops),
     ).message
-  it('a result whose elements are apart in memory, of a past that is read in another order', () => {
+  it('a result with elements apart in memory, of a past in another order', () => {
     const decl = graph('apart', {
       inputs,
       weights: {},
@@ -212,7 +212,7 @@ describe('what a main loop does not take is refused with the reason of each', ()
     expect(message).toContain('node context cannot be in the kernel: the elements of a result do not lie side by side')
   })
 
-  it('a second result of an op between the products', () => {
+  it('a second result of an op between the matmuls', () => {
     const decl = graph('two', {
       inputs: { query: tensor('T', 's d'), key: tensor('T', 's d'), value: tensor('T', 's e') },
       weights: {},

@@ -79,7 +79,7 @@ describe('by the model', () => {
     }
   })
 
-  it('a known plan that is better is kept, with its stacks', () => {
+  it('a better known plan is used, with its stacks', () => {
     const better = { ...search(encoderLayerGelu, stacking), name: 'better' }
     const found = search(encoderLayerGelu, { known: [better] })
     expect(found).toEqual({ ...better, name: 'found' })
@@ -92,7 +92,7 @@ describe('by the model', () => {
     expect(search(encoderLayerGelu, { known: [better, other] })).toEqual(search(encoderLayerGelu))
   })
 
-  it('a known plan with groups of the library, which cost what generated kernels do, is not', () => {
+  it('a known plan with library groups, which cost as much as generated kernels, is not', () => {
     const { groups, ...rest } = search(encoderLayerGelu, stacking)
     const product = groups.find(({ kernel }) => kernel === 'auto_matmul_add_bias')
     const library = product === undefined ? [] : [product.kernel]
@@ -131,7 +131,7 @@ describe('found plans', () => {
   }
 
   it.each([encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, embeddings, tokenClassifier, pooler])(
-    '$name computes what unfused does',
+    '$name computes the same as unfused',
     (decl) => {
       const given = inputsOf(decl)
       const planned = applyPlan(decl.graph, search(decl), ops)
@@ -155,7 +155,7 @@ describe('found plans', () => {
     expect(searchAgain(encoderLayerGelu)).toEqual(search(encoderLayerGelu))
   })
 
-  it('are called after their ops, and after a known kernel where they derive the same', () => {
+  it('are named after their ops, and after a known kernel if they derive the same', () => {
     const fresh = search(encoderLayerGelu).groups.map((group) => group.kernel)
     expect(fresh).toEqual(['auto_matmul_add_bias', 'auto_attention', 'auto_matmul_add_bias_add', 'auto_matmul_add_bias_gelu'])
     const { templates } = planAll(plans, graphs, kernels, layouts, new Set<string>(), openMemo(process.cwd()))
@@ -198,7 +198,7 @@ describe('edges', () => {
     }
   })
 
-  it('say what a plan leaves, and what that costs', () => {
+  it('state which merges a plan leaves, and their gain', () => {
     expect(edge('fc1', 'fc1Bias')).toMatchObject({ legal: true, reason: 'legal, the plan leaves it' })
     expect(edge('fc1', 'fc1Bias')?.gain).toBeGreaterThan(1.2)
   })
@@ -207,7 +207,7 @@ describe('edges', () => {
     expect(edge('scaled', 'masked')).toBeUndefined()
   })
 
-  it('whose merge would read rows again in every pass do not gain', () => {
+  it('that would make rows multi-pass do not gain', () => {
     // Rows of 65,536 exceed the registers: merged, each of three passes reads both summands instead of their sum.
     const wide = { device: { ...pricing.device, launch: 0 }, dims: { ...usual, h: 1024, d: 64 }, dtype: 'f16' } as const
     const { edges } = explainPlan(encoderLayerGelu.graph, { ...ftV1Gelu, groups: [] }, ops, wide)

@@ -123,7 +123,7 @@ describe('a matmul and views', () => {
     expect(verdicts.filter((verdict) => verdict.endsWith('accepted')).length).toBeGreaterThan(0)
   })
 
-  it('leave the ops in front a kernel of their own', () => {
+  it('leave the ops before it as a separate kernel', () => {
     const draft = drawn('b t n', 'b*t n', ['summed', 'doubled'], false, false)
     const [first = '', second = ''] = draft.members()
     expect(judge({ family: 'views', seed: 1, draft, groups: [[first, second]], dims }).kind).toBe('accepted')
@@ -144,7 +144,7 @@ describe('a search that meets a defect', () => {
     return draft
   }
 
-  it('leaves the groups that it cannot derive, and says so', () => {
+  it('skips the groups that it cannot derive, with a note', () => {
     const draft = broken()
     const { plan, defects } = findPlan('auto', draft.graph(), { device: 'h200', ops: draft.kernels, dims })
     expect(plan.groups.flatMap(({ occurrences }) => occurrences)).toEqual([['op2', 'op3']])
@@ -154,7 +154,7 @@ describe('a search that meets a defect', () => {
     expect(planned.left[0]).toMatchObject({ code: 'plan.defect', about: { plan: 'auto', graph: 'drawn' } })
   })
 
-  it('says nothing where it can derive all', () => {
+  it('has no note if it can derive all', () => {
     const draft = drawn('b t n', 'b*t n', ['summed', 'doubled'], false, false)
     const planned = planAll([auto], { drawn: { graph: draft.graph() } }, [...draft.kernels.values()])
     expect([planned.left, planned.kernels.length]).toEqual([[], 1])
@@ -168,7 +168,7 @@ describe('a search that meets a defect', () => {
     expect(planned).toThrow(expect.objectContaining({ code: 'plan.defect', about }))
   })
 
-  it('leaves a group that computes something else, and all of them where none is to blame', () => {
+  it('skips a group with another result, and all of them if the wrong one is unknown', () => {
     const groups = ['first', 'second'].map((kernel) => ({ kernel, occurrences: [[kernel]] }))
     const refuse = (path?: readonly string[]) => (plan: PlanDecl) => {
       const kernels = plan.groups.map(({ kernel }) => kernel)

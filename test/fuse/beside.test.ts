@@ -106,14 +106,14 @@ describe('ops side by side', () => {
     expect(rowsOf(kernelOf(draft))).toEqual(['for i_r < r + r2 + r3, i_n < n'])
   })
 
-  it('may reduce their rows where they do the same', () => {
+  it('may reduce their rows if they do the same', () => {
     const draft = new Draft()
     normed(draft, 'h')
     normed(draft, 'g')
     expect(kernelOf(draft).body.map(({ kind }) => kind)).toEqual(['reduce', 'row', 'storeRow', 'storeRow'])
   })
 
-  it('that do not are each computed where their own rows are', () => {
+  it('that differ are each computed on their own rows', () => {
     const draft = new Draft()
     turn(draft, 'h', draft.input('m'))
     doubled(draft, 'm g d')
@@ -153,7 +153,7 @@ describe('ops side by side', () => {
     expect(rowsOf(kernelOf(draft))).toEqual(['for i_m < m, i_h < h'])
   })
 
-  it('are told wrong from right: a part that stores at the places of the other is found', () => {
+  it('are checked: a part that stores at the indices of the other is found', () => {
     const draft = new Draft()
     doubled(draft, 'm h d')
     doubled(draft, 'm g d')

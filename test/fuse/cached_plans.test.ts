@@ -78,7 +78,7 @@ function made(given: Readonly<Record<string, string>>, threads?: 64 | 128): stri
   return kinds
 }
 
-it('makes what follows from a change, and nothing else', () => {
+it('recomputes only what depends on a change', () => {
   expect(made(bodies)).toEqual(['plan', 'group', 'plan', 'group', 'text', 'text'])
   expect(made(bodies)).toEqual([])
   expect(made({ ...bodies, squared: 'x(c) + x(c)' })).toEqual(['plan', 'group', 'text'])
@@ -86,7 +86,7 @@ it('makes what follows from a change, and nothing else', () => {
   expect(made(bodies)).toEqual([])
 })
 
-it('makes the text of a kernel anew where something else was measured for it', () => {
+it('regenerates the source of a kernel with a new measurement', () => {
   expect(made(bodies, 64)).toEqual(['text', 'text'])
   expect(made(bodies, 64)).toEqual([])
   expect(made(bodies, 128)).toEqual(['text'])

@@ -61,7 +61,7 @@ it.each<[string, Expr]>([
   expect(staysInChunk(at)).toBe(false)
 })
 
-it('counts what is read alone: behind a condition a column may be beyond the chunk of others', () => {
+it('counts only columns that are read: under a condition a column may lie beyond the chunk of others', () => {
   const [next, before] = [call('add', c, i32(1)), call('sub', c, i32(1))].map(product)
   const pairs = (isEven: Expr): Expr => call('select', isEven, next ?? c, before ?? c)
   const reads = (expr: Expr): boolean => readsInChunk(expr, 'c', ({ tensor }) => tensor === 'x')

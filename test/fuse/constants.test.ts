@@ -62,8 +62,8 @@ describe.each([
   ['a matmul', ['product', 'biased', 'y']],
 ])('%s', (_, nodes) => {
   it('reads weights as constants', () => expect(constantsOf(nodes, 'loaded')).toEqual(['bias']))
-  it('reads what is computed as it is', () => expect(constantsOf(nodes, 'computed')).toEqual([]))
-  it('reads as it is what is computed in one of its graphs', () => {
+  it('reads a computed tensor normally', () => expect(constantsOf(nodes, 'computed')).toEqual([]))
+  it('reads a tensor normally that one of its graphs computes', () => {
     expect(constantsOf(nodes, 'loaded', 'computed')).toEqual([])
     expect(constantsOf(nodes, 'computed', 'loaded')).toEqual([])
   })

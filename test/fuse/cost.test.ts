@@ -95,7 +95,7 @@ function compare(steps: readonly PlanStep[], expected: ByHand): void {
 }
 
 describe('a layer under ft-v1', () => {
-  it('moves the bytes and does the arithmetic worked out by hand', () => {
+  it('counts bytes and arithmetic as computed by hand', () => {
     const { steps, totals } = explainPlan(encoderLayerGelu.graph, ftV1Gelu, ops, pricing)
     compare(steps, ftV1ByHand)
     const times = ftV1ByHand.map(
@@ -127,7 +127,7 @@ describe('templates', () => {
     return explainPlan(encoderLayerGelu.graph, plan, ops, pricing).steps.find((step) => step.kernel === kernel)
   }
 
-  it('attention reads query, key and value once and keeps scores to itself', () => {
+  it('attention reads query, key and value once and does not store scores', () => {
     // The parts of a stack of three, lengths and starts of two sequences.
     const [bytesRead, bytesWritten] = [2 * 3 * rows * hidden + 2 * 2 * 4, 2 * rows * hidden]
     expect(stepOf('attention')).toMatchObject({ bytesRead, bytesWritten, flops: 4 * pairs * 4 })
@@ -154,7 +154,7 @@ describe('caches that are updated in place', () => {
   const unfused = (graph: string): PlanDecl => ({ name: 'unfused', graph, groups: [] })
   const stepAt = (steps: readonly PlanStep[], node: string) => steps.find(({ nodes }) => nodes.includes(node))
 
-  it('are written where a token joins them, and read where they are attended', () => {
+  it('are counted for the token that is appended, and for the places that are attended', () => {
     const layer = decoderLayers.pre.relu
     const plan = bestDecoder.find(({ graph }) => graph === layer.name)
     if (plan === undefined) throw new Error('no plan')
@@ -168,7 +168,7 @@ describe('caches that are updated in place', () => {
     expect(stepAt(fused, 'crossScores')?.bytesWritten).toBe(2 * joined)
   })
 
-  it('are written where the tokens of a prompt join them', () => {
+  it('are counted for the appended tokens of a prompt', () => {
     const layer = llamaLayer('prompt', { bias: 'none', norm: false, window: false, int8Caches: false })
     const prompt = { ...pricing, dims: { r: 3, u: 50, n: 16, h: 4, g: 2, d: 4, i: 8, p: 64, e: 2, t: 7, b: 3, s: 4 } }
     const { steps } = explainPlan(layer.graph, unfused(layer.name), ops, prompt, layouts)
@@ -189,7 +189,7 @@ describe('int8', () => {
     return explainPlan(encoderLayerGelu.graph, planOf(plan), ops, { ...pricing, device: bound }, layouts).steps
   }
 
-  it('is multiplied at its own rate, and floats at theirs', () => {
+  it('has its own rate, and floats theirs', () => {
     for (const { kind, flops, microseconds } of priced({ f32: 1, f16: 2, bf16: 2, i8: 4 }))
       expect(microseconds / 1e6).toBeCloseTo(flops / (kind === 'attention' ? 2 : 4))
   })
@@ -206,7 +206,7 @@ describe('int8', () => {
     },
   )
 
-  it('is predicted to win what was measured to win, and to lose where row kernels stand between matmuls', () => {
+  it('predicts the measured winner, and the loser if row kernels run between matmuls', () => {
     const { graph } = encoderLayerGelu
     const seconds = (plan: string, b: number, s: number): number => {
       const usual = { ...graph.typical, b, s, t: b * s }
@@ -226,7 +226,7 @@ describe('int8', () => {
     }
   })
 
-  it('weights of floats are converted first where there are many rows', () => {
+  it('int8 weights are converted first for many rows', () => {
     const kernels = [1, 8, 9].map((m) => {
       const sizes = { dims: { m, n: 64, k: 32 }, attrs: {} }
       return computedWork({ ...wide, products: [{ b: { tensor: 'b' }, accumulator: 'x' }] }, sizes).stored
@@ -237,13 +237,13 @@ describe('int8', () => {
   })
 })
 
-it('a computed factor is one of few rows where the main loop takes them for few', async () => {
+it('a computed operand has few rows if the main loop for few rows runs', async () => {
   const header = await readFile('native/device/matmul_few_tile.cuh', 'utf8')
   expect(/most_rows = (\d+);/.exec(header)?.[1]).toBe(String(fewRows))
 })
 
 describe('gathers', () => {
-  it('of a sum for each element count what they fetch, too', () => {
+  it('of a sum per element count its loads, too', () => {
     const draft = new Draft()
     const [ids, table] = [draft.input('b u', 'id'), draft.input('v c')]
     const reads = { ids: { value: ids, dims: ['b', 'u'] }, table: { value: table, dims: ['v', 'c'] } }
@@ -285,7 +285,7 @@ describe('registers', () => {
     return fits?.chunks === undefined
   }
 
-  it('hold rows of every fused and unfused kernel as long as the schedule holds them', () => {
+  it('hold rows of every fused and unfused kernel as long as the schedule does', () => {
     const fused = applyPlan(encoderLayerGelu.graph, ftV1Gelu, ops).kernels
     const seen = new Set<boolean>()
     for (const kernel of [

@@ -139,7 +139,7 @@ describe('plans of a decoder layer', () => {
     },
   )
 
-  it('say in words what attention computes', () => {
+  it('print the computation of attention', () => {
     const { templates } = planned('ft-v2.1', pre.relu)
     const kernel = templates.get('decode_attention_bias')
     expect(kernel === undefined ? '' : printTemplate(kernel)).toBe(
@@ -297,7 +297,7 @@ describe('a group', () => {
     )
   })
 
-  it('whose keys and values are read through different tables is a loop that looks every element up', () => {
+  it('with keys and values through different tables is a loop with a lookup per element', () => {
     const decl = stepOf('tables', (g, { keys, values, beams, other }) => {
       const key = g.apply(gatherBeams, { cache: keys, beams }).y
       const value = g.apply(gatherBeams, { cache: values, beams: other }).y

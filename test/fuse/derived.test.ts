@@ -59,12 +59,12 @@ describe('a group', () => {
     expect(message).toBe('group k: the bodies of op0 give no finite number on any data that was tried')
   })
 
-  it('whose bodies give zeros is right where the kernel does too', () => {
+  it('whose bodies give zeros is right if the kernel does too', () => {
     const draft = elementwise((x) => call('sub', x, x))
     expect(() => checkDerived(groupOf(draft), draft.kernels)).not.toThrow()
   })
 
-  it('whose bodies read outside of their tensors on all data cannot be judged', () => {
+  it('whose bodies read out of bounds on all data cannot be judged', () => {
     const inside = gather((id) => id)
     expect(() => checkDerived(groupOf(inside), inside.kernels)).not.toThrow()
     const outside = gather((id) => call('add', id, i32(1000)))
@@ -88,7 +88,7 @@ describe('a group', () => {
     )
   })
 
-  it('may differ by rounding, which is as large as its numbers are', () => {
+  it('may differ by rounding, relative to the size of its numbers', () => {
     const draft = elementwise((x) => call('mul', x, f32(1e12)))
     const group = groupOf(draft)
     const { kernel } = group.derived
@@ -104,7 +104,7 @@ describe('a group', () => {
   })
 })
 
-describe('a query that sees no key gives zeros, as a kernel has it', () => {
+describe('a query without keys gives zeros, as in a kernel', () => {
   const past = (score: Expr, i: Expr, j: Expr): Expr => call('select', call('lt', j, i), score, f32(-1e30))
   const pairs = (draft: Draft, x: ValueId, value: (score: Expr, i: Expr, j: Expr) => Expr): ValueId =>
     draft.each(

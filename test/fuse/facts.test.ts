@@ -35,8 +35,8 @@ const layer = (inputs: Tensors) =>
 const packed = { batch: 'b', seq: 's', tokens: 't' }
 const pack = (inputs: Tensors, more: Partial<Packing> = {}) => packGraph(layer(inputs), { ...packed, ...more })
 
-describe('where packed rows lie', () => {
-  it('is said by inputs of the graph, whatever they are called', () => {
+describe('the position of packed rows', () => {
+  it('follows from inputs of the graph, whatever their names', () => {
     const { inputs, packing } = pack({ valid: tensor('i32', 'b') }, { lengths: 'valid' })
     expect(packing).toMatchObject({
       tokens: { factor: 1, dims: ['t'] },
@@ -48,7 +48,7 @@ describe('where packed rows lie', () => {
     expect(Object.keys(inputs)).toEqual(['x', 'valid', 'starts', 'sequences', 'positions'])
   })
 
-  it('is an input of its own where the graph has none', () => {
+  it('is a new input if the graph has none', () => {
     const { inputs, packing } = pack({})
     expect(inputs.lengths).toBeDefined()
     expect(packing?.lengths).toBe(inputs.lengths)
@@ -64,7 +64,7 @@ describe('where packed rows lie', () => {
   })
 })
 
-it("a step that removes other padding than the graph's own is not taken for the one that does", () => {
+it("a node that removes other padding than the graph's own is not mistaken for it", () => {
   const places = { sequences: tensor('i32', 'z'), positions: tensor('i32', 'z') } as const
   const made = graph('layer', {
     inputs: { x: tensor('T', 'b*s n'), seqs: places.sequences, poss: places.positions },
@@ -102,7 +102,7 @@ describe('how large a graph usually is', () => {
     return stepCost(made, node, undefined, pricing).flops
   }
 
-  it('is what it is priced for, whatever its dimensions are called', () => {
+  it('determines predictions, whatever the names of its dimensions', () => {
     expect(flops({ q: 2, e: 3, z: 5 })).toBe(60)
     expect(flops({ q: 2, e: 3, z: 5 }, { q: 4 })).toBe(120)
   })
@@ -132,7 +132,7 @@ describe('how large a graph usually is', () => {
     expect(refusal(() => graph('seen', { inputs, weights: {}, dims: ['r'], build })).code).toBe('graph.dims')
   })
 
-  it('has as many packed rows as full sequences have tokens, unless it says how many', () => {
+  it('has as many packed rows as full sequences have tokens, unless it states their number', () => {
     const dims = { b: 2, s: 3 }
     expect(priceDims(rows(), packed, dims)).toEqual({ b: 2, s: 3, t: 6 })
     expect(priceDims(rows(), packed, { ...dims, t: 4 })).toEqual({ b: 2, s: 3, t: 4 })

@@ -39,7 +39,7 @@ describe('facts of derived kernels', () => {
     expect(results.y).toMatchObject({ class: 'reduction', length: 'n', steep: true })
   })
 
-  it('of attention: lengths of packed rows, whose longest an attribute says, and parts that lie side by side', () => {
+  it('of attention: lengths of packed rows, with the longest in an attribute, and adjacent parts', () => {
     const { inputs, dims, results, loops } = shipped('attention')
     expect(inputs.lengths).toMatchObject({ packed: { role: 'lengths', batch: 'b_extent', rows: 't_extent' }, to: ['s_extent'] })
     expect(dims.extent).toEqual({ equal: 3 })
@@ -47,7 +47,7 @@ describe('facts of derived kernels', () => {
     expect(loops).toContain('d_extent')
   })
 
-  it('of a step of decoding: the bounds of all that read the step', () => {
+  it('of a decoding step: the bounds of all readers of the step', () => {
     const { inputs, results } = shipped('decode_attention_bias')
     expect(inputs.step?.to).toContainEqual(['sub', 's_extent', 1])
     expect(inputs.beams?.to).toEqual([['sub', 'extent2', 1]])
@@ -66,7 +66,7 @@ describe('facts of derived kernels', () => {
     expect(shipped('matmul_bias_gelu').results.y).toMatchObject({ class: 'matmul', length: ['add', 'k', 8], integers: false })
   })
 
-  it('of a group of anyone’s own, with other names of its dimensions', () => {
+  it("of a user's group, with other names of its dimensions", () => {
     const own = graph('own_embedding', {
       inputs: { tokens: tensor('i32', 'rows*places') },
       weights: {
@@ -92,7 +92,7 @@ describe('facts of derived kernels', () => {
     expect(facts.results.y).toMatchObject({ class: 'reduction' })
   })
 
-  it('of a scale that the graph leaves at what its op says', () => {
+  it('of a scale with the default value of its op', () => {
     const own = graph('own_quantised', {
       inputs: { x: tensor('T', 'm n') },
       weights: { gamma: tensor('T', 'n'), beta: tensor('T', 'n') },

@@ -51,7 +51,7 @@ describe('packed rows', () => {
     expect(refusal(() => packGraph(draft.graph(), packing)).message).toContain('the view from "s b n" to "b*s n" cannot')
   })
 
-  it('leave views alone that keep them', () => {
+  it('do not change views that keep them', () => {
     const draft = new Draft()
     draft.output(draft.view(draft.input('b*s h*d'), 'b*s h d'))
     const { nodes, values } = packGraph(draft.graph(), packing)
@@ -74,7 +74,7 @@ describe('a stack', () => {
     expect(refused(draft, stacked('mm0', 'mm1'))).toContain('nodes mm0 and mm0 cannot be stacked: one of their operands')
   })
 
-  it('takes weights with other numbers of rows, and refuses products in other forms', () => {
+  it('accepts weights with other numbers of rows, and refuses matmuls of other forms', () => {
     const draft = new Draft()
     const [x, one, other] = [draft.input('m k'), draft.input('n k'), draft.input('q k')]
     for (const b of [one, other]) draft.output(draft.matmul('m k, n k -> m n', x, b))
@@ -112,7 +112,7 @@ describe('a stack', () => {
   })
 })
 
-describe('an edge with a type of its own', () => {
+describe('an edge with an explicit type', () => {
   it('may be seen in another shape', () => {
     const draft = new Draft()
     const made = twice(draft, draft.input('p*q n'), 'p*q n')

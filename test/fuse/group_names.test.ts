@@ -60,7 +60,7 @@ const twoAttentions = (of: ReturnType<typeof attended>) =>
   })
 
 describe('occurrences of a group', () => {
-  it('are one kernel where tensors are called otherwise', () => {
+  it('are one kernel if only names of tensors differ', () => {
     const of = attended('alike', false)
     const planned = planAll([twoAttentions(of)], { alike: of }, ops)
     const calls = planned.graphs.p?.alike?.nodes.flatMap((node) =>
@@ -70,14 +70,14 @@ describe('occurrences of a group', () => {
     expect(calls?.[0]).toEqual(calls?.[1])
   })
 
-  it('are refused where they differ in more', () => {
+  it('are refused if they differ in more', () => {
     const of = attended('apart', true)
     expect(refusal(() => planAll([twoAttentions(of)], { apart: of }, ops)).code).toBe('plan.differ')
   })
 })
 
 describe('a name of a group', () => {
-  it('may stand in several plans for one kernel', () => {
+  it('may occur in several plans for one kernel', () => {
     expect(
       [...planAll([under(three, 'all'), { ...under(three, 'all'), name: 'q' }], both, ops).kernels].map((k) => k.name),
     ).toContain('all')
@@ -92,7 +92,7 @@ describe('a name of a group', () => {
     ])
   })
 
-  it('is refused where it is that of an op', () => {
+  it('is refused if it is the name of an op', () => {
     const error = refusal(() => planAll([under(three, 'add')], both, ops))
     expect([error.code, error.message, error.hint]).toEqual([
       'plan.differ',

@@ -35,7 +35,7 @@ const said = (draft: Draft, plan: PlanDecl): readonly (string | undefined)[] => 
 }
 
 describe('a row program', () => {
-  it('may not grow beyond what every pass can take', () => {
+  it('may not exceed the limits of any pass', () => {
     const draft = new Draft()
     let x = draft.input('m n')
     for (let i = 0; i < 20; i++) x = step(draft, x, (element) => call('add', call('mul', element, element), element))
@@ -62,7 +62,7 @@ describe('a row program', () => {
     expect(sameKernel({ ...one, source: { file: 'elsewhere.ts', line: 9, column: 9 } }, one)).toBe(true)
   })
 
-  it('that reads where its nodes do not is refused', () => {
+  it('that reads elsewhere than its nodes is refused', () => {
     const draft = new Draft()
     draft.output(
       step(
@@ -88,7 +88,7 @@ describe('a row program', () => {
   })
 })
 
-it('an epilogue reads its own row of the product', () => {
+it('an epilogue reads its own row of the matmul', () => {
   const draft = new Draft()
   const product = draft.matmul('m k, n k -> m n', draft.input('m k'), draft.input('n k'))
   draft.output(draft.each(axes, extents, { x: { value: product, dims: axes } }, ({ x: given }, { n }) => at(given, i32(0), n)))
@@ -96,7 +96,7 @@ it('an epilogue reads its own row of the product', () => {
   expect([code, message]).toEqual(['plan.illegal', expect.stringContaining('another row of the product')])
 })
 
-describe('two products', () => {
+describe('two matmuls', () => {
   const silu = (x: Expr): Expr => call('div', x, call('add', f32(1), call('exp', call('neg', x))))
   const layers = (between: (x: Expr) => Expr): Draft => {
     const draft = new Draft()
@@ -115,7 +115,7 @@ describe('two products', () => {
     ])
   })
 
-  it('with an activation between them say so where the first has it as its epilogue', () => {
+  it('with an activation between them get that error if the first has it as its epilogue', () => {
     const draft = layers(silu)
     const dims = Object.fromEntries(['m', 'n', 'k'].map((dim) => [dim, 64]))
     const pricing = { device: costDevice('h200'), dims, dtype: 'f16' } as const
@@ -129,7 +129,7 @@ describe('two products', () => {
   })
 })
 
-it('a factor is computed along the axes that the product names, the summed one last', () => {
+it('an operand is computed along the axes of the matmul, the summed one last', () => {
   const turned = new Draft()
   const x = step(turned, turned.input('m n'), (element) => call('abs', element))
   turned.output(turned.matmul('r c, o r -> c o', x, turned.input('o m')))
@@ -200,14 +200,14 @@ describe('attention', () => {
     expect(said(two, planOf(two.members()))[1]).toBe(`group k0: nodes op0 and op1 cannot be one kernel: ${reason}`)
   })
 
-  it('says how to write scores that are turned between the products', () => {
+  it('shows how to write scores that are transposed between the matmuls', () => {
     const turned = attention({ score: (x, i, j) => at(x, j, i) })
     expect(said(turned, planOf(turned.members()))[1]).toContain(
       'queries and keys change places: let the first product store its axes',
     )
   })
 
-  it('is told apart from pairs of other queries and keys', () => {
+  it('is distinguished from pairs of other queries and keys', () => {
     const pairs = attention({ score: (x, i, j) => call('add', at(x, i, j), at(x, j, i)) })
     expect(said(pairs, planOf(pairs.members()))[1]).toBe(
       'group k0: nodes mm0 and op1 cannot be one kernel: a score depends on another pair of a query and a key',
@@ -222,7 +222,7 @@ describe('attention', () => {
     )
   })
 
-  it('walks keys by a stride where one index moves, and computes each element where two do', () => {
+  it('visits keys with a stride if one index varies, and computes each element if two do', () => {
     const keyOf = (dims: readonly string[], keys: string, ...places: readonly string[]) => {
       const draft = attention({
         keys,
@@ -249,7 +249,7 @@ describe('attention', () => {
     )
   })
 
-  it('stores what an element and its place decide', () => {
+  it('stores functions of an element and its index', () => {
     const draft = attention({
       behind: (made, x) => changed(made, x, (element, column) => call('mul', element, toFloat(column))),
     })
@@ -281,7 +281,7 @@ describe('candidates and reports', () => {
     expect([code, message, hint]).toEqual(['plan.node', 'drawn has no node gone', 'nodes: op0, op1, op2'])
   })
 
-  it('are made of a product and what computes its factor, where that is cheaper', () => {
+  it('merge a matmul with the ops that compute its operand, if that is cheaper', () => {
     const draft = new Draft()
     const factor = step(draft, draft.input('m n'), (element) => call('neg', element))
     draft.output(draft.matmul('i c, j c -> i j', factor, draft.input('k n')))

@@ -176,7 +176,7 @@ describe('an epilogue of the library', () => {
   })
 })
 
-it('a group of the library is priced as its product, and refused in its own name', () => {
+it('a library group has the cost of its matmul, and is refused under its own name', () => {
   const pricing = { device: costDevice('h200'), dims: { m: 64, n: 64, k: 64 }, dtype: 'f16' } as const
   const launched = (behind: readonly Behind[], library: readonly string[]) => {
     const given = chain(behind)
@@ -256,7 +256,7 @@ describe('the library is refused for', () => {
     exactly(run(apply(given, grouped(['product', 'y'])).graph), run(given))
   })
 
-  it('what is no group', () => {
+  it('unknown groups', () => {
     const error = refusal(chain(['bias']), { library: ['part'] })
     expect(error).toMatchObject({ code: 'plan.library', hint: 'groups: whole' })
     expect(error.message).toContain('plan test: part is to be the library')

@@ -86,7 +86,7 @@ const planOf = (form: Form, flags: LlamaFlags) => {
 /** The rows with tokens; the contents of others are never read. */
 const tokens = { step: dims.r, prompt: 4 } as const
 
-describe('best-llama computes what the graph does', () => {
+describe('best-llama computes the same as the graph', () => {
   const cases = families.flatMap((flags) => (['step', 'prompt'] as const).map((form) => [form, flags] as const))
   it.each(cases)('%s of %o', (form, flags) => {
     const { graph, plan } = planOf(form, flags)
@@ -105,7 +105,7 @@ describe('best-llama computes what the graph does', () => {
   })
 })
 
-it('a step reads caches of int8 in place, each row times its own step', () => {
+it('a step reads int8 caches in place, each row times its own scale', () => {
   const { graph, plan } = planOf('step', { ...plain, int8Caches: true })
   const derived = applyPlan(graph, plan, ops, layouts).templates.get('past_attention_int8')
   if (derived?.kind !== 'decode attention') throw new Error(`derived as ${derived?.kind}`)
@@ -116,7 +116,7 @@ it('a step reads caches of int8 in place, each row times its own step', () => {
   ])
 })
 
-describe('parts of one product with other columns each', () => {
+describe('parts of one matmul with different numbers of columns', () => {
   const prepared = () => {
     const { graph, plan } = planOf('step', { ...plain, bias: 'heads' })
     const given = inputsOf('step', graph)
@@ -125,7 +125,7 @@ describe('parts of one product with other columns each', () => {
   const differs = (found: ArrayLike<number> | undefined, wanted: ArrayLike<number>) =>
     expect(() => exactly(Array.from(found ?? []), Array.from(wanted))).toThrow()
 
-  it('are the products by themselves, and others where weights lie in another order', () => {
+  it('equal the separate matmuls, and differ if weights are in another order', () => {
     const { stacked, given, wanted } = prepared()
     expect(stacked.stacked).toEqual({
       'qkv.weight': ['queryWeight', 'keyWeight', 'valueWeight'],
@@ -139,13 +139,13 @@ describe('parts of one product with other columns each', () => {
     ['keyBias', { dim: 'g' }],
     ['valueBias', { dim: 'h' }],
     ['queryBias', 1],
-  ] satisfies readonly (readonly [string, AttrValue])[])('are others where %s begins elsewhere', (part, first) => {
+  ] satisfies readonly (readonly [string, AttrValue])[])('differ if %s starts elsewhere', (part, first) => {
     const { stacked, given, wanted } = prepared()
     const nodes = stacked.nodes.map((node) => (node.name === part && node.kind === 'op' ? { ...node, attrs: { first } } : node))
     differs(run({ ...stacked, nodes }, ops, given).hidden, wanted)
   })
 
-  it('are held against their bodies in the kernel that reads them', () => {
+  it('are checked against their bodies in the kernel that reads them', () => {
     const { graph, plan } = planOf('step', { ...plain, norm: true })
     const group = applyPlan(graph, plan, ops, layouts).groups.find(({ name }) => name === 'past_attention_of_norms')
     if (group === undefined) throw new Error('no group')

@@ -86,7 +86,7 @@ describe('a mask', () => {
   })
 })
 
-describe('what hides a key', () => {
+describe('conditions that hide a key', () => {
   it('is -Infinity, however low the number was that an author wrote, and no other number is', () => {
     const kept = call('add', call('mul', raw, f32(-3)), f32(0.5))
     expect(printExpr(hidden(kept))).toBe(printExpr(kept))

@@ -53,7 +53,7 @@ const scores = (draft = new Draft()): Draft => {
   return draft
 }
 
-describe('a product of heads that share a head', () => {
+describe('a matmul of heads that share a head', () => {
   it('multiplies the heads of each as rows, and copies nothing', () => {
     const { graph, product } = productOf(scores())
     expect([product.a, product.b, product.out].map((id) => printShape(graph.values[id]?.shape ?? []))).toEqual([
@@ -65,7 +65,7 @@ describe('a product of heads that share a head', () => {
     expect([matmul.extents, offsets.length]).toEqual([[6, 4, 5, 7], 1])
   })
 
-  it('is a product of vectors where none is shared', () => {
+  it('is a matmul of vectors if none is shared', () => {
     const { matmul, offsets } = lowered(scores(), { r: 2, g: 3, h: 3, u: 5, d: 7 })
     expect([matmul.extents, offsets.length]).toEqual([[6, 1, 5, 7], 1])
   })
@@ -78,7 +78,7 @@ describe('a product of heads that share a head', () => {
     expect([matmul.extents[0] * offsets.length, offsets.length]).toEqual([6, 1])
   })
 
-  it('is found wrong where the outer axis is taken for the inner one', () => {
+  it('is wrong if the outer axis is confused with the inner one', () => {
     const [group] = applied(scores()).moved
     if (group === undefined) throw new Error('no group')
     const nodes = group.instead.nodes.map((node) =>
@@ -91,7 +91,7 @@ describe('a product of heads that share a head', () => {
   })
 })
 
-it('a factor whose axes are only in another order is read in that order', () => {
+it('an operand with permuted axes is read in that order', () => {
   const draft = new Draft()
   const reads = { x: { value: draft.input('k n'), dims: ['k', 'n'] } }
   const turned = draft.each(['n', 'k'], { n: 'n', k: 'k' }, reads, ({ x }, { n, k }) => at(x, k, n))
@@ -116,7 +116,7 @@ describe('a factor is computed', () => {
     expect(refused(factor)).toContain('computes a factor, and the library multiplies what lies in memory')
   })
 
-  it('where others need it too', () => {
+  it('if others need it too', () => {
     const draft = new Draft()
     const keys = repeated(draft)
     draft.output(keys)

@@ -57,9 +57,9 @@ function dimFacts(stated: string) {
 }
 
 describe('multiples', () => {
-  it('of what is twice a dimension are half as much of that', () => {
+  it('of a multiple of a dimension are divided by its factor', () => {
     expect(dimFacts('{ multipleOf: 4 }')).toEqual({ d: { equal: ['mul', 2, 'h'], multipleOf: 4 }, h: { multipleOf: 2 } })
     expect(dimFacts('{ multipleOf: 3 }')).toMatchObject({ h: { multipleOf: 3 } })
   })
-  it('that hold anyhow say nothing', () => expect(dimFacts('{ multipleOf: 2 }')?.h).toBeUndefined())
+  it('that always hold are left out', () => expect(dimFacts('{ multipleOf: 2 }')?.h).toBeUndefined())
 })

@@ -100,7 +100,7 @@ function planned(plan: PlanDecl, decl: GraphDecl) {
 }
 
 describe('packing', () => {
-  it('places every token once, and marks the rows behind the last', () => {
+  it('places every token once, and marks the rows after the last', () => {
     expect(Array.from(packed.starts ?? [])).toEqual([0, 3, 4])
     expect(Array.from(packed.sequences ?? [])).toEqual([0, 0, 0, 1, 2, 2, 2, 2, 2, -1, -1])
     expect(Array.from(packed.positions ?? [])).toEqual([0, 1, 2, 0, 0, 1, 2, 3, 4, 0, 0])
@@ -141,7 +141,7 @@ describe('a matmul whose operands are views of rows', () => {
     groups: [],
   }
 
-  it('has a step for each, with a name of its own', () => {
+  it('has one node for each, with its own name', () => {
     const { graph: made, all } = planned(plan, mixed)
     const steps = made.nodes.flatMap(({ kind, name }) => (kind === 'op' ? [name] : []))
     expect(steps).toEqual(['scores.unpack', 'key.unpack', 'values.unpack', 'values.pack'])
@@ -154,7 +154,7 @@ describe('a matmul whose operands are views of rows', () => {
     ).toBe(true)
   })
 
-  it('takes a group that holds both', () => {
+  it('accepts a group with both', () => {
     const groups = [{ kernel: 'scored', occurrences: [['scores.unpack', 'key.unpack', 'scores']] }]
     expect(() => applyPlan(mixed.graph, { ...plan, groups }, ops)).not.toThrow(/defect/)
   })
@@ -204,7 +204,7 @@ describe('shipped plans', () => {
     exactly(Array.from(run(decl, graph, all).rows ?? []), Array.from(reference(decl).rows ?? []))
   })
 
-  it('a sum over positions is no kernel with what restores them: no tensor of it would say how many there are', () => {
+  it('a sum over positions cannot be one kernel with their unpacking: no tensor of it has their number', () => {
     const plan = { ...planOf('best-encoder', meanPooling), groups: [{ kernel: 'k', occurrences: [['mean.unpack', 'mean']] }] }
     expect(refusal(() => planned(plan, meanPooling))).toMatchObject({
       code: 'plan.illegal',
@@ -269,13 +269,13 @@ describe('rows that an author packs', () => {
   })
   const { starts, lengths, sequences, positions, first = -1, writers = -1 } = graph.inputs
 
-  it('lie as its inputs say', () => {
+  it('are at the positions in its inputs', () => {
     expect(packingOf(graph)).toMatchObject({ starts, lengths, sequences, positions, tokens: parseExtent('t') })
     expect(packingOf({ ...graph, nodes: graph.nodes.filter(({ name }) => name !== 'context') })).toBeUndefined()
     expect(packingOf({ ...graph, nodes: graph.nodes.filter(({ name }) => name !== 'queryRuns') })).toBeUndefined()
   })
 
-  it('are unknown where two nodes speak of different ones, or of what the graph computes', () => {
+  it('are unknown if two nodes have different ones, or ones that the graph computes', () => {
     const both = [...graph.nodes, ...renamed('queryRuns', { starts: first }).nodes]
     expect(packingOf({ ...graph, nodes: both })).toBeUndefined()
     expect(packingOf({ ...graph, inputs: { ...graph.inputs, starts: writers } })).toBeUndefined()

@@ -48,17 +48,17 @@ function fused(first: 'one' | 'other', second: 'one' | 'other', input = 'x') {
 }
 
 describe('attributes of a fused kernel', () => {
-  it('are one where they are one attribute of the graph', () => {
+  it('are one if they are one attribute of the graph', () => {
     const kernel = fused('one', 'one')
     // Defaults are numbers of each op, which stay apart.
     expect(kernel.attrs.map(({ name }) => name)).toEqual(['by', 'plus', 'plus2'])
     expect(printKernel(kernel)).toContain('(x[c3] * by + plus) * by + plus2')
   })
-  it('are two where they are two', () => {
+  it('are two if they are two', () => {
     const kernel = fused('one', 'other')
     expect(kernel.attrs.map(({ name }) => name)).toEqual(['by', 'plus', 'by2', 'plus2'])
   })
-  it('reach the text by the names C++ takes', () => {
+  it('appear in the source under names that C++ allows', () => {
     const text = emitInstance(mapKernel({ kernel: fused('one', 'one', 'y'), types: {}, dims: {} }))
     expect(text).toContain('arguments.f32_attr(0, "by")')
   })

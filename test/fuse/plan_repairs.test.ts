@@ -35,11 +35,11 @@ function chain(length: number): Draft {
   return draft
 }
 
-describe('a group that leaves out what is between two of its nodes', () => {
+describe('a group without the nodes between two of its nodes', () => {
   it.each([
     [['op0', 'op2'], 'op1 is between them', "add it to the group: 'op1'"],
     [['op0', 'op3'], 'op1 and op2 are between them', "add them to the group: 'op1', 'op2'"],
-  ])('%j is told what, and is a kernel with that', (nodes, reason, hint) => {
+  ])('%j gets the missing nodes, and is a kernel with them', (nodes, reason, hint) => {
     const draft = chain(4)
     const error = refusal(() => applyPlan(draft.graph(), groupsOf({ k: nodes }), draft.kernels))
     expect([error.code, error.message.includes(reason), error.hint?.startsWith(hint)]).toEqual(['plan.illegal', true, true])
@@ -75,7 +75,7 @@ describe('a name that is no node', () => {
     expect([code, hint?.includes('op1')]).toEqual(['plan.node', true])
   })
 
-  it('is said to be an input where it is one', () => {
+  it('is reported as an input if it is one', () => {
     const draft = chain(2)
     const { message, hint } = refusal(() => applyPlan(draft.graph(), groupsOf({ k: ['in0', 'op0'] }), draft.kernels))
     expect(message).toBe('plan p: group k names in0, which is an input of drawn and no node')
@@ -83,7 +83,7 @@ describe('a name that is no node', () => {
   })
 })
 
-it('a view in a group is said to be a view', () => {
+it('a view in a group is reported as a view', () => {
   const twice = op('twice', {
     dims: ['m', 'n'],
     inputs: { x: tensor('f32', 'm n') },
@@ -106,7 +106,7 @@ it('a view in a group is said to be a view', () => {
   expect(hint).toBe('name the op or the matmul that reads it, or whose result it shows: a view computes nothing')
 })
 
-describe('a plan is explained where gen takes it, and refused as gen refuses it', () => {
+describe('a plan is explained if gen accepts it, and otherwise refused like in gen', () => {
   const pricing = { device: costDevice('h200'), dims: { m: 8, n: 16 }, dtype: 'f16' } as const
   const draft = chain(6)
   const told = (decl: PlanDecl) => {
@@ -116,25 +116,25 @@ describe('a plan is explained where gen takes it, and refused as gen refuses it'
     return [shown.code, shown.message]
   }
 
-  it('where occurrences derive different kernels', () => {
+  it('if occurrences derive different kernels', () => {
     const decl = groupsOf({ k: [['op0'], ['op1', 'op2']] })
     expect(told(decl)).toEqual(['plan.differ', 'plan p: the occurrences of k derive different kernels'])
   })
 
-  it('where a group is called like an op', () => {
+  it('if a group has the name of an op', () => {
     expect(told(groupsOf({ op5: ['op0', 'op1'] }))).toEqual(['plan.differ', 'plan p: a group is called op5, and so is an op'])
   })
 
-  it('where a node is in two groups, by the names that they have', () => {
+  it('if a node is in two groups, by their names', () => {
     const decl = groupsOf({ k: ['op0', 'op1'], l: ['op1', 'op2'] })
     expect(told(decl)).toEqual(['plan.overlap', 'plan p: node op1 is in groups k and l'])
   })
 
-  it('where a group is empty', () => {
+  it('if a group is empty', () => {
     expect(told(groupsOf({ k: [[]] }))).toEqual(['plan.empty', 'plan p: group k holds no node'])
   })
 
-  it('where an edge inside of a group has a type', () => {
+  it('if an edge inside of a group has a type', () => {
     const decl = { ...groupsOf({ k: ['op0', 'op1'], l: ['op2', 'op3'] }), edges: [{ node: 'op0', dtype: 'f32' as const }] }
     const [code, message] = told(decl)
     expect([code, message?.includes('it lies inside of group k, where nothing is stored')]).toEqual(['plan.edge', true])
@@ -142,12 +142,12 @@ describe('a plan is explained where gen takes it, and refused as gen refuses it'
     expect(() => explainPlan(draft.graph(), between, draft.kernels, pricing)).not.toThrow()
   })
 
-  it('where it is right', () => {
+  it('if it is right', () => {
     expect(explainPlan(draft.graph(), groupsOf({ k: ['op0', 'op1'] }), draft.kernels, pricing).steps).toHaveLength(5)
   })
 })
 
-it('axes that keep nodes apart are named', () => {
+it('axes that separate nodes are named', () => {
   const draft = new Draft()
   const x = step(draft, draft.input('m n'), 2)
   const y = draft.each(
@@ -165,7 +165,7 @@ it('axes that keep nodes apart are named', () => {
   ])
 })
 
-it('a part of a plan that is misspelt is told by its name', () => {
+it('a misspelt field of a plan is reported by name', () => {
   const empty = graph('empty', {
     inputs: { x: tensor('T', 'm k') },
     weights: { w: tensor('T', 'n k') },

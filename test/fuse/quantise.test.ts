@@ -203,7 +203,7 @@ it.each(['ft-v3-mode1', 'ft-v3-mode2', 'ft-v3-mode1-2r4r4', 'ft-v3-mode2-2r4r4']
   },
 )
 
-describe('what a plan quantises', () => {
+describe('quantised values of a plan', () => {
   const decl = (
     values: readonly string[],
     rest: Partial<PlanDecl> = {},
@@ -235,7 +235,7 @@ describe('what a plan quantises', () => {
     expect(integer).toEqual(['query', 'key', 'value', 'fc2'])
   })
 
-  it('gives weights and steps of their rows, and attributes of each site', () => {
+  it('passes weights with the scales of their rows, and attributes of each site', () => {
     const prepared = prepareGraph(encoderLayerGelu.graph, decl(['x'], {}, { weights: 'col32' }), ops, layouts)
     expect(prepared.steps).toEqual({
       'queryWeight.steps': { weight: 'queryWeight', times: 'x.step' },
@@ -247,14 +247,14 @@ describe('what a plan quantises', () => {
     expect([...prepared.attrs].sort()).toEqual(['eps', 'scale', 'x.inverse', 'x.step'])
   })
 
-  it('brings a product of two activations back by the scales of both', () => {
+  it('dequantises a matmul of two activations by the scales of both', () => {
     const { nodes } = prepareGraph(encoderLayerGelu.graph, decl(['queryBias', 'keyBias']), ops, layouts)
     expect(nodes.find(({ name }) => name === 'scores.float')).toMatchObject({
       attrs: { step: { attr: 'queryBias.step' }, otherStep: { attr: 'keyBias.step' } },
     })
   })
 
-  it('refuses a product whose first operand is a weight', () => {
+  it('refuses a matmul whose first operand is a weight', () => {
     const turned = graph('turned', {
       inputs: { x: tensor('T', 'm k') },
       weights: { w: tensor('T', 'n k') },
@@ -275,7 +275,7 @@ describe('what a plan quantises', () => {
     expect(error.hint).toBe(`nodes: ${nodes.join(', ')}`)
   })
 
-  it.each(['only', 'across'])('refuses %s of what it does not quantise', (kept) => {
+  it.each(['only', 'across'])('refuses %s of a value that it does not quantise', (kept) => {
     const error = refusal(decl(['x'], {}, { [kept]: ['x', 'fc1Activation'] }))
     expect(error).toMatchObject({ code: 'plan.quantised', hint: 'quantised: x' })
     expect(error.message).toContain('fc1Activation')
@@ -294,7 +294,7 @@ describe('what a plan quantises', () => {
       },
     })
 
-  it('gives a weight one step, for one value however often it multiplies it, and refuses another', () => {
+  it('gives a weight one scale for all matmuls with one value, and refuses another', () => {
     const asked = { ...decl(['one', 'other']), graph: 'twice' }
     const same = prepareGraph(twice('one', 'one').graph, asked, ops, layouts)
     expect(same.steps).toEqual({ 'w.steps': { weight: 'w', times: 'one.step' } })
@@ -342,7 +342,7 @@ describe('what a plan quantises', () => {
     expect(error.message).toContain(words)
   })
 
-  it('takes a layout where both ends are in groups', () => {
+  it('accepts a layout if both ends are in groups', () => {
     const asked = decl(['attentionNorm'], {
       ...groupsOf(['fc1'], ['fc1.float', 'fc1Bias']),
       edges: [{ node: 'fc1', layout: 'col32' }],
@@ -352,7 +352,7 @@ describe('what a plan quantises', () => {
     expect(kernels.get('group1')?.tensors[0]?.layout.name).toBe('col32')
   })
 
-  it('takes a batch of integer products, alone and with an epilogue', () => {
+  it('accepts a batch of integer matmuls, alone and with an epilogue', () => {
     const heads = ['queryBias', 'keyBias']
     for (const group of [['scores'], ['scores', 'scores.float']]) {
       const kernel = applyPlan(encoderLayerGelu.graph, decl(heads, groupsOf(group)), ops, layouts).templates.get('group0')

@@ -130,8 +130,8 @@ const expected = (): Numbers => product(norms(), weights.w, weights['w.steps']).
 const run = (asked: Graph, from = weights, inputs: Readonly<Record<string, Numbers>> = given): ArrayLike<number> =>
   runGraph(asked, ops, inputs, dims, {}, from).last ?? []
 
-describe('rows that are quantised as they are made', () => {
-  it('are multiplied as integers, with the step of the row and that of the channel', () => {
+describe('rows quantised where they are produced', () => {
+  it('are multiplied as integers, with the scale of the row and that of the channel', () => {
     const graphOf = prepared(normed, { dynamic: ['norm'] })
     close(run(graphOf), expected())
     expect(graphOf.attrs).toEqual([])
@@ -144,7 +144,7 @@ describe('rows that are quantised as they are made', () => {
     for (const [i, value] of expected().entries()) expect(Math.abs(value - at(exact, i))).toBeLessThan(0.2)
   })
 
-  it('keep what is no number', () => {
+  it('keep NaN', () => {
     const x = given.x.map((value, i) => (i === 0 ? Number.NaN : value))
     const found = Array.from(run(prepared(normed, { dynamic: ['norm'] }), weights, { ...given, x }))
     expect(found.slice(0, dims.n).every(Number.isNaN)).toBe(true)
@@ -170,7 +170,7 @@ describe('rows that are quantised as they are made', () => {
     expect(() => close(run({ ...right, nodes }), expected())).toThrow()
   })
 
-  it('become one kernel with what makes them, and with what reads the product', () => {
+  it('fuse with their producer, and with the readers of the matmul', () => {
     const groups = [
       { kernel: 'norm_quantize', occurrences: [['norm', 'norm.int8']] },
       { kernel: 'product_residual', occurrences: [['sums', 'sums.float', 'added']] },
@@ -182,7 +182,7 @@ describe('rows that are quantised as they are made', () => {
   })
 })
 
-describe('steps of rows go where rows go', () => {
+describe('scales of rows move with their rows', () => {
   const heads = made('heads', { x: tensor('T', 'm h d') }, { w: tensor('T', 'n h*d') }, (g, x) => {
     const doubled = g.apply(add, { x: g.view(of(x, 'x'), 'm h*d'), y: g.view(of(x, 'x'), 'm h*d') }).z
     const seen = g.view(g.view(doubled, 'm h d'), 'm h*d')
@@ -242,8 +242,8 @@ describe('steps of rows go where rows go', () => {
   })
 })
 
-describe('weights alone as int8', () => {
-  it('are scaled behind the product, which is summed in float32', () => {
+describe('weight-only int8', () => {
+  it('is scaled after the matmul, which is summed in float32', () => {
     const graphOf = prepared(normed, { weightOnly: ['sums'] })
     const sums = graphOf.nodes.find(({ name }) => name === 'sums')
     expect(sums?.kind === 'matmul' && graphOf.values[sums.out]?.dtype).toBe('f32')
@@ -254,7 +254,7 @@ describe('weights alone as int8', () => {
   })
 })
 
-describe('what depends on how large elements are, or is of two tensors, is computed in floats', () => {
+describe('ops that depend on magnitudes, or on two tensors, are computed in floats', () => {
   const shrunk = made('shrunk', { x: tensor('T', 'm k') }, { w: tensor('T', 'n k') }, (g, x) => {
     const large = g.apply(shrink, { x: of(x, 'x') }).y
     return { large, sums: g.matmul(linear, large, of(x, 'w')) }
@@ -292,7 +292,7 @@ describe('what depends on how large elements are, or is of two tensors, is compu
   })
 })
 
-it('a product of floats that nothing stored is in stays one, beside a product of integers', () => {
+it('a matmul of floats without stored operands stays one, next to a matmul of integers', () => {
   const inputs = { x: tensor('T', 'm k'), z: tensor('f32', 'm k') }
   const foreign = made('foreign', inputs, { w: tensor('T', 'n k'), u: tensor('f32', 'n k') }, (g, x) => {
     const rows = g.apply(wholeFloats, { z: of(x, 'z') }).y
@@ -308,7 +308,7 @@ it('a product of floats that nothing stored is in stays one, beside a product of
   ])
 })
 
-describe('what the scales do not fit is refused', () => {
+describe('values that do not fit the scales are refused', () => {
   const regrouped = made('regrouped', { x: tensor('T', 'm h*d') }, { w: tensor('T', 'n d'), u: tensor('T', 'n h*d') }, (g, x) => {
     const doubled = g.apply(add, { x: of(x, 'x'), y: of(x, 'x') }).z
     const first = g.matmul(linear, doubled, of(x, 'u'))

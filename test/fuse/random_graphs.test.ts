@@ -18,7 +18,7 @@ const drawn: readonly (readonly [Family, number, number])[] = [
 const timeout = 600_000
 
 describe('plans of random graphs', { timeout }, () => {
-  it.each(drawn)('%s: of %i graphs, those whose turn it is are fused right or refused', (family, count, share) => {
+  it.each(drawn)('%s: of %i graphs, those in rotation are fused correctly or refused', (family, count, share) => {
     const refused = new Map<string, number>()
     const wrong: string[] = []
     let accepted = 0

@@ -32,7 +32,7 @@ it('counts the pass of a histogram, of a ranking and of a scan', () => {
   expect(of('scan_of_scan')?.keptBytes).toBeGreaterThan(0)
 })
 
-it('counts one pass where nothing waits for a reduction, scalars of the row included', () => {
+it('counts one pass if nothing waits for a reduction, including scalars of the row', () => {
   const [m, c] = [index('m'), index('c')]
   const length = dim('n')
   const passes = (factor: 'w' | 'total') =>

@@ -147,7 +147,7 @@ describe('folds of LLaMA layers', () => {
     }
   }
 
-  it('give the heads that share a value one factor', () => {
+  it('give heads that share a value one factor', () => {
     const [, context] = scaleFoldingsOf(
       llamaLayer('step', { bias: 'none', norm: false, window: false, int8Caches: false }).graph,
       names,
@@ -196,7 +196,7 @@ describe('there is no fold', () => {
     return { first, norm: y, out: product(g, y, at(w, 'other')) }
   }
 
-  it('but where all is as it should be', () => {
+  it('except in the valid case', () => {
     expect(folds(made({}, (g, w) => normed(g, w)))).toBe(1)
   })
 

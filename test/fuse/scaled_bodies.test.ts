@@ -40,14 +40,14 @@ it.each<[string, Expr, string]>([
   expect(waysOf(y)).toBe(ways)
 })
 
-it('what another result is made of takes no factor', () => {
+it('inputs of another result cannot absorb a factor', () => {
   expect(waysOf(call('mul', x, g), store('z', x))).toBe('g')
   expect(waysOf(call('mul', x, g), store('z', call('add', x, g)))).toBe('')
   // Terms are scaled together or not at all.
   expect(waysOf(call('add', x, g), store('z', g))).toBe('')
 })
 
-it('what is stored in parts, or where a condition holds alone, is scaled by no one', () => {
+it('values stored in parts, or under a condition, are not scaled', () => {
   expect(waysOf(x, store('y', x))).toBe('')
   const tensors = [tensor('x', 'in', 'm n'), tensor('y', 'out', 'm n')]
   const stored = (when: object): Stmt => ({ ...store('y', x), ...when }) as Stmt

@@ -129,14 +129,14 @@ function fuse(...ops: readonly Op[]) {
 }
 
 describe('a group with a scan', () => {
-  it('is one kernel with what stands before and after it', () => {
+  it('is one kernel with the ops before and after it', () => {
     const { fused, values, wanted } = fuse(twice, ends, twice)
     expect(values).toEqual(wanted)
     expect(values).toEqual([12, 8, 24, 28, 20, -16, -8, 16])
     expect(printKernel(fused)).toMatch(/row e: i32 = scan sum\(\w+ < b: x\[i_o, \w+\] \* 2\)/)
   })
 
-  it('may hold a scan of a scan', () => {
+  it('may contain a scan of a scan', () => {
     const { fused, values, wanted } = fuse(ends, ends)
     expect(values).toEqual(wanted)
     expect(fused.body.filter((stmt) => stmt.kind === 'scan')).toHaveLength(2)

@@ -49,7 +49,7 @@ it.each(inTurn(cases).map((each) => [each.graph.name, each.packed === undefined 
   60_000,
 )
 
-it('the plans by hand are there to be held against', () => {
+it('the plans by hand exist for comparison', () => {
   const names = new Set(cases.map(({ graph }) => graph.name))
   for (const name of ['encoder_layer_gelu', 'decoder_layer_pre_relu', 'llama_step', 'llama_prompt_norm'])
     expect(names).toContain(name)

@@ -35,7 +35,7 @@ describe('matmuls', () => {
     expect(groupsOf(two(draft, x, x))).toEqual(['mm0,mm1'])
   })
 
-  it('of one factor behind a view are too', () => {
+  it('of one operand after a view are too', () => {
     const draft = new Draft()
     const x = draft.view(draft.input('m1 m2 k'), 'm1*m2 k')
     draft.output(draft.matmul(text, x, draft.input('n k')))
@@ -88,7 +88,7 @@ function gated(): Draft {
   return draft
 }
 
-describe('a norm in front of matmuls', () => {
+describe('a norm before matmuls', () => {
   const dims = (m: number) => ({ m, n: 11008, k: 4096 })
   const found = (m: number) =>
     searchPlan('found', gated().graph(), { device: 'h200', ops: gated().kernels, dims: dims(m) }).groups.flatMap(
@@ -99,11 +99,11 @@ describe('a norm in front of matmuls', () => {
     expect(found(m)).toEqual([gated().members()])
   })
 
-  it.each([9, 64, 2048])('is stored where %i rows are multiplied, by many tiles of columns', (m) => {
+  it.each([9, 64, 2048])('is stored if %i rows are multiplied, by many tiles of columns', (m) => {
     expect(found(m)).toEqual([gated().members().slice(1)])
   })
 
-  it('costs what it does, however often that is', () => {
+  it('costs its own time, for any number of uses', () => {
     const [norm = '', ...rest] = gated().members()
     const price = (m: number, ...groups: readonly (readonly string[])[]) =>
       planSeconds(
@@ -137,14 +137,14 @@ describe('layers of models', () => {
     return report
   }
 
-  it('of a decoder need no stack and no plan to begin with: its memory lies in a layout of heads', () => {
+  it('of a decoder need no stack and no initial plan: its memory has a layout of heads', () => {
     const { totals, steps } = found(decoderLayers.pre.relu)
     expect(totals.launches).toBeLessThanOrEqual(11)
     expect(steps.filter(({ kind }) => kind === 'decode attention')).toHaveLength(2)
     expect(steps.find(({ covers }) => covers.includes('query'))?.covers).toEqual(expect.arrayContaining(['key', 'value']))
   })
 
-  it('of LLaMA have queries stacked on the keys that several of them share, and norms in front of both', () => {
+  it('of LLaMA have queries stacked on the keys that several of them share, and norms before both', () => {
     const { totals, steps } = found(llamaLayer('step', { bias: 'heads', norm: false, window: false, int8Caches: false }))
     expect(totals.launches).toBe(5)
     const stack = steps.find(({ nodes }) => nodes.includes('query_key_value'))
@@ -154,7 +154,7 @@ describe('layers of models', () => {
     ])
   })
 
-  it('try no stack of two matmuls of one width, which the fastest main loop takes as they are', () => {
+  it('try no stack of two matmuls of one width, which the fastest main loop supports directly', () => {
     const llama = llamaLayer('step', { bias: 'none', norm: false, window: false, int8Caches: false })
     const stacked = [...stacksOf(llama.graph), ...stacksOf(decoderLayers.pre.relu.graph)].flat().map(({ name }) => name)
     expect(new Set(stacked)).toEqual(new Set(['query_key_value', 'queryBias_keyBias_valueBias']))

@@ -37,19 +37,19 @@ const elementwise = (draft: Draft, x: ValueId): ValueId =>
   draft.each(columns.over, columns.extents, reading(x), ({ x: given }, { m, n }) => call('exp', at(given, m, n)))
 
 describe('an axis that another node takes apart', () => {
-  it('is its parts in the kernel, whose tensors lie as plain rows', () => {
+  it('is its parts in the kernel, with tensors as plain rows', () => {
     const { tensors } = kernelOf(split(elementwise))
     expect(tensors.map(({ dims }) => dims.length)).toEqual([3, 3])
     for (const { layout, dims } of tensors) expect(layout).toEqual(rowMajor(dims))
   })
 
-  it('has the parts that the graph says are usual', () => {
+  it('has the parts that the graph declares as usual', () => {
     const { typical, tensors } = kernelOf(split(elementwise), { m: 8, a: 3, b: 5 })
     expect(tensors[0]?.dims.map((each) => typical?.[each])).toEqual([8, 3, 5])
     expect(kernelOf(split(elementwise), { m: 8 }).typical).toEqual({ [tensors[0]?.dims[0] ?? '']: 8 })
   })
 
-  it('is none that a reduction runs along', () => {
+  it('is impossible along a reduction', () => {
     const draft = split((made, x) =>
       made.op({
         ...columns,

@@ -39,7 +39,7 @@ function refusal(groups: readonly (readonly string[])[], rest: Partial<PlanDecl>
 }
 
 describe('a matmul with an epilogue', () => {
-  it('is a row program over the product', () => {
+  it('is a row kernel over the matmul', () => {
     const kernel = apply([['fc1', 'fc1Bias', 'fc1Activation']]).templates.get('group0')
     if (kernel?.kind !== 'matmul') throw new Error('no matmul kernel')
     expect(printKernel(kernel.epilogue)).toContain('y[i_m, c3] = gelu(x[i_m, c3] + bias[c3])')

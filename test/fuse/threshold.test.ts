@@ -87,7 +87,7 @@ it('is one kernel that computes the same', () => {
   expect(printKernel(fused)).toMatch(/let t: f32 = threshold\(\w+ < b: r\[\w+\] weighs 1.0\) of 2.0/)
 })
 
-it('searches before the pass that uses what it finds, in one block variant', () => {
+it('searches before the pass that uses the result, in one block variant', () => {
   const mapped = mapKernel({ kernel: fused, types: {}, dims: {} })
   expect(describeSchedule(mapped)).toContain('once a row: t = threshold of x[i_o, ')
   if (mapped.program.kind !== 'rows') throw new Error('no row program')
@@ -95,6 +95,6 @@ it('searches before the pass that uses what it finds, in one block variant', () 
   expect(mapped.program.variants.filter(({ team }) => team.kind === 'block').map(({ name }) => name)).toEqual(['block_reread'])
 })
 
-it('counts as one pass for the cost model, which knows nothing of the search', () => {
+it('counts as one pass in the cost model, which ignores the search', () => {
   expect(walkOf(fused, {}, { dims: { o: 2, b: 4 }, attrs: {} }).passes).toEqual(new Map([['x', 1]]))
 })

@@ -12,7 +12,7 @@ const { graphs, templates } = await readKernels(fileURLToPath(new URL('../..', i
 describe('a tuned group', () => {
   const nodes = graphs['int8-row']?.encoder_layer_gelu?.nodes ?? []
 
-  it("stays the library's product and names the kernel beside it", () => {
+  it("stays the library's matmul and names the kernel beside it", () => {
     const products = nodes.flatMap((node) => (node.kind === 'matmul' ? [[node.name, node.generated]] : []))
     expect(products).toEqual([
       ...['query', 'key', 'value'].map((name) => [name, 'int8_matmul']),
@@ -32,7 +32,7 @@ describe('a tuned group', () => {
     expect(kernel.attrs).toEqual([])
   })
 
-  it("is measured against the library's product", () => {
+  it("is measured against the library's matmul", () => {
     const request = { target: 'cuda', kernels: ['int8_matmul'], lengths: [{ length: 768, depth: 768 }], dtype: 'f16' } as const
     expect(planTuning([], templates, request, besideLibrary(graphs)).plan.kernels[0]).toMatchObject({ library: true, dtype: '' })
     expect(planTuning([], templates, request).plan.kernels[0]).not.toHaveProperty('library')
@@ -52,7 +52,7 @@ describe('refusals', () => {
     expect(() => checkTuned({ ...plan, tuned: ['product'] })).not.toThrow()
   })
 
-  it('of groups that hold more than a matmul', () => {
+  it('of groups with more than a matmul', () => {
     const op: GraphNode = { kind: 'op', name: 'bias', op: 'add_bias', types: {}, inputs: {}, outputs: {}, attrs: {} }
     const product: GraphNode = { kind: 'matmul', name: 'fc1', a: 0, b: 1, out: 2, subscripts: { a: [], b: [], out: [] } }
     expect(bareMatmul('group', [product])).toBe(product)

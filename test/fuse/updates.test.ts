@@ -67,7 +67,7 @@ describe('a group that appends to two caches', () => {
   const nodes = ['keyBias', 'valueBias', 'keyAppend', 'valueAppend'] as const
   const withoutShown = { ...layer, nodes: layer.nodes.filter(({ name }) => name !== 'shown'), outputs: { ...layer.outputs } }
 
-  it('is one kernel over the new elements alone, and computes what its nodes do', () => {
+  it('is one kernel over only the new elements, and equals its nodes', () => {
     const { shown: _, ...rest } = withoutShown.outputs
     const plain = { ...withoutShown, outputs: rest }
     const { graph: planned, kernels } = applyPlan(

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { seedOfTurn } from '../turns.js'
 import { fuzz } from './run.js'
 
-it('random ops and plans compute what they mean, or are refused', async () => {
+it('random ops and plans match their references, or are refused', async () => {
   const lines: string[] = []
   const seed = seedOfTurn()
   // The lines of a failure name the folder of its spec.

@@ -211,7 +211,7 @@ describe('storage', () => {
     ['i8', -200, -127],
     ['u8', 300, 255],
     ['u32', -5, 0],
-  ] as const)('%s keeps %d as %d', (dtype, x, kept) => {
+  ] as const)('%s stores %d as %d', (dtype, x, kept) => {
     expect(stored(dtype, x)).toBe(kept)
   })
   it('has the bits of the standards', () => {
@@ -235,7 +235,7 @@ describe('intervals', () => {
     const third = exact(Math.fround(1 / 3))
     expect(mul(third, third).hi).toBeGreaterThan(third.v ** 2)
   })
-  it('leave open what they do not decide', () => {
+  it('are undecided where intervals overlap', () => {
     expect(isUnknown(compare('lt', about, exact(1)))).toBe(true)
     expect(compare('lt', about, exact(2))).toEqual(exact(1))
     expect(isUnknown(div(exact(1), { v: 0.1, lo: -0.1, hi: 0.3 }))).toBe(true)
@@ -258,10 +258,10 @@ describe('a verdict', () => {
     { v: 0.1, lo: 0.0999, hi: 0.1001 },
   ]
   const of = (actual: readonly number[], dtype: DType = 'f16') => judge('y', { dtype, shape: [2, 2], values }, actual)
-  it('passes what rounding may leave, and counts what says nothing', () => {
+  it('passes results within rounding, and counts inconclusive ones', () => {
     expect(of([1, Number.NaN, 7, 0.1])).toEqual({ elements: 4, unjudged: 1, wrong: 0 })
   })
-  it('counts for a run where a tenth is not judged, more in a short run, and not where a third is', () => {
+  it('fails a run with a tenth not judged, with more in a short run, and not with a third', () => {
     const tally = new Tally()
     tally.ops = 30
     tally.verdict = { elements: 1_000, unjudged: 0, wrong: 0 }
@@ -285,10 +285,10 @@ it('a matmul is sums of products by its letters', () => {
   expect(numbers('k m, k n -> m n')).toEqual([1, 4, 6, 2, 5, 9, 3, 6, 12])
 })
 
-describe('what int8 keeps, by hand', () => {
+describe('int8 values, by hand', () => {
   const numbers = ({ values }: Held): number[] => values.map(({ v }) => v)
   const x = held('f32', [2, 3], [127, -64.4, 0.5, 2, -1, 0])
-  it('of a tensor, in steps that are told: ties go to the even integer, and what is too large is cut off', () => {
+  it('of a tensor, with given scales: ties round to the even integer, and values too large are clipped', () => {
     expect(numbers(calibrated(x, 127))).toEqual([127, -64, 0, 2, -1, 0])
     expect(numbers(calibrated(x, 63.5))).toEqual([63.5, -63.5, 0.5, 2, -1, 0])
   })
@@ -303,7 +303,7 @@ describe('bodies that Node runs', () => {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-fuzz-bodies-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('give what the descriptions mean that they are printed from', async () => {
+  it('agree with the descriptions from which they are printed', async () => {
     writeFileSync(join(folder, 'layouts.ts'), layoutModule)
     let compared = 0
     for (let i = 0; i < 30; i++) {

@@ -9,7 +9,7 @@ const families = ['columns', 'hashes', 'elementwise']
 const seed = 5
 const each = 3
 
-it('random ops of a fixed seed compute what they mean', async () => {
+it('random ops of a fixed seed match their references', async () => {
   const drawn = Array.from({ length: 120 }, (_, at) => ({ op: drawOp(seedOf(seed, at), `fuzz_${at}`), seed: seedOf(seed, at) }))
   const subjects = families.flatMap((family) => drawn.filter(({ op }) => op.family === family).slice(0, each))
   const { ran, failures } = await runOps('simt', subjects)

@@ -13,7 +13,7 @@ import { cut, fewer } from './shrink_graph.js'
 
 const drawn = Array.from({ length: 60 }, (_, at) => drawOp(seedOf(3, at), `fuzz_${at}`))
 
-it('an op shrinks to little more than what is looked for', () => {
+it('an op shrinks to little more than the cause', () => {
   const looked = drawn.filter((op) => printOp(op).includes('erf(') && op.body.length > 0)
   expect(looked.length).toBeGreaterThan(0)
   for (const op of looked) {
@@ -39,7 +39,7 @@ it('candidates mean something, and are smaller', () => {
     }
 })
 
-it('a graph is cut where a node is, and a plan loses groups and nodes', () => {
+it('a graph is cut at a node, and a plan loses groups and nodes', () => {
   const { graph, plans } =
     Array.from({ length: 20 }, (_, at) => drawSubject(1, at, 1)).find(
       ({ plans: [plan] }) => (plan?.groups[0]?.length ?? 0) > 2,

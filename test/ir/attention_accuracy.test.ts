@@ -95,7 +95,7 @@ function step({
 const rounded = (parts: Parts) => step(parts).out?.rounded
 const near = (rms: number, roots: number, degree: number) => ({ rms: expect.closeTo(rms, 2), roots, degree })
 
-it('nothing is rounded where queries, keys and values are what lies in memory', () => {
+it('nothing is rounded if queries, keys and values are in memory', () => {
   expect(step({})).toEqual({
     keysAfter: { class: 'exact', integers: true },
     valuesAfter: { class: 'exact', integers: true },
@@ -103,7 +103,7 @@ it('nothing is rounded where queries, keys and values are what lies in memory', 
   })
 })
 
-it('a key that is computed moves scores by their size, which grows with the root of its length', () => {
+it('a computed key moves scores by their size, which grows with the root of its length', () => {
   expect(rounded({ key: call('mul', element('k'), gain) })).toEqual(near(0.125, 1, 3))
   expect(rounded({ key: rotated(element('k')) })).toEqual(near(0.125 * Math.SQRT2, 1, 3))
   // The query as well, which is rounded and of the same size.
@@ -130,7 +130,7 @@ it('numbers of four bits are as large as those are: scores of them err by more, 
   expect(scaleOf({ key: call('mul', place, gain) })).toBeUndefined()
 })
 
-it('a row that is normed is of size 1 whatever it was, and one that is not has its own', () => {
+it('a normed row has size 1, any other its own', () => {
   const large: Domain = { from: [-64], to: [64] }
   const normed = { query: call('mul', overRms('q'), gain), key: call('mul', overRms('k'), gain) }
   expect(rounded(normed)).toEqual(near(0.125 * Math.SQRT2, 1, 2))
@@ -144,7 +144,7 @@ it('a row that is normed is of size 1 whatever it was, and one that is not has i
   expect(rounded({ query: overNorm('q'), key: overNorm('k') })).toEqual(near(0.125 * Math.SQRT2, 0, 1))
 })
 
-it('what a score makes of its product counts: factors, caps, the root of the length', () => {
+it('changes of the score after the matmul count: factors, caps, the root of the length', () => {
   const key = call('neg', element('k'))
   expect(rounded({ key, score: call('mul', raw, f32(0.5)) })).toEqual(near(0.5, 1, 2))
   expect(rounded({ key, score: call('mul', raw, call('rsqrt', toFloat(dim('d')))) })).toEqual(near(1, 0, 2))
@@ -154,7 +154,7 @@ it('what a score makes of its product counts: factors, caps, the root of the len
   expect(rounded({ key, score: masked })).toEqual(near(0.125, 1, 2))
 })
 
-it('rows that are stored on the way err as what computes them', () => {
+it('stored intermediate rows have the error of their computation', () => {
   const { keysAfter } = step({ key: rotated(element('k')) })
   expect(keysAfter).toEqual({ class: 'elementwise', integers: true })
   expect(step({ key: overRms('k') }).keysAfter).toMatchObject({ class: 'reduction', length: 'd' })

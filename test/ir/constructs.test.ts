@@ -107,7 +107,7 @@ describe.each(all)('$kind', (stmt) => {
     expect(mapStmt(stmt, (expr) => expr)).toEqual(stmt)
   })
 
-  it('renames what it defines, and its loop index is not among that', () => {
+  it('renames its definitions, without its loop index', () => {
     const renamed = construct.rename(stmt, (name) => `${name}_new`)
     expect(construct.defines(renamed).map(({ name }) => name)).toEqual(construct.defines(stmt).map(({ name }) => `${name}_new`))
     expect('index' in renamed ? renamed.index : undefined).toBe('index' in stmt ? 'c' : undefined)
@@ -132,7 +132,7 @@ describe.each(all)('$kind', (stmt) => {
 
 it('has an object for each kind', () => expect(Object.keys(constructs).sort()).toEqual(Object.keys(samples).sort()))
 
-it('lets an op be moved only where no element needs another', () => {
+it('allows moving an op only if no element needs another', () => {
   const moved = all.filter((stmt) => isElementwise({ ...centre, body: [stmt] }))
   expect(moved.map(({ kind }) => kind).sort()).toEqual(['let', 'store', 'storeRow'])
 })

@@ -46,7 +46,7 @@ describe('evaluateExpr', () => {
     expect(evaluateExpr(call('select', isFalse, outside, f32(1)), env)).toBe(1)
     expect(() => evaluateExpr(call('select', isFalse, f32(1), outside), env)).toThrow('x[7, 0]')
   })
-  it('evaluates the right of && and || only where it counts', () => {
+  it('evaluates the right of && and || only if needed', () => {
     expect(evaluateExpr(call('and', isFalse, isOutside), env)).toBe(false)
     expect(evaluateExpr(call('or', call('not', isFalse), isOutside), env)).toBe(true)
     expect(() => evaluateExpr(call('or', isFalse, isOutside), env)).toThrow('x[7, 0]')
@@ -82,7 +82,7 @@ describe('forEachPoint', () => {
 describe('monoids', () => {
   const values = [3, -1, 4, 4, -5, 2]
   const at = (i: number): number => values[i] ?? Number.NaN
-  it.each(Object.entries(monoids))('%s scans to what it reduces each beginning of a row to', (_, monoid) =>
+  it.each(Object.entries(monoids))('%s scans to the reduction of each prefix of a row', (_, monoid) =>
     expect(monoid.scan(values.length, at)).toEqual(values.map((_, i) => monoid.evaluate(i + 1, at))),
   )
 })

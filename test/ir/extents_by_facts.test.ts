@@ -32,7 +32,7 @@ describe('contradiction', () => {
     [{ p: 0 }, 'p'],
     [{ p: 1 }, undefined],
   ] as const)('of %o is %s', (sizes, dim) => expect(contradiction(stated, sizes, ['h', 'rows'])?.dim).toBe(dim))
-  it('is none of dimensions that nobody asks about', () => expect(contradiction(stated, { n: 7, h: 3 }, ['m'])).toBeUndefined())
+  it('is empty for dimensions without requests', () => expect(contradiction(stated, { n: 7, h: 3 }, ['m'])).toBeUndefined())
 })
 
 it('sizes are printed as they are written', () => {

@@ -141,47 +141,47 @@ describe('how results err', () => {
   })
 })
 
-describe('which integers an input may hold', () => {
+describe('ranges of integer inputs', () => {
   const domain = (name: keyof typeof written) => kernelOf(name).facts?.inputs.ids
 
   it('places of a tensor that is indexed directly, by a name or not', () => {
     expect(domain('looked_up')).toEqual({ from: [0], to: [['sub', 'v', 1]] })
     expect(domain('looked_up_by_name')).toEqual(domain('looked_up'))
   })
-  it('flags, where they are compared with numbers', () => {
+  it('flags, if they are compared with numbers', () => {
     expect(domain('flag')).toEqual({ from: [0], to: [1] })
   })
-  it('any number, where it is only counted with', () => {
+  it('any number, if it is only used in arithmetic', () => {
     expect(domain('number')).toEqual({ from: [-100], to: [100] })
   })
-  it('every integer, where only its bits are taken', () => {
+  it('every integer, if only its bits are used', () => {
     expect(domain('hashed')).toEqual({ from: [-(2 ** 31)], to: [2 ** 31 - 1] })
     expect(domain('hashed_by_name')).toEqual(domain('hashed'))
   })
-  it('every integer, where a number says which of its bits are taken', () => {
+  it('every integer, if a number selects its bits', () => {
     expect(domain('masked')).toEqual(domain('hashed'))
     expect(domain('masked_place')).toEqual(domain('hashed'))
     expect(domain('masked_and_added')).toBeUndefined()
     expect(domain('masked_by_another')).toBeUndefined()
   })
   it.each(['hashed_and_added', 'hashed_place', 'hashed_float', 'hashed_flag', 'hashed_amount', 'hashed_locally'] as const)(
-    'nobody knows, where anything else reads it or what its bits make: %s',
+    'unknown, if anything else reads it or its bits: %s',
     (name) => {
       expect(domain(name)).toBeUndefined()
     },
   )
-  it('nobody knows, where a place is computed or a place is compared with', () => {
+  it('unknown, if an index is computed or compared', () => {
     expect(domain('computed_place')).toBeUndefined()
     expect(domain('compared')).toBeUndefined()
   })
-  it('what is stated, whatever the body tells', () => {
+  it('as stated, whatever follows from the body', () => {
     expect(domain('length')).toEqual({ from: [1], to: ['n'] })
     expect(domain('chosen')).toEqual({ values: [0, 1] })
   })
 })
 
 describe('extents', () => {
-  it('are what facts say of them, in whatever order', () => {
+  it('follow from facts, in any order', () => {
     const dims = { n: { equal: ['mul', 2, 'k'] as const }, k: { equal: 32 }, p: { atLeast: 'n' }, q: { atMost: 3 } }
     expect(constrained({ n: 5, k: 3, p: 1, q: 9, r: 4 }, { dims }, 1)).toEqual({ n: 64, k: 32, p: 64, q: 3, r: 4 })
     expect(constrained({ s: 1 }, { dims: { s: { atLeast: '(seq)' }, other: { equal: 7 } } }, 12)).toEqual({ s: 12 })

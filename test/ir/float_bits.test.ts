@@ -32,6 +32,6 @@ describe('powers of two', () => {
   })
 })
 
-it('ceil and trunc keep floats', () => {
+it('ceil and trunc return floats', () => {
   expect([1.2, -1.2, 3e9].flatMap((x) => [ceil(x), trunc(x)])).toEqual([2, 1, -1, -1, 3e9, 3e9])
 })

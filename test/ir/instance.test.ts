@@ -24,13 +24,13 @@ const kernel = (layout: Layout, types: Kernel['types'] = {}): Kernel => {
 }
 
 describe('instances', () => {
-  it('are those of the types where no layout splits its columns', () => {
+  it('are those of the types if no layout splits its columns', () => {
     expect(allInstances(kernel(rowMajor(dims))).map((each) => each.dims)).toEqual([{}])
     expect(allInstances(kernel(blocks)).map((each) => each.dims)).toEqual([{}])
     expect(allInstances(kernel(splitLayout(blocks, [2, 1], dims))).map((each) => each.dims)).toEqual([{}])
   })
 
-  it('are two where one does: any size of heads, and the usual one', () => {
+  it('are two if one does: any size of heads, and the usual one', () => {
     const split = splitLayout({ ...blocks, offset: dim('c') }, [1, 2], dims)
     const usually = (typical: Record<string, number>, types?: Kernel['types']) =>
       allInstances({ ...kernel(split, types), typical })

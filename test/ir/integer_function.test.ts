@@ -37,7 +37,7 @@ describe('an integer function', () => {
     )
   })
 
-  it('keeps an index and a dimension of one name apart', () => {
+  it('distinguishes an index and a dimension of one name', () => {
     const e = call('sub', dim('c'), index('c'))
     expect(integerFunction(e, slots)([3, 10])).toBe(7)
     expect(integerFunction(e, { index: slots.dim, dim: slots.index })([3, 10])).toBe(-7)

@@ -26,17 +26,17 @@ describe('renameFolds', () => {
     ['fold2', 'fold1'],
     ['fold3', 'fold2'],
     ['c', 'c'],
-  ])('keeps the value of %s around %s', (outer, within) => {
+  ])('preserves the value of %s around %s', (outer, within) => {
     const renamed = renameLoops(nested(outer, within))
     expect(evaluateExpr(renamed, emptyEnv({}))).toBe(3 - 6 * 3)
     expect(printExpr(renameLoops(renamed))).toBe(printExpr(renamed))
   })
 })
 
-describe('folds that are asked for again', () => {
+describe('repeated folds', () => {
   const row = (at: Expr): Expr => ({ kind: 'element', type: 'f32', row: 'row', index: at })
 
-  it('are what they are for the values that names have by then, and for other environments', () => {
+  it('have the values of their names at that time, and of other environments', () => {
     const scaled = fold('k', 4, call('mul', toFloat(index('k')), toFloat(index('m'))))
     const environments = [emptyEnv({}), emptyEnv({})]
     for (const m of [2, 2, 5, 2])
@@ -46,7 +46,7 @@ describe('folds that are asked for again', () => {
       }
   })
 
-  it('are computed anew from rows, which change under the same name', () => {
+  it('are recomputed for rows, which change under the same name', () => {
     const env = emptyEnv({})
     const total = fold('k', 2, row(index('k')))
     for (const values of [

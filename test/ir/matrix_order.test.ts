@@ -48,7 +48,7 @@ describe('one matrix', () => {
     expect(offsetAt(param, pitchAt, { m: 5, k: 33 })).toBe(pitch)
   })
 
-  it('whose columns are contiguous is one of rows the other way round', () => {
+  it('with contiguous columns is a transposed one of rows', () => {
     const param = tensor(['k', 'm'], layoutOf('column', ['k', 'm']))
     expect(matricesOf(param, matrix)?.order).toBe('row')
     expect(matricesOf(param, { batch: [], row: 'k', column: 'm' })).toBeUndefined()
@@ -81,10 +81,10 @@ describe('a matrix of each head', () => {
     ['transposed', 'heads_col32', values],
     ['with heads before sequences', 'heads_col32', { ...keys, batch: ['h', 'b'] }],
     ['with matrices that lie between each other', 'row', keys],
-  ])('%s is none', (_, name, axes) => expect(matricesOf(tensor(dims, layoutOf(name, dims)), axes)).toBeUndefined())
+  ])('%s is not one', (_, name, axes) => expect(matricesOf(tensor(dims, layoutOf(name, dims)), axes)).toBeUndefined())
 })
 
-describe('near misses are none', () => {
+describe('near misses are not', () => {
   const c = index('c')
   const changed = (name: string, axis: string, to: Expr): TensorParam => {
     const layout = layoutOf(name, ['r', 'c'])

@@ -17,7 +17,7 @@ describe('philox', () => {
 })
 
 describe('uniform', () => {
-  it('is the middle of an interval that float32 holds', () => {
+  it('is the middle of an interval that float32 represents', () => {
     expect(uniform(0, 0, 0)).toBe(((0x6627e8d5 >>> 9) + 0.5) / 2 ** 23)
     const draws = Array.from({ length: 4000 }, (_, i) => uniform(i, -i, i * 77))
     for (const u of draws) expect(Math.fround(u)).toBe(u)

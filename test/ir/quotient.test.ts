@@ -7,18 +7,18 @@ import { refusal } from '../refusal.js'
 
 const quotient = (of: string, by: string) => divideInto(parseExtent(of), parseExtent(by))
 
-it('are what is left of factors that both have', () => {
+it('cancel common factors', () => {
   expect(printExtent(quotient('h', 'g'))).toBe('(h/g)')
   expect(printExtent(quotient('4*h*d', '2*h'))).toBe('2*d')
   expect(printExtent(quotient('h*d', 'g*d'))).toBe('(h/g)')
 })
 
-it('times what they are divided by are what was divided', () => {
+it('times their divisor are the dividend', () => {
   expect(printExtent(multiplyExtents([parseExtent('r'), parseExtent('g'), quotient('h', 'g'), parseExtent('d')]))).toBe('d*h*r')
   expect(printExtent(multiplyExtents([parseExtent('u'), quotient('h', 'g')]))).toBe('(h/g)*u')
 })
 
-it('have a number where one is a multiple of the other, and a reason where not', () => {
+it('have a value if one is a multiple of the other, and a reason otherwise', () => {
   expect(evaluateExtent(quotient('h', 'g'), { h: 12, g: 4 })).toBe(3)
   expect(evaluateExtent(quotient('h', 'g'), { h: 0, g: 0 })).toBe(0)
   const { code, message } = refusal(() => evaluateExtent(quotient('h', 'g'), { h: 6, g: 4 }))
@@ -33,7 +33,7 @@ it('are numbers and quotients of sums in other dimensions', () => {
   expect(refusal(() => substitute(quotient('h', 'g'), { h: parseExtent('6'), g: parseExtent('4') })).code).toBe('graph.extent')
 })
 
-it('are written as quotients of integers in what is exported', () => {
+it('are written as quotients of integers in exports', () => {
   const extent = multiplyExtents([parseExtent('2*r'), quotient('h', 'g')])
   expect(sizeText(extent)).toBe('Size(2) * ((d_h) / (d_g)) * d_r')
   expect(plainText(extent, (name) => `d_${name}`, inPython)).toBe('2 * ((d_h) // (d_g)) * d_r')

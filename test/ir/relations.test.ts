@@ -18,7 +18,7 @@ export const t = op('t', {
   return unstatedRelations(kernel).flatMap(({ tensor, dim, size, fact }) => (tensor === 'x' ? [`${dim}: ${size}, ${fact}`] : []))
 }
 
-describe('what reads want', () => {
+describe('requirements of reads', () => {
   it.each([
     ['x(m, c + n) + x(m, c + 0)', ["p: 2*n, '2*n'"]],
     ['sum(w, (i) => x(m, c * w + i))', ["p: n*w, 'n*w'"]],
@@ -29,7 +29,7 @@ describe('what reads want', () => {
     ['x(m, idiv(c, w))', ["n: w*p, 'w*p'"]],
     ['x(m, 2 * c + 1)', ["p: 2*n, '2*n'"]],
   ])('%s', (body, found) => expect(wanted(body)).toEqual(found))
-  it('is nothing where a fact states it, or where a place is of no such form', () => {
+  it('are empty if a fact states them, or for indices of another form', () => {
     expect(wanted('x(m, c + n)', { facts: "p: '2*n'" })).toEqual([])
     expect(wanted('x(m, c + n)', { facts: "p: { atLeast: '2*n' }" })).toEqual([])
     expect(wanted('x(m, idiv(c, 2))', { facts: "n: '2*p'" })).toEqual([])

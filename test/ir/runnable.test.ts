@@ -50,18 +50,18 @@ describe('a kernel as JavaScript', () => {
     const ofLength = (length: Expr): Expr => ({ kind: 'fold', type: 'f32', monoid, length, index: 'k', value: each })
     for (const length of [i32(0), i32(1), { kind: 'dim', type: 'i32', name: 'n' } as const]) same(ofLength(length))
   })
-  it('reads attributes, and counts what holds', () => {
+  it('reads attributes, and evaluates conditions', () => {
     expect(same(call('mul', { kind: 'attr', type: 'f32', name: 'eps' }, f32(8)))).toBe(2)
     const isLess = call('select', call('lt', each, f32(5)), i32(1), i32(0))
     expect(same({ kind: 'fold', type: 'i32', monoid: 'sum', length: i32(3), index: 'k', value: isLess })).toBe(1)
   })
-  it('takes what is not a kernel of names', () => {
+  it('accepts names from outside of the kernel', () => {
     const value = local('a"]; throw 1 //')
     const { reads } = runnable(kernelOf(value))(bound)
     reads.setLocal('a"]; throw 1 //', 5)
     expect(reads.value(value)).toBe(5)
   })
-  it('computes what is shared where it is read, and writes out what is large', () => {
+  it('computes shared values where they are read, and names large ones', () => {
     expect(same({ kind: 'fold', type: 'f32', monoid: 'sum', length: i32(3), index: 'k', value: call('add', each, each) })).toBe(
       36,
     )
@@ -112,7 +112,7 @@ describe('a kernel as JavaScript', () => {
     expect(() => reads.value(value)).toThrow(message)
     expect(() => evaluateExpr(value, env)).toThrow(message)
   })
-  it('refuses a tensor that is missing or of another rank only where it is read', () => {
+  it('refuses a missing tensor or another rank only when it is read', () => {
     const other: Expr = call('select', constant('bool', true), f32(1), load('y', i32(0)))
     expect(runnable(kernelOf(other))(bound).reads.value(other)).toBe(1)
     const missing = load('y', i32(0))
@@ -120,7 +120,7 @@ describe('a kernel as JavaScript', () => {
     const flat = load('x', i32(0))
     expect(() => runnable(kernelOf(flat))(bound).reads.value(flat)).toThrow('tensor x has 2 dimensions, not 1')
   })
-  it('has NaN where data is short', () => {
+  it('has NaN if data is short', () => {
     const value = load('x', i32(1), i32(2))
     const short = { ...bound, tensors: { x: { data: [1], shape: [2, 3] } } }
     expect(runnable(kernelOf(value))(short).reads.value(value)).toBeNaN()

@@ -36,7 +36,7 @@ describe('simplifyExpr', () => {
 })
 
 describe('simplifyKernel', () => {
-  it('drops values nothing reads, and what only they read', () => {
+  it('drops unused values, and values that only they read', () => {
     const dead = { kind: 'let', name: 'dead', type: 'f32', value: local('total') } as const
     const [row, reduce, mean, , store] = centre.body
     const y = centre.tensors.filter((tensor) => tensor.name !== 'y')

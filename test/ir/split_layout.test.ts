@@ -75,7 +75,7 @@ describe.each(cases)('$name over runs $runs of $extents', ({ name, runs, extents
   const split = splitLayout(whole, runs, axes(extents.length))
   const found = findLayout(layouts, splitLayoutName(name, runs), extents.length)
 
-  it('stores an index where the layout stores the combined one, and takes as much room', () => {
+  it('stores an index like the combined one in the layout, with the same size', () => {
     expect(split.name).toBe(splitLayoutName(name, runs))
     forEachPoint(extents, (point) => {
       const expected = evaluated(whole, combine(point, extents, runs), extentsOf(extents, runs))
@@ -109,6 +109,5 @@ describe('twins', () => {
   ])('refuses %s for a tensor of rank %i', (name, rank) =>
     expect(() => findLayout(layouts, name, rank)).toThrow(expect.objectContaining({ code: 'layout.rank' })),
   )
-  it('refuses an unknown layout by its own name', () =>
-    expect(() => findLayout(layouts, 'col33:2+2', 4)).toThrow('unknown layout col33'))
+  it('refuses an unknown layout by name', () => expect(() => findLayout(layouts, 'col33:2+2', 4)).toThrow('unknown layout col33'))
 })

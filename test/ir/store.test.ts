@@ -23,9 +23,9 @@ describe('the IR of a store', () => {
     expect(printExpr(storedExpr('i8', value))).toBe(text)
     expect(storedExpr('i8', storedExpr('i8', value))).toEqual(storedExpr('i8', value))
   })
-  it('clamps what uint8 does not hold', () =>
+  it('clamps values outside of uint8', () =>
     expect(printExpr(storedExpr('u8', call('minimum', local('k', 'i32'), i32(9))))).toBe('maximum(minimum(k, 9), 0)'))
-  it('clamps what other small types do not hold, and keeps NaN in floats', () => {
+  it('clamps values outside of other small types, and keeps NaN in floats', () => {
     const k = local('k', 'i32')
     expect(printExpr(storedExpr('i16', k))).toBe('maximum(minimum(k, 32767), -32768)')
     expect(printExpr(storedExpr('u32', k))).toBe('maximum(k, 0)')
@@ -34,7 +34,7 @@ describe('the IR of a store', () => {
     expect([storedNumber('f8e4m3', 500), storedNumber('f8e5m2', Number.NEGATIVE_INFINITY)]).toEqual([448, -57_344])
     expect([storedNumber('f8e4m3', Number.NaN), storedNumber('i16', Number.NaN)]).toEqual([Number.NaN, -32_768])
   })
-  it('leaves out of text what the store does anyway, and nothing else', () => {
+  it('removes only operations from the source that the store does itself', () => {
     for (const dtype of ['i8', 'u8', 'i16', 'u32', 'f8e4m3', 'f8e5m2'] as const) {
       const value = dtype === 'i8' || dtype.startsWith('f8') ? a : local('k', 'i32')
       expect(beforeStore(storedExpr(dtype, value), dtype)).toEqual(value)
@@ -53,7 +53,7 @@ describe('the IR of a store', () => {
   it.each(['f32', 'f16', 'bf16', 'i32', 'i64', undefined] as const)('leaves values for %s', (dtype) =>
     expect(storedExpr(dtype, a)).toBe(a),
   )
-  it('is what a store does', () => {
+  it('equals a store', () => {
     fc.assert(
       fc.property(fc.double({ noNaN: true }), fc.boolean(), (x, half) => {
         const value = half ? Math.trunc(x) + 0.5 : x
@@ -84,7 +84,7 @@ export const put = op('put', {
 describe('a body that stores 8-bit integers', () => {
   const { kernels, diagnostics } = read(spec)
   const [narrow, put] = kernels
-  it('says what the store does', () => {
+  it('contains the operations of the store', () => {
     expect(diagnostics).toEqual([])
     expect(narrow === undefined ? '' : printKernel(narrow)).toContain('y[c] = maximum(minimum(round(3.0 * x[c]), 127.0), -127.0)')
     expect(narrow === undefined ? '' : printKernel(narrow)).toContain('= maximum(minimum(toInt(x[c1]), 255), 0)')
@@ -93,7 +93,7 @@ describe('a body that stores 8-bit integers', () => {
     expect(put === undefined ? '' : printKernel(put)).toContain(
       'c === at[] ? maximum(minimum(round(x[c]), 127.0), -127.0) : cache[c]',
     ))
-  it('computes the same where a fused kernel does not store it', () => {
+  it('has the same result in a fused kernel without the store', () => {
     if (narrow === undefined) throw new Error('no kernel')
     const shape = [{ factor: 1, dims: ['n'] }]
     const value = (dtype: 'f32' | 'i8' | 'u8') => ({ dtype, shape, layout: 'row' })

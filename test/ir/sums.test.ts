@@ -40,19 +40,19 @@ describe('a sum of extents', () => {
     expect(evaluateExtent(twice, { h: 6, g: 2, d: 4, i: 5 })).toBe(45)
   })
 
-  it('has none where a dimension has none', () => {
+  it('has none if a dimension has none', () => {
     expect(evaluateDim('(2*g+h)', { h: 6 })).toBeUndefined()
     const { code, message } = refusal(() => evaluateExtent(sum('h*d g*d'), { h: 6, d: 4 }))
     expect([code, message]).toEqual(['graph.dim', 'dimension (g+h) of (g+h)*d has no value'])
   })
 
-  it('is the sum of what its dimensions are in a program', () => {
+  it('is the sum of the values of its dimensions in a program', () => {
     const known = { h: parseExtent('4*q'), g: parseExtent('q') }
     expect(printExtent(substitute(sum('h*d g*d g*d'), known))).toBe('6*d*q')
   })
 })
 
-it('extents divide by what they have in common', () => {
+it('extents cancel common factors', () => {
   const given = extents('2*h*d*d 4*g*d*d 6*d*d')
   const common = commonExtent(given)
   expect(printExtent(common)).toBe('2*d*d')

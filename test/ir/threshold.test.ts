@@ -44,7 +44,7 @@ const find = (keys: readonly number[], weights: readonly number[], target: numbe
   )
 
 describe('threshold', () => {
-  it('is what it is defined to be', () => {
+  it('equals its definition', () => {
     let state = 7
     const next = (bound: number): number => {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0
@@ -59,13 +59,13 @@ describe('threshold', () => {
     }
   })
 
-  it('is the k-th largest key where all weigh 1, with all its equals', () => {
+  it('is the k-th largest key with equal weights of 1, with all its equals', () => {
     const keys = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     const ones = keys.map(() => 1)
     expect([1, 2, 3, 4, 5, 10].map((k) => find(keys, ones, k))).toEqual([9, 6, 5, 5, 4, 1])
   })
 
-  it('is -Infinity where nothing reaches the target', () => {
+  it('is -Infinity if nothing reaches the target', () => {
     expect(find([1, 2], [1, 1], 3)).toBe(Number.NEGATIVE_INFINITY)
     expect(find([1, 2], [1, 1], Number.POSITIVE_INFINITY)).toBe(Number.NEGATIVE_INFINITY)
     expect(find([], [], 0)).toBe(Number.NEGATIVE_INFINITY)

@@ -95,7 +95,7 @@ describe('a kernel that ranks', () => {
     expect(() => verifyKernel(kernel, 'test')).toThrow(problem)
   })
 
-  it('drops a ranking that nothing reads, and keeps one of which only the places are read', () => {
+  it('drops an unused ranking, and keeps one of which only the indices are read', () => {
     const unread: Stmt = {
       kind: 'topK',
       name: 'more',

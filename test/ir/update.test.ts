@@ -120,7 +120,7 @@ describe('placeUpdates', () => {
     expect(differences(kernel, placed)).toEqual([])
   })
 
-  it('is noticed when it stores beside the place, or without asking whether that is inside', () => {
+  it('is noticed if it stores at a neighbouring place, or without a bounds check', () => {
     const kernel = cases[0]?.[1]()
     if (kernel === undefined) throw new Error('no case')
     const placed = placeUpdates(kernel)
@@ -140,7 +140,7 @@ describe('placeUpdates', () => {
     expect(differences(interval(), placeUpdates(longerInterval())).length).toBeGreaterThan(0)
   })
 
-  it('shows what it derived', () => {
+  it('shows the derived form', () => {
     const text = printKernel(placeUpdates(shown()))
     expect(text).toContain('out y: f32[s, r] updates cache')
     expect(text).toContain('once')
@@ -148,7 +148,7 @@ describe('placeUpdates', () => {
     expect(text).toContain('y[place, r1] = x[r1] + toFloat(at[r1]) for r1 < r when inside')
   })
 
-  it('reads in front of all else what stands in a reduction or a condition and is replaced behind them', () => {
+  it('reads values first that a reduction or a condition uses before they are replaced', () => {
     const kernel = conditional()
     const [first, ...rest] = placeUpdates(kernel).body
     expect(first).toMatchObject({ kind: 'let', value: { kind: 'load', tensor: 'cache' } })
@@ -161,7 +161,7 @@ describe('placeUpdates', () => {
     expect(differences(kernel, again)).toEqual([])
   })
 
-  it('leaves other kernels alone', () => {
+  it('does not change other kernels', () => {
     const kernel = cases[0]?.[1]()
     if (kernel === undefined) throw new Error('no case')
     const plain = { ...kernel, tensors: kernel.tensors.map(({ updates: _, ...tensor }) => tensor) }

@@ -98,7 +98,7 @@ const twins: readonly (readonly [rule: string, change: Partial<Kernel>, problem:
 ]
 
 describe('verifyKernel', () => {
-  it('accepts a kernel that keeps the rules', () => expect(() => verifyKernel(centre, 'test')).not.toThrow())
+  it('accepts a valid kernel', () => expect(() => verifyKernel(centre, 'test')).not.toThrow())
   it.each(twins)('%s', (_, change, problem) => {
     expect(() => verifyKernel({ ...centre, ...change }, 'fusion')).toThrow(`internal: after fusion: kernel centre: ${problem}`)
   })

@@ -15,7 +15,7 @@ const fold: Expr = {
   value: call('mul', load('x', index('r'), index('k')), call('add', local('a'), element('v', 'c'))),
 }
 
-it('finds free names, without what a fold binds', () => expect([...freeNames(fold)].sort()).toEqual(['a', 'c', 'r', 'v']))
+it('finds free names, without those bound by a fold', () => expect([...freeNames(fold)].sort()).toEqual(['a', 'c', 'r', 'v']))
 
 it('substitutes indices and locals', () =>
   expect(

@@ -31,7 +31,7 @@ it.each<[string, unknown]>([
   }),
 )
 
-it('names the dimensions of an output that no input fixes, and where they are given', () => {
+it('names the dimensions of an output that no input determines, and shows how to give them', () => {
   const spread = op('spread', {
     dims: ['m', 'u', 'v'],
     types: { T: ['f32'] },
@@ -76,7 +76,7 @@ describe('storage types at apply', () => {
         return { nodes: { y }, outputs: { y, w } }
       },
     })
-  it('are asked for where no input has them', () => {
+  it('are requested if no input has them', () => {
     const { code, message, hint } = refusal(() => layer('f32'))
     expect([code, message]).toEqual(['graph.output', 'made: no input fixes the storage type T of output y'])
     expect(hint).toContain("as the fifth argument of apply: g.apply(op, inputs, {}, {}, { T: '...', U: '...' })")

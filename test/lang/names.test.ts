@@ -53,7 +53,7 @@ describe('names of groups', () => {
   it.each(['a b', 'a\n#error', 'Twice', 'constructor', 'a-b', '_a', ''])('refuses %j', (kernel) => {
     expect(() => planAll([grouped(kernel)], { g: decl }, [])).toThrow(expect.objectContaining({ code: 'plan.name' }))
   })
-  it('go on to the kernels where they are snake_case', () => {
+  it('become those of kernels in snake_case', () => {
     expect(() => planAll([grouped('two_times')], { g: decl }, [])).toThrow('uses op twice, which no spec declares')
   })
 })

@@ -48,7 +48,7 @@ const failureOf = (act: () => unknown): string => {
 const refusal = (build: Parameters<typeof made>[0]): string => failureOf(() => made(build))
 
 describe('a program', () => {
-  it('knows what a graph is in its own dimensions', () => {
+  it('knows the dimensions of a graph', () => {
     const { nodes, values, weights } = made((p, { y }) => {
       const out = p.apply(linear, { x: y }, p.weights('first'), {}, { dims: { j: 'l' } })
       return { out: out.y }
@@ -65,7 +65,7 @@ describe('a program', () => {
     })
   })
 
-  it('repeats layers with weights of their own, and steps with the same', () => {
+  it('repeats layers with separate weights, and steps with the same', () => {
     const { nodes, weights } = made((p, { y }) => {
       const square = { dims: { j: 'h*d' } }
       const out = p.steps('step', 2, y, (x) =>
@@ -200,7 +200,7 @@ describe('refused is', () => {
     expect(refusal(build)).toContain(words)
   })
 
-  it('a size that is none', () => {
+  it('an invalid size', () => {
     expect(failureOf(() => program('tried', { dims: { b: 0 }, inputs: {}, build: () => ({}) }))).toContain(
       'program.dims: tried: dimension b cannot be 0',
     )
@@ -230,7 +230,7 @@ it('the TypeScript compiler refuses names, ranks and types', () => {
   expect(unused).toBeTypeOf('function')
 })
 
-describe('what is wrong with one program', () => {
+describe('errors of one program', () => {
   const refused = (build: Parameters<typeof made>[0]): readonly string[] => {
     try {
       made(build)
@@ -241,7 +241,7 @@ describe('what is wrong with one program', () => {
     return []
   }
 
-  it('is said all at once, and nothing of what follows from it', () => {
+  it('are reported all at once, without consequential ones', () => {
     const said = refused((p, { x, y, ids }) => {
       const a = p.apply(sum, { x: p.view(x, 'b*s h d'), y: ids as never }, {}, { eps: 1 }).z
       const b = p.apply(linear, { x: a }, p.weights('w'), {}, { dims: { j: 'l' } }).y
@@ -259,7 +259,7 @@ describe('what is wrong with one program', () => {
     ])
   })
 
-  it('hides what its author throws because of it, and nothing else', () => {
+  it('hide only exceptions that follow from them', () => {
     const failure = new TypeError('of nothing')
     expect(
       refused((p, { y }) => {

@@ -140,7 +140,7 @@ describe('extremes of a body', () => {
     expect(of(-3, -1, -2)).toEqual([-1, -3, 1, 0])
     expect(of(3, 1, 2)).toEqual([3, 1, 0, 1])
   })
-  it('are NaN where an element is, which is never picked', () => {
+  it('are NaN if an element is, whose index is never picked', () => {
     expect(of(Number.NaN, 1, 2)).toEqual([Number.NaN, Number.NaN, 2, 1])
     expect(of(3, Number.NaN, 3)).toEqual([Number.NaN, Number.NaN, 0, 0])
     expect(of(Number.NaN, Number.NEGATIVE_INFINITY)).toEqual([Number.NaN, Number.NaN, 1, 1])
@@ -151,7 +151,7 @@ describe('extremes of a body', () => {
 describe('functions of rows that lack an argument', () => {
   // As an author in untyped JavaScript calls them.
   const untyped: Readonly<Record<string, (...args: unknown[]) => unknown>> = { sum, max, min, argmax, argmin, row, scan } as never
-  it.each(Object.keys(untyped))('%s says which', (name) => {
+  it.each(Object.keys(untyped))('%s returns the index', (name) => {
     const call = untyped[name] ?? expect.fail('no function')
     const refused = (message: string) => expect.objectContaining({ code: 'run.argument', message })
     expect(() => call(3, undefined)).toThrow(refused(`${name}(3, ...): what gives its elements is undefined`))

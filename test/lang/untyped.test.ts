@@ -164,7 +164,7 @@ it.each(subjects)('%s', (_, calls) => {
   fc.assert(fc.property(calls, hold), { numRuns: 300 })
 })
 
-it('what is right is taken, and a TypeError would be seen', () => {
+it('valid arguments are accepted, and a TypeError would be noticed', () => {
   expect(made.of().nodes).toHaveLength(1)
   expect(() =>
     hold(() => {
