@@ -104,12 +104,12 @@ describe('kernels of a step equal its bodies', () => {
     }
   })
 
-  it('over 50257 ids, with logits that halves hold', async () => {
+  it('over 50257 ids, with logits in half precision', async () => {
     const models = [markovModel('large', 50_257)]
     await runSearch(search(50_257, 4, { models, steps: 1 }), stepBoth('f16'))
   })
 
-  it('find what the rule finds', async () => {
+  it('match the rule', async () => {
     const given = search(45, 5, { steps: 6 })
     const { found } = await runSearch(given, stepOnDevice('f32'))
     const wanted = given.models.map((model) => plainRule(model, given))
@@ -120,7 +120,7 @@ describe('kernels of a step equal its bodies', () => {
 describe('ties and logits without probability', () => {
   const step = stepOnDevice('f16')
 
-  it('go to the lower id and the lower beam', async () => {
+  it('choose the lower id and the lower beam', async () => {
     const even = () => Array.from({ length: 1000 }, (_, id) => (id % 3 === 0 ? 1 : 0))
     const given = search(1000, 4, { models: [even], steps: 2 })
     const { outputs } = await runSearch(given, step)

@@ -32,7 +32,7 @@ function expectSame(found: readonly (readonly Hypothesis[])[], wanted: readonly 
 }
 
 describe('the plain rule', () => {
-  it.each([1, 2, 3, 4, 5, 7])('with %i beams is what it is written out', async (width) => {
+  it.each([1, 2, 3, 4, 5, 7])('with %i beams equals the written-out form', async (width) => {
     for (const vocab of [16, 17, 45]) {
       const given = search(`plain ${vocab}`, vocab, width)
       const { found } = await runSearch(given)
@@ -44,7 +44,7 @@ describe('the plain rule', () => {
     }
   })
 
-  it('finds what exhaustive search finds when the beam is wide enough', async () => {
+  it('finds the result of an exhaustive search if the beam is wide enough', async () => {
     for (const [vocab, steps, width] of [
       [2, 5, 16],
       [3, 4, 27],
@@ -81,7 +81,7 @@ describe('the plain rule', () => {
     }
   })
 
-  it('gives ties to the lower beam and the lower id, and never takes what is -Infinity while another is left', async () => {
+  it('prefers the lower beam and the lower id in ties, and never chooses -Infinity while another is left', async () => {
     const even = () => [2, 2, 2, Number.NEGATIVE_INFINITY, 2, 2, 2, 2]
     const given = search('even', 8, 3, { models: [even], steps: 1, ends: [7] })
     expect((await runSearch(given)).found[0]?.map(({ ids }) => ids)).toEqual([[0], [1], [2]])
@@ -114,7 +114,7 @@ describe('the plain rule', () => {
 describe('the plain rule with a rate of diversity', () => {
   const rates = [-5, -0.7, -0.1, 0.3, 2]
 
-  it.each([1, 2, 3, 5, 7])('with %i beams is what it is written out', async (width) => {
+  it.each([1, 2, 3, 5, 7])('with %i beams equals the written-out form', async (width) => {
     for (const diversityRate of rates) {
       for (const [vocab, p] of [
         [16, 1],
@@ -133,7 +133,7 @@ describe('the plain rule with a rate of diversity', () => {
     expect(diverse.outputs).toEqual(plain.outputs)
   })
 
-  it('below 0 leaves no two children of one beam where the rate is steep, and ended beams as they are', async () => {
+  it('below 0 leaves no two children of one beam with a steep rate, and does not change ended beams', async () => {
     // Scores differ by less than the rate from the first step on: every beam has one child.
     const given = search('steep', 12, 3, { diversityRate: -1000, ends: [], models: [markovModel('steep', 12)] })
     const { outputs } = await runSearch(given)
@@ -144,7 +144,7 @@ describe('the plain rule with a rate of diversity', () => {
     expectSame((await runSearch(ends)).found, wanted, 'ended beams')
   })
 
-  it('is told from the rule without one', async () => {
+  it('differs from the rule without one', async () => {
     const given = search('diverse 45', 45, 5, { diversityRate: -0.7 })
     const { found } = await runSearch(given)
     const ids = (lists: readonly (readonly Hypothesis[])[]) => lists.map((list) => list.map((each) => each.ids))
@@ -154,7 +154,7 @@ describe('the plain rule with a rate of diversity', () => {
 })
 
 describe('the rule of generate', () => {
-  it.each([1, 2, 3, 4, 5, 7])('with %i beams is what it is written out', async (width) => {
+  it.each([1, 2, 3, 4, 5, 7])('with %i beams equals the written-out form', async (width) => {
     for (const earlyStopping of [0, 1, 2]) {
       for (const lengthPenalty of [1, 0, 2, -0.5]) {
         const given = search('hf', 17, width, { rule: 'hf', earlyStopping, lengthPenalty })
@@ -165,13 +165,13 @@ describe('the rule of generate', () => {
     }
   })
 
-  it('looks at more candidates where there are more end ids', async () => {
+  it('considers more candidates if there are more end ids', async () => {
     const given = search('hf ends', 16, 4, { rule: 'hf', ends: [1, 2, 3], k: 16, steps: 7 })
     const wanted = given.models.map((model) => hfRule(model, given))
     expectSame((await runSearch(given)).found, wanted, 'three end ids')
   })
 
-  it('leaves a pool alone once the sequence is over', async () => {
+  it('does not change a pool once the sequence is finished', async () => {
     const given = search('hf over', 17, 3, { rule: 'hf', earlyStopping: 1, steps: 12 })
     const { found } = await runSearch(given)
     for (const [b, model] of given.models.entries()) {

@@ -25,7 +25,7 @@ const labelsOf = (result: EncoderResult | undefined): readonly number[] =>
   result?.kind === 'token-classifier' ? result.labelIds : []
 
 describe.each(modelTypes())('the example model on simt in %s', (dtype) => {
-  it('gives the golden logits and labels', async () => {
+  it('matches the golden logits and labels', async () => {
     const encoder = await load(exampleModel, { dtype })
     const sentences = await goldenSentences()
     const results = await encoder.run(cases(sentences))

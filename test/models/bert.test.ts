@@ -60,7 +60,7 @@ describe('bertWeights', () => {
     expect(Object.keys(plain)).toContain('pooler.dense.weight')
   })
 
-  it('names the tensor, what is expected and what was found', () => {
+  it('names the tensor, the expected and the actual value', () => {
     const name = 'encoder.layer.0.intermediate.dense.weight'
     const tensor = model.tensors.get(name)
     if (tensor === undefined) throw new Error('the model lacks a tensor')
@@ -74,7 +74,7 @@ describe('bertWeights', () => {
     )
   })
 
-  it('rounds to the storage type asked for', async () => {
+  it('rounds to the requested storage type', async () => {
     const half = (await held(bertWeights(model.config, file(model.tensors), 'f16')))['embeddings.LayerNorm.weight']
     expect(half?.dtype).toBe('f16')
     expect(half?.data.byteLength).toBe(2 * 128)

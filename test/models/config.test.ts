@@ -28,7 +28,7 @@ describe('configurations of the family', () => {
     activation: 'relu',
   }
 
-  it('knows RoBERTa, whose first tokens are behind the position of padding', () => {
+  it('supports RoBERTa, whose first tokens follow the position of padding', () => {
     const config = parseBertConfig(roberta, 'config.json')
     expect(config).toMatchObject({ family: 'roberta', kind: 'sequence-classifier', positions: 32, firstPosition: 2, padToken: 1 })
     const padded = parseBertConfig({ ...roberta, pad_token_id: 4 }, 'config.json')
@@ -40,7 +40,7 @@ describe('configurations of the family', () => {
     )
   })
 
-  it('knows DistilBERT by its own words', () => {
+  it('supports DistilBERT by its own names', () => {
     expect(parseBertConfig(distilbert, 'config.json')).toMatchObject({
       ...{ family: 'distilbert', kind: 'sequence-classifier', hidden: 64, layers: 3, heads: 4, headDim: 16, inner: 96 },
       ...{ positions: 32, firstPosition: 0, tokenTypes: 0, activation: 'relu' },
@@ -130,7 +130,7 @@ describe('BERT configurations', () => {
     )
   })
 
-  it('refuses what is no object, and files that cannot be read', async () => {
+  it('refuses values that are no object, and unreadable files', async () => {
     expect(() => parseBertConfig(null, 'config.json')).toThrow(expect.objectContaining({ code: 'config.field' }))
     await expect(readBertConfig('/nowhere/config.json')).rejects.toMatchObject({ code: 'config.read' })
     await expect(readBertConfig(join(exampleModel, 'model.safetensors'))).rejects.toMatchObject({ code: 'config.read' })

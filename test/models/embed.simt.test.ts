@@ -79,7 +79,7 @@ it("a classifier's rows are those of its layers", async () => {
   expect(rows[1]).toEqual(rows[0])
 })
 
-it('ways and options that there are not are refused, and what is no number is named', async () => {
+it('unknown poolings and options are refused, and invalid numbers are named', async () => {
   const model = randomBert({})
   new Float32Array(model.tensors.get('embeddings.word_embeddings.weight')?.data.buffer ?? new ArrayBuffer(0)).fill(
     3e38,

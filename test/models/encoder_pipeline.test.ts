@@ -34,7 +34,7 @@ const cases = (sequences: readonly (readonly number[])[]) => sequences.map((inpu
 const bound = tolerance({ dtype: 'f32', class: 'model', length: 4 })
 
 describe('the example model through the runtime', () => {
-  it('gives the golden logits and labels, batched with unequal lengths', async () => {
+  it('matches the golden logits and labels, batched with unequal lengths', async () => {
     const { encoder, log } = await load(exampleModel)
     const all = (await goldenSentences()).map((sentence, row) => ({ sentence, row }))
     const chosen = all.sort((a, b) => a.sentence.length - b.sentence.length).slice(0, 2)
@@ -106,7 +106,7 @@ describe('random models against the interpreter', () => {
     })
   })
 
-  it('does not depend on padding or on what else is in the batch', async () => {
+  it('does not depend on padding or on the rest of the batch', async () => {
     await withModel(randomBert({}), async (dir) => {
       const { encoder } = await load(dir)
       const [alone] = await encoder.run(cases([[7, 8, 9]]))
@@ -152,7 +152,7 @@ describe('what run refuses', () => {
 })
 
 describe('programs of an encoder', () => {
-  it('are built once for each shape, and the least recently used goes', async () => {
+  it('are built once per shape, and the least recently used one is evicted', async () => {
     await withModel(randomBert({}), async (dir) => {
       const { encoder, log } = await load(dir, { maxPrograms: 2 })
       const first = await encoder.program({ batch: 1, seq: 8 })
@@ -187,7 +187,7 @@ describe('programs of an encoder', () => {
     })
   })
 
-  it('keep concurrent runs apart', async () => {
+  it('separate concurrent runs', async () => {
     await withModel(randomBert({}), async (dir) => {
       const { encoder } = await load(dir)
       const one = await encoder.run(cases([[1, 2]]))

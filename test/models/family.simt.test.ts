@@ -44,7 +44,7 @@ async function held(name: string, folder: string, plan: string, typed = true) {
 }
 
 describe.each(familyNames)('%s', (name) => {
-  it.each(plans)('is what HF computes under %s', async (plan) => {
+  it.each(plans)('matches HF under %s', async (plan) => {
     const verdicts = await held(name, familyFolder(name), plan)
     expect(verdicts.length).toBeGreaterThan(8)
     for (const [i, { passed, summary }] of verdicts.entries()) expect(passed, `case ${i}: ${summary}`).toBe(true)
@@ -84,7 +84,7 @@ describe('the goldens tell a wrong model', () => {
   })
 })
 
-it('refuses padding where positions are counted by the other tokens, and types where there are none', async () => {
+it('refuses padding if positions depend on the other tokens, and types if there are none', async () => {
   const roberta = await load(familyFolder('roberta-pairs'))
   await expect(roberta.run([{ inputIds: [0, 5, 1, 2] }])).rejects.toMatchObject({
     code: 'run.token',

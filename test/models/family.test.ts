@@ -6,7 +6,7 @@ import { loadTokenizer } from '../../src/text/tokenizer.js'
 import { familyCases, familyFolder, familyNames } from './family.js'
 
 describe.each(familyNames)('%s', (name) => {
-  it('reads texts, pairs and cut pairs as HF does', async () => {
+  it('tokenizes texts, pairs and truncated pairs like HF', async () => {
     const folder = familyFolder(name)
     const { tokenTypes } = await readBertConfig(`${folder}/config.json`)
     const cases = await familyCases(name)
@@ -20,10 +20,10 @@ describe.each(familyNames)('%s', (name) => {
   })
 })
 
-describe('cutting texts', () => {
+describe('truncation of texts', () => {
   const load = () => loadTokenizer(familyFolder('bert-pairs'))
 
-  it('takes tokens from the end of the longer text, and of the only one', async () => {
+  it('removes tokens from the end of the longer text, and of the only one', async () => {
     const tokenizer = await load()
     const cut = (text: string, pair: string | undefined, most: number) =>
       tokenizer.encode(text, { pair, truncate: { how: 'longest_first', most } })
@@ -36,7 +36,7 @@ describe('cutting texts', () => {
     expect(cut('god', 'the deep', 7).tokens).toHaveLength(6)
   })
 
-  it('refuses what cannot be cut, and says why', async () => {
+  it('refuses texts that cannot be truncated, with the reason', async () => {
     const tokenizer = await load()
     expect(() => tokenizer.encode('the deep', { truncate: { how: 'only_second', most: 3 } })).toThrow('it has no second text')
     expect(() => tokenizer.encode('the', { pair: 'deep', truncate: { how: 'longest_first', most: 3 } })).toThrow('leave no room')

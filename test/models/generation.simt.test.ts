@@ -83,7 +83,7 @@ describe('beams', () => {
     [1000, 7],
   ] as const
   it.each(inTurn(widths))(
-    'over %i words, %i wide, are what the rule is written out, and stop exactly at the limit',
+    'over %i words, %i wide, match the written-out rule, and stop exactly at the limit',
     async (vocab, width) => {
       const json = { ...tinyPegasus, vocab_size: vocab }
       const models = references(json)
@@ -103,7 +103,7 @@ describe('beams', () => {
     },
   )
 
-  it('with a rate of diversity are what the rule is written out, and without one what they were', async () => {
+  it('with a diversity rate match the written-out rule, and are unchanged without one', async () => {
     const models = references(tinyPegasus)
     await withSeq2seq(opened, tinyPegasus, { plan: 'best-decoder' }, async (model) => {
       const options = { beams: 3, returned: 3, maxNewTokens: 5 }
@@ -115,7 +115,7 @@ describe('beams', () => {
     })
   })
 
-  it('by the rule of generate are what it is written out', async () => {
+  it('by the rule of generate match the written-out form', async () => {
     const models = references(tinyPegasus)
     await withSeq2seq(opened, tinyPegasus, { plan: 'ft-v2.1' }, async (model) => {
       for (const [earlyStopping, code, lengthPenalty] of [
@@ -181,7 +181,7 @@ describe('greedy texts', () => {
     }
   })
 
-  it('avoid what they have said under a repetition penalty, and no end comes before the minimum', async () => {
+  it('avoid repetition under a penalty, and have no end before the minimum', async () => {
     const models = references(tinyPegasus)
     await withSeq2seq(opened, tinyPegasus, {}, async (model) => {
       const plain = (await model.generate(cases, { maxNewTokens: 10 })).map(({ ids }) => ids)
@@ -193,7 +193,7 @@ describe('greedy texts', () => {
     })
   })
 
-  it('of a model that would end at once have the fewest tokens asked for', async () => {
+  it('of a model that would end at once have the minimum number of tokens', async () => {
     await withSeq2seq(opened, { ...tinyPegasus, eos_token_id: Array.from({ length: 25 }, (_, i) => i) }, {}, async (model) => {
       const lengths = async (minNewTokens: number) =>
         (await model.generate(cases, { maxNewTokens: 10, minNewTokens })).map(({ ids }) => ids.length)
@@ -229,7 +229,7 @@ describe('draws', () => {
     })
   })
 
-  it('from the likeliest word alone are greedy', async () => {
+  it('from only the likeliest word are greedy', async () => {
     await withSeq2seq(opened, tinyPegasus, { plan: 'best-decoder' }, async (model) => {
       const greedy = await model.generate(cases, { maxNewTokens: 10 })
       expect(await model.generate(cases, { topK: 1, temperature: 3, maxNewTokens: 10 })).toEqual(greedy)
@@ -264,7 +264,7 @@ describe('a device that records steps', () => {
 })
 
 describe('long texts', () => {
-  it('of 1,500 tokens, to the last position, go on as they began', async () => {
+  it('of 1,500 tokens, to the last position, continue as they began', async () => {
     const json = { ...tinyPegasus, max_position_embeddings: 1500, eos_token_id: [] }
     await withSeq2seq(opened, json, { plan: 'ft-v2.1' }, async (model) => {
       const [long] = await model.generate([{ inputIds: [5, 6] }], { maxNewTokens: 1500 })

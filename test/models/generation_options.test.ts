@@ -15,13 +15,13 @@ describe('choices', () => {
     expect(resolve({ temperature: 1e-6 }).choice).toMatchObject({ kind: 'sampling' })
   })
 
-  test('several draws of one case are asked for by seeds', () => {
+  test('several samples of one case need seeds', () => {
     const hinted = (options: GenerationOptions) => refusal(() => resolve(options)).hint
     expect(hinted({ returned: 3, seed: 1 })).toBe('give a case as often as draws of it are wanted, and a seed for each')
     expect(hinted({ returned: 3 })).toBe('only beams have several results')
   })
 
-  test('beams have what changes logits too', () => {
+  test('beams support logits processors too', () => {
     const changes = { repetitionPenalty: 2, minNewTokens: 2, noRepeatNgramSize: 3 }
     expect(resolve({ beams: 2, ...changes })).toMatchObject({ choice: { kind: 'beams' }, ...changes })
   })
@@ -31,7 +31,7 @@ describe('choices', () => {
     expect(resolve({ forcedEosTokenId: [1, 2] })).toMatchObject({ forcedFirst: undefined, forcedLast: [1, 2] })
   })
 
-  test('nothing said is greedy, up to the positions there are', () => {
+  test('the default is greedy, up to the number of positions', () => {
     expect(resolve({})).toEqual({ choice: { kind: 'greedy' }, maxNewTokens: 64, logprobs: false, ...noChanges })
     expect(resolveGeneration({}, { ...limits, positions: undefined }).maxNewTokens).toBe(128)
   })
@@ -50,7 +50,7 @@ describe('choices', () => {
     expect(resolve({ beams: 4, diversityRate: -0.5 }).choice).toMatchObject({ rule: 'plain', diversityRate: -0.5 })
   })
 
-  test('a length penalty or a way of stopping early asks for the rule that has them', () => {
+  test('a length penalty or early stopping selects the rule that supports them', () => {
     const hf = { kind: 'beams', width: 4, rule: 'hf' }
     expect(resolve({ beams: 4, lengthPenalty: 2 }).choice).toMatchObject({ ...hf, lengthPenalty: 2, earlyStopping: false })
     expect(resolve({ beams: 4, earlyStopping: 'never' }).choice).toMatchObject({ ...hf, earlyStopping: 'never' })

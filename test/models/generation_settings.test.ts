@@ -10,7 +10,7 @@ import { kjvGqa } from './text_fixtures.js'
 const parse = (fields: Record<string, unknown>) => parseGenerationSettings(fields, 'generation_config.json')
 
 describe('generation settings of a model', () => {
-  it('are what HF takes them for', () => {
+  it('have their meaning in HF', () => {
     // As Llama 3.1 and Qwen 3 have them: HF's default of top_k is 50.
     expect(
       parse({ do_sample: true, temperature: 0.6, top_p: 0.9, eos_token_id: [1, 2], transformers_version: '4.42.3' }),
@@ -46,7 +46,7 @@ describe('generation settings of a model', () => {
     })
   })
 
-  it('that are not done are told', () => {
+  it('are reported if unsupported', () => {
     const { options, ignored } = parse({
       ...{ temperature: 0.7, top_p: 1, typical_p: 0.9, no_repeat_ngram_size: 0, max_length: 512, forced_eos_token_id: null },
       ...{ sequence_bias: {}, diversity_penalty: 0, what_is_this: [1, 2] },
@@ -65,7 +65,7 @@ describe('generation settings of a model', () => {
     ])
   })
 
-  it('of a model with a decoder count what it generates, beside beams too', () => {
+  it('of a model with a decoder count generated tokens, with beams too', () => {
     const answer = (fields: Record<string, unknown>) => parseGenerationSettings(fields, 'file', { positions: 64 })
     expect(answer({ max_length: 20, min_length: 6 })).toMatchObject({
       options: { maxNewTokens: 19, minNewTokens: 5 },
@@ -95,7 +95,7 @@ describe('generation settings of a model', () => {
     }
   })
 
-  it('are read from a folder, with what the class of an old one has, and may be left out', async () => {
+  it('are read from a folder, including the defaults of an old class, and may be ignored', async () => {
     expect(await readGenerationSettings(kjvGqa)).toEqual({
       options: {},
       stop: [],

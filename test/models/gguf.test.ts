@@ -45,7 +45,7 @@ describe('GGUF models', () => {
     ['qwen2', { ...smallQwen2, ...even }],
     ['qwen3', { ...smallQwen3, ...even }],
     ['phi3', { ...smallPhi3, ...even }],
-  ] as const)('are the folders that they were made from: %s', async (_, fields: Fields) => {
+  ] as const)('equal the folders from which they were made: %s', async (_, fields: Fields) => {
     const { bytes, tensors } = modelFile(fields)
     await withFile(bytes, async (path) => {
       const { config, checkpoint } = await openLlamaFiles(path)
@@ -60,7 +60,7 @@ describe('GGUF models', () => {
     })
   })
 
-  it.each(['F16', 'BF16', 'Q8_0'] as const)('may hold %s', async (type) => {
+  it.each(['F16', 'BF16', 'Q8_0'] as const)('may contain %s', async (type) => {
     const fields = { ...smallLlama, ...even }
     const { bytes, tensors } = modelFile(fields, type)
     await withFile(bytes, async (path) => {
@@ -121,7 +121,7 @@ describe('GGUF models', () => {
     }
   })
 
-  it('of Phi-3 state a window of 0 where there is none', async () => {
+  it('of Phi-3 state a window of 0 if there is none', async () => {
     const windowOf = (size: number) =>
       withFile(
         modelFile({ ...smallPhi3, ...even }, 'F32', { 'phi3.attention.sliding_window': size }).bytes,
@@ -176,7 +176,7 @@ describe('GGUF models', () => {
 describe('GGUF tokenizers', () => {
   const texts = ["In the beginning God created the heaven, didn't he?", '  two  spaces\n\nand lines ', 'naïve 🙂 日本語 1234', '']
 
-  it('give the ids of the file they were made from', async () => {
+  it('give the ids of the original file', async () => {
     const definition: { model: { vocab: Record<string, number>; merges: [string, string][] }; added_tokens: { id: number }[] } =
       JSON.parse(readFileSync(join(kjvGqa, 'tokenizer.json'), 'utf8'))
     const tokens = Object.entries(definition.model.vocab)
@@ -242,7 +242,7 @@ describe('GGUF tokenizers', () => {
     return tokenizer.encode(text).ids.map((id) => tokenizer.decode([id], { special: true }))
   }
 
-  it('split texts as the models of their names do', () => {
+  it('split texts like the models of their names', () => {
     const code = "HTMLParser getURLs I'll'LLama"
     const tekken = ['HTMLParser', ' get', 'URLs', ' I', "'ll", "'LLama"]
     expect(wordsOf('tekken', code)).toEqual(['<s>', ...tekken])
@@ -254,7 +254,7 @@ describe('GGUF tokenizers', () => {
     expect(wordsOf('llama-bpe', ' 2024!/\n/')).toEqual(['<s>', ' ', '202', '4', '!/\n', '/'])
   })
 
-  it('of SentencePiece join what has the highest score', () => {
+  it('of SentencePiece merge the pair with the highest score', () => {
     const bytes = Array.from({ length: 256 }, (_, byte) => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`)
     const words = ['▁', 'h', 'e', 'l', 'o', 'he', 'll', 'hell', 'hello', 'el', '▁h', '▁hello', 'lo']
     const tokens = ['<unk>', '<s>', '</s>', ...bytes, ...words]
@@ -277,7 +277,7 @@ describe('GGUF tokenizers', () => {
     expect(tokenizer.decode(tokenizer.encode('hello hell é').ids)).toBe('hello hell é')
   })
 
-  it('that cannot be made are refused, and why', () => {
+  it('that cannot be built are refused, with the reason', () => {
     for (const [metadata, text] of [
       [{}, 'has no words'],
       [{ tokens: ['a', 'a'] }, 'has words of a tokenizer twice'],
@@ -299,7 +299,7 @@ describe('GGUF tokenizers', () => {
 describe('hostile GGUF files', () => {
   const small = { w: { type: 'F32', shape: [2, 3], data: new Uint8Array(24) } } as const
 
-  it('are refused by what is wrong with them', async () => {
+  it('are refused with their fault', async () => {
     const good = formatGguf({ a: 1 }, small)
     const changed = (at: number, ...bytes: number[]): Uint8Array => {
       const copy = good.slice()
@@ -366,7 +366,7 @@ describe('hostile GGUF files', () => {
     )
   })
 
-  it('are read as far as their header goes', () => {
+  it('are read only up to the end of their header', () => {
     const bytes = formatGguf({ list: Array.from({ length: 100 }, (_, i) => `word ${i}`) }, small)
     for (const length of [4, 30, 200, 800]) {
       expect(() => parseGgufHeader(bytes.subarray(0, length), bytes.length, 'x')).toThrow(HeaderTooShort)

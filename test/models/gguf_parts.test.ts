@@ -95,7 +95,7 @@ describe('GGUF models in parts', () => {
     await refused('split.no is 2, and split.count is 2')
   })
 
-  it('have names that say which part they are', async () => {
+  it('have names that state their part', async () => {
     const part = formatGguf({ 'split.no': 1, 'split.count': 2 }, {})
     for (const name of ['renamed.gguf', nameOf(1, 2), nameOf(2, 3)]) {
       await writeFile(join(dir, name), part)
@@ -119,7 +119,7 @@ describe('folders of GGUF files', () => {
     expect((await openLlamaText(dir, config)).settings.file).toBe(join(dir, 'model.gguf'))
   })
 
-  it('that hold several are asked which', async () => {
+  it('with several models need a choice', async () => {
     await writeParts(2)
     await writeFile(join(dir, 'b.gguf'), wholeBytes)
     await expect(continuesText(dir)).rejects.toMatchObject({
@@ -129,7 +129,7 @@ describe('folders of GGUF files', () => {
     })
   })
 
-  it('with a configuration are what it says', async () => {
+  it('with a configuration are read by it', async () => {
     await writeFile(join(dir, 'model.gguf'), wholeBytes)
     await writeFile(join(dir, 'config.json'), JSON.stringify(fields))
     expect(await ggufPath(dir)).toBeUndefined()

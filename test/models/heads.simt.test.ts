@@ -24,7 +24,7 @@ const heads = {
 } as const
 
 describe.each(Object.entries(heads))('%s', (_, changes) => {
-  it.each(inTurn(['unfused', 'ft-v2.1', 'best-encoder']))('is what the interpreter computes under %s', async (plan) => {
+  it.each(inTurn(['unfused', 'ft-v2.1', 'best-encoder']))('matches the interpreter under %s', async (plan) => {
     const model = randomBert({ ...changes, num_hidden_layers: 2 })
     const { config } = model
     const file = { tensors: model.tensors, metadata: {} }
@@ -70,7 +70,7 @@ const faulty: readonly (readonly [Readonly<Record<string, unknown>>, string])[] 
   [{}, 'states'],
 ]
 
-it.each(faulty)('names the case whose results are no numbers: %o', async (changes, what) => {
+it.each(faulty)('names the case with NaN results: %o', async (changes, what) => {
   const model = randomBert(changes)
   const words = model.tensors.get('embeddings.word_embeddings.weight')
   // A row whose variance is beyond float32, of a token that the last case alone has.

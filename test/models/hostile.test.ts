@@ -115,7 +115,7 @@ describe('a hostile folder', () => {
     expect(await outcome(() => load(path))).toBe(expected)
   })
 
-  it('that holds what the storage type cannot', async () => {
+  it('with values outside of the storage type', async () => {
     const path = await withValue(1e6)()
     expect(await outcome(() => load(path, 'f16'))).toBe('weights.value')
     expect(await outcome(() => load(path))).toBe('ok')
@@ -275,7 +275,7 @@ describe('damage', () => {
   })
 })
 
-describe('what could hold the process', () => {
+describe('input that could hang the process', () => {
   it('a regular expression that takes exponential time is ended', async () => {
     const path = await folder({})
     const good = JSON.parse(await readFile(join(numberWords, 'tokenizer.json'), 'utf8')) as Record<string, unknown>
@@ -295,7 +295,7 @@ describe('what could hold the process', () => {
     expect(await outcome(() => readCases(join(exampleModel, 'model.safetensors')))).toBe('run.case')
   })
 
-  it('a corrupt manifest says so', async () => {
+  it('a corrupt manifest is reported', async () => {
     for (const text of ['', '{', '[]', '{"version":1}', '{"version":2,"kernels":[]}']) {
       expect(await outcome(() => parseManifest(text, 'manifest.json'))).toBe('manifest.invalid')
     }
@@ -307,7 +307,7 @@ describe('what could hold the process', () => {
     expect(await outcome(() => parseSeq2seqConfig({ ...smallMarian, bad_words_ids: [[3]] }, 'config.json', {}))).toBe('ok')
   })
 
-  it('a model of a small file asks for no more than it holds', async () => {
+  it('a model of a small file allocates no more than the size of the file', async () => {
     const { file } = randomSeq2seq(smallMarian)
     const asked = (changes: Record<string, unknown>) =>
       outcome(() => seq2seqWeights(parseSeq2seqConfig({ ...smallMarian, ...changes }, 'config.json', {}), file, 'f32'))

@@ -66,7 +66,7 @@ describe('integer edges of a layer equal the written-out reference', () => {
     expect(check(usual, edges, packed, residual, { norms, activation: other }).join()).toContain('fc1Activation.int8')
   })
 
-  it('int8-row with generated products where they were measured to be faster', async () => {
+  it('int8-row with generated matmuls where they were measured to be faster', async () => {
     const products = ({ launched = [] }: Edges) => launched.filter((kernel) => kernel === 'int8_matmul' || kernel === 'library')
     expect(products(await edgesOf(simt, usual, 'int8-row'))).toEqual(Array(8).fill('library'))
     const measured = [
@@ -81,7 +81,7 @@ describe('integer edges of a layer equal the written-out reference', () => {
     expect(check(usual, edges, true, 'float')).toEqual([])
   })
 
-  it('best-encoder-int8, norms in front, with activations by turns', async () => {
+  it('best-encoder-int8, pre-LN, with rotating activations', async () => {
     for (const activation of inTurn(['relu', 'silu', 'gelu_tanh'] as const)) {
       const edges = await edgesOf(simt, usual, 'best-encoder-int8', encoderLayers.pre[activation])
       const edge = (name: string): Float64Array => edges.get(name) ?? new Float64Array()
@@ -105,7 +105,7 @@ describe('integer edges of a layer equal the written-out reference', () => {
     expect(checkBest(usual, await edgesOf(simt, usual, 'best-encoder-int8'))).toEqual([])
   })
 
-  it('tells a wrong step and a wrong sum from right ones', async () => {
+  it('finds a wrong scale and a wrong sum', async () => {
     const edges = new Map(await edgesOf(simt, usual, 'ft-v3-mode2'))
     const planted = (name: string, change: (values: Float64Array) => void): string[] => {
       const values = Float64Array.from(edges.get(name) ?? [])
@@ -150,7 +150,7 @@ describe('a hundred random masks, rows without a key among them', () => {
     expect(check(flipped, edges, packed, residual).join()).toContain('probabilities.int8')
   })
 
-  it('ft-v3-mode1, norms in front', async () => {
+  it('ft-v3-mode1, pre-LN', async () => {
     const edges = await edgesOf(simt, masked, 'ft-v3-mode1', pairLayers.pre.relu)
     expect(check(masked, edges, false, 'float', { norms: 'pre', activation: 'relu' })).toEqual([])
   })

@@ -66,7 +66,7 @@ describe('how prompts are read does not matter', () => {
   const lengths = [1, 2, 7, 64, 129, 500]
   const ragged = (ids: readonly number[]) => lengths.map((length) => ({ inputIds: [...ids, ...ids, ...ids].slice(0, length) }))
 
-  it('batches of any lengths give what each case gives alone', async () => {
+  it('batches of any lengths give the result of each case alone', async () => {
     const { text } = goldenOf('llama3')
     await withLlama('llama3', {}, async (model) => {
       const cases = ragged(text.input_ids)
@@ -82,7 +82,7 @@ describe('how prompts are read does not matter', () => {
     })
   })
 
-  it('chunks of any size give what reading at once gives, also where a window is shorter', async () => {
+  it('chunks of any size give the result of reading at once, also with a shorter window', async () => {
     const { text } = goldenOf('mistral')
     await withLlama('mistral', {}, async (model) => {
       const inputs = [{ inputIds: text.input_ids.slice(0, 110) }, { inputIds: text.input_ids.slice(50, 81) }]
@@ -96,7 +96,7 @@ describe('how prompts are read does not matter', () => {
     })
   })
 
-  it('a step behind n tokens is as good as reading n + 1', async () => {
+  it('a step after n tokens equals reading n + 1', async () => {
     const { text } = goldenOf('qwen2')
     await withLlama('qwen2', {}, async (model) => {
       for (const length of [1, 5, 64]) {
@@ -118,7 +118,7 @@ describe('texts that outgrow the original positions of longrope', () => {
   const cases = [10, 20, original, original + 1].map((length) => ({ inputIds: text.input_ids.slice(0, length) }))
   const options = { maxNewTokens: 10 }
 
-  it('are turned anew from there on, whatever the batch, and no others are', async () => {
+  it('are rotated again from there on, in any batch, and no others are', async () => {
     await withLongrope(original, async (model) => {
       const found = await model.generate(cases, options)
       for (const [i, inputs] of cases.entries()) {
@@ -144,7 +144,7 @@ describe('texts that outgrow the original positions of longrope', () => {
 })
 
 describe('generation', () => {
-  it('streams what it generates, ends at any end id and at the limit, and goes on after it was left early', async () => {
+  it('streams its text, ends at any end id and at the limit, and works again after it was left early', async () => {
     const { cases } = goldenOf('llama3')
     await withLlama('llama3', {}, async (model) => {
       const inputs = cases.slice(0, 3).map(({ input_ids: inputIds }) => ({ inputIds }))
@@ -158,7 +158,7 @@ describe('generation', () => {
     })
   })
 
-  it('draws by the seed of a case, whatever the batch, and never by where it stands', async () => {
+  it('samples by the seed of a case, in any batch and at any place in it', async () => {
     const { cases } = goldenOf('smollm')
     await withLlama('smollm', {}, async (model) => {
       const inputs = cases.slice(0, 2).map(({ input_ids: inputIds }) => ({ inputIds }))
@@ -186,8 +186,8 @@ describe('generation', () => {
   })
 })
 
-describe('what cannot be run is refused, and the next call works', () => {
-  it('says the value and what is allowed', async () => {
+describe('invalid input is refused, and the next call works', () => {
+  it('names the value and the allowed ones', async () => {
     await withLlama('smollm', {}, async (model) => {
       const refused = async (run: Promise<unknown>, code: string, message: RegExp) =>
         expect(

@@ -40,20 +40,20 @@ async function drained(end: number, span: Span, look: (step: number) => void = (
 }
 
 describe('runs of steps', () => {
-  it('are asked for one ahead of the one that is looked at, and no more of them than are wanted', async () => {
+  it('are requested one ahead of the one being processed, and no more than needed', async () => {
     const asked = ['ask 0', 'ask 8', 'ask 16', 'look 8', 'ask 24', 'look 16', 'ask 32', 'look 24', 'look 32', 'look 40']
     expect(await drained(40, all)).toEqual(asked)
     expect(await drained(99, { ...all, from: 3, most: 4 })).toEqual(['ask 3', 'look 11'])
     expect(await drained(99, { ...all, most: 0 })).toEqual([])
   })
 
-  it('end with the texts: what was asked for beyond is stopped, but where its state is wanted', async () => {
+  it('end with the texts: later requests are stopped, unless their state is needed', async () => {
     const asked = ['ask 0', 'ask 8', 'ask 16', 'look 8', 'look 16']
     expect(await drained(12, all)).toEqual([...asked, 'stop'])
     expect(await drained(12, { ...all, whole: true })).toEqual(asked)
   })
 
-  it('are stopped where nobody looks any more, and where a signal aborts', async () => {
+  it('are stopped when their reader leaves, and when a signal aborts', async () => {
     const left = noting(40)
     const runs = runsAhead(left.rows, all, undefined)
     const first = runs.next()

@@ -26,7 +26,7 @@ async function endsOf(name: FamilyName): Promise<readonly number[]> {
   return [2, ...texts.slice(0, 2).flatMap(({ ids }) => ids.slice(3, 4))]
 }
 
-describe('beams are those of the rules over logits of whole texts', () => {
+describe('beams match the rules over logits of whole texts', () => {
   const plans: readonly (readonly [FamilyName, string])[] = [
     ['mistral', 'best-llama'],
     ['qwen3', 'unfused'],

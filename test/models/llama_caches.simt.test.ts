@@ -27,7 +27,7 @@ process.env.HEDDLE_SIMT_RACE = '1'
 describe('int8 caches', () => {
   // Heads that share keys, a window, biases and norms of heads.
   it.each(inTurn(['llama3', 'mistral', 'qwen2', 'qwen3'] as const))(
-    '%s chooses the words of HF, and errs by what int8 costs',
+    '%s chooses the words of HF, with the error of int8',
     async (name) => {
       const { cases, text } = goldenOf(name)
       await withCaches(name, {}, async (model) => {
@@ -47,7 +47,7 @@ describe('int8 caches', () => {
     },
   )
 
-  it('are there, and go with every plan but FasterLLaMA’s', async () => {
+  it('exist, and work with every plan but FasterLLaMA’s', async () => {
     const floats = await underPlan('llama3', 'best-llama')
     const unfused = await withCaches('llama3', { plan: 'unfused' }, scoreOf('llama3'))
     const fused = await withCaches('llama3', {}, scoreOf('llama3'))
@@ -67,11 +67,11 @@ describe('int8 caches', () => {
   })
 })
 
-describe('what int8 caches hold of a text does not depend on others', () => {
+describe('the int8 cache of a text does not depend on others', () => {
   const ids = goldenOf('llama3').text.input_ids
   const cases = [1, 2, 7, 40].map((length) => ({ inputIds: ids.slice(0, length) }))
 
-  it('ragged is alone, chunks are the whole, turns are one text, caches grow', async () => {
+  it('ragged equals alone, chunks equal the whole, turns equal one text, caches grow', async () => {
     await withCaches('llama3', {}, async (model) => {
       const options = { maxNewTokens: 4 }
       const together = await model.generate(cases, options)
@@ -95,7 +95,7 @@ describe('what int8 caches hold of a text does not depend on others', () => {
     })
   })
 
-  it('beams share the prompt: one beam is greedy, several are those of each prompt alone', async () => {
+  it('beams share the prompt: one beam is greedy, several equal those of each prompt alone', async () => {
     await withCaches('llama3', {}, async (model) => {
       const prompts = cases.slice(1, 4)
       const search = { maxNewTokens: 5, beams: 3, rule: 'plain' } as const

@@ -16,7 +16,7 @@ const without = (fields: Fields, field: string): Fields =>
   Object.fromEntries(Object.entries(fields).filter(([key]) => key !== field))
 
 describe('configurations of LLaMA-like models', () => {
-  it('reads what transformers 5 writes', () => {
+  it('reads the format of transformers 5', () => {
     const config = parse({ ...smallLlama, head_dim: 20, tie_word_embeddings: true, eos_token_id: [2, 5, 2] })
     expect(config).toEqual({
       modelType: 'llama',
@@ -27,7 +27,7 @@ describe('configurations of LLaMA-like models', () => {
     })
   })
 
-  it('reads the same from what transformers 4 wrote', () => {
+  it('reads the same from the format of transformers 4', () => {
     const llama3 = { factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64 }
     const { rope_parameters: _, dtype, ...rest } = smallLlama
     const old = { ...rest, torch_dtype: dtype, rope_theta: 5e5, rope_scaling: { ...llama3, rope_type: 'llama3' } }
@@ -38,7 +38,7 @@ describe('configurations of LLaMA-like models', () => {
     expect(parse({ ...rest, torch_dtype: dtype, rope_theta: 1e4, rope_scaling: null })).toEqual(parse(smallLlama))
   })
 
-  it('knows what sets the types apart', () => {
+  it('distinguishes the types', () => {
     const flags = (fields: Fields) => {
       const { qkvBias, outputBias, qkNorm, fusedRows, window, headDim } = parse(fields)
       return { qkvBias, outputBias, qkNorm, fusedRows, window, headDim }
@@ -55,7 +55,7 @@ describe('configurations of LLaMA-like models', () => {
 
   const byCount = (layers: number) => ({ num_hidden_layers: layers, use_sliding_window: true, sliding_window: 16 })
 
-  it('knows which layers have a window', () => {
+  it('finds the layers with a window', () => {
     const layers = (fields: Fields) => parse({ ...fields, num_hidden_layers: 4 }).windowLayers
     const qwen = { ...smallQwen2, use_sliding_window: true, sliding_window: 16 }
     expect(layers(smallMistral)).toEqual([true, true, true, true])
@@ -85,7 +85,7 @@ describe('configurations of LLaMA-like models', () => {
     }
   })
 
-  it('refuses what would make another model of it, naming the field, the value and what is allowed', () => {
+  it('refuses changes to another model, naming the field, the value and the allowed ones', () => {
     for (const [changes, texts] of [
       [{ model_type: 'gemma3' }, ['model_type', '"gemma3"', 'llama', 'qwen3']],
       [{ hidden_act: 'gelu' }, ['hidden_act', '"gelu"', '"silu"']],
@@ -108,7 +108,7 @@ describe('configurations of LLaMA-like models', () => {
     }
   })
 
-  it('takes the defaults of its type for what it leaves out, as Hugging Face does', () => {
+  it('uses the defaults of its type for missing fields, like Hugging Face', () => {
     const bare = [
       'num_key_value_heads',
       'tie_word_embeddings',
@@ -147,7 +147,7 @@ describe('configurations of LLaMA-like models', () => {
     expect(refused(smallLlama, { hidden_act: null }).message).toContain('hidden_act')
   })
 
-  it('does not read what Hugging Face does not read of its type', () => {
+  it('ignores fields that Hugging Face ignores for its type', () => {
     for (const [fields, changes] of [
       [smallLlama, { sliding_window: 16 }],
       [smallQwen2, { attention_bias: false }],
@@ -172,7 +172,7 @@ describe('configurations of LLaMA-like models', () => {
     expect(refused(smallLlama, { dtype: 'torch.torch.float16' }).code).toBe('config.field')
   })
 
-  it('takes tokens of the generation settings first, then its own, then those of the type', () => {
+  it('uses tokens of the generation settings first, then its own, then those of the type', () => {
     expect(parse(smallLlama, { eos_token_id: [7, 8], bos_token_id: 9 })).toMatchObject({ bos: 9, eos: [7, 8], pad: 0 })
     const bare = ['bos_token_id', 'eos_token_id', 'pad_token_id'].reduce<Fields>(without, smallLlama)
     expect(parse(bare)).toMatchObject({ bos: 1, eos: [2], pad: undefined })
@@ -199,7 +199,7 @@ describe('configurations of LLaMA-like models', () => {
     expect(named({}, { eos_token_id: 'x' })).toContain('generation_config.json: eos_token_id')
   })
 
-  it('takes words that are never chosen of the generation settings, but for bad words that end a text', () => {
+  it('reads suppressed words from the generation settings, except bad words that end a text', () => {
     const settings = { bad_words_ids: [[7], [2], [9], [7]], suppress_tokens: [11, 2] }
     expect(parse(smallLlama, settings).banned).toEqual([11, 2, 7, 9])
     expect(parse(smallLlama, { bad_words_ids: [[2], [7]] }).banned).toEqual([7])

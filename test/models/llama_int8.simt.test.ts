@@ -27,7 +27,7 @@ import {
 import { packed, packedW8a16, w8a8 } from './llama_fixtures.js'
 import { folderOf, goldenOf } from './llama_host.js'
 
-describe('int8 weights alone', () => {
+describe('weight-only int8', () => {
   const rounded =
     (axis: 'rows' | 'tensor'): Change =>
     (name, values, shape) => {
@@ -38,7 +38,7 @@ describe('int8 weights alone', () => {
       return Float32Array.from(ints, (int, i) => int * (scales[Math.floor(i / matrix.columns)] ?? Number.NaN))
     }
 
-  it.each(inTurn(['llama3', 'phi3', 'qwen3'] as const))('%s gives what floats of the same numbers give', async (family) => {
+  it.each(inTurn(['llama3', 'phi3', 'qwen3'] as const))('%s gives the same as floats of the same numbers', async (family) => {
     const found = await underPlan(family, 'best-llama-int8w')
     const wanted = await withChanged(family, rounded('rows'), 'unfused', scoreOf(family))
     expect(distance(found, wanted)).toBeLessThan(logitTolerance.relative)
@@ -78,7 +78,7 @@ describe('a folder of int8 weights', () => {
     })
   }
 
-  it('is multiplied as it comes by plans of int8, and as the floats it stands for by others', async () => {
+  it('is used as stored by int8 plans, and as floats by others', async () => {
     const score = scoreOf('phi3')
     const floats = await withChanged('phi3', floatsOf, 'unfused', score)
     const dir = await changedFolder('phi3', (_, values) => values, int8Folder)
@@ -120,7 +120,7 @@ describe('a folder of int8 weights', () => {
     return { ...made, quantization_config: { ...packedW8a16, ignore: ['lm_head', keys] } }
   }
 
-  it('with float activations is the floats it stands for, and so are the weights that it has in floats', async () => {
+  it('with float activations equals its floats, and so do the weights stored in floats', async () => {
     const score = scoreOf('llama3')
     const kept: Change = (name, values, shape) =>
       name.includes('layers.0.self_attn.k_proj') ? values : floatsOf(name, values, shape)
@@ -147,7 +147,7 @@ describe('a folder of int8 weights', () => {
 })
 
 describe('int8 activations', () => {
-  it('lose channels beside others that are far larger, which floats do not notice and smoothing moves into weights', async () => {
+  it('lose accuracy for channels next to far larger ones, which does not affect floats and which smoothing moves into weights', async () => {
     // All quantised rows: results of norms, attention and the gate, with the weights after them scaled inversely.
     const large = [1, 17, 60]
     const channels = new Set([...large, 30, 45])
@@ -217,7 +217,7 @@ async function expectSteps(model: Llama, prompts: readonly (readonly number[])[]
   }
 }
 
-describe('steps choose what prompts of the same tokens put first', () => {
+describe('steps choose the words that prompts of the same tokens rank first', () => {
   it.each(inTurn(['best-llama-int8w', 'best-llama-w8a8', 'fasterllama-v1']))('%s', async (plan) => {
     const prompts = [9, 40].map((length) => textOf('qwen3').inputIds.slice(0, length))
     await withFolder(folderOf('qwen3'), plan, (model) => expectSteps(model, prompts))

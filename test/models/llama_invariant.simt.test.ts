@@ -18,7 +18,7 @@ const shape = { invariant: 8, capacity: 144 } as const
 const stepsOf = async (model: Llama, options: LlamaGenerateOptions, given = cases): Promise<readonly unknown[]> =>
   (await model.generate(given, { rule: 'plain', maxNewTokens: 3, ...options })).map(({ beams }) => beams)
 
-it('bits depend on no other row, on no order and on no chunks where that is asked for, and otherwise do', async () => {
+it('bits depend on no other row, no order and no chunks on request, and otherwise do', async () => {
   await withLlama('smollm', { plan: 'best-llama', dtype: 'f16' }, async (model) => {
     const alone = async (options: LlamaGenerateOptions) => {
       const found: unknown[] = []
@@ -46,7 +46,7 @@ it('bits depend on no other row, on no order and on no chunks where that is aske
 })
 
 describe.each(['plain', 'hf'] as const)('beams by the rule %s', (rule) => {
-  it('behind prompts of any lengths are those of each alone bit for bit, in the order given', async () => {
+  it('after prompts of any lengths are bit-identical to those of each alone, in the given order', async () => {
     const given = [7, 2, 1, 2, 30].map((length, at) => ({ inputIds: ids.slice(at, at + length) }))
     const options = { rule, beams: 3, returned: 3, maxNewTokens: 6, invariant: 4, capacity: 64 } as const
     await withLlama('smollm', { plan: 'unfused' }, async (model) => {
@@ -68,7 +68,7 @@ describe.each(['plain', 'hf'] as const)('beams by the rule %s', (rule) => {
 const floats = ['unfused', 'best-llama', 'best-llama-w8a8'].map((plan) => ({ plan, dtype: 'f16', pass: 32 }) as const)
 
 describe.each(inTurn(floats))('under $plan', (settings) => {
-  it('a text that goes back and on otherwise, over places that were written, is a fresh one bit for bit', async () => {
+  it('a text that returns to an earlier place and continues differently is bit-identical to a fresh one', async () => {
     await withRows('smollm', settings, async ({ append, cached, read }) => {
       let text = ids.slice(0, 50)
       await read(0, text)
@@ -112,7 +112,7 @@ describe.each(inTurn(floats))('under $plan', (settings) => {
   })
 })
 
-it('a step behind n tokens caches what reading n + 1 does: bit for bit where its kernels add up as those of prompts, nearly under best-llama', async () => {
+it('a step after n tokens caches the same as reading n + 1: bit-identical if its kernels add in the order of those for prompts, nearly under best-llama', async () => {
   const prompt = ids.slice(0, 38)
   const plans = [
     ['unfused', true],

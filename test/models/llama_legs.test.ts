@@ -17,7 +17,7 @@ const legsOf = (config: typeof plain, lengths: readonly number[], maxNewTokens: 
 const indices = (batches: readonly (readonly RopeSegment[])[]) => batches.map((legs) => legs.map(({ index }) => index))
 
 describe('legs', () => {
-  it('end with the token behind the last original position, and are short while no pass is longer', () => {
+  it('end with the token after the last original position, and are short while no pass is longer', () => {
     const of = (length: number, most: number) => {
       const [leg] = legsOf(longrope, [length], most)
       return [leg?.reach, leg?.limit]
@@ -28,7 +28,7 @@ describe('legs', () => {
     expect(of(33, 5)).toEqual(['long', 5])
   })
 
-  it('of beams that go on run alone, in runs of steps that end where they do', () => {
+  it('of continuing beams run alone, in runs of steps that end with them', () => {
     const beams = generationOf(20, 3)
     const legs = legsOf(longrope, [5, 20, 6, 40], 20)
     expect(indices(batchesOf(legs, { most: 8, generation: beams }))).toEqual([[0], [1], [2], [3]])
@@ -48,7 +48,7 @@ describe('legs', () => {
 })
 
 describe('batches', () => {
-  it('of beams have prompts of one length where results must not depend on them', () => {
+  it('of beams have prompts of one length if results must not depend on them', () => {
     const legs = legsOf(plain, [4, 9, 4, 4, 9], 8)
     const beams = generationOf(8, 3)
     expect(indices(batchesOf(legs, { most: 2, generation: beams, invariant: 4 }))).toEqual([[0, 2], [3], [1, 4]])

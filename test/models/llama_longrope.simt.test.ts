@@ -54,7 +54,7 @@ describe.each([
   ['plain', plain],
   ['hf', hf],
 ] as const)('beams by the rule %s', (_, asked) => {
-  it('have the short table while no pass is longer than the original positions, the last token being in none', async () => {
+  it('use the short table while no pass is longer than the original positions, not counting the last token', async () => {
     const prompts = [promptOf(original - 3), promptOf(10)]
     await withLongrope(original, async (model) => {
       const results = await hold(model, prompts.slice(0, 1), asked, 4)
@@ -67,7 +67,7 @@ describe.each([
     })
   })
 
-  it('have the long table behind longer prompts', async () => {
+  it('use the long table after longer prompts', async () => {
     await withLongrope(original, (model) => hold(model, [promptOf(original + 1), promptOf(40)], asked, 6))
   })
 
@@ -88,7 +88,7 @@ describe.each([
     })
   })
 
-  it('end before and behind the change', async () => {
+  it('end before and after the change', async () => {
     const prompt = promptOf(original - 5)
     const [first] = await withLongrope(original, (model) => searched(model, [prompt], asked, 12))
     for (const at of [2, 7]) {

@@ -24,7 +24,7 @@ function head(change: (data: Uint8Array) => void = () => {}): StoredTensor {
   return { ...words, data }
 }
 
-it('a tied model whose checkpoint has another head has that one, as HF has it; a copy of the embeddings is none', async () => {
+it('a tied model whose checkpoint has a different head uses it, as in HF; a copy of the embeddings does not count', async () => {
   const other = head((data) => data.fill(1, -1))
   const { tensors } = smallCheckpoint(tied)
   expect(await withOwnHead(config, { tensors })).toBe(config)
@@ -48,7 +48,7 @@ it('a tied model whose checkpoint has another head has that one, as HF has it; a
   }
 })
 
-it('a tied model whose checkpoint kept the head alone has its embeddings of it; one that is not tied misses them', async () => {
+it('a tied model whose checkpoint has only the head uses it as embeddings; one that is not tied lacks them', async () => {
   const { tensors } = smallCheckpoint(smallLlama)
   tensors.delete('model.embed_tokens.weight')
   const [words, ownHead] = ['embeddings.words', 'head.weight'].map((weight) => llamaTensors(config)[weight])

@@ -42,7 +42,7 @@ async function int8Of(file: Checkpoint, { steps, ...tensor }: LlamaTensor): Prom
 }
 
 describe('int8 weights of compressed-tensors', () => {
-  it('are known by what the configuration says', () => {
+  it('are identified by the configuration', () => {
     const schemeOf = (quantization: Fields) => parse({ ...smallLlama, ...quantization }).quantization
     const both = { scheme: 'w8a8', packed: false, ignore: ['lm_head'] }
     expect(schemeOf({})).toBeUndefined()
@@ -104,7 +104,7 @@ describe('int8 weights of compressed-tensors', () => {
     }
   })
 
-  it('are refused by the field that a scheme which is read does not have', () => {
+  it('are refused with the first field that supported schemes do not have', () => {
     for (const [quantization, ...texts] of [
       [{ ...w8a8, kv_cache_scheme: { num_bits: 8 } }, 'kv_cache_scheme'],
       [{ ...w8a8, sparsity_config: { format: 'sparse-24-bitmask' } }, 'sparsity_config'],
@@ -119,7 +119,7 @@ describe('int8 weights of compressed-tensors', () => {
     }
   })
 
-  it('stay in floats where the configuration ignores them', () => {
+  it('stay in floats if the configuration ignores them', () => {
     const config = (...ignore: string[]) =>
       parse({ ...smallLlama, quantization_config: { ...w8a16, ignore: ['lm_head', ...ignore] } })
     const floatsOf = (...ignore: string[]): string[] =>
@@ -226,7 +226,7 @@ describe('int8 weights of compressed-tensors', () => {
     }
   })
 
-  it('are the floats that they stand for where a plan has none', async () => {
+  it('are read as floats if a plan has no int8', async () => {
     const key = weightOf(smallPhi3, 'keyWeight')
     const file = int8Checkpoint(smallPhi3)
     const { values, steps } = await int8Of(file, key)
@@ -242,7 +242,7 @@ describe('int8 weights of compressed-tensors', () => {
     }
   })
 
-  it('and their steps are named where they are missing, misshapen or of another type', () => {
+  it('and their scales are named if they are missing, misshapen or of another type', () => {
     const file = int8Checkpoint(smallLlama)
     const [key, value] = [weightOf(smallLlama, 'keyWeight'), weightOf(smallLlama, 'valueWeight')]
     const up = weightOf(smallLlama, 'upWeight')

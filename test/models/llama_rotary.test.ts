@@ -95,7 +95,7 @@ describe('tables of rotations', () => {
     expect(rotaryTable(rotary, headDim, 1).cos).toEqual(Float32Array.of(1.5, 1.5, 1.5, 1.5))
   })
 
-  it('have long factors for texts beyond the original positions alone, whatever rows they have', () => {
+  it('have long factors only for texts beyond the original positions, for any rows', () => {
     const rope = { rope_type: 'longrope', rope_theta: 1e4, short_factor: [1, 1, 1, 1], long_factor: [2, 2, 2, 2] }
     const { rotary, headDim } = configOf({ ...smallPhi3, original_max_position_embeddings: 64, rope_parameters: rope })
     const firstTurn = (positions: number, length?: number) => rotaryTable(rotary, headDim, positions, length).sin[4]
@@ -104,14 +104,14 @@ describe('tables of rotations', () => {
     expect([firstTurn(64), firstTurn(65), firstTurn(65, 64), firstTurn(64, 65)]).toEqual([short, long, short, long])
   })
 
-  it('rotate a part of a head where a model says so', () => {
+  it('rotate a part of a head if a model states it', () => {
     const { rotary, headDim } = configOf({ ...smallPhi3, rope_parameters: { rope_theta: 1e4, partial_rotary_factor: 0.75 } })
     expect(rotaryTable(rotary, headDim, 3)).toMatchObject({ half: 3 })
     expect(rotary).toEqual({ type: 'default', theta: 1e4, fraction: 0.75 })
   })
 })
 
-describe('what a configuration says of rotations', () => {
+describe('rotations in a configuration', () => {
   const rope = (
     fields: Record<string, unknown> | null,
     more: Record<string, unknown> = {},
@@ -169,7 +169,7 @@ describe('what a configuration says of rotations', () => {
     expect(configOf(smallLlama).beyond).toBeUndefined()
   })
 
-  it('of mrope is the default for text alone', () => {
+  it('of mrope is the default, for text only', () => {
     const plain = configOf(smallQwen2).rotary
     for (const rope_parameters of [
       { rope_type: 'mrope', rope_theta: 10_000, mrope_section: [2, 1, 1] },
@@ -182,7 +182,7 @@ describe('what a configuration says of rotations', () => {
     expect(code).toBe('config.field')
   })
 
-  it('is refused where it is not known, contradicts itself or leaves out what cannot be guessed', () => {
+  it('is refused if it is unknown, contradicts itself or lacks a required field', () => {
     const llama3Full = { ...llama3, original_max_position_embeddings: 64 }
     for (const [fields, more, text] of [
       [
@@ -225,7 +225,7 @@ describe('what a configuration says of rotations', () => {
     expect(refusal(() => configOf({ ...smallLlama, head_dim: 9 })).message).toContain('9 of 9 channels')
   })
 
-  it('is refused where a field is wrong or not known', () => {
+  it('is refused if a field is wrong or unknown', () => {
     for (const [fields, texts] of [
       [{ ...yarn, factor: 0.5 }, ['rope_parameters.factor', '0.5']],
       [{ ...yarn, factor: '4' }, ['rope_parameters.factor', '"4"']],

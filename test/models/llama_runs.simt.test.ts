@@ -27,7 +27,7 @@ function countedSignal(at: number) {
   return { signal, looked }
 }
 
-describe('a run ends where its signal aborts, and the next one is right', () => {
+describe('a run ends when its signal aborts, and the next one is right', () => {
   it('between two chunks of a prompt', async () => {
     await withLlama('smollm', {}, async (model) => {
       const options = { maxNewTokens: 6, chunk: 8 }
@@ -82,7 +82,7 @@ function tracedDevice(opened: NativeDevice) {
   return { device, trace }
 }
 
-it('the device has the next run of steps while the last is looked at; one beyond the end of all texts leaves nothing behind', async () => {
+it('the device has the next run of steps while the last is processed; one beyond the end of all texts has no effect', async () => {
   const opened = await openSimtKernels()
   const { device, trace } = tracedDevice(opened.device)
   const options = { maxNewTokens: 40, capacity: 128 }
@@ -133,7 +133,7 @@ it('caches that memory has no room for are a typed error, and a smaller run work
   })
 })
 
-it('folders that lack something are refused by what it is, and the next one loads', async () => {
+it('incomplete folders are refused with the missing part, and the next one loads', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-lacking-'))
   const shard = 'model-00002-of-00006.safetensors'
   const path = join(folder, shard)
@@ -173,7 +173,7 @@ it('folders that lack something are refused by what it is, and the next one load
   }
 })
 
-it('logits that are no numbers are a finding, of texts, beams and scores; another text is continued', async () => {
+it('NaN logits are a finding, for texts, beams and scores; another text continues', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'heddle-nan-'))
   const { tensors } = smallCheckpoint(smallLlama)
   const next = noise(11)

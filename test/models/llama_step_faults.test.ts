@@ -16,7 +16,7 @@
  *   absmax 0 of a row                 here: 'a row of zeros has a step of 0, and is not divided by it'
  *   store of a shared head raced      here: 'every head of keys is stored from its own, not by each head of queries that shares it'; that no two
  *                                     threads of the kernels write one element is checked by llama_plans.simt, whose twin is
- *                                     native/simt.simt: 'two threads that write one element of an output are found when asked for'
+ *                                     native/simt.simt: 'two threads that write one element of an output are found on request'
  *   prompt of beams not shared        here: 'beams that read a prompt in their own caches'
  *   only the first end id             here: 'only the first end id ends a text'
  *   finished rows go on               here: 'a row that has ended goes on to the next place'

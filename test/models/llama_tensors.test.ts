@@ -36,7 +36,7 @@ const weightOf = (fields: Fields, name: string): LlamaTensor => {
 }
 
 describe('tensors of LLaMA-like checkpoints', () => {
-  it('have the shapes that the configuration gives', () => {
+  it('have the shapes of the configuration', () => {
     expect(tensorsOf(smallQwen3)).toMatchObject({
       'embeddings.words': { name: 'embed_tokens.weight', shape: [96, 48] },
       'head.gamma': { name: 'norm.weight', shape: [48] },
@@ -90,7 +90,7 @@ describe('tensors of LLaMA-like checkpoints', () => {
     }
   })
 
-  it('names rows of a fused tensor where a value is no number', async () => {
+  it('names rows of a fused tensor with NaN', async () => {
     const file = smallCheckpoint(smallPhi3)
     const key = weightOf(smallPhi3, 'layer1.keyWeight')
     const { data } = file.tensors.get(`model.${key.name}`) ?? { data: new Uint8Array() }
@@ -132,7 +132,7 @@ describe('tensors of LLaMA-like checkpoints', () => {
     expect([wrong.code, wrong.message]).toEqual(['weights.shape', expect.stringMatching(/\[80, 48\].*expects \[144, 48\]/)])
   })
 
-  it('that no weight is made of are refused, but for tables that the configuration gives and a second head', () => {
+  it('that no weight uses are refused, except tables in the configuration and a second head', () => {
     const biased = smallCheckpoint({ ...smallLlama, attention_bias: true })
     const { code, message } = refusal(() => check(smallLlama, biased))
     expect([code, message]).toEqual(['weights.unknown', expect.stringMatching(/self_attn\.\w_proj\.bias.*and 7 more/)])

@@ -130,7 +130,7 @@ describe('the example model', () => {
       }
     })
 
-  it('gives its goldens from the rows they were made of, padding and mask', async () => {
+  it('matches its goldens for the original rows, padding and mask', async () => {
     const tensor = await golden()
     const [ids, mask, logits] = [tensor('input_ids'), tensor('attention_mask'), tensor('logits')]
     const [rows = 0, seq = 0] = ids.shape
@@ -161,7 +161,7 @@ describe('the example model', () => {
     }
   })
 
-  it('launches under a mask what it launches by lengths', async () => {
+  it('has the same launches under a mask as with lengths', async () => {
     const encoder = await load(exampleModel, { plan: 'ft-v2.1' })
     const [first = []] = await goldenSentences()
     await encoder.run([{ inputIds: first, attentionMask: first.map((_, s) => (s === 1 ? 0 : 1)) }])

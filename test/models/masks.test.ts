@@ -12,7 +12,7 @@ const read = (attentionMask: TokenCase['attentionMask'], more: Partial<TokenCase
 const rows = (mask: readonly number[]): number[][] => ids.map(() => [...mask])
 
 describe('a mask of keys', () => {
-  it('is the length of the case where its ones come first', () => {
+  it('is the length of the case if its ones come first', () => {
     expect(read(undefined)).toEqual({ ids, pairs: undefined })
     expect(read([1, 1, 1, 1])).toEqual({ ids, pairs: undefined })
     expect(read([1, 1, 1, 0])).toEqual({ ids: [7, 8, 9], pairs: undefined })
@@ -25,18 +25,18 @@ describe('a mask of keys', () => {
     expect(found?.item).toEqual({ inputIds: [7, 8, 9], typeIds: [0, 0, 1] })
   })
 
-  it('is one of pairs where it has a hole, or padding in front', () => {
+  it('is a mask of pairs if it has a hole, or padding in front', () => {
     expect(read([1, 0, 1, 0])).toEqual({ ids: [7, 8, 9], pairs: [1, 0, 1, 1, 0, 1, 1, 0, 1] })
     expect(read([0, 1, 0, 0])).toEqual({ ids: [7, 8], pairs: [0, 1, 0, 1] })
   })
 
-  it('leaves all tokens where it keeps none', () => {
+  it('keeps all tokens if it has no ones', () => {
     expect(read([0, 0, 0, 0])).toEqual({ ids, pairs: Array(16).fill(0) })
   })
 })
 
 describe('a mask of pairs', () => {
-  it('stays what it is where rows differ', () => {
+  it('is unchanged if rows differ', () => {
     const causal = ids.map((_, s) => ids.map((_, t) => (t <= s ? 1 : 0)))
     expect(read(causal)).toEqual({ ids, pairs: causal.flat() })
     const last = [...rows([1, 1, 0, 0]).slice(1), [0, 0, 0, 0]]
@@ -73,7 +73,7 @@ describe('refusals', () => {
     expect(found).toMatchObject({ code: 'run.mask', message: expect.stringContaining(text), hint: expect.any(String) })
   })
 
-  it('of a mask that is no array, a model that takes none, and embeddings', () => {
+  it('of a mask that is no array, a model that supports none, and embeddings', () => {
     const limits = { positions: 16, vocab: 32 }
     const none = [{ inputIds: ids, attentionMask: '1111' as unknown as number[] }]
     expect(
@@ -91,7 +91,7 @@ describe('refusals', () => {
     expectNoPairs(withoutMasks([{ inputIds: ids, attentionMask: [1, 1, 0, 0] }]))
   })
 
-  it('leaves other faults of a case to where cases are checked', () => {
+  it('leaves other faults of a case to the check of cases', () => {
     const wrong = [null, { attentionMask: [1] }, { inputIds: 'x', attentionMask: [1] }] as unknown as TokenCase[]
     expect(withoutMasks(wrong).map(({ item }) => item)).toEqual(wrong)
   })

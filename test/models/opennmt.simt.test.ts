@@ -74,7 +74,7 @@ const table = (layout: Layout, first: number): StoredTensor =>
 it.each([
   ['pairs', 0, 'unfused', {}],
   ['timescales', 1, 'best-decoder', { sinusoids: 'timescales', first_position: 1 }],
-] as const)('writes what the written-out model does with positions in %s from %i under %s', async (layout, first, plan, more) => {
+] as const)('matches the written-out model with positions in %s from %i under %s', async (layout, first, plan, more) => {
   const { plain, opennmt } = files()
   const config = parseSeq2seqConfig({ ...json, ...more }, 'config.json')
   const tabled = new Map(plain)

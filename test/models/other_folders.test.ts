@@ -49,7 +49,7 @@ describe('model types', () => {
     }
   })
 
-  it('that do not run are told all that do', () => {
+  it('that are not supported get a list of supported ones', () => {
     for (const [fields, found] of [
       [{ model_type: 't5' }, '"t5"'],
       [{ model_type: 'constructor' }, '"constructor"'],
@@ -67,7 +67,7 @@ describe('model types', () => {
     }
   })
 
-  it('are not looked for in what is no object', () => {
+  it('are not searched in values that are no object', () => {
     for (const value of [null, [], 'llama']) {
       for (const parse of [parseBertConfig, parseLlamaConfig, parseSeq2seqConfig]) {
         expect(refusal(() => parse(value, 'config.json')).code).toBe('config.field')
@@ -75,7 +75,7 @@ describe('model types', () => {
     }
   })
 
-  it('of another kind are told what opens them', () => {
+  it('of another kind get the name of the right function', () => {
     for (const [parse, type, own, opener] of [
       [parseBertConfig, 'llama', 'bert, ', 'openLlama'],
       [parseLlamaConfig, 'marian', 'llama, mistral', 'openGenerator'],
@@ -92,7 +92,7 @@ describe('model types', () => {
 })
 
 describe('folders', () => {
-  it('of adapters are refused as such, beside a model too', async () => {
+  it('of adapters are refused as such, next to a model too', async () => {
     await writeFile(join(dir, 'adapter_config.json'), '{}')
     const adapter = {
       code: 'weights.adapter',
@@ -107,7 +107,7 @@ describe('folders', () => {
     await expect(openLlamaFiles(dir)).resolves.toBeDefined()
   })
 
-  it('of other formats are said to be', async () => {
+  it('of other formats are reported as such', async () => {
     const hint = (text: string) =>
       expect(readConfigFile(join(dir, 'config.json'))).rejects.toMatchObject({
         code: 'config.read',
@@ -121,8 +121,8 @@ describe('folders', () => {
   })
 })
 
-describe('checkpoints with a prefix in front of all names', () => {
-  it.each(['language_model.', 'base_model.model.', 'model.'])('are the model behind it: %s', async (prefix) => {
+describe('checkpoints with a prefix in all names', () => {
+  it.each(['language_model.', 'base_model.model.', 'model.'])('equal the model without it: %s', async (prefix) => {
     const { tensors } = smallCheckpoint(smallLlama)
     await writeFile(join(dir, 'config.json'), JSON.stringify(smallLlama))
     await writeFile(join(dir, 'model.safetensors'), formatSafetensors(renamed(tensors, (name) => `${prefix}${name}`)))
@@ -164,7 +164,7 @@ describe('checkpoints with a prefix in front of all names', () => {
     }
   })
 
-  it('that others do not have are refused, and names that are whole are left alone', () => {
+  it('that others do not have are refused, and full names are unchanged', () => {
     const anchors = ['model.embed_tokens.weight', 'embed_tokens.weight']
     const names = (...all: string[]) => ({ tensors: new Map(all.map((name) => [name, small])) })
     const part = names('language_model.model.embed_tokens.weight', 'vision_tower.conv.weight')
@@ -211,7 +211,7 @@ describe('hints of tensors', () => {
     expect(refusal(() => seq2seqWeights(more, marian.file, 'f32')).hint).toContain('vocab_size')
   })
 
-  it('name tie_word_embeddings where there is no head', () => {
+  it('name tie_word_embeddings if there is no head', () => {
     const headless = new Map([...tensors].filter(([name]) => name !== 'lm_head.weight'))
     expect(taken(smallLlama, 'head.weight', { tensors: headless })).toMatchObject({
       code: 'weights.missing',
@@ -221,7 +221,7 @@ describe('hints of tensors', () => {
     expect(hint).not.toContain('tie_word_embeddings')
   })
 
-  it('name biases where a bias is one too many', () => {
+  it('name biases if there is an extra one', () => {
     const unknown = (name: string) =>
       refusal(() =>
         checkLlamaTensors(parseLlamaConfig(smallLlama, 'config.json'), { tensors: new Map([...tensors, [name, small]]) }),
@@ -231,7 +231,7 @@ describe('hints of tensors', () => {
   })
 })
 
-describe('classes whose heads are not run', () => {
+describe('classes with unsupported heads', () => {
   it('are known by their configuration', () => {
     const { json } = randomBert({})
     const headless = (...architectures: string[]) => parseBertConfig({ ...json, architectures }, 'config.json').headless

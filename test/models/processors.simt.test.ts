@@ -62,7 +62,7 @@ const wrong = (results: readonly Pick<GenerationResult, 'beams'>[], wanted: read
   )
 
 describe('of an encoder-decoder model', () => {
-  it.each(Object.keys(ways))('%s is as written out, and changes texts', async (name) => {
+  it.each(Object.keys(ways))('%s matches the written-out form, and changes texts', async (name) => {
     const way = ways[name] ?? {}
     await withSeq2seq(opened, json, { plan: 'best-decoder' }, async (model) => {
       const ids = async (options: GenerateOptions) =>
@@ -87,7 +87,7 @@ describe('of an encoder-decoder model', () => {
     })
   })
 
-  it('words that it never says change no score of others by the rule of generate, and none that is told', async () => {
+  it('suppressed words do not change scores of others by the rule of generate, nor reported ones', async () => {
     const banned = [...new Set(models.flatMap((each) => greedyIds(each, asked({})).slice(0, 2)))].filter(
       (id) => !ends.includes(id),
     )
@@ -122,7 +122,7 @@ describe('of an encoder-decoder model', () => {
 
 describe('of a model that continues its prompt', () => {
   const prompts = [[5], [5, 9, 3]]
-  it('a text begins with the forced token behind a prompt of one token alone, and ends with the other', async () => {
+  it('a text starts with the forced token after a prompt of one token, and ends with the other', async () => {
     const way = { forcedBosTokenId: 7, forcedEosTokenId: 2 }
     await withLlama('qwen2', {}, async (model) => {
       const inputs = prompts.map((inputIds) => ({ inputIds }))
@@ -147,7 +147,7 @@ describe('of a model that continues its prompt', () => {
       expect(beams[0]?.beams?.map(({ ids }) => ids[0])).toEqual([7, 7])
     })
   })
-  it('words of the prompt count, and words that it never says are left out of beams too', async () => {
+  it('words of the prompt count, and suppressed words are left out of beams too', async () => {
     const way = { repetitionPenalty: 1.4, noRepeatNgramSize: 2, minNewTokens: 2 }
     const start = [5, 5]
     const inputs = [[7], start].map((inputIds) => ({ inputIds }))

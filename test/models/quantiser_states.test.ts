@@ -103,7 +103,7 @@ describe('maxima of quantisers', () => {
     await expect(of(tensors)).rejects.toMatchObject({ code: 'calibrate.state', message: expect.stringMatching(message) })
   })
 
-  it('belong to a model of its own name, which is BERT', () => {
+  it('belong to a model with its own name, which is BERT', () => {
     const file = { model_type: 'qdqbert', architectures: ['QDQBertForTokenClassification'], num_labels: 3 }
     const sizes = { vocab_size: 50, hidden_size: 8, num_hidden_layers: 2, num_attention_heads: 2, intermediate_size: 12 }
     const read = parseBertConfig({ ...file, ...sizes, max_position_embeddings: 16, hidden_act: 'gelu' }, 'config.json')

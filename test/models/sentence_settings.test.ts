@@ -38,11 +38,11 @@ const flags = (...names: readonly string[]) => ({
 })
 const nothing = { lowerCase: false, prompt: '' }
 
-it('say nothing where there are none', async () => {
+it('are empty if there are none', async () => {
   expect(await read({})).toEqual(nothing)
 })
 
-it('say how tokens are pooled, and whether embeddings are normalised', async () => {
+it('set the pooling of tokens, and the normalisation of embeddings', async () => {
   const normalized = { 'modules.json': modules('Transformer', 'Pooling', 'Normalize') }
   const plain = { 'modules.json': modules('Transformer', 'Pooling') }
   for (const [name, pooling] of [
@@ -59,7 +59,7 @@ it('say how tokens are pooled, and whether embeddings are normalised', async () 
   expect(await read({ 'modules.json': modules('Transformer') })).toEqual({ ...nothing, normalize: false })
 })
 
-it('say how long texts may be, and what is done to them before', async () => {
+it('set the maximum length of texts, and their preprocessing', async () => {
   expect(await read({ 'sentence_bert_config.json': { max_seq_length: 256, do_lower_case: true } })).toEqual({
     ...{ ...nothing, most: 256, lowerCase: true },
   })

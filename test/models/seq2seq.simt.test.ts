@@ -60,7 +60,7 @@ const wrongBeams = (results: readonly Pick<GenerationResult, 'beams'>[], chosen:
   })
 
 describe('200 cases', () => {
-  it('have the golden greedy ids and texts', async () => {
+  it('match the golden greedy ids and texts', async () => {
     await withSeq2seq(opened, numberWords, { plan: 'unfused' }, async (model) => {
       const results = await run(model, goldens)
       expect(results).toHaveLength(200)
@@ -71,7 +71,7 @@ describe('200 cases', () => {
     })
   })
 
-  it('have the golden beams by both rules, a third of them by turns', async () => {
+  it('match the golden beams by both rules, a rotating third of them', async () => {
     const clear = goldens.filter(isClear)
     expect(clear.length).toBeGreaterThan(190)
     await withSeq2seq(opened, numberWords, { plan: 'ft-v2.1' }, async (model) => {
@@ -119,7 +119,7 @@ describe('a batch of ragged sources', () => {
     ['ft-v2.1', 32],
     ['best-decoder', 8],
   ] as const
-  it.each(inTurn(sizes))('gives each the bits it has alone under %s: %i sources', async (plan, count) => {
+  it.each(inTurn(sizes))('gives each the same bits as alone under %s: %i sources', async (plan, count) => {
     const chosen = goldens.slice(0, count)
     expect(new Set(chosen.map(({ input_ids }) => input_ids.length)).size).toBeGreaterThan(3)
     const shortest = chosen.reduce(
@@ -154,7 +154,7 @@ describe('a mistake is found', () => {
     expect(wrongIds([{ ids: second.ids }], [first.ids])).toEqual([0])
   })
 
-  it('in a weight whose products are too large for float32: that is said, and the next run is right', async () => {
+  it('in a weight whose results overflow float32: it is reported, and the next run is right', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'heddle-overflow-'))
     try {
       await cp(numberWords, folder, { recursive: true })

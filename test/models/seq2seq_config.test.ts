@@ -33,7 +33,7 @@ describe('configurations of encoder-decoder models', () => {
     })
   })
 
-  it('reads a Marian: post-LN, swish, heads of its own for either stack', () => {
+  it('reads a Marian: post-LN, swish, separate heads for either stack', () => {
     const config = parseSeq2seqConfig(smallMarian, 'config.json')
     expect(config).toMatchObject({ kind: 'marian', preNorm: false, finalNorm: false, activation: 'silu' })
     expect([config.encoder.headDim, config.decoder.headDim, config.startToken, config.endTokens]).toEqual([24, 48, 49, [0]])
@@ -52,7 +52,7 @@ describe('configurations of encoder-decoder models', () => {
     expect(parse({ activation_function: undefined }).activation).toBe('gelu')
   })
 
-  it('reads an encoder that is wider than its decoder, with embeddings of its own', () => {
+  it('reads an encoder that is wider than its decoder, with separate embeddings', () => {
     const wide = { cross_attention_hidden_size: 192, share_encoder_decoder_embeddings: false }
     const { encoder, decoder, sharedEmbeddings } = parse(wide)
     expect(encoder).toMatchObject({ hidden: 192, headDim: 96, embedScale: Math.sqrt(192) })

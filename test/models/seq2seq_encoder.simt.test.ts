@@ -82,7 +82,7 @@ describe.each([
   const model = randomSeq2seq(json)
   const wanted = reference(model, sequences)
 
-  it.each(plans)('is what %s computes', async (plan) => {
+  it.each(plans)('matches %s', async (plan) => {
     for (const dtype of modelTypes()) {
       const { sources } = await runEncoder(opened, model, { plan, dtype, seq: full }, sequences)
       expectEqual(sources, wanted, model.config.encoder.layers, dtype)

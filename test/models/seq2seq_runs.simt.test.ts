@@ -58,7 +58,7 @@ afterAll(async () => {
 
 const expectRight = async (): Promise<void> => expect(await model.generate(cases, options)).toEqual(expected)
 
-describe('what generate refuses', () => {
+describe('refusals of generate', () => {
   it.each<[string, readonly number[][], GenerateOptions, string]>([
     ['no cases', [], {}, 'run.batch'],
     ['an empty case', [[1], []], {}, 'run.sequence'],
@@ -79,7 +79,7 @@ describe('what generate refuses', () => {
     await expect(reading).rejects.toMatchObject({ code, exitCode: 2 })
   })
 
-  it('a model without an end id where there is no limit', async () => {
+  it('a model without an end id if there is no limit', async () => {
     await expect(model.generate(cases)).rejects.toMatchObject({ code: 'generate.end', exitCode: 2 })
   })
 
@@ -109,7 +109,7 @@ describe('an aborted run', () => {
     }
   })
 
-  it('waits for its turn, and stops a stream between its tokens', async () => {
+  it('waits for earlier runs, and stops a stream between its tokens', async () => {
     const controller = new AbortController()
     const seen: number[] = []
     const reading = (async () => {
@@ -155,7 +155,7 @@ describe('a stream', () => {
     await expectRight()
   })
 
-  it('ends with the end id of a text, which is not sent', async () => {
+  it('ends with the end id of a text, which is not emitted', async () => {
     await withSeq2seq(opened, { ...json, eos_token_id: Array.from({ length: 30 }, (_, i) => i) }, {}, async (ending) => {
       const whole = await ending.generate(cases, options)
       expect(Math.min(...whole.map(({ ids }) => ids.length))).toBeLessThan(30)
@@ -169,7 +169,7 @@ describe('a stream', () => {
 const settle = () => new Promise(setImmediate)
 
 describe('memory', () => {
-  it('that is short is a typed error with what is needed and free, and a smaller run works', async () => {
+  it('shortage is a typed error with the required and the free size, and a smaller run works', async () => {
     let bound = Number.POSITIVE_INFINITY
     const { device, log } = smallDevice(opened.device, () => bound)
     await withSeq2seq({ ...opened, device }, json, { plan: 'ft-v2.1' }, async (small) => {
@@ -190,7 +190,7 @@ describe('memory', () => {
     expect(log).toEqual({ live: 0, buffers: 0 })
   })
 
-  it('that kept shapes hold is given to the one that needs it', async () => {
+  it('of cached shapes is released for a run that needs it', async () => {
     let bound = Number.POSITIVE_INFINITY
     const { device, log } = smallDevice(opened.device, () => bound)
     await withSeq2seq({ ...opened, device }, json, { plan: 'ft-v2.1' }, async (small) => {
@@ -204,7 +204,7 @@ describe('memory', () => {
     })
   })
 
-  it('of four shapes is kept, and programs of one form are shared', async () => {
+  it('of four shapes is cached, and programs of one form are shared', async () => {
     const { device, log } = smallDevice(opened.device, () => Number.POSITIVE_INFINITY)
     await withSeq2seq({ ...opened, device }, json, { plan: 'ft-v2.1' }, async (small) => {
       const weights = log.buffers

@@ -34,7 +34,7 @@ describe('weights of encoder-decoder models', () => {
     expect(weights.final_logits_bias?.shape).toEqual([45])
   })
 
-  it('computes the position tables HF computes where a checkpoint has none', async () => {
+  it('computes the position tables of HF if a checkpoint has none', async () => {
     // number-words contains HF's own table.
     const stored = await readSafetensors(join(numberWords, 'model.safetensors'))
     const names = ['model.encoder.embed_positions.weight', 'model.decoder.embed_positions.weight']
@@ -61,7 +61,7 @@ describe('weights of encoder-decoder models', () => {
     expect(seq2seqHead(config)).toEqual({ weight: 'shared.weight', bias: 'final_logits_bias' })
   })
 
-  it('takes a head of its own where embeddings are not tied, and a bias only where there is one', async () => {
+  it('uses a separate head if embeddings are not tied, and a bias only if there is one', async () => {
     const untied = randomSeq2seq({ ...smallPegasus, tie_word_embeddings: false })
     const weights = await held(seq2seqWeights(untied.config, untied.file, 'f32'))
     expect(weights[seq2seqHead(untied.config).weight]).not.toEqual(weights['shared.weight'])
@@ -70,7 +70,7 @@ describe('weights of encoder-decoder models', () => {
     expect(failure(file.tensors, untied.config)).toBe('weights.missing: tensor lm_head.weight [50, 128] is missing')
   })
 
-  it('leaves the bias of the logits as it is where words are never said', async () => {
+  it('does not change the bias of the logits for suppressed words', async () => {
     const banned = await held(load(file.tensors, { ...config, badTokens: [3, 0] }))
     expect(banned.final_logits_bias).toEqual((await held(load(file.tensors))).final_logits_bias)
   })
@@ -83,7 +83,7 @@ describe('weights of encoder-decoder models', () => {
     expect(failure(marian.file.tensors, { ...marian.config, finalNorm: true })).toContain('tensor encoder.layer_norm.weight [96]')
   })
 
-  it('names the tensor, what is expected and what was found', () => {
+  it('names the tensor, the expected and the actual value', () => {
     const name = 'model.decoder.layers.0.encoder_attn.k_proj.weight'
     const tensor = file.tensors.get(name)
     if (tensor === undefined) throw new Error('the model lacks a tensor')
@@ -96,7 +96,7 @@ describe('weights of encoder-decoder models', () => {
     expect(failure([...file.tensors, ['model.encoder.embed_positions.weight', tensor]])).toContain('expects [40, 128]')
   })
 
-  it('rounds to the storage type asked for, computed tables too', async () => {
+  it('rounds to the requested storage type, computed tables too', async () => {
     const half = await held(load(file.tensors, config, 'f16'))
     for (const { dtype, data, shape } of Object.values(half)) {
       expect([dtype, data.byteLength]).toEqual(['f16', 2 * shape.reduce((product, n) => product * n, 1)])

@@ -63,7 +63,7 @@ describe('steps between graphs', () => {
     expect(at('layer1')).toMatchObject({ 'x.step': stepOf(3), 'outputNorm.inverse': stepsPerUnit(4), scale: 1 / 8 })
   })
 
-  it('quantise by 0 where nothing is but zeros', () => {
+  it('quantise by 0 if all values are zeros', () => {
     const zeros = [perSite(() => 0), perSite(() => 0)]
     for (const { attrs } of assemble('ft-v3-mode1', zeros)) {
       for (const [name, value] of Object.entries(attrs)) if (/(^|\.)(step|inverse)$/.test(name)) expect(value, name).toBe(0)

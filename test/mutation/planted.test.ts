@@ -3,13 +3,13 @@ import { existsSync, readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { faultKinds, plantedFaults } from './planted.js'
 
-it('ten faults of each kind, each with a name of its own', () => {
+it('ten faults of each kind, each with a unique name', () => {
   for (const kind of faultKinds) expect(plantedFaults.filter((fault) => fault.kind === kind)).toHaveLength(10)
   expect(plantedFaults.filter(({ kind }) => kind === 'fuzz')).toHaveLength(3)
   expect(new Set(plantedFaults.map(({ id }) => id)).size).toBe(plantedFaults.length)
 })
 
-it.each(plantedFaults)('$id changes one place, which tests are named for', ({ file, find, replacement, wrong, tests }) => {
+it.each(plantedFaults)('$id changes one place, for which tests are named', ({ file, find, replacement, wrong, tests }) => {
   expect(readFileSync(file, 'utf8').split(find).length - 1, `${file} has the text once`).toBe(1)
   expect(replacement).not.toBe(find)
   expect(wrong).toMatch(/^[A-Z`][^\n]*\.$/)

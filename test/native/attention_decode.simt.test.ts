@@ -69,7 +69,7 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
     },
   )
 
-  test.each(['both_128', 'both_split'])('%s: no bit depends on how keys and values are brought', (name) => {
+  test.each(['both_128', 'both_split'])('%s: bits do not depend on how keys and values are loaded', (name) => {
     const check = results.get(name)
     expect(check).toMatchObject({ status: status.ok, message: '', values: [expect.any(Number), 0, 0] })
     expect(check?.values[0]).toBeGreaterThan(0)
@@ -84,7 +84,7 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
     },
   )
 
-  test('a step more reads the table where it holds no row, and is found', () => {
+  test('an extra step reads the table where it has no row, and is found', () => {
     expect(results.get('one_step_more')).toMatchObject({
       status: status.fault,
       message: expect.stringContaining('out of bounds'),

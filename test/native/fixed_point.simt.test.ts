@@ -20,7 +20,7 @@ test.each(['integers', 'numbers', 'one_far_above', 'large', 'small', 'smallest',
   expect(results.get(name)?.values).toEqual([500, 0, 0])
 })
 
-test.each(['not_a_number', 'infinite'])('%s makes the sum none', (name) => {
+test.each(['not_a_number', 'infinite'])('%s makes the sum NaN', (name) => {
   expect(results.get(name)?.values).toEqual([500, 500, 500])
 })
 

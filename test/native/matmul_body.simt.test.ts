@@ -93,7 +93,7 @@ describe.each([
 
   test('no rows are no work', () => expectExact('f16_empty_0x8x8', '0x8x8'))
 
-  test('a wrong product and a missing row are found', () => {
+  test('a wrong matmul and a missing row are found', () => {
     expect(results.get('term_too_many_17x33x40')?.values[1]).toBeGreaterThan(300)
     expect(results.get('rows_unwritten_17x33x40')?.values).toEqual([17 * 33, 33])
   })

@@ -64,7 +64,7 @@ describe.each([
 
   test('no rows are no work', () => expectExact('any_empty_0x8x16', '0x8x16'))
 
-  test('a wrong product and a missing row are found', () => {
+  test('a wrong matmul and a missing row are found', () => {
     expect(results.get('term_too_many_17x33x80')?.values[1]).toBeGreaterThan(500)
     expect(results.get('rows_unwritten_17x33x80')?.values).toEqual([17 * 33, 33])
   })

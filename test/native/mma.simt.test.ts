@@ -69,7 +69,7 @@ describe.each(['forward', 'reverse', 'shuffle'])('in %s order', (order) => {
   })
 })
 
-test('a product of other factors is found', () => {
+test('a matmul of other operands is found', () => {
   const wrong = productInt8(2).filter((value, i) => value !== productInt8(1)[i])
   expect(wrong.length).toBeGreaterThan(100)
   expect(productInt8(1, 2 ** 31 - 1).some((value) => value < 0)).toBe(true)
@@ -100,7 +100,7 @@ describe('refusals', () => {
   })
 })
 
-test.each(['working', 'failing'] as const)('%s kernels leave no memory behind', async (cases) => {
+test.each(['working', 'failing'] as const)('%s kernels leak no memory', async (cases) => {
   // The allocator counts its per-thread cache as in use.
   const results = await run(cases, { HEDDLE_SIMT_THREADS: '1', GLIBC_TUNABLES: 'glibc.malloc.tcache_count=0' })
   expect(results.get('leaked')?.values).toEqual([0])

@@ -58,7 +58,7 @@ describe('device', () => {
     ['workers', ok(1, 1)],
   ])('%s', (name, expected) => expect(results.get(name)).toMatchObject(expected))
 
-  test('HEDDLE_SIMT_MEMORY bounds what is allocated', async () => {
+  test('HEDDLE_SIMT_MEMORY limits allocations', async () => {
     const limited = await checks(program, [plugin], { HEDDLE_SIMT_MEMORY: '1000' })
     expect(limited.get('over_limit')).toMatchObject(refused(status.memory, /: 500 bytes asked for, 400 available$/))
     expect(limited.get('limit')).toMatchObject(ok(1000, 400))
@@ -100,7 +100,7 @@ describe('matmul', () => {
     ['no_batch', 0],
   ])('%s is exact on small integers', (name, compared) => expect(results.get(name)).toMatchObject(ok(compared, 0)))
 
-  test('the bits of a product depend neither on the batch nor on the number of workers', async () => {
+  test('the bits of a matmul depend neither on the batch nor on the number of workers', async () => {
     const bits = results.get('bits')?.values
     expect(bits).toHaveLength(1)
     expect(results.get('bits_split')?.values).toEqual(bits)

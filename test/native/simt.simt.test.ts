@@ -92,7 +92,7 @@ test('results depend neither on the number of workers nor on watching the output
   expect(values(watched)).toEqual(values(one))
 })
 
-test.each(['working', 'failing'] as const)('%s kernels leave no memory behind', async (cases) => {
+test.each(['working', 'failing'] as const)('%s kernels leak no memory', async (cases) => {
   // The allocator counts its per-thread cache as in use.
   const results = await run(cases, { HEDDLE_SIMT_THREADS: '1', GLIBC_TUNABLES: 'glibc.malloc.tcache_count=0' })
   expect(results.get('leaked')?.values).toEqual([0])
@@ -191,7 +191,7 @@ describe('faults', () => {
     for (const results of [forward, ...others]) expect(results.get(name)).toMatchObject({ status: status.ok, message: '' })
   })
 
-  test('two threads that write one element of an output are found when asked for', async () => {
+  test('two threads that write one element of an output are found on request', async () => {
     expect(forward.get('same_element')?.status).toBe(status.ok)
     const watched = await run('failing', { HEDDLE_SIMT_THREADS: '1', HEDDLE_SIMT_RACE: '1' })
     expect(watched.get('same_element')).toMatchObject({

@@ -10,7 +10,7 @@ const openCache = (capacity: number) => {
 }
 
 describe('a cache', () => {
-  test('lets the value go that was used longest ago, never the one just asked for', async () => {
+  test('evicts the least recently used value, never the latest', async () => {
     const { evicted, get } = openCache(2)
     for (const key of ['a', 'b', 'a', 'c', 'd']) await get(key)
     await Promise.resolve()
@@ -20,7 +20,7 @@ describe('a cache', () => {
     expect(gone).toEqual(['a'])
   })
 
-  test('makes a value once, and again after a failure', async () => {
+  test('computes a value once, and again after a failure', async () => {
     const { cache, get } = openCache(2)
     const first = get('a')
     expect(get('a')).toBe(first)
