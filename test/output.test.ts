@@ -22,7 +22,7 @@ const listing = async () => (await readdir(at('out'), { recursive: true })).sort
 const weights = (content: string) => (path: string) => writeFile(path, content)
 
 describe('a folder with a list', () => {
-  it('is written once: what is right already is not touched', async () => {
+  it('is written once: an up-to-date one is not touched', async () => {
     const files = { 'a/b.txt': 'b\n', 'c.bin': Uint8Array.of(1, 0, 2), big: weights('numbers') }
     expect(await write(files)).toEqual(['a/b.txt', 'big', 'c.bin'])
     const times = () =>
@@ -33,7 +33,7 @@ describe('a folder with a list', () => {
     expect(await listing()).toEqual(['a', 'a/b.txt', 'big', 'c.bin', listFile])
   })
 
-  it('loses what is no longer wanted, and nothing of others', async () => {
+  it('loses obsolete files, and no foreign ones', async () => {
     await write({ 'a/b.txt': 'b\n', 'a/edited.txt': 'b\n', 'c/d.txt': 'd\n' })
     await writeFile(at('out/README.md'), 'mine')
     await writeFile(at('out/a/edited.txt'), 'mine')
@@ -45,7 +45,7 @@ describe('a folder with a list', () => {
     expect(await listing()).toContain('e.txt')
   })
 
-  it('that is somebody else’s is refused, and so is a list that names files elsewhere', async () => {
+  it('of others is refused, and so is a list that names files elsewhere', async () => {
     await mkdir(at('out'))
     await writeFile(at('out/README.md'), 'mine')
     await expect(write({ a: 'a' })).rejects.toMatchObject({
@@ -58,14 +58,14 @@ describe('a folder with a list', () => {
     expect((await readdir(root)).sort()).toEqual(['mine', 'out'])
   })
 
-  it('takes line ends of Windows for its own', async () => {
+  it('accepts Windows line endings in its files', async () => {
     await write({ 'a.txt': 'a\nb\n', 'old.txt': 'c\nd\n' })
     for (const name of ['a.txt', 'old.txt'])
       await writeFile(at(`out/${name}`), (await text(`out/${name}`)).replaceAll('\n', '\r\n'))
     expect(await write({ 'a.txt': 'a\nb\n' })).toEqual(['old.txt'])
   })
 
-  it('that cannot be filled is left as it was, and none remains where there was none', async () => {
+  it('is unchanged if it cannot be filled, and not created if it did not exist', async () => {
     const failing = { 'a.txt': 'a', big: () => Promise.reject(new Error('no weights')) }
     await expect(write(failing)).rejects.toThrow('no weights')
     expect(await readdir(at('out'))).toEqual([])
@@ -79,7 +79,7 @@ describe('a folder with a list', () => {
     expect(await text('out/a.txt')).toBe('before')
   })
 
-  it('goes on where a process was killed', async () => {
+  it('continues after a killed process', async () => {
     await write({ 'a.txt': 'a', big: weights('one') })
     await writeFile(at('out/big.999999999.tmp'), 'half')
     expect(await write({ 'a.txt': 'b', big: weights('two') })).toEqual(['a.txt', 'big'])
@@ -95,7 +95,7 @@ describe('a folder with a list', () => {
 })
 
 describe('a file that was named', () => {
-  it('is replaced whole, also where a link leads to it', async () => {
+  it('is replaced as a whole, also through a link', async () => {
     await writeFile(at('a'), 'old')
     await symlink(at('a'), at('link'))
     const put = await namedFile(at('link'))
@@ -115,7 +115,7 @@ describe('a file that was named', () => {
     expect((await readdir(root)).sort()).toEqual(['file', 'folder'])
   })
 
-  it('is written to and not replaced where it is a device or a FIFO', async () => {
+  it('is written to and not replaced if it is a device or a FIFO', async () => {
     await (await namedFile('/dev/null'))('gone')
     expect((await stat('/dev/null')).isCharacterDevice()).toBe(true)
     await promisify(execFile)('mkfifo', [at('pipe')])

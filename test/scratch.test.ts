@@ -24,11 +24,11 @@ async function left(names: readonly string[], now: number): Promise<readonly str
   return (await readdir(join(root, '.heddle'))).filter((name) => name !== basename(made)).sort()
 }
 
-test('what a killed process left is removed when it is old', async () => {
+test('old files of a killed process are removed', async () => {
   expect(await left([`check-${ended}-abc`], later)).toEqual([])
 })
 
-test('what is young, of a process that lives, of another kind or of nobody stays', async () => {
+test('young files, and files of a living process, of another kind or without an owner stay', async () => {
   const young = [`check-${ended}-abc`]
   expect(await left(young, Date.now())).toEqual(young)
   await rm(join(root, '.heddle'), { recursive: true })
@@ -36,7 +36,7 @@ test('what is young, of a process that lives, of another kind or of nobody stays
   expect(await left(others, later)).toEqual([...others].sort())
 })
 
-test('a project that cannot be written to is told so with the path', async () => {
+test('an unwritable project is reported with the path', async () => {
   await writeFile(join(root, '.heddle'), '')
   await expect(makeScratch(root, 'check')).rejects.toMatchObject({
     code: 'cache.write',

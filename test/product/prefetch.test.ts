@@ -15,7 +15,7 @@ function early(name: string): string {
   return /void prefetch\(([\s\S]*?)\n {2}\}/.exec(text)?.[0] ?? ''
 }
 
-it('a bias is asked for where its place follows from the column alone', () => {
+it('a bias is prefetched if its index follows from the column alone', () => {
   expect(early('plain')).toContain('heddle::prefetch(bias, column)')
   // Each matrix of a batch has a bias of its own, selected by the row.
   expect(early('batched')).toMatch(/^void prefetch\(int\) const \{\n? *\}?$/)

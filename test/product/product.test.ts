@@ -13,7 +13,7 @@ beforeAll(() => {
 
 const dims = { b: 3, m: 5, n: 44, k: 32, v: 4, h: 16, g: 2 }
 
-describe('a group with products is what its nodes are one by one', () => {
+describe('a group with matmuls equals its separate nodes', () => {
   it.each([...products, ...crossed, ...crossedToo, ...inParts, ...computed, ...partial, ...handedOn])('$name', (given) => {
     const [apart, fused] = bothWays(given, ops, dims)
     expect(Object.keys(fused)).toEqual(Object.keys(apart))
@@ -31,7 +31,7 @@ describe('a group is refused', () => {
     expect(error.message).toContain(given.words)
   })
 
-  it('where the reading of a factor is turned, the result is another: the comparison can fail', () => {
+  it('a transposed read of an operand gives another result: the comparison can fail', () => {
     const given = products.find(({ name }) => name === 'columns_first')
     if (given === undefined) throw new Error('there is no such case')
     const kernel = productOf(planned(given, ops))

@@ -25,14 +25,14 @@ const sums: Readonly<Record<string, string>> = {
   balanced_in_front: '2',
 }
 
-describe('a factor is scaled behind the product', () => {
+describe('an operand is scaled after the matmul', () => {
   it.each(computed.map((given) => [given.name, given] as const))('%s', (name, given) => {
     const text = textOf(given)
     expect(/static constexpr int FOLDS = (\d+);/.exec(text)?.[1]).toBe(sums[name])
     expect(text.includes('scale_of(')).toBe(name in sums)
   })
 
-  it('by what stands in front of the elements, which are left without it', () => {
+  it('by the factor of its elements, which are left without it', () => {
     const given = computed.find(({ name }) => name === 'balanced_in_front')
     if (given === undefined) throw new Error('there is no such case')
     const [, unscaled = '', scale = ''] =

@@ -59,7 +59,7 @@ describe('a compiled program', () => {
     ])
   })
 
-  it('takes and gives what the program declares, where that is asked for', () => {
+  it('uses the declared forms of inputs and outputs on request', () => {
     const held = (asDeclared: boolean) => {
       const { steps, values, outputs } = compileProgram(twice(true), findPlan('best-encoder', plans), { asDeclared })
       const rows = ['x', outputs.first ?? ''].map((name) => values[name]?.rows)
@@ -91,7 +91,7 @@ describe('refused is', () => {
     )
   })
 
-  it('a plan that removes padding where the program says no lengths', () => {
+  it('a plan that removes padding if the program has no lengths', () => {
     expect(failure(() => compileProgram(twice(false), findPlan('ft-v2.1', plans)))).toContain(
       'plan.ragged: plan ft-v2.1 removes padding from encoder_layer_gelu, and twice does not say how long its sequences are',
     )
@@ -108,7 +108,7 @@ describe('refused is', () => {
     )
   })
 
-  it('a scale that nobody gives, or that is none', () => {
+  it('a scale that is missing or invalid', () => {
     const made = compiled('int8-row')
     expect(failure(() => wireProgram(made))).toBe('run.scales: plan int8-row needs a scale for x of layer0, there is none')
     expect(failure(() => wireProgram(made, { amax: () => -1 }))).toContain('found -1')

@@ -87,7 +87,7 @@ async function runs(plan: string, count: number) {
 }
 
 describe('four layers and a state', () => {
-  it.each(['unfused', 'fused', 'ragged'])('are what their bodies compute under %s', async (plan) => {
+  it.each(['unfused', 'fused', 'ragged'])('equal their bodies under %s', async (plan) => {
     const { results, values, labels, compiled } = await runs(plan, 3)
     let hidden: ArrayLike<number> = rowsAt(x, valid)
     for (let layer = 0; layer < layers; layer++) {
@@ -107,7 +107,7 @@ describe('four layers and a state', () => {
     expect(Object.keys(compiled.graphs).filter((name) => name === 'mixer')).toHaveLength(1)
   })
 
-  it('are held as the plan says, each conversion once', async () => {
+  it('have the storage forms of the plan, each conversion once', async () => {
     const held = async (plan: string) => {
       const { labels, steps, compiled } = await runs(plan, 1)
       return { labels: labels.filter((label) => !label.startsWith('layer')), steps, x: compiled.values.x?.rows }

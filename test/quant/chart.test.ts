@@ -8,13 +8,13 @@ const bars = (...layers: ReturnType<typeof layer>[]): string[] =>
     .split('\n')
     .slice(1, 1 + layers.length)
 
-it('draws bars of a site on one scale, what saturates lighter', () => {
+it('draws bars of a site on one scale, saturated ones lighter', () => {
   expect(bars(layer(4, 4), layer(2, 1))).toEqual([
     `  0 ${'█'.repeat(48)} 4.000`,
     `  1 ${'█'.repeat(12)}${'░'.repeat(12)} 1.000 of 2.000`,
   ])
 })
-it('shows what is too small to draw, and nothing of nothing', () => {
+it('shows values too small to draw, and nothing without values', () => {
   expect(bars(layer(4, 0.001), layer(4, 3.999), layer(0, 0))).toEqual([
     `  0 █${'░'.repeat(47)} 0.001000 of 4.000`,
     `  1 ${'█'.repeat(47)}░ 3.999 of 4.000`,

@@ -119,7 +119,7 @@ describe('collection', () => {
     expect(complaints).toEqual(found.flatMap((_, i) => sites.map((site) => `${i} ${site} `)))
     expect(found[1]?.x).toEqual(found[0]?.outputNorm)
   })
-  it('is told from a collection of other cases', async () => {
+  it('differs from a collection of other cases', async () => {
     const [found, wanted] = [await collected(random()), await activations([...cases.slice(1), [3, 7, 9, 11, 5]])]
     const wrong = sites.filter(
       (site) => complaint(found[1]?.[site] ?? { amax: 0, counts: new Float64Array() }, wanted[1]?.[site] ?? []) !== '',
@@ -128,7 +128,7 @@ describe('collection', () => {
   })
   it('does not depend on the order of the cases', async () =>
     expect(await collected(random(), [...cases].reverse())).toEqual(await collected(random())))
-  it('runs in the storage type it is asked for', async () => {
+  it('runs in the requested storage type', async () => {
     const [halves, floats] = [await collected(random(), cases, {}, 'f16'), await collected(random())]
     const { absolute } = modelTolerance('f16', 2)
     for (const [i, layer] of halves.entries()) {
@@ -168,7 +168,7 @@ describe('collection', () => {
       message: 'layer 1, valueBias: an activation is not finite in f32',
     })
   })
-  it('refuses no case, and stops when it is told to', async () => {
+  it('refuses no case, and stops on request', async () => {
     await expect(collected(random(), [])).rejects.toMatchObject({ code: 'calibrate.cases' })
     const cancel = new AbortController()
     const seen: string[] = []
@@ -182,7 +182,7 @@ describe('collection', () => {
 })
 
 describe('observers', () => {
-  it('leave what a graph computes as it is', () =>
+  it('do not change the results of a graph', () =>
     withModel(random(), async ({ applications }) => {
       const graph = applications.find(({ label }) => label === 'layer0')?.graph
       if (graph === undefined) throw new Error('no layer')

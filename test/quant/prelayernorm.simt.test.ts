@@ -42,7 +42,7 @@ it('counts most tokens', () => {
   expect(wanted.filter((label) => label !== ignoredLabel).length).toBeGreaterThan(wanted.length / 2)
 })
 
-it('observes what enters each layer, which is no norm of the layer before, and says so in the file', () => {
+it('observes the input of each layer, which is no norm of the previous layer, and records that in the file', () => {
   const [first, second] = scales.layers
   expect(second?.x).toBeGreaterThan(0)
   expect(second?.x).not.toBe(first?.outputNorm)
@@ -93,6 +93,6 @@ it('quantises weights by the maxima that scales have for them', async () => {
   expect(await logitsOf(by(0.05))).not.toEqual(usual)
 })
 
-it('has no plan with an int8 residual, and says which layer is missing', async () => {
+it('has no plan with an int8 residual, and names the missing layer', async () => {
   await expect(load(familyFolder(name), { plan: 'ft-v3-mode2', scales })).rejects.toMatchObject({ code: 'plan.model' })
 })

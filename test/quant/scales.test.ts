@@ -25,12 +25,12 @@ const edited = (edit: (json: Json) => void): string => {
 const layerOf = (json: Json, at: number) => json.layers[at] ?? {}
 
 describe('a scales file', () => {
-  it('is read as it was written', () => expect(parseScales(formatScales(scales), 's.json', model)).toEqual(scales))
-  it('has one text for one meaning', () => {
+  it('is read back unchanged', () => expect(parseScales(formatScales(scales), 's.json', model)).toEqual(scales))
+  it('has one text per meaning', () => {
     const turned = { ...scales, layers: scales.layers.map((l) => Object.fromEntries(Object.entries(l).reverse()) as typeof l) }
     expect(formatScales(turned)).toBe(formatScales(scales))
   })
-  it('may hold 0, which quantises to 0', () => {
+  it('may contain 0, which quantises to 0', () => {
     const text = edited((json) => Object.assign(layerOf(json, 0), { merged: 0 }))
     expect(parseScales(text, 's.json').layers[0]?.merged).toBe(0)
     expect([stepOf(0), stepsPerUnit(0), stepOf(1e-40), stepsPerUnit(1e-40)]).toEqual([0, 0, 0, 0])
@@ -138,7 +138,7 @@ describe("v3.0's list", () => {
     expect(layers).toEqual(scales.layers)
     expect(method).toEqual({ name: 'imported' })
   })
-  it('holds zeros for a site without magnitude, and reads the infinity that others write there', () => {
+  it('has zeros for a site without magnitude, and reads the infinity that others write there', () => {
     const zero = { ...scales, layers: [{ ...layer(0), merged: 0 }, layer(1)] }
     const [first = [], second = []] = (JSON.parse(formatAmaxList(zero, [maxima, maxima])) as { layers: number[][] }).layers
     expect(first.slice(20, 24)).toEqual([0, 0, 0, 0])
@@ -185,7 +185,7 @@ describe('maxima of weights', () => {
   const weights = [drawn(0), { ...drawn(1), fc1: 0.75 }]
   const own = [4, 4, 4, 4, 16, 4].map((rows) => new Float32Array(rows).fill(9))
 
-  it('are read as they were written, and left out where channels have their own', () => {
+  it('are read back unchanged, and left out for channels with their own', () => {
     const given = { ...scales, weights }
     const text = formatScales(given)
     expect(parseScales(text, 's.json', model)).toEqual(given)
@@ -196,7 +196,7 @@ describe('maxima of weights', () => {
     expect(formatScales(scales)).not.toContain('weights')
   })
 
-  it('go through a list and back: importing, exporting and importing again gives the same files', () => {
+  it('survive a round trip through a list: importing, exporting and importing again gives the same files', () => {
     const list = formatAmaxList({ ...scales, weights }, [own, own])
     const first = parseAmaxList(list, 'a.json', model)
     expect(formatAmaxList(first, [own, own])).toBe(list)
@@ -223,7 +223,7 @@ describe('maxima of weights', () => {
       expect.objectContaining({ code: 'scales.weights', message: expect.stringContaining(message) }),
     )
   })
-  it('are refused for another number of layers, and in a list that holds no numbers', () => {
+  it('are refused for another number of layers, and in a list without numbers', () => {
     const text = JSON.stringify({ ...(JSON.parse(formatScales(scales)) as Json), weights: [drawn(0)] })
     expect(() => parseScales(text, 's.json')).toThrow(expect.objectContaining({ code: 'scales.layers' }))
     const list = formatAmaxList(scales, [own, own]).replace(/9]/, '-9]')

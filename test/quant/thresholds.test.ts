@@ -65,14 +65,14 @@ describe('mse', () => {
       }),
       { numRuns: 20 },
     ))
-  it('tells a worse threshold from the best', () => {
+  it('distinguishes a worse threshold from the best', () => {
     const histogram = filled(16, 2048, (bin) => (bin < 256 ? 1000 : bin === 2047 ? 1 : 0))
     expect(squaredError(histogram, 16)).toBeGreaterThan(squaredError(histogram, threshold(histogram, { name: 'mse' })))
   })
 })
 
 describe('entropy', () => {
-  it('keeps what quantises without loss: two bins a level, all equally full', () =>
+  it('keeps a histogram that quantises without loss: two bins per level, all equally full', () =>
     expect(
       threshold(
         filled(2, 256, () => 7),
@@ -118,7 +118,7 @@ describe.each(methods)('$name', (method) => {
 })
 
 describe('histograms', () => {
-  it('merge by adding what each bin holds', () => expect(merge(of(1, 1, 2), of(1, 0, 5))).toEqual(of(1, 1, 7)))
+  it('merge by adding the counts of bins', () => expect(merge(of(1, 1, 2), of(1, 0, 5))).toEqual(of(1, 1, 7)))
   it.each([
     ['span', of(2, 1, 2)],
     ['number of bins', of(1, 1, 2, 3)],

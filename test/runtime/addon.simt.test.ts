@@ -69,14 +69,14 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await bench.buffer.read(0, 64)).toEqual(floats(ramp))
   })
 
-  it('keeps the order of queued work', async () => {
+  it('preserves the order of queued work', async () => {
     const writes = ramp.map((value) => bench.buffer.write(0, floats([value])))
     const read = bench.buffer.read(0, 4)
     await Promise.all(writes)
     expect(await read).toEqual(floats([15]))
   })
 
-  it('names the step that faults, and goes on', async () => {
+  it('names the faulty step, and continues', async () => {
     const faulty: NativeStep = { ...slow(bench, 0), label: 'layer3/gelu', key: 'fault', dims: [] } as NativeStep
     await expect(bench.device.program([faulty]).run([], [])).rejects.toMatchObject({
       code: 'FAULT',
@@ -92,7 +92,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     await running
   })
 
-  it('aborts the run under way and those behind it, not later ones', async () => {
+  it('aborts the current run and those queued after it, not later ones', async () => {
     const program = bench.device.program(Array.from({ length: 1000 }, () => slow(bench, 2)))
     const runs = [program.run([], []), program.run([], [])]
     program.abort()
@@ -102,7 +102,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await outcome(() => short.run([], []))).toBe('ok')
   })
 
-  it('lets work finish on what was released meanwhile', async () => {
+  it('lets work finish on buffers released in the meantime', async () => {
     const buffer = bench.device.allocate(128)
     const program = bench.device.program([slow(bench, 20), scale({ ...bench, buffer }, 5)])
     const running = program.run([{ to: slice(buffer), data: floats(ramp) }], [slice(buffer, 64)])
@@ -120,7 +120,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(slowStep).toBeGreaterThan(scaleStep)
   })
 
-  it('tells a launch which of its buffers no step of the program writes', async () => {
+  it('informs a launch which of its buffers no step of the program writes', async () => {
     const { library, buffer } = bench
     const asks = (key: string, x: NativeSlice): NativeStep => {
       const buffers = [x, slice(buffer, 1024, 64)]
@@ -153,7 +153,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await answer(asks('unsaid', x))).toEqual([0, 0])
   })
 
-  it('tells a launch what the one in front of it does not write', async () => {
+  it('informs a launch which buffers the preceding one does not write', async () => {
     const { library, buffer } = bench
     const y = slice(buffer, 1024, 8)
     const step = (
@@ -191,7 +191,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await answer(writes(x), writes(other), fill, ask(x))).toEqual([settled, settled])
   })
 
-  it('refuses what lies outside a buffer, and takes what just fits', async () => {
+  it('refuses ranges outside of a buffer, and accepts those that just fit', async () => {
     const out = matmul(bench)
     const reach = (bytes: number) => () => bench.device.program([{ ...out, a: slice(bench.buffer, 0, bytes) }])
     expect(await outcome(reach(64))).toBe('ok')
@@ -212,7 +212,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await outcome(() => bench.device.program([overflow]))).toBe('INVALID')
   })
 
-  it('refuses what is no matmul, and no algorithm', async () => {
+  it('refuses invalid matmuls and algorithms', async () => {
     const step = matmul(bench)
     expect(await outcome(() => bench.device.algorithms({ ...step, a: slice(bench.buffer, 0, 63) }))).toBe('INVALID')
     const given = (algorithm: Uint8Array) => outcome(() => bench.device.program([{ ...step, algorithm }]).run([], []))
@@ -244,11 +244,11 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     other.device.close()
   })
 
-  it('says how much memory was asked for in vain', () => {
+  it('states the size of a failed allocation', () => {
     expect(() => bench.device.allocate(2 ** 52)).toThrow(expect.objectContaining({ code: 'MEMORY' }))
   })
 
-  it('closes behind the work under way', async () => {
+  it('closes after the current work', async () => {
     const closing = openBench(plugin, fixture)
     const program = closing.device.program(Array.from({ length: 1000 }, () => slow(closing, 2)))
     const running = program.run([], [])
@@ -299,7 +299,7 @@ describe('runs that are begun ahead', () => {
     return { held: bench.device.program([...steps, behind(bench)]), last: bench.device.program(steps) }
   }
 
-  it('are handed over while those before are under way; each gives what was there when it was over, in order', async () => {
+  it('are enqueued while earlier ones run; each returns the values at its end, in order', async () => {
     const bench = openBench(fixture, fixture)
     const { held, last } = programs(bench, 2)
     await bench.buffer.write(0, floats(ramp))
@@ -328,7 +328,7 @@ describe('runs that are begun ahead', () => {
     bench.device.close()
   })
 
-  it('report their failures and aborts behind the runs before, and the next run is right', async () => {
+  it('report their failures and aborts after earlier runs, and the next run is right', async () => {
     const bench = openBench(fixture, fixture)
     const { held, last } = programs(bench, 2)
     const faulty = bench.device.program([{ ...slow(bench, 0), key: 'fault', dims: [] } as NativeStep])
@@ -346,7 +346,7 @@ describe('runs that are begun ahead', () => {
     bench.device.close()
   })
 
-  it('end cleanly with the device or the process, and with nobody who waits for them', async () => {
+  it('end cleanly with the device or the process, without anyone waiting for them', async () => {
     const bench = openBench(fixture, fixture)
     const long = bench.device.program(Array.from({ length: 1000 }, () => slow(bench, 2)))
     const runs = [long.runAhead([]), long.runAhead([])].map((run) => outcome(() => run))
@@ -393,7 +393,7 @@ describe('capturing', () => {
   })
 })
 
-it('says what is wrong with a plugin', async () => {
+it('reports faults of a plugin', async () => {
   const addon = loadAddon()
   expect(addon.abiVersion).toBe(3)
   expect(() => addon.openDevice('/nowhere/libheddle_x.so', 0)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
@@ -402,7 +402,7 @@ it('says what is wrong with a plugin', async () => {
 })
 
 describe('algorithms of a matmul library', () => {
-  it('lists them for a matmul, and runs it by the one that is given', async () => {
+  it('lists them for a matmul, and runs it with the given one', async () => {
     const bench = openBench(fixture, fixture)
     const step = matmul(bench)
     const found = await bench.device.algorithms(step)

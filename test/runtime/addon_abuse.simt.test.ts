@@ -218,7 +218,7 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
 describe.each(plugins(fixture))('devices that were closed on %s', (_name, plugin) => {
   const threads = (): number => readdirSync('/proc/self/task').length
 
-  it('leave no thread behind, though nothing collects them', async () => {
+  it('leave no thread, even without garbage collection', async () => {
     const before = threads()
     const closed = Array.from({ length: 200 }, () => {
       const device = loadAddon().openDevice(plugin, 0)

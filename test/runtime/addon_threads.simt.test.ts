@@ -10,7 +10,7 @@ const fixture = buildFixture()
 const script = fileURLToPath(new URL('ended_threads.mjs', import.meta.url))
 
 describe.each(plugins(fixture))('threads with the addon on %s', (_name, plugin) => {
-  it('end in every state and leave the process alone', async () => {
+  it('end in every state and do not affect the process', async () => {
     const said = { addon: join(nativeFolder(), 'heddle.node'), plugin, library: fixture, rounds: 5 }
     const { exitCode, signal, stdout, stderr } = await execa(process.execPath, [script, JSON.stringify(said)], { reject: false })
     expect({ exitCode, signal, stderr, stdout }).toEqual({

@@ -57,7 +57,7 @@ describe('bindKernel', () => {
     expect(bind({ version: 1, kernels }, { dims: { b: 2, s: 3, h: 4, d: 9 } }).entry.key).toBe('layer_norm__f16')
   })
 
-  it('holds extents to multiples that facts state', () => {
+  it('checks extents against multiples in facts', () => {
     const plain = entry('layer_norm__f16')
     const facts = (multipleOf: number): Manifest => ({
       version: 1,
@@ -75,7 +75,7 @@ describe('bindKernel', () => {
     )
   })
 
-  it('takes an extent that no buffer has from facts, and none that they do not tell', () => {
+  it('accepts an extent without a buffer if it follows from facts, and no other', () => {
     const plain = entry('layer_norm__f16')
     const halved = (equal: Count): Manifest => ({
       version: 1,

@@ -22,14 +22,14 @@ const bert = bertLayers({ family: 'bert', activation: 'gelu' })
 const chosen = (info: NativeDeviceInfo, dtype: 'f32' | 'f16' | 'bf16', layers = bert, of: Manifest = manifest) =>
   choosePlan(of, info, dtype, layers).name
 
-it('is the fused one where tensor cores compute its products, on any such GPU', () => {
+it('is the fused one if tensor cores support its matmuls, on any such GPU', () => {
   for (const capability of ['8.0', '8.6', '9.0', '10.0', '12.0']) {
     expect(chosen(gpu(capability), 'f16')).toBe('best-encoder')
     expect(chosen(gpu(capability), 'bf16')).toBe('best-encoder')
   }
 })
 
-it('leaves products to the library where there are none: float32, older GPUs', () => {
+it('leaves matmuls to the library otherwise: float32, older GPUs', () => {
   expect(chosen(gpu('9.0'), 'f32')).toBe('ft-v2.1')
   expect(chosen(gpu('7.0'), 'f16')).toBe('ft-v2.1')
 })
@@ -57,7 +57,7 @@ it('has its kernels in the storage type', () => {
   expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, kernels })).toBe('best-encoder')
 })
 
-it('is no int8 plan, even where nothing else covers the model', () => {
+it('is no int8 plan, even if nothing else covers the model', () => {
   const plans = Object.fromEntries(Object.entries(manifest.plans ?? {}).filter(([name]) => /int8|ft-v3/.test(name)))
   expect(Object.keys(plans).length).toBeGreaterThan(5)
   expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, plans })).toBe('unfused')
@@ -83,7 +83,7 @@ it('is that of int8 activations for a model that is stored for it, on any device
   })
 })
 
-it('may be a plan that somebody adds', () => {
+it('may be a plan that a user adds', () => {
   const layer = manifest.plans?.['best-encoder']?.[bert[0] ?? '']
   if (layer === undefined) throw new Error('no such plan')
   const fewer = { ...layer, nodes: layer.nodes.slice(1) }

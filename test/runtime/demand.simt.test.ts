@@ -29,7 +29,7 @@ afterEach(async () => {
   await rm(project.root, { recursive: true, force: true })
 })
 
-test('a kernel that two calls ask for is compiled once, and progress counts both calls', async () => {
+test('a kernel that two calls need is compiled once, and progress counts both calls', async () => {
   await Promise.all([library.ensure(['one__f32']), library.ensure(['one__f32', 'two__f32']), library.ensure(['two__f32'])])
   expect(progress.map(({ source, cached }) => ({ source, cached })).sort((a, b) => (a.source < b.source ? -1 : 1))).toEqual([
     { source: 'cuda/one.cu', cached: false },

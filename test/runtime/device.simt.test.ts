@@ -75,7 +75,7 @@ describe('the simt device', () => {
     expect(program.captured).toBe(false)
   })
 
-  it('throws HeddleErrors with the class of who has to act', async () => {
+  it('throws HeddleErrors with the class of the responsible party', async () => {
     const buffer = device.allocate(8)
     expect(() => device.allocate(2 ** 52)).toThrow(expect.objectContaining({ code: 'device.memory', class: 'environment' }))
     expect(() => device.allocate(-1)).toThrow(expect.objectContaining({ code: 'device.invalid', class: 'usage' }))
@@ -95,7 +95,7 @@ describe('the simt device', () => {
     expect(() => openDevice(kind as DeviceKind)).toThrow(expect.objectContaining({ code: 'device.kind', exitCode: 2 }))
   })
 
-  it('holds a kernel library against the manifest', () => {
+  it('compares a kernel library with the manifest', () => {
     const scale = entry('scale', '5c', 2, ['n'], ['factor'])
     const known = ['behind', 'constants', 'fault', 'scale', 'slow', 'unsaid']
     expect(loadKernels(device, fixture, manifestOf(scale)).library.kernels.map(({ key }) => key)).toEqual(known)

@@ -83,7 +83,7 @@ describe.each([
     expect(firstWrong(halves(encode(dtype, values)))).toBe(-1)
   })
 
-  it('is told apart from rounding down and from ties away', () => {
+  it('is distinguished from rounding down and from ties away', () => {
     const nudged = (by: number) => {
       const bits = new Uint32Array(values.slice().buffer).map((value) => value + by)
       return halves(encode(dtype, new Float32Array(bits.buffer)))
@@ -93,7 +93,7 @@ describe.each([
   })
 })
 
-it('shares memory where the host stores the same bytes', () => {
+it('shares memory if the host stores the same bytes', () => {
   const values = Int32Array.of(1, -2)
   expect(encode('i32', values).buffer).toBe(values.buffer)
   expect(decode('i32', encode('i32', values))).toEqual(values)

@@ -6,7 +6,7 @@ import { HeddleError } from '../../src/errors.js'
 import { nativeFolder } from '../../src/runtime/addon.js'
 import { openDevice } from '../../src/runtime/device.js'
 
-it('is built where there is a CUDA compiler', () => {
+it('builds with a CUDA compiler', () => {
   expect(existsSync(join(nativeFolder(), 'libheddle_cuda.so'))).toBe(true)
 })
 

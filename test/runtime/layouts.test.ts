@@ -32,7 +32,7 @@ describe('layoutStrides', () => {
 })
 
 describe('stridesOf', () => {
-  it('gives what is found by looking, for any extents of a layout', () => {
+  it('equals the result of a search, for any extents of a layout', () => {
     const shapes = [
       [2, 7, 3, 4],
       [1, 7, 1, 4],
@@ -46,7 +46,7 @@ describe('stridesOf', () => {
     expect(stridesOf(layouts, 'row', [])).toEqual([])
   })
 
-  it('keeps layouts of one name apart, and knows again that one has none', () => {
+  it('distinguishes layouts of one name, and recognises again that one has none', () => {
     const tiles = { split_heads: { ...splitHeads, offset: (i: Readonly<Record<string, number>>) => (i.b ?? 0) + 1 } }
     for (const _ of [1, 2]) expect(stridesOf(tiles, 'split_heads', [2, 7, 3, 4])).toBeUndefined()
     expect(stridesOf(layouts, 'split_heads', [2, 7, 3, 4])).toEqual([84, 4, 28, 1])

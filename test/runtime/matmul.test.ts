@@ -81,7 +81,7 @@ describe('lowerMatmul', () => {
     ])
   })
 
-  it('repeats a matmul over axes that are apart, and keeps the strides of what is left', () => {
+  it('repeats a matmul over non-adjacent axes, and keeps the strides of the rest', () => {
     const heads = lowerMatmul('node', { a: operand('b s h d'), b: operand('b t h d'), out: operand('b h s t') })
     expect(heads.matmul).toEqual({
       extents: [3, 5, 5, 4],
@@ -97,7 +97,7 @@ describe('lowerMatmul', () => {
     ])
   })
 
-  it('multiplies rows where no axis is contiguous', () => {
+  it('multiplies rows if no axis is contiguous', () => {
     const strided = { axes: ['m', 'k'], extents: [6, 8], strides: [16, 2] }
     const { matmul, offsets } = lowerMatmul('node', { a: strided, b: operand('n k'), out: operand('m n') })
     expect(matmul).toEqual({

@@ -92,12 +92,12 @@ describe('a type without kernels', () => {
     expect(() => under('f16', kernels)).not.toThrow()
   })
 
-  it('is refused with what there is where the plan has none', () => {
+  it('is refused with the available types if the plan has none', () => {
     const kernels = manifest.kernels.filter(({ op }) => op !== 'quantize_col32')
     expect(refusal(() => under('f16', kernels)).hint).toBe('no kernel of quantize_col32 was generated: run heddle gen')
   })
 
-  it('is refused before the device is asked for anything', async () => {
+  it('is refused before the first request to the device', async () => {
     const device = new Proxy({}, { get: (_, name) => expect.fail(`the device is asked for ${String(name)}`) })
     const kernels = manifest.kernels.filter(({ key }) => key !== 'bias_gelu__bf16')
     const loading = (dtype: 'f16' | 'bf16') =>

@@ -56,7 +56,7 @@ describe('planMemory', () => {
     expect(plan.offsets).toEqual([0, 4096, 6144, 7168, 6144, 0])
   })
 
-  it('gives buffers of zero bytes no room', () => {
+  it('allocates nothing for buffers of zero bytes', () => {
     expect(planMemory([{ bytes: 0, first: 0, last: 9 }])).toEqual({ offsets: [0], bytes: 0, lowerBound: 0 })
     expect(planMemory([])).toEqual({ offsets: [], bytes: 0, lowerBound: 0 })
   })

@@ -51,7 +51,7 @@ const numbers = async (weight: Weight | undefined): Promise<number[]> => {
 const quantised = (name: string) => quantiseWeights({ name, values: exactValues(name), rows, columns })
 
 describe('prepareWeights', () => {
-  it('makes what the application reads and nothing else', async () => {
+  it('makes only tensors that the application reads', async () => {
     expect(Object.keys(prepare()).sort()).toEqual(['fc:int8:col32', 'fc:steps:0.5', 'q+k', 'q+k:int8:row', 'q+k:steps:0.5'])
   })
 
@@ -64,7 +64,7 @@ describe('prepareWeights', () => {
     expect(await numbers(made['q+k:steps:0.5'])).toEqual(parts.flatMap(({ scales }) => [...scales].map((step) => 0.5 * step)))
   })
 
-  it('tells the parts of a stack apart: the other order is another tensor', async () => {
+  it('distinguishes the parts of a stack: the other order is another tensor', async () => {
     const swapped = { ...application, weights: { query: 'k', key: 'q', fc: 'fc' } }
     const made = prepareWeights([application, swapped], tensors('f32'), layouts)
     expect(await numbers(made['k+q:int8:row'])).toEqual([...quantised('k').values, ...quantised('q').values])
@@ -97,7 +97,7 @@ describe('prepareWeights', () => {
     expect(await numbers(prepare(tensors('f16'), rounded)['q+k:steps:0.5'])).not.toEqual(await numbers(made['q+k:steps:0.5']))
   })
 
-  it('makes steps that bring every weight back to within half of one', async () => {
+  it('makes scales that restore every weight to within half a step', async () => {
     const made = prepare()
     const steps = await numbers(made['q+k:steps:0.5'])
     const values = await numbers(made['q+k:int8:row'])
@@ -108,7 +108,7 @@ describe('prepareWeights', () => {
     }
   })
 
-  it('quantises by the maxima that are given, and cuts off what is beyond them', async () => {
+  it('quantises by the given maxima, and clips values beyond them', async () => {
     const own = (name: string) => Array.from({ length: rows }, (_, row) => Math.max(...rowOf(name, row).map(Math.abs)))
     const rowOf = (name: string, row: number) => [...exactValues(name).slice(row * columns, (row + 1) * columns)]
     // The first channels are cut off at half of their largest weight, the others have room for twice as much.
@@ -146,7 +146,7 @@ describe('prepareWeights', () => {
     expect(await numbers(same['q+k:int8:row'])).toEqual(await numbers(prepare()['q+k:int8:row']))
   })
 
-  it('refuses maxima that do not go with the weights', async () => {
+  it('refuses maxima that do not fit the weights', async () => {
     const made = (maxima: Record<string, number | readonly number[]>) =>
       numbers(prepareWeights([application], tensors('f32'), layouts, tensors('f32'), { maxima })['q+k:int8:row'])
     await expect(made({ k: [1, 2] })).rejects.toMatchObject({
@@ -159,7 +159,7 @@ describe('prepareWeights', () => {
     })
   })
 
-  it('takes int8 that a model has as it is, with its steps, and makes the rest', async () => {
+  it("uses a model's int8 unchanged, with its scales, and makes the rest", async () => {
     const ints = (first: number): Int8Array => Int8Array.from({ length: rows * columns }, (_, i) => ((first + i) % 256) - 128)
     const stored = (first: number): Int8Tensor => ({
       values: { dtype: 'i8', shape: [rows, columns], data: new Uint8Array(ints(first).buffer) },

@@ -109,7 +109,7 @@ const products = fc
 
 const drawn = (length: number, step: number): Float32Array => Float32Array.from({ length }, (_, i) => ((i * step) % 7) - 3)
 
-describe('products without a plan', () => {
+describe('matmuls without a plan', () => {
   it.each([
     ['z v u c, z w u c -> z u v w', { z: 2, v: 3, u: 4, c: 5, w: 6 }, 2],
     ['v z c, w z c -> z v w', { z: 3, v: 5, c: 7, w: 2 }, 1],
@@ -123,7 +123,7 @@ describe('products without a plan', () => {
     expect(found.matmuls).toBe(matmuls)
   })
 
-  it('gives what it is defined to be for any axes, or says which axes of a sum are apart', async () => {
+  it('match their definition for any axes, or name the summed axes that are not adjacent', async () => {
     let refused = 0
     let several = 0
     await fc.assert(

@@ -104,7 +104,7 @@ describe('buildProgram', () => {
     expect(program.memory).toMatchObject({ arenaBytes: 4 * 256, lowerBound: 4 * 256 })
   })
 
-  it('refuses to let a step write what a kernel reads as a constant', async () => {
+  it('refuses a step that writes a constant of a kernel', async () => {
     const constant = (entry: (typeof manifest.kernels)[number]) =>
       entry.op === 'add_bias'
         ? { ...entry, buffers: entry.buffers.map((b) => (b.name === 'bias' ? { ...b, constant: true as const } : b)) }
@@ -143,7 +143,7 @@ describe('buildProgram', () => {
     await expect(buildProgram(writing(session))).resolves.toBeDefined()
   })
 
-  it('answers what it launches and moves', async () => {
+  it('reports its launches and bytes', async () => {
     const { session, seen } = await setUp()
     const program = await buildProgram(chain(session))
     expect(program.steps).toHaveLength(9)
@@ -159,7 +159,7 @@ describe('buildProgram', () => {
     expect(seen[2]).toMatchObject({ kind: 'matmul', dtypes: [0, 0, 0], allowTf32: false, extents: [1, 3, 2, 2] })
   })
 
-  it('runs products with epilogues, whose bias and residual keep their memory as long as they are read', async () => {
+  it('runs matmuls with epilogues, whose bias and residual stay allocated as long as they are read', async () => {
     const { session, seen } = await setUp()
     const { applications, ...rest } = chain(session)
     const program = await buildProgram({ ...rest, applications: applications.map((each) => ({ ...each, graph: whole })) })
@@ -179,7 +179,7 @@ describe('buildProgram', () => {
     expect(program.memory).toMatchObject({ arenaBytes: 3 * 256, lowerBound: 3 * 256 })
   })
 
-  it('can return intermediate values, which then keep their memory', async () => {
+  it('can return intermediate values, which then stay allocated', async () => {
     const { session } = await setUp()
     const program = await buildProgram(chain(session, { outputs: ['x1', 'x3'] }))
     const { x1, x3 } = await program.run({ x0: floats(1, 2, 3, 4, 5, 6) })
@@ -216,7 +216,7 @@ describe('buildProgram', () => {
     await expect(buildProgram(chain(session, changes))).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
   })
 
-  it('refuses an int8 matmul whose sums int32 might not hold', async () => {
+  it('refuses an int8 matmul whose sums might overflow int32', async () => {
     const { graph: narrow } = graph('narrow', {
       inputs: { x: tensor('i8', 'm n') },
       weights: { weight: tensor('i8', 'p n') },

@@ -18,7 +18,7 @@ const columnMajor = layout('columns', ['r', 'c'], {
 })
 
 describe('quantiseWeights', () => {
-  it('makes the largest magnitude of a row 127', () => {
+  it('maps the largest magnitude of a row to 127', () => {
     const { values, scales } = quantiseWeights(matrix(3, 2, 1, -0.5, -4, 2, 0, 0))
     expect([...values]).toEqual([127, -64, -127, 64, 0, 0])
     expect([...scales]).toEqual([1 / 127, 4 / 127, 0].map(Math.fround))
@@ -47,7 +47,7 @@ describe('quantiseWeights', () => {
         },
       ),
     ))
-  it('tells a wrong rounding from a right one', () => {
+  it('distinguishes a wrong rounding from a right one', () => {
     const { values, scales } = quantiseWeights(matrix(1, 2, 127, 1.5))
     expect(Math.abs(1.5 - ((values[1] ?? 0) + 1) * (scales[0] ?? 0))).toBeGreaterThan(0.5)
   })

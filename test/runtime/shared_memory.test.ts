@@ -22,7 +22,7 @@ function counting() {
 }
 
 describe('a shared arena', () => {
-  it('is as large as the largest program, whose smaller ones go before it grows', async () => {
+  it('is as large as the largest program, and smaller ones are released before it grows', async () => {
     const { device, live } = counting()
     const arena = sharedArena(device)
     const outgrown: number[][] = []
@@ -79,7 +79,7 @@ describe('uploads', () => {
     await all
   })
 
-  it('say what the device rejects', async () => {
+  it('report what the device rejects', async () => {
     const { buffer, writes } = slow()
     const upload = uploadTo(buffer)
     await upload.add(0, new Uint8Array(1))

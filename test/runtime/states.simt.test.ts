@@ -39,7 +39,7 @@ describe('states on simt', () => {
     states.release()
   })
 
-  it('that were never written are caught where they are used as indices', async () => {
+  it('that were never written are detected when they are used as indices', async () => {
     const weights = { table: { dtype: 'f32', shape: [5, 4], data: encode('f32', new Float32Array(20).fill(3)) } } as const
     const own = await openSession({ ...subject, manifest: session.manifest, weights })
     const states = await openStates(own, { ids: { dtype: 'i32', shape: [2] } })
@@ -65,7 +65,7 @@ describe('states on simt', () => {
     own.release()
   })
 
-  it('are read behind the run under way', async () => {
+  it('are read after the current run', async () => {
     const { program, states } = await countingProgram(session, 1, 8)
     const running = program.run({}, { repeats: 50 })
     expect([...(await states.read('step'))]).toEqual([50])
@@ -120,7 +120,7 @@ describe('states on simt', () => {
     states.release()
   })
 
-  it('that do not fit are refused with the bytes needed and free, and the device goes on', async () => {
+  it('that do not fit are refused with the required and the free bytes, and the device continues', async () => {
     const decls = { cache: { dtype: 'f32', shape: [2 ** 20, 2 ** 20], layout: 'row' } } as const
     await expect(openStates(session, decls)).rejects.toMatchObject({
       code: 'states.memory',

@@ -30,14 +30,14 @@ describe('states and repeated runs', () => {
     expect([...(await states.read('step'))]).toEqual([6 * unrolled])
   })
 
-  it('leave the history alone beyond its end', async () => {
+  it('do not change the history beyond its end', async () => {
     const { program, states } = await countingProgram(await open().session, 3, 4)
     await states.write('tokens', integers(1, 2, 3))
     await program.run({}, { repeats: 3 })
     expect([...(await states.read('history'))]).toEqual(counted(9, 4, [1, 2, 3]).history)
   })
 
-  it('are made in place where they were read before, and copied where they were not', async () => {
+  it('are updated in place if they were read before, and copied otherwise', async () => {
     const labels = async (unrolled: number) =>
       (await countingProgram(await open().session, unrolled, 4)).program.steps
         .filter(({ kind }) => kind === 'copy')
@@ -46,7 +46,7 @@ describe('states and repeated runs', () => {
     expect(await labels(1)).toEqual(['step.next', 'tokens.next'])
   })
 
-  it('take no part of the arena, and say what they take', async () => {
+  it('use no part of the arena, and report their size', async () => {
     const { program, states } = await countingProgram(await open().session, 1, 100)
     expect(program.memory).toMatchObject({ stateBytes: 4 + 12 + 1200, weightBytes: 0, arenaBytes: 2 * 256 })
     expect(states.bytes).toBe(256 + 256 + 1280)
@@ -70,7 +70,7 @@ describe('states and repeated runs', () => {
     expect([...(await states.read('history'))]).toEqual(counted(2, 8, [7, 8, 9], 2).history)
   })
 
-  it('give memory back', async () => {
+  it('release memory', async () => {
     const { log, session } = open()
     const before = (await session) && log.live
     const { program, states } = await countingProgram(await session, 1, 4)
@@ -98,7 +98,7 @@ describe('caches', () => {
   const dims = { r: 2, s: 3, h: 2, d: 2 }
   const shape = [2, 3, 2, 2]
 
-  it('grow in place by what each run appends', async () => {
+  it('grow in place by the part that each run appends', async () => {
     const session = await open().session
     const states = await openStates(session, {
       cache: { dtype: 'f32', shape, layout: 'split_heads' },
@@ -131,7 +131,7 @@ describe('caches', () => {
     expect([...(await states.read('step'))]).toEqual([2])
   })
 
-  it('are copied at the end where every row reads others', async () => {
+  it('are copied at the end if every row reads others', async () => {
     const session = await open().session
     const states = await openStates(session, { cache: { dtype: 'f32', shape, layout: 'split_heads' } })
     await states.write('cache', floats(...Array.from({ length: 24 }, (_, i) => i)))
@@ -154,7 +154,7 @@ describe('caches', () => {
     expect([...(await states.read('cache'))]).toEqual(Array.from({ length: 24 }, (_, i) => i))
   })
 
-  it('are copied before they are replaced where a run must find them again', async () => {
+  it('are copied before they are replaced if a run needs the old values', async () => {
     const session = await open().session
     const config = (inputs: readonly string[]): ProgramConfig => ({
       session,
@@ -191,7 +191,7 @@ describe('next values', () => {
     expect(await values()).toEqual([1, 2, 3])
   })
 
-  it('may be one value for two states, one of them what another state was', async () => {
+  it('may be one value for two states, one of which is the old value of the other', async () => {
     const applications = [applied('one', more, { x: 'a' }, { y: 'a.1' }), applied('two', more, { x: 'a.1' }, { y: 'a.2' })]
     const { program, states } = await overStates(await open().session, applications, { a: 'a.2', b: 'a.2', c: 'a' })
     await program.run({}, { repeats: 2 })
@@ -200,7 +200,7 @@ describe('next values', () => {
     expect([...(await states.read('c'))]).toEqual([2, 2, 2])
   })
 
-  it('may be inputs, and may stay what they were', async () => {
+  it('may be inputs, and may stay unchanged', async () => {
     const applications = [applied('one', more, { x: 'x' }, { y: 'y' })]
     const { program, states } = await overStates(
       await open().session,

@@ -22,7 +22,7 @@ describe('refusals', () => {
       message: 'state a: its next value b.1 is not computed',
     }))
 
-  it('of an output that is what a state was', async () =>
+  it('of an output that is the old value of a state', async () =>
     expect(refused(one, { a: 'a.1' }, { outputs: ['a'] })).rejects.toMatchObject({
       code: 'program.state',
       message: expect.stringContaining('output a'),
@@ -86,7 +86,7 @@ describe('refusals', () => {
     })
   })
 
-  it('of a state that is replaced and does not say what is next', async () =>
+  it('of a replaced state without a next value', async () =>
     expect(historic([first], {})).rejects.toMatchObject({
       code: 'program.state',
       message: expect.stringContaining('first/recorded replaces elements of it, and its next value is not said'),
@@ -111,7 +111,7 @@ describe('refusals', () => {
     })
   })
 
-  it('of a node that reads what it replaces by another name', async () => {
+  it('of a node that reads its replaced input under another name', async () => {
     const { graph: twice } = graph('twice', {
       inputs: { step: tensor('i32', '1'), history: tensor('i32', '1 r') },
       weights: {},

@@ -53,7 +53,7 @@ async function handed(matmuls: readonly TunedMatmul[], dims = { m: 5, n: 8, k: 1
   return steps
 }
 
-test('a program takes the algorithm that is kept for its matmul', async () => {
+test('a program uses the saved algorithm of its matmul', async () => {
   const [step] = await handed([kept()])
   expect(step?.algorithm).toEqual(new Uint8Array(64).fill(7))
 })
@@ -62,12 +62,12 @@ test.each([
   ['another GPU', kept({ device: 'another GPU' })],
   ['another version of the library', kept({ library: 130000 })],
   ['another matmul', kept({ matmul: `${matmul}, relu` })],
-])('the library chooses where the algorithm is of %s', async (_, entry) => {
+])('the library chooses if the algorithm is of %s', async (_, entry) => {
   const [step] = await handed([entry])
   expect(step?.algorithm).toBeUndefined()
 })
 
-test('the library chooses at another size, and where an operand lies off the alignment', async () => {
+test('the library chooses at another size, and for a misaligned operand', async () => {
   const [step] = await handed([kept()], { m: 6, n: 8, k: 16 })
   expect(step?.algorithm).toBeUndefined()
   const algorithmOf = tunedAlgorithms([kept({ matmul: matmulName(plainMatmul([1, 5, 8, 16])) })], fakeInfo)
@@ -76,7 +76,7 @@ test('the library chooses at another size, and where an operand lies off the ali
   expect(algorithmOf({ ...there, b: { ...there.b, offset: 128 } })).toBeUndefined()
 })
 
-test('a note says which GPU and version kept algorithms are of, where none is of this one', () => {
+test('a note names the GPU and version of saved algorithms, if none is of this one', () => {
   expect(untunedNote([kept({ device: 'another GPU', library: 120900 })], fakeInfo)).toBe(
     'matmuls of the library take its first algorithm: the tuned ones are of another GPU with cuBLASLt 12.9, this is a GPU with 13.1; ' +
       'heddle tune --library measures them here',

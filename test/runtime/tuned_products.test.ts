@@ -56,7 +56,7 @@ function formOf(
   return step?.kind === 'kernel' ? [step.key, step.dims] : step?.kind
 }
 
-describe('a product with a generated form', () => {
+describe('a matmul with a generated form', () => {
   it('is the kernel for the rows, the size and the architecture that were measured, without a bound too', () => {
     expect(formOf([size])).toEqual(['product', [5, 8, 16]])
     const { toRows: _, ...unbounded } = size
@@ -74,7 +74,7 @@ describe('a product with a generated form', () => {
     ['fewer rows', { fromRows: 1, toRows: 4 }],
   ])('is the library where %s were measured', (_, other) => expect(formOf([{ ...size, ...other }])).toBe('matmul'))
 
-  it('is the library where nothing was measured, of other types, and where the plan names no kernel', () => {
+  it('runs in the library without a measurement, in other types, and if the plan names no kernel', () => {
     expect(formOf([])).toBe('matmul')
     expect(formOf([size], 'sm_90', 'f32')).toBe('matmul')
     expect(formOf([size], 'sm_90', 'i32', 'other')).toBe('matmul')

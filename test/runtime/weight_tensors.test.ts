@@ -42,7 +42,7 @@ describe('a weight', () => {
     expect(names).toEqual(['l3.fc:int8:col32', 'l3.fc:int8:col4_4r2_8c', 'l4.fc:int8:col32'])
   })
 
-  it('that is int8 by its declaration is what its author gave: no step of a plan is of it', () => {
+  it('that is declared as int8 is used unchanged: plans have no scale for it', () => {
     const declared = { ...application, graph: { ...graph, steps: { 'qkv.steps': { weight: 'qkv', times: 'x.step' } } } }
     expect(weightSource(declared, 'fc')).toEqual({ name: 'l3.fc', parts: ['l3.fc'], layout: 'col32' })
     expect(weightSource(declared, 'qkv')).toMatchObject({ made: 'int8' })

@@ -85,7 +85,7 @@ describe('how an access moves with the loop', () => {
     ['of any size', undefined, { kind: 'gather' }],
   ])('finds the runs in columns of heads %s', (_, headDim, access) => expect(classify(columns(headDim), 'c')).toEqual(access))
 
-  it('knows that what is computed from a block stands still within it', () => {
+  it('finds that values computed from a block are uniform in it', () => {
     const block = call('shiftRight', c, i32(5))
     const folded = call('bitAnd', call('mul', block, i32(3)), i32(7))
     expect(classify(call('add', folded, call('bitAnd', c, i32(31))), 'c')).toEqual({ kind: 'contiguous', run: 32 })

@@ -16,7 +16,7 @@ const group = call('idiv', c, i32(128))
 const env = (values: Readonly<Record<string, number>>) => ({ ...emptyEnv({ n: 5 }), values: new Map(Object.entries(values)) })
 
 describe('an index of a chunk', () => {
-  it('is divided once a chunk where chunks lie in one block', () => {
+  it('is divided once per chunk if chunks are in one block', () => {
     expect(folded(word, 8)).toBe(plainExpr(call('idiv', index('c0'), i32(8))))
     expect(folded(group, 8, 4)).toBe(plainExpr(call('idiv', index('c0'), i32(128))))
     expect(folded(call('mod', c, i32(8)), 8)).toBe('i')
@@ -24,7 +24,7 @@ describe('an index of a chunk', () => {
     expect(folded(call('mod', c, i32(32)), 8)).toBe(plainExpr(call('add', call('mod', index('c0'), i32(32)), index('i'))))
   })
 
-  it('stays where its chunk does not say', () => {
+  it('is unchanged if its chunk is not aligned', () => {
     for (const e of [
       call('idiv', c, i32(12)),
       call('idiv', c, n),
@@ -40,7 +40,7 @@ describe('an index of a chunk', () => {
     expect(isOfChunk(word, chunkOf(8, 16))).toBe(false)
   })
 
-  it('says what is the same for the whole chunk', () => {
+  it('finds values that are the same for the whole chunk', () => {
     const scale: Expr = { kind: 'load', type: 'f32', tensor: 'scales', indices: [m, group] }
     expect(isOfChunk(scale, chunkOf(8))).toBe(true)
     expect(isOfChunk({ ...scale, indices: [m, call('mod', c, i32(128))] }, chunkOf(8))).toBe(false)
@@ -48,7 +48,7 @@ describe('an index of a chunk', () => {
     expect(isOfChunk({ ...scale, indices: [m, m] }, chunkOf(8))).toBe(false)
   })
 
-  it('gives what the element gives, whatever is divided by what', () => {
+  it("equals the element's value, for any divisor", () => {
     const constant = fc.constantFrom(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 128)
     const { sum } = fc.letrec<{ sum: Expr; leaf: Expr }>((tie) => ({
       leaf: fc.oneof(fc.constant(c), fc.constant(c), fc.constant(m), constant.map(i32), fc.constant(n)),

@@ -42,11 +42,11 @@ const loadsOf = (value: Expr): string[] => {
 }
 
 describe('a load of consecutive elements', () => {
-  it('moves chunks where nothing guards it', () => {
+  it('moves chunks without a guard', () => {
     expect(loadsOf(x)).toEqual([expect.stringMatching(/load x\[.*, c\d*\] in chunks$/)])
   })
 
-  it('moves chunks behind a condition of the row, in either branch, and behind several', () => {
+  it('moves chunks under a row-uniform condition, in either branch, and under several', () => {
     expect(loadsOf(call('select', flag, x, f32(0)))).toEqual([expect.stringMatching(/ in chunks where flags\[r\] > 0$/)])
     expect(loadsOf(call('select', flag, f32(0), x))).toEqual([expect.stringMatching(/ in chunks where !\(?flags\[r\] > 0\)?$/)])
     const small = call('lt', load('flags', r), i32(9))
@@ -54,7 +54,7 @@ describe('a load of consecutive elements', () => {
     expect(both).toMatch(/ in chunks where .*flags\[r\] > 0.*&&.*flags\[r\] < 9/)
   })
 
-  it('stays an element behind a condition of the element, or on the right of && and ||', () => {
+  it('reads single elements under a condition of the element, or on the right of && and ||', () => {
     expect(loadsOf(call('select', call('lt', c, load('flags', r)), x, f32(0)))).toEqual([])
     const some = call('and', flag, call('gt', x, f32(0)))
     expect(loadsOf(call('select', some, f32(1), f32(0)))).toEqual([])
@@ -72,7 +72,7 @@ describe('a load of consecutive elements', () => {
     expect(loadsOf(call('select', half, load('x', load('flags', r), call('mul', c, i32(2))), f32(0)))).toEqual([])
   })
 
-  it('computes no place where its guard does not hold', () => {
+  it('computes no index if its guard is false', () => {
     const files = generateInstances([{ kernel: kernel(call('select', flag, x, f32(0))), types: {}, dims: {} }])
     const text = files.get('cuda/guarded.cu') ?? ''
     expect(text).toMatch(

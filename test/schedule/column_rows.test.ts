@@ -53,7 +53,7 @@ describe('columns that are stored row by row', () => {
     expect(text).toContain("up to 32 rows are a thread's")
   })
 
-  it('have what depends on the row computed where it is stored', () => {
+  it('compute values that depend on the row where it is stored', () => {
     const scaled: Stmt = { kind: 'let', name: 'scaled', type: 'f32', value: call('mul', load('x', b, c, s), load('w', c)) }
     const mean: Stmt = { kind: 'let', name: 'mean', type: 'f32', value: call('div', local('total'), f32(3)) }
     expect(kindsOf(shares([scaled, total, mean, store(call('sub', local('scaled'), local('mean')))]))).toEqual([
@@ -70,7 +70,7 @@ describe('columns that are stored row by row', () => {
     expect(kindsOf(shares([kept, sum, store(call('div', at(c), local('total')))]))).toEqual(['pass', 'stores'])
   })
 
-  it('are written element by element where columns do not lie together', () => {
+  it('are written element by element if columns are not adjacent', () => {
     const turned = shares(
       [total, { kind: 'store', tensor: 't', indices: [b, s, c], value: share }],
       [tensor('t', 'out', 'm p n')],
@@ -98,13 +98,13 @@ describe('columns that are stored row by row', () => {
     expect(kindsOf(shares(body, [tensor('z', 'out', 'm p')])) ?? []).not.toContain('stores')
   })
 
-  it('are none of what is replaced in place while it is reduced', () => {
+  it('exclude tensors that are replaced in place while they are reduced', () => {
     const inPlace = shares()
     const tensors = inPlace.tensors.map((each) => (each.name === 'y' ? { ...each, updates: 'x' } : each))
     expect(columnsOf(instance({ ...inPlace, tensors }))).toBeUndefined()
   })
 
-  it('are refused by their verifier where a store reads what it does not load', () => {
+  it('are refused by their verifier if a store reads a value that it does not load', () => {
     const mapped = mapKernel(instance(shares()))
     const { program } = mapped
     if (program.kind !== 'columns') throw new Error('no column program')
@@ -124,7 +124,7 @@ describe('columns that are stored row by row', () => {
 describe('reductions that rows repeat', () => {
   const messages = (subject: Kernel) => notesOf(mapKernel(instance(subject))).map(({ message }) => message)
 
-  it('are noted with their cost where no launch in front and no column program computes them once', () => {
+  it('have a note with their cost, unless a launch in front or a column program computes them once', () => {
     const nested: Expr = {
       kind: 'fold',
       type: 'f32',

@@ -45,7 +45,7 @@ const folded = (value: Expr): Kernel => ({
 const instance = (subject: Kernel, T: 'f32' | 'f16' = 'f32') => ({ kernel: subject, types: { T }, dims: {} })
 
 describe('column programs', () => {
-  it('take chunks of columns, as many as fill 16 bytes, and parts that registers hold', () => {
+  it('use chunks of columns, as many as fill 16 bytes, and partial results in registers', () => {
     const f32 = columnsOf(instance(reduced(load('x', r, c))))
     expect(f32).toMatchObject({ vec: 4, axes: [], program: { parts: 8, column: { index: 'c', dim: 'n' } } })
     const f16 = columnsOf(instance(reduced(call('mul', load('x', r, c), load('w', r))), 'f16'))
@@ -55,12 +55,12 @@ describe('column programs', () => {
     expect(two?.program.sequence[0]).toMatchObject({ loads: [{ isWhole: true }], reductions: [{}, {}] })
   })
 
-  it('compute once what several elements ask for alike', () => {
+  it('compute shared values of several elements once', () => {
     const twice = columnsOf(instance(folded(call('mul', fold(load('x', r, c)), fold(load('x', r, c))))))
     expect(twice?.program.sequence[0]).toMatchObject({ reductions: [{ monoid: 'sum' }] })
   })
 
-  it('compute what is named of a reduction behind its walk', () => {
+  it('compute named values of a reduction after its pass', () => {
     const subject = reduced(load('x', r, c))
     const mean = call('div', local('total'), f32(2))
     const named: Kernel = {
@@ -81,7 +81,7 @@ describe('column programs', () => {
     expect(problemOf({ kind: 'elementwise', vec: 4, threads: 128 }, mapped, 768)).toContain('the kernel has column programs')
   })
 
-  it('walk the rows again where a reduction needs another', () => {
+  it('read the rows again if a reduction needs another', () => {
     const mean = fold(load('x', r, c))
     const deviation = fold(call('sub', load('x', index('q'), c), mean), dim('m'), 'q')
     // A fold inside of another that does not depend on its index is a walk of its own.
@@ -119,7 +119,7 @@ describe('column programs', () => {
     expect(loaded).toEqual([['x'], ['z']])
   })
 
-  it('load the rows that count alone, where that is known of a row without its columns', () => {
+  it('load only the rows that count, if that follows from the row without its columns', () => {
     const walk = (value: Expr) => columnsOf(instance(reduced(value)))?.program.sequence[0]
     const counts = call('eq', call('toInt', load('w', r)), i32(3))
     const of = (condition: Expr, other: Expr) => walk(call('select', condition, load('x', r, c), other))
@@ -151,7 +151,7 @@ describe('column programs', () => {
     expect(columnsOf(instance(subject))).toBeUndefined()
   })
 
-  it('are refused by their verifier where a walk reads what it does not load', () => {
+  it('are refused by their verifier if a pass reads a value that it does not load', () => {
     const mapped = mapKernel(instance(reduced(load('x', r, c))))
     const { program } = mapped
     if (program.kind !== 'columns') throw new Error('no column program')

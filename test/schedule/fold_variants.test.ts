@@ -26,7 +26,7 @@ export const used = { histogram, max, sum, toInt }
 }
 const stored = 'y: row(n, (c) => h.h(c) + x(m, c))'
 
-it('a thread a row joins where every element is stored by itself, or its largest is kept', () => {
+it('a variant with one thread per row is added if every element is stored separately, or its maximum is stored', () => {
   const both = [
     ['warp_reread', false],
     ['thread_reread', true],

@@ -15,7 +15,7 @@ const entry = (more: Partial<TunedMatmul> = {}): TunedMatmul => ({
   ...more,
 })
 
-test('matmuls of a tuning file are sorted, kept byte for byte, and absent where there are none', () => {
+test('matmuls of a tuning file are sorted, byte-reproducible, and absent if there are none', () => {
   const [later, earlier] = [entry({ matmul: 'z' }), entry({ matmul: 'b' })]
   const text = formatTuning([], [later, earlier])
   const read = parseTuning(text, 'tuning.json')
@@ -40,7 +40,7 @@ test('the same matmul twice is refused; of another version of the library it is 
   expect(parseTuning(text(entry(), entry({ library: 130000 })), 'tuning.json').matmuls).toHaveLength(2)
 })
 
-test('what is measured again takes the place of what was kept, or removes it', () => {
+test('a new measurement replaces the old entry, or removes it', () => {
   const other = entry({ device: 'another GPU' })
   const fresh = entry({ algorithm: '0b'.repeat(64) })
   expect(mergeMatmuls([entry(), other], [fresh], [fresh])).toEqual([other, fresh])

@@ -21,7 +21,7 @@ const passes = (steps: RowProgram['kept']): Pass[] => steps.flatMap((step) => (s
 const kept = (steps: RowProgram['kept']): string[] =>
   passes(steps).flatMap((pass) => pass.rows.filter((row) => row.keep).map((row) => row.name))
 
-describe('which program a kernel becomes', () => {
+describe('program of a kernel', () => {
   it.each([
     fixtures.pointwise,
     fixtures.gatherRows,
@@ -43,13 +43,13 @@ describe('passes', () => {
     expect(passes(rows(map(fixtures.argmaxRow)).kept)).toHaveLength(1)
   })
 
-  it('keeps exactly the rows that a later pass uses', () => {
+  it('stores exactly the rows that a later pass uses', () => {
     expect(kept(rows(map(fixtures.layerNorm)).kept)).toEqual(['v'])
     expect(kept(rows(map(fixtures.softmax)).kept)).toEqual(['v', 'e'])
     expect(kept(rows(map(fixtures.argmaxRow)).kept)).toEqual([])
   })
 
-  it('keeps nothing when rows are read again', () => {
+  it('stores nothing in the multi-pass form', () => {
     const program = rows(map(fixtures.softmax))
     expect(kept(program.reread)).toEqual([])
     expect(passes(program.reread).map((pass) => pass.rows.map((row) => row.name))).toEqual([['v'], ['v', 'e'], ['v', 'e']])
@@ -62,24 +62,24 @@ describe('passes', () => {
     expect([third && statementsOf(third, 'loopStore').length, more.length]).toEqual([1, 0])
   })
 
-  it('moves what is the same for the whole row out of the loop, once', () => {
+  it('moves row-uniform values out of the loop, once', () => {
     const text = describeSchedule(map(fixtures.layerNorm))
     expect(text).toMatch(/once a row: row_rsqrt = rsqrt\(variance \+ eps\)/)
     expect(text.match(/rsqrt\(/g)).toHaveLength(1)
   })
 
-  it('leaves a guarded load where its condition is', () => {
+  it('keeps a guarded load at its condition', () => {
     const [pass] = passes(map(fixtures.concatenate).program.kind === 'elementwise' ? stepsOf(fixtures.concatenate) : [])
     expect(pass?.rows).toEqual([])
   })
 
-  it('recomputes a row element beside the loop index', () => {
+  it('recomputes a row element at another index', () => {
     expect(describeSchedule(map(fixtures.difference))).toContain('x[m, c - 1] * 3.0')
   })
 })
 
 describe('histograms', () => {
-  it('count in the pass of what they count', () => {
+  it('count in the pass of their elements', () => {
     const found = passes(rows(map(fixtures.tally)).kept).map((pass) => statementsOf(pass, 'histogram').map((h) => h.tensor))
     expect(found).toEqual([['counts'], ['below']])
     expect(rows(map(fixtures.tally)).reread).toHaveLength(2)
@@ -90,12 +90,12 @@ describe('histograms', () => {
 })
 
 describe('scans', () => {
-  it('need no pass of their own', () => {
+  it('need no separate pass', () => {
     expect(passes(rows(map(fixtures.prefixSum)).kept)).toHaveLength(1)
     expect(passes(rows(map(fixtures.scanOfScan)).kept)).toHaveLength(2)
   })
 
-  it('are rows, computed after what they scan and kept for a later pass', () => {
+  it('are rows, computed after their input and stored for a later pass', () => {
     const program = rows(map(fixtures.scanOfScan))
     expect(passes(program.kept).map((pass) => pass.rows.map((row) => row.name))).toEqual([['ids_c', 'v', 'ends', 'sums'], []])
     expect(kept(program.kept)).toEqual(['sums'])
@@ -110,13 +110,13 @@ describe('scans', () => {
       expect(map(kernel).program.kind).toBe('rows')
   })
 
-  it('are combined again for an element beside the loop index', () => {
+  it('are recomputed for an element at another index', () => {
     const text = describeSchedule(map(fixtures.scanElsewhere))
     expect(text).toContain('sum(c_2 < c - 1 + 1: ids[m, c_2])')
     expect(text).toContain('some = scan sum of ids_c1[c1]')
   })
 
-  it('leave a program elementwise that reads single elements of them, each element from a row of its own', () => {
+  it('keep a program elementwise that reads single elements of them, each from a row of its own', () => {
     expect(describeSchedule(map(fixtures.scanPoint))).toContain('store y[a, b] = sum(c_2 < b + 1: ids[a, c_2] * (b + 1))')
     expect(map(fixtures.scanPoint).program.kind).toBe('elementwise')
   })
@@ -147,7 +147,7 @@ describe('the choice among variants', () => {
   const laneChunks = ({ team, chunks }: Variant): number =>
     (team.kind === 'thread' ? 1 : team.lanes) * (chunks ?? Number.POSITIVE_INFINITY)
 
-  it.each(['f32', 'f16'] as const)('every length and row count has a variant that holds it (%s)', (T) => {
+  it.each(['f32', 'f16'] as const)('every length and row count has a variant that fits (%s)', (T) => {
     for (const kernel of [fixtures.layerNorm, fixtures.softmax, fixtures.argmaxRow, fixtures.twoLengths]) {
       const mapped = map(kernel, T)
       for (const length of [0, 1, 16, 17, 255, 256, 257, 1023, 1024, 1025, 8192, 8193, 2 ** 31 - 1]) {
@@ -159,7 +159,7 @@ describe('the choice among variants', () => {
     }
   })
 
-  it('lets the row count choose only where the order of combination is the same', () => {
+  it('lets the row count decide only if the order of combination is the same', () => {
     const mapped = map(fixtures.softmax, 'f32')
     for (let length = 1; length < 20_000; length += 7) {
       const few = choose(rows(mapped), length, 1)
@@ -170,7 +170,7 @@ describe('the choice among variants', () => {
     }
   })
 
-  it('gives up registers when a row needs many values', () => {
+  it('uses fewer registers if a row needs many values', () => {
     const values = (kernel: Kernel, T: DType): number => {
       const mapped = map(kernel, T)
       return Math.max(...rows(mapped).variants.map((v) => (v.chunks ?? 0) * mapped.vec))
@@ -179,7 +179,7 @@ describe('the choice among variants', () => {
     expect(values(fixtures.fourRows, 'f32')).toBe(16)
   })
 
-  it('has one variant where only the row knows its length', () => {
+  it('has one variant if only the row knows its length', () => {
     expect(rows(map(fixtures.raggedSum)).variants.map((v) => v.chunks)).toEqual([undefined])
   })
 })

@@ -30,7 +30,7 @@ it.each(['a', 'a b', 'b a', 'a b c', 'b c a'])('elements %s', (rows) => {
   expect(sharedOf(rows, own)).toEqual(rows.endsWith('a') ? [] : ['v'])
 })
 
-it('what is computed from a recurrence and read elsewhere', () => {
+it('values computed from a recurrence and read elsewhere', () => {
   const fold = {
     fields: [{ name: 'h', type: 'f32' as const }],
     taken: ['f32' as const],

@@ -30,7 +30,7 @@ const summed = (value: Expr, ...more: readonly Stmt[]): Kernel =>
   )
 
 describe('a note on strided reads', () => {
-  it('is made where the lanes of a row read columns, with what that costs', () => {
+  it('appears if the lanes of a row read columns, with the cost', () => {
     const [note, ...others] = notes(summed(call('mul', load('x', a, c), load('t', c, a))))
     expect(others).toEqual([])
     expect(note?.message).toContain('t[c, a] is read with neighbours of c far apart')
@@ -58,20 +58,20 @@ describe('a note on strided reads', () => {
     const subject = summed(call('sub', value, local('least')), first)
     return { ...subject, tensors: subject.tensors.map((each) => (each.name === 'x' ? tensor('x', 'in', 'n m n') : each)) }
   }
-  it('is made of what each lane sums by itself where its own steps are as far, and not where it takes neighbours', () => {
+  it('appears for separate sums per lane with as large a stride, and not for neighbours', () => {
     expect(kinds(along(inside('j', c, a, index('j'))))).toEqual([])
     expect(kinds(along(inside('j', index('j'), a, c)))).toEqual([])
     const [note, ...others] = notes(along(inside('j', c, index('j'), a)))
     expect(others).toEqual([])
     expect(note?.message).toMatch(/^x\[\w+, j, a\] is read with neighbours of \w+ far apart/)
   })
-  it('is made once of loops that are written twice', () => {
+  it('appears once for loops that are written twice', () => {
     const again = inside('l', b, index('l'), a)
     expect(notes(along(inside('j', c, index('j'), a), again)).map(({ message }) => message.split(' is ')[0])).toEqual([
       'x[b, l, a]',
     ])
   })
-  it('counts what neighbours share', () => {
+  it('accounts for shared reads of neighbours', () => {
     const times = (by: number): Expr => call('mul', c, i32(by))
     expect([2, 8, 9].map((by) => strideAlong(times(by), 'c', 8))).toEqual(['near', 'near', 'far'])
     expect(strideAlong(call('mul', c, dim('n')), 'c', 8)).toBe('far')
@@ -88,7 +88,7 @@ describe('a note on strided reads', () => {
 describe('a note on rows that are computed again', () => {
   const row = (value: Expr): Stmt => ({ kind: 'row', name: 'v', type: 'f32', length: dim('n'), index: 'j', value })
   const elsewhere = element('v', call('sub', call('sub', dim('n'), i32(1)), c))
-  it('is made where they are read at another place and cost something', () => {
+  it('appears if they are read at another index, at a cost', () => {
     const [note] = notes(summed(elsewhere, row(call('exp', load('x', a, index('j'))))))
     expect(note).toMatchObject({ kind: 'recomputed' })
     expect(note?.message).toContain('v is read at another place than the index of a loop over it')
@@ -104,7 +104,7 @@ describe('a note on rows that are computed again', () => {
     }
     expect(notes(summed(elsewhere, scan))[0]?.message).toContain('a sum of up to n elements')
   })
-  it('is not made where they are read in their loop, or are a load', () => {
+  it('does not appear if they are read in their loop, or are a load', () => {
     expect(kinds(summed(element('v', c), row(call('exp', load('x', a, index('j'))))))).toEqual([])
     expect(kinds(summed(elsewhere, row(call('add', load('x', a, index('j')), f32(1)))))).toEqual([])
   })
@@ -116,13 +116,13 @@ describe('a note on a block for each row', () => {
     return { ...subject, body: subject.body.map((s) => (s.kind === 'reduce' ? { ...s, length } : s)) }
   }
   const own = loadInt('p', a, i32(0))
-  it('is made where the row alone knows its length', () => {
+  it('appears if only the row knows its length', () => {
     const [note] = notes(upTo(own))
     expect(note).toMatchObject({ kind: 'block a row' })
     expect(note?.message).toContain('the row alone knows how long p[a, 0] is, so that a block of 512 threads computes each row')
     expect(note?.message).toContain('write minimum(128, p[a, 0])')
   })
-  it('is not made where something bounds it, or it is one of two lengths', () => {
+  it('does not appear with a bound, or for one of two lengths', () => {
     expect(kinds(upTo(dim('n')))).toEqual([])
     expect(kinds(upTo(call('minimum', i32(128), own)))).toEqual([])
     expect(kinds(upTo(call('select', call('gt', own, i32(0)), dim('n'), dim('k'))))).toEqual([])
@@ -142,7 +142,7 @@ describe('a note on one block', () => {
     value: load('x', b),
   }
   const store = (value: Expr): Stmt => ({ kind: 'storeRow', tensor: 'y', rows: [], length: dim('n'), index: 'c', value })
-  it('is made where one row is reduced and stored', () => {
+  it('appears if one row is reduced and stored', () => {
     const [note] = notes(one(largest, store(call('sub', load('x', c), local('top')))))
     expect(note).toMatchObject({ kind: 'one block' })
     expect(note?.message).toContain('there is one row, of n elements, and one block computes it')
@@ -152,7 +152,7 @@ describe('a note on one block', () => {
       kinds(one({ kind: 'let', name: 'first', type: 'f32', value: load('x', i32(0)) }, largest, half, store(local('half')))),
     ).toEqual(['one block'])
   })
-  it('is not made where elements are computed by themselves, or totals are divided', () => {
+  it('does not appear if elements are computed separately, or totals are divided', () => {
     expect(kinds(one(store(load('x', c))))).toEqual([])
     const total = kernel(
       'total',
@@ -191,14 +191,14 @@ describe('a note on strided reads that share sectors', () => {
       ],
     )
   const traffic = (subject: Kernel) => notes(subject).map(({ message }) => /up to [\d.]+ times/.exec(message)?.[0])
-  it('counts what other reads use of them', () => {
+  it('accounts for other reads of the same sectors', () => {
     expect(traffic(pairs(i32(0)))).toEqual(['up to 16 times'])
     expect(traffic(pairs(i32(0), i32(1)))).toEqual(['up to 8 times'])
     expect(traffic(pairs(i32(0), i32(1), i32(0)))).toEqual(['up to 8 times'])
     // Another sector, and one that other data say.
     expect(traffic(pairs(i32(0), i32(16)))).toEqual(['up to 16 times', 'up to 16 times'])
   })
-  it('is not made where a fact says how near neighbours are', () => {
+  it('does not appear if a fact bounds the stride', () => {
     const stated = (equal: number): Kernel => ({
       ...pairs(i32(0)),
       facts: { ...noFacts, dims: { k: { equal } } },
@@ -206,7 +206,7 @@ describe('a note on strided reads that share sectors', () => {
     expect(traffic(stated(2))).toEqual([])
     expect(traffic(stated(64))).toEqual(['up to 16 times'])
   })
-  it('is not made of planes that neighbours take turns at', () => {
+  it('does not appear for planes that neighbours alternate between', () => {
     const planes = (value: Expr) => strideAlong(call('add', call('mul', call('mod', c, i32(2)), dim('n')), value), 'c', 8)
     expect(planes(call('idiv', c, i32(2)))).toBe('near')
     expect(planes(call('mul', call('idiv', c, i32(2)), dim('k')))).toBe('far')
@@ -244,7 +244,7 @@ describe('a note on a matmul', () => {
       /multiplies x, the same all along n, by (w|each), the same all along m; each of m x n elements loads 2 x k/,
     )
   })
-  it('is made of squared differences', () =>
+  it('appears for squared differences', () =>
     expect(matmuls(product(call('square', call('sub', left, right))))[0]?.message).toContain('less twice the matmul'))
   it.each<[string, Expr, Expr?]>([
     ['one factor that knows both', call('mul', load('each', a, b, c), right)],

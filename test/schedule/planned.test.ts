@@ -13,8 +13,8 @@ const warp: Schedule = { kind: 'rows', team: { kind: 'warp', lanes: 32, rowsPerB
 const names = (schedule: Schedule, kernel = fixtures.softmax, T: 'f16' | 'f32' = 'f16') =>
   variantLines(mapKernel({ kernel, types: { T }, dims: {} }, undefined, schedule)).map(({ name, when }) => `${name}: ${when}`)
 
-describe('the schedule a plan asks for', () => {
-  it('comes before the rules, for the rows its team can hold', () => {
+describe('a schedule of a plan', () => {
+  it('takes precedence over the rules, for rows that fit its team', () => {
     const ruled = variantLines(mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }))
     const [first, ...others] = names(warp)
     expect(first).toContain('softmax__f16_planned: ')
@@ -24,19 +24,19 @@ describe('the schedule a plan asks for', () => {
     expect(names(warp, fixtures.softmax, 'f32')[0]).toContain(`${32 * 3 * 4}`)
   })
 
-  it('makes the width of chunks an argument of the kernel where it asks for another than the rules', () => {
+  it('makes the chunk width an argument of the kernel if it differs from the rules', () => {
     const isGeneric = (schedule: Schedule) =>
       mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, undefined, schedule).generic
     expect([{ ...warp, vec: 4 } as const, { ...warp, vec: 8 } as const, warp].map(isGeneric)).toEqual([true, false, false])
   })
 
-  it('stands alone where it takes any row', () => {
+  it('is the only variant if it supports any row', () => {
     expect(names({ kind: 'rows', team: { kind: 'block', lanes: 256 }, chunks: 'reread' })).toEqual([
       'softmax__f16_planned: otherwise: the plan asks for it',
     ])
   })
 
-  it('is behind what was measured', () => {
+  it('yields to measured ones', () => {
     const choice = { kind: 'rows', team: { kind: 'warp', lanes: 32, rowsPerBlock: 4 }, chunks: 3, vec: 8 } as const
     const variants = [{ fromRows: 1, choice, measured: [{ rows: 4096, rules: 6, choice: 5 }] }]
     const entry = { kernel: 'softmax', dtype: 'f16', length: 768, architecture: 'sm_90', device: 'NVIDIA H200', variants }
@@ -48,7 +48,7 @@ describe('the schedule a plan asks for', () => {
     ).toEqual(['softmax__f16_tuned_sm_90_768', 'softmax__f16_planned'])
   })
 
-  it('is refused where the kernel cannot have it', () => {
+  it('is refused if the kernel cannot have it', () => {
     const odd = refusal(() => names({ kind: 'rows', team: { kind: 'warp', lanes: 24, rowsPerBlock: 4 }, chunks: 1 }))
     expect(odd).toMatchObject({ code: 'plan.schedule', hint: expect.stringContaining('heddle inspect') })
     expect(odd.message).toContain('24 lanes of a warp')
@@ -72,7 +72,7 @@ describe('a plan with schedules', () => {
       layouts,
     )
 
-  it('gives its kernels theirs in the generated text, and the others none', () => {
+  it('applies to its kernels in the generated source, and to no others', () => {
     const planned = all({ made_norm: warp, made_gelu: { kind: 'elementwise', threads: 128, vec: 4 } })
     const text = (key: string) =>
       generate(planned.kernels, planned.graphs, [], undefined, planned.schedules).get(`cuda/${key}.cu`) ?? ''

@@ -72,7 +72,7 @@ describe('steps', () => {
   })
 })
 
-it('a schedule says what runs, and on which teams', () => {
+it('a schedule prints its passes and their teams', () => {
   const described = (subject: Kernel, dims = {}) =>
     describeSchedule(mapKernel({ kernel: subject, types: Object.hasOwn(subject.types, 'T') ? { T: 'f16' } : {}, dims }))
   expect(described(softmax)).toMatchInlineSnapshot(`
@@ -137,7 +137,7 @@ it('a schedule says what runs, and on which teams', () => {
   `)
 })
 
-it('choices have names that say them', () => {
+it('choices have descriptive names', () => {
   const rows = { kind: 'rows', vec: 8 } as const
   expect([
     choiceName({ ...rows, team: { kind: 'thread', rowsPerBlock: 128 }, chunks: 2 }),

@@ -13,7 +13,7 @@ import { ranked } from './ranked.js'
 const map = (schedule?: Schedule) => mapKernel({ kernel: ranked, types: {}, dims: { k: 4 } }, undefined, schedule)
 
 describe('a kernel that ranks', () => {
-  it('waits for the ranking before it reads it, and shares what it folds', () => {
+  it('waits for the ranking before it reads it, and shares its folds', () => {
     const text = describeSchedule(map())
     expect(text).toContain('best, at = top 4 of x_c[c], in shared memory')
     expect(text).toContain('again, againAt = top 4 of -toFloat(at[d]), in shared memory')
@@ -81,14 +81,14 @@ describe('a short row of folds that elements of a row axis pick from', () => {
   }
   const store: Stmt = { kind: 'store', tensor: 'y', indices: [index('r'), index('c')], value: load('x', index('r'), index('c')) }
 
-  it('is shared where only a condition or an index picks from it', () => {
+  it('is shared if only a condition or an index selects from it', () => {
     const value = call('toFloat', call('mul', index('k'), index('j')))
     expect(scheduleOf(value, { ...store, when: call('gt', picked, f32(0)) })).toMatch(/w = .*, in shared memory/)
     const at = call('toInt', picked)
     expect(scheduleOf(value, { ...store, indices: [index('r'), at] })).toMatch(/w = .*, in shared memory/)
   })
 
-  it('is computed where it is read when every element has a row of its own', () => {
+  it('is computed at its use if every element has a row of its own', () => {
     const value = call('mul', load('x', index('r'), index('c')), call('toFloat', index('j')))
     expect(scheduleOf(value, { ...store, value: picked })).not.toContain('in shared memory')
   })

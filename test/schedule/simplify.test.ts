@@ -25,7 +25,7 @@ export const used = { fold, foldRow, int }
   return program.reread.flatMap((step: Step) => (step.kind === 'pass' ? step.pass.rows.map(({ name }) => name) : []))
 }
 
-it('the place a walk is at stays the index of its loop where two walks carry it', () => {
+it('the index of a recurrence stays the index of its loop if two recurrences carry it', () => {
   // The last of the second walk is found at a place: the index has to stay one that the pass knows.
   const walks = namesOf(`const f = foldRow(n, { z: int(-1) }, ({ z }, c) => ({ z: x(m, c) > 0 ? c : z }))
     const g = fold(n, { z: int(-1) }, ({ z }, c) => ({ z: x(m, c) < 0 ? c : z }))
@@ -33,7 +33,7 @@ it('the place a walk is at stays the index of its loop where two walks carry it'
   expect(walks.filter((name) => name.startsWith('common'))).toEqual([])
 })
 
-it('what two walks compute of it is computed once', () => {
+it('common values of two recurrences are computed once', () => {
   const walks = namesOf(`const f = foldRow(n, { z: 0 }, ({ z }, c) => ({ z: z + x(m, c) * x(m, c) }))
     const g = foldRow(n, { z: 0 }, ({ z }, c) => ({ z: z / 2 + x(m, c) * x(m, c) }))
     return { y: row(n, (c) => (f.z(c) > 1 ? 1 : 0)), z: row(n, (c) => (g.z(c) > 1 ? 1 : 0)) }`)

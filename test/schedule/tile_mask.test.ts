@@ -75,7 +75,7 @@ describe('tileMaskOf', () => {
 describe('maskedScore', () => {
   const score = call('mul', raw, f32(0.5))
   const masked = (condition: Expr, low: Expr): Expr => call('select', condition, score, low)
-  it('takes off what lies below every score', () => {
+  it('removes values below every score', () => {
     for (const low of [f32(-1e30), f32(Number.NEGATIVE_INFINITY)]) {
       expect(maskedScore(masked(eq(own, other), low))).toEqual({ kept: score, condition: eq(own, other) })
     }
@@ -86,7 +86,7 @@ describe('maskedScore', () => {
     expect(maskedScore(whole)).toEqual({ kept: whole, condition: undefined })
   })
 
-  it('leaves conditions on the product, and what stands behind them', () => {
+  it('keeps conditions on the matmul, and values under them', () => {
     const positive = call('gt', raw, f32(0))
     const found = maskedScore(masked(call('and', call('and', eq(i, j), positive), eq(own, other)), f32(-1e30)))
     expect(found.condition).toEqual(eq(i, j))

@@ -46,7 +46,7 @@ it('the device header has the same names in the same order', () => {
   expect([...header.matchAll(/\btile\((\w+)\)/g)].map(([, name]) => name).filter((name) => name !== 'name')).toEqual(matmulTiles)
 })
 
-it('choices of template kernels are told from schedules', () => {
+it('choices of template kernels are distinguished from schedules', () => {
   expect([single, wide].map(isTile)).toEqual([true, true])
   expect(isTile({ kind: 'elementwise' })).toBe(false)
   expect(choiceName(single)).toBe(tileName(single))
@@ -66,8 +66,8 @@ describe('measured tiles', () => {
   })
 })
 
-describe('measured tiles in generated text', () => {
-  it('stand before the rules of a matmul', () => {
+describe('measured tiles in generated source', () => {
+  it('take precedence over the rules of a matmul', () => {
     const found = text('matmul_bias_gelu', entry(single))
     expect(found).toContain('#include "tuned.cuh"\n')
     expect(found).toContain(
@@ -77,7 +77,7 @@ describe('measured tiles in generated text', () => {
     expect(found).toMatch(/return heddle::launch_matmul<T>\(.*, arguments\.is_constant\(1\), measured\);\n/)
   })
 
-  it('stand before the rules of attention, for heads of one size', () => {
+  it('take precedence over the rules of attention, for heads of one size', () => {
     const found = text('attention', entry(wide, { kernel: 'attention', length: 64, depth: undefined }))
     expect(found).toContain(
       'if (d_extent == 64 && s_extent >= 961 && s_extent <= 1024 && heddle::runs_on(90) && heddle::in_words(',
@@ -98,7 +98,7 @@ describe('measured tiles in generated text', () => {
     ])
   })
 
-  it('are not mentioned where nothing was measured', () => {
+  it('are absent without a measurement', () => {
     const kernels = ['matmul_bias', 'matmul_bias_gelu'].map(template)
     const files = generate([], {}, kernels, { file: 'tuning.json', entries: [entry(single)] })
     expect(files.get('cuda/matmul_bias__f16.cu')).not.toMatch(/measured|runs_on|tuned/)
@@ -149,7 +149,7 @@ describe('candidates', () => {
     expect(tileCandidates(template('matmul_bias'), 'f16', { length: 768 })).toEqual([])
   })
 
-  it('share a file with the rules, each with a launcher of its own', () => {
+  it('share a file with the rules, each with a separate launcher', () => {
     const request = { target: 'cuda', lengths: [{ length: 3072, depth: 768 }, { length: 64 }], dtype: 'f16' } as const
     const { plan, tiles } = planTuning([], templates, { ...request, kernels: ['attention', 'matmul_bias_gelu'] })
     expect(plan.kernels.map(({ kernel, kind, row, depth, outer }) => [kernel, kind, row, depth, outer])).toEqual([
@@ -171,7 +171,7 @@ describe('candidates', () => {
   })
 })
 
-describe('which tile is kept', () => {
+describe('the selected tile', () => {
   const candidate = (key: string, choice: TileChoice) => ({ key, choice, keepsOrder: true })
   const candidates = [candidate('single', single), candidate('halves', halves)]
   const at = (rows: number, rules: number, times: Readonly<Record<string, number>>): TimesAtRows => ({
@@ -192,7 +192,7 @@ describe('which tile is kept', () => {
     expect(select(at(1024, 10, { single: 9.8 }))).toEqual([])
   })
 
-  it('neighbours that agree are one range, others are not joined over what nobody measured', () => {
+  it('equal neighbours are one range, others are not joined across unmeasured sizes', () => {
     expect(select(at(128, 10, { single: 9 }), at(64, 10, { single: 9 }), at(256, 10, { single: 9 }))).toEqual([
       ['single', 1, 128],
       ['single', 193, 256],

@@ -45,7 +45,7 @@ const instance = (subject: Kernel, T: 'f32' | 'f16' = 'f32') => ({ kernel: subje
 const indices = (subject: Kernel) => totalsOf(instance(subject))?.program.loops.map((loop) => loop.index)
 
 describe('programs of totals', () => {
-  it('walk over loops one in the other in chunks of what lies together', () => {
+  it('run nested loops in chunks of adjacent elements', () => {
     const f16 = totalsOf(instance(all, 'f16'))
     expect(f16).toMatchObject({ vec: 8, axes: [], program: { loads: [{ name: 'x_c', isWhole: true }] } })
     expect(indices(all)).toEqual(['r', 'c'])
@@ -54,7 +54,7 @@ describe('programs of totals', () => {
     expect(describeSchedule(mapKernel(instance(all)))).toContain('total = sum of x_c[c]')
   })
 
-  it('know which chunks are whole rows: those of a row-major tensor, walked to the end of its rows', () => {
+  it('find which chunks are whole rows: those of a row-major tensor, read to the end of its rows', () => {
     const isWhole = (subject: Kernel) => totalsOf(instance(subject))?.program.loads.map((each) => each.isWhole)
     expect(isWhole(reduced(reduce(fold(load('x', r, c)))))).toEqual([true])
     // Another dimension than the tensor's, and rows that are apart in memory.
@@ -69,13 +69,13 @@ describe('programs of totals', () => {
     expect(isWhole({ ...all, tensors: laidOut })).toEqual([false])
   })
 
-  it('read what is looked up by a sum of its own element by element', () => {
+  it('read values found by a separate sum element by element', () => {
     const place: Expr = { kind: 'fold', type: 'i32', monoid: 'sum', length: i32(3), index: 'k', value: index('k') }
     const made = totalsOf(instance(reduced(reduce(fold(call('mul', load('x', r, c), load('x', place, c)))))))
     expect(made?.program.loads.map((each) => each.load.indices)).toEqual([[r, c]])
   })
 
-  it('give their names once each', () => {
+  it('define their names once each', () => {
     const made = totalsOf(
       instance(
         reduced(
@@ -88,7 +88,7 @@ describe('programs of totals', () => {
     expect(totalProgramNames(made.program)).toEqual(['scale', 'r', 'w_r', 'total'])
   })
 
-  it('take one loop where there is one result, and what is known before it', () => {
+  it('use one loop for one result, with values known before it', () => {
     const scaled = reduced(
       { kind: 'let', name: 'scale', type: 'f32', value: load('w', i32(0)) },
       reduce(call('mul', load('w', r), local('scale'))),
@@ -131,13 +131,13 @@ describe('programs of totals', () => {
     expect(totalsOf(instance(subject))).toBeUndefined()
   })
 
-  it('fold what is combined in another way than around it, element by element', () => {
+  it('fold differently combined values element by element', () => {
     const mixed = totalsOf(instance(reduced(reduce(fold(load('x', r, c), dim('n'), 'c', 'max')))))
     expect(mixed?.program.loops.map((loop) => loop.index)).toEqual(['r'])
     expect(mixed?.program.totals[0]?.values[0]?.kind).toBe('fold')
   })
 
-  it('are refused by their verifier where a walk reads what it does not load, or has nothing to reduce', () => {
+  it('are refused by their verifier if a pass reads a value that it does not load, or has nothing to reduce', () => {
     const mapped = mapKernel(instance(all))
     const { program } = mapped
     if (program.kind !== 'totals') throw new Error('no program of totals')

@@ -50,7 +50,7 @@ describe('candidates', () => {
     }
   })
 
-  it('try chunks of all widths: whole ones and halves, and single elements alone', () => {
+  it('try chunks of all widths: whole ones and halves, and single elements', () => {
     const widths = (vec: number) => [
       ...new Set(
         candidatesFor({ ...map(fixtures.pointwise), vec }, 768).flatMap((choice) => ('vec' in choice ? [choice.vec] : [])),
@@ -60,7 +60,7 @@ describe('candidates', () => {
     expect(widths(1)).toEqual([1])
   })
 
-  it('hold the row: one value more than the team holds is refused', () => {
+  it('fit the row: one value more than the team holds is refused', () => {
     const mapped = map(fixtures.softmax)
     for (const length of lengths) {
       for (const choice of candidatesFor(mapped, length)) {
@@ -71,7 +71,7 @@ describe('candidates', () => {
     }
   })
 
-  it('keep the order of the rules where they are a rule themselves', () => {
+  it('preserve the order of the rules if they are a rule themselves', () => {
     const mapped = map(fixtures.softmax)
     for (const length of lengths)
       for (const rule of ruleChoices(mapped, length)) expect(keepsOrder(rule, mapped, length)).toBe(true)
@@ -89,7 +89,7 @@ describe('candidates', () => {
 })
 
 describe('a tuned kernel', () => {
-  it('tries the measured variant first, for its length, and keeps the others behind it', () => {
+  it('tries the measured variant first, for its length, followed by the others', () => {
     const { program, generic } = tuned(fixtures.softmax, entry(warp(8, 3), {}, { fromRows: 2000, toRows: 8191 }))
     const rules = map(fixtures.softmax).program
     if (program.kind !== 'rows' || rules.kind !== 'rows') throw new Error('softmax is a row program')
@@ -105,7 +105,7 @@ describe('a tuned kernel', () => {
     expect(generic).toBe(false)
   })
 
-  it('says so in words', () => {
+  it('is described in words', () => {
     const [line] = variantLines(tuned(fixtures.softmax, entry(warp(4, 6))))
     expect(line).toEqual({
       name: 'softmax__f16_tuned_sm_90_768',
@@ -118,7 +118,7 @@ describe('a tuned kernel', () => {
     expect(rest?.when).toBe('otherwise')
   })
 
-  it('is the kernel by the rules when no entry is its own', () => {
+  it('is the kernel by the rules without an entry of its own', () => {
     const others = [entry(warp(8, 3), { kernel: 'layer_norm' }), entry(warp(8, 3), { dtype: 'bf16' })]
     expect(tuned(fixtures.softmax, ...others)).toEqual(map(fixtures.softmax))
   })
@@ -183,7 +183,7 @@ describe('the file', () => {
     expect(formatTuning(parseTuning(text, 'tuning.json').entries)).toBe(text)
   })
 
-  it('keeps what was not measured again, and forgets what no longer beats the rules', () => {
+  it('keeps entries that were not measured again, and removes those that no longer beat the rules', () => {
     const fresh = entry(warp(8, 'reread'))
     const again = [entry(warp(8, 3)), entry(warp(8, 3), { length: 1024 })]
     expect(mergeTuning(entries, [fresh], again)).toEqual([entries[2], fresh])

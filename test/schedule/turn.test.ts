@@ -38,7 +38,7 @@ const blocked = (value: Expr, rows = 32, more: Partial<Kernel> = {}): Kernel => 
   ...more,
 })
 
-it('where something is read along what is stored element by element', () => {
+it('if a tensor is read along the axis that is stored element by element', () => {
   const turned = turn(blocked(load('x', m, c)), {})
   expect(turned?.across).toEqual({ index: 'c', dim: 'n' })
   expect(turned?.kernel.rows).toEqual([

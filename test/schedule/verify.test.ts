@@ -97,7 +97,7 @@ describe('normalising', () => {
     plant(store({ value: local('k') }))('local k is not in scope')
   })
 
-  it('has the types it says', () => {
+  it('has the stated types', () => {
     plant(store({ value: i32(1) }))('the store to y is i32, the tensor holds f32')
     plant(statements((s) => (s.kind === 'reduce' ? [{ ...s, type: 'i32' }] : [s])))('top is f32, but says i32')
     plant(rows(() => ({ type: 'i32' })))('says')
@@ -126,7 +126,7 @@ describe('normalising', () => {
     )('row total is not in scope')
   })
 
-  it('knows its loops, and what moves in chunks', () => {
+  it('has valid loops and chunks', () => {
     plant(() => ({ loops: [] }))('is none of the kernel')
     plant(rows((row) => (row.kind === 'loaded' ? { run: 2 } : {})))('row v is loaded in runs of 2, but lies otherwise')
     plant(rows((row) => (row.kind === 'loaded' ? { dtype: 'f32' } : {})))('has elements of f32')
@@ -155,7 +155,7 @@ describe.each(['ordering passes', 'simplifying'])('%s', (pass) => {
     plant((steps) => steps.slice(1))(after)
   })
 
-  it('computes or keeps what a pass reads', () => {
+  it('computes or stores the inputs of a pass', () => {
     plant(passes(() => ({ rows: [] })))('is not in scope')
     plant(passes(({ rows }) => ({ rows: rows.map((row) => ({ ...row, keep: false })) })))('row v is not in scope')
     plant(passes(({ rows }) => ({ rows: rows.map((row) => ({ ...row, keep: false })).reverse() })))('is not in scope')
@@ -174,14 +174,14 @@ describe.each(['ordering passes', 'simplifying'])('%s', (pass) => {
     )('e[0] is read at another place than the index of its loop')
   })
 
-  it('loads behind conditions alone', () => {
+  it('loads only under conditions', () => {
     const guard = (value: Expr) =>
       passes(({ rows }) => ({ rows: rows.map((row) => (row.kind === 'loaded' ? { ...row, guard: value } : row)) }))
     plant(guard(i32(1)))('its guard is no boolean')
     plant(guard(call('gt', local('k', 'i32'), i32(0))))('local k is not in scope')
   })
 
-  it('says in which statement or row of which pass a fault is', () => {
+  it('names the statement or row, and the pass, of a fault', () => {
     const values = (...made: readonly Expr[]) =>
       passes(({ statements }) => ({ statements: statements.map((s) => (s.kind === 'merge' ? { ...s, values: made } : s)) }))
     plant(
@@ -223,7 +223,7 @@ describe('choosing variants', () => {
     program(({ variants: all }) => ({ variants: all.map((each) => ({ ...each, ...change(each) })) }))
   const after = 'internal: after choosing variants: kernel softmax: '
 
-  it('has a width that divides what it must', () => {
+  it('has a width that divides the required extents', () => {
     plant(() => ({ vec: 3 }))(`${after}chunks have 3 elements, allowed are powers of two up to 8`)
     plant(() => ({ vec: 16 }))(`${after}chunks have 16 elements`)
     const runs = (found: MappedKernel): Partial<MappedKernel> => ({
@@ -254,12 +254,12 @@ describe('choosing variants', () => {
     )('has a team that cannot compute the rows')
   })
 
-  it('keeps rows only where registers do', () => {
+  it('stores rows only in registers', () => {
     plant(program(({ kept }) => ({ reread: kept })))(`${after}rows are kept where every pass reads them again`)
     plant(() => ({ across: { index: 'z', dim: 'n' } }))('none of its axes')
   })
 
-  it('has one pass where elements stand alone', () => {
+  it('has one pass for elementwise programs', () => {
     const double = ({ program: given }: MappedKernel): Partial<MappedKernel> => ({
       program: given.kind === 'elementwise' ? { ...given, steps: [...given.steps, ...given.steps] } : given,
     })
@@ -271,7 +271,7 @@ describe('choosing variants', () => {
   })
 })
 
-it('checks what a plan asks for, after it was applied', () => {
+it("checks a plan's schedule after it was applied", () => {
   const schedule = { kind: 'rows', team: { kind: 'block', lanes: 128 }, chunks: 'reread', vec: 4 } as const
   expect(() => mapped(fixtures.softmax, {}, schedule)).not.toThrow()
   const faulty: Partial<Passes> = { applySchedule: (found, asked) => ({ ...schedulePasses.applySchedule(found, asked), vec: 5 }) }
@@ -280,7 +280,7 @@ it('checks what a plan asks for, after it was applied', () => {
   )
 })
 
-it('checks what was measured, after it was applied', () => {
+it('checks a measured schedule after it was applied', () => {
   const faulty: Passes = { ...schedulePasses, applyTuning: (found) => ({ ...found, vec: 5 }) }
   const tuning = { file: 'tuning.json', entries: [] }
   expect(() => mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, tuning, undefined, faulty)).toThrow(
@@ -293,7 +293,7 @@ it('checks updates that were placed', () => {
   expect(() => mapped(centre, faulty)).toThrow('internal: after placing updates: kernel centre: row v is not in scope')
 })
 
-it('checks the interval that threads go over', () => {
+it('checks the interval that threads visit', () => {
   const plant = (change: Partial<Interval>, problem: string, kernel = fixtures.pointwise) => {
     const part = call('lt', index('m'), i32(3))
     const known: Interval = {

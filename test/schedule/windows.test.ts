@@ -51,7 +51,7 @@ describe('sums over windows', () => {
     expect(mapKernel(instance(convolution))).toMatchObject({ vec: 1, program: { kind: 'elementwise' } })
   })
 
-  it('know windows by what their places are called', () => {
+  it('recognise windows by the names of indices', () => {
     const place: Stmt = { kind: 'let', name: 'top', type: 'i32', value: call('mul', h, index('b')) }
     const scaled: Stmt = { kind: 'let', name: 'half', type: 'f32', value: call('mul', local('total'), f32(0.5)) }
     const named = call('add', { kind: 'local', type: 'i32', name: 'top' }, u)
@@ -66,18 +66,18 @@ describe('sums over windows', () => {
     expect(found?.body.map(({ kind }) => kind)).toEqual(['let', 'row', 'row', 'storeRow'])
   })
 
-  it('are none where a place is of an element or of the sum alone', () => {
+  it('are none if an index depends on the element or the sum alone', () => {
     expect(isFound(over([outer(inner(call('mul', load('x', b, h, w), load('k', u, v)))), store]))).toBe(false)
   })
 
-  it('are none of one axis, of lengths that elements know, or beside something else', () => {
+  it('are none with one axis, with lengths that elements know, or next to something else', () => {
     expect(isFound(over([outer(load('x', b, call('add', h, u), w)), store]))).toBe(false)
     expect(isFound(over([outer(inner(around, call('add', h, dim('kv')))), store]))).toBe(false)
     expect(isFound(over([outer(inner(around), h), store]))).toBe(false)
     expect(isFound(over([outer(inner(around)), { ...store, when: call('lt', h, w) } as Stmt]))).toBe(false)
   })
 
-  it('are none where an element is a channel or a matrix: totals of tensors', () => {
+  it('are none if an element is a channel or a matrix: totals of tensors', () => {
     const subject = kernel(
       'correlation',
       'nh nw ku kv p q',
@@ -92,12 +92,12 @@ describe('sums over windows', () => {
     expect(mapKernel(instance(subject)).program.kind).toBe('totals')
   })
 
-  it('are none where elements are not stored along the last axis', () => {
+  it('are none if elements are not stored along the last axis', () => {
     const turned = { ...store, indices: [b, w, h] } as Stmt
     expect(isFound(over([outer(inner(around)), turned]))).toBe(false)
   })
 
-  it('are verified where they are found', () => {
+  it('are verified when they are found', () => {
     const faulty = { ...schedulePasses, windowsOf: () => ({ ...convolution, rows: rows.slice(0, 2) }) }
     expect(() => mapKernel(instance(convolution), undefined, undefined, faulty)).toThrow('finding windows')
   })

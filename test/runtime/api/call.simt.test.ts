@@ -74,7 +74,7 @@ describe.each(floats)('in %s', (dtype) => {
     expect(Math.max(...q.data)).toBe(127)
   })
 
-  test('a row is put into a table in place', async () => {
+  test('a row is written into a table in place', async () => {
     const table = floatTensor(dtype, [5, 19], 4)
     const held = await device.upload(table)
     const x = floatTensor(dtype, [19], 5)
@@ -102,7 +102,7 @@ test('a chain of calls stays on the device', async () => {
   expect(q.data).toEqual((await device.call(quantiseRows, { x: host.y })).q.data)
 })
 
-test('a dimension that only the result has is given', async () => {
+test('a dimension of the result alone is given', async () => {
   const x = tensor('bf16', [3], [1, 2, 3])
   const { y } = await device.call(repeatColumns, { x }, { dims: { k: 2 } })
   expect([...toNumbers(y)]).toEqual([1, 1, 2, 2, 3, 3])
@@ -116,7 +116,7 @@ test('nothing in, nothing out', async () => {
   expect((await empty.read()).data).toHaveLength(0)
 })
 
-test('a read outside a tensor is found, and the device goes on', async () => {
+test('an out-of-bounds read is found, and the device continues', async () => {
   const table = floatTensor('f32', [4, 3], 7)
   const call = (row: number) => device.call(takeRows, { rows: tensor('i32', [1], [row]), table })
   await expect(call(4)).rejects.toMatchObject({
@@ -127,7 +127,7 @@ test('a read outside a tensor is found, and the device goes on', async () => {
   expect((await call(3)).y.data).toEqual(table.data.slice(9))
 })
 
-test('many calls at once give each its own result', async () => {
+test('concurrent calls get their own results', async () => {
   const gamma = floatTensor('f32', [17], 1)
   const calls = Array.from({ length: 40 }, (_, i) => {
     const x = floatTensor('f32', [1 + (i % 5), 17], i)
@@ -139,13 +139,13 @@ test('many calls at once give each its own result', async () => {
   }
 })
 
-test('without a kind, the device that is there is taken, and the others are said', async () => {
+test('without a kind, the available device is used, and the others are reported', async () => {
   await using found = await openDevice(undefined, { root: project.root })
   expect(found.info.kind).toBe(found.kind)
   expect(found.skipped.map(({ kind }) => kind)).toEqual(found.kind === 'cuda' ? [] : ['cuda'])
 })
 
-describe('what is not there', () => {
+describe('unavailable devices and kernels', () => {
   test('a device kind', async () => {
     await expect(openDevice('gpu' as 'cuda')).rejects.toMatchObject({
       code: 'device.kind',

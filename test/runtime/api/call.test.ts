@@ -27,7 +27,7 @@ const gamma = tensor('f32', [5], counted(5))
 const beta = tensor('f32', [5], [1, 2, 3, 4, 5])
 
 describe('results', () => {
-  test('are what the body gives, with the attributes given', async () => {
+  test('equal the body, with the given attributes', async () => {
     for (const attrs of [{}, { eps: 0.5 }]) {
       const { y } = await device.call(layerNorm, { x, gamma, beta }, { attrs })
       const { y: expected } = runOp(layerNorm, { x, gamma, beta }, { attrs })
@@ -37,7 +37,7 @@ describe('results', () => {
     expect(opened.log.live).toBe(0)
   })
 
-  test('are of the storage type that goes in', async () => {
+  test('have the storage type of the input', async () => {
     const { y } = await device.call(scale, { x: tensor('f16', [1, 3], [1, 2, 0.5]) }, { attrs: { factor: 3 } })
     expect(y.dtype).toBe('f16')
     expect([...y.data]).toEqual([...f16.from([3, 6, 1.5])])
@@ -77,7 +77,7 @@ describe('device tensors', () => {
     })
   })
 
-  test('that are freed right behind a call are still read by it', async () => {
+  test('that are freed right after a call are still read by it', async () => {
     const held = await device.upload(x)
     // The first call waits for its kernel, so it starts after `free`.
     const first = device.call(scale, { x: held }, { attrs: { factor: 1 } })
@@ -97,7 +97,7 @@ describe('device tensors', () => {
     })
   })
 
-  test('lie as they were uploaded, and are taken by ops that want them so', async () => {
+  test('keep their layout after upload, and are accepted by ops that need it', async () => {
     const cache = await device.upload(zeros('f32', [1, 2, 1, 3]), { layout: headsLayout })
     const step = tensor('i32', [1], [1])
     const token = tensor('f32', [1, 1, 3], [7, 8, 9])
@@ -112,12 +112,12 @@ describe('device tensors', () => {
   })
 })
 
-describe('what an op updates', () => {
+describe('outputs that update an input', () => {
   const token = tensor('f32', [1, 1, 2], [5, 6])
   const step = tensor('i32', [1], [0])
   const cache = zeros('f32', [1, 2, 1, 2])
 
-  test('comes back, and the tensor of the host is as it was', async () => {
+  test('are returned, and the host tensor is unchanged', async () => {
     const { y } = await device.call(appendStep, { cache, x: token, step })
     expect([...y.data]).toEqual([5, 6, 0, 0])
     expect([...cache.data]).toEqual([0, 0, 0, 0])
@@ -146,7 +146,7 @@ describe('what an op updates', () => {
 })
 
 describe('the order of calls', () => {
-  test('is that in which they were made, though the first waits for its kernel', async () => {
+  test('is that of the calls, even if the first waits for its kernel', async () => {
     let compiled = (): void => undefined
     const slow = openReference((keys) =>
       keys.includes('append_step__f32') ? new Promise((resolve) => (compiled = resolve)) : Promise.resolve(),
@@ -166,7 +166,7 @@ describe('the order of calls', () => {
     expect(slow.asked).toEqual(['append_step__f32', 'scale__f32'])
   })
 
-  test('holds behind a call that fails', async () => {
+  test('is preserved after a failed call', async () => {
     const failing = openReference(async (keys) => {
       if (keys.includes('scale__f32')) throw new Error('no compiler')
     })
@@ -194,7 +194,7 @@ describe('stopping', () => {
     expect(waiting.log).toEqual({ live: 0, runs: 0 })
   })
 
-  test('a closed device says so, after what was asked of it', async () => {
+  test('a closed device reports it, after completing its requests', async () => {
     const held = await device.upload(x)
     const last = device.call(scale, { x: held }, { attrs: { factor: 1 } })
     const closing = device.close()
@@ -413,7 +413,7 @@ test.each(refusals)('%s is refused', async (_, call, code, message, hint = '') =
 })
 
 describe('the kernel', () => {
-  test('that was never generated is named, with what there is', async () => {
+  test('that was never generated is named, with the available ones', async () => {
     await expect(device.call(spread, { x: gamma }, { dtype: { Q: 'i8' }, dims: { k: 2 } })).rejects.toMatchObject({
       class: 'environment',
       code: 'call.kernel',
@@ -455,7 +455,7 @@ describe('the kernel', () => {
     })
   })
 
-  test('of a shipped op is not taken for an own one of its name: that one is still to be generated', async () => {
+  test("of a shipped op is not confused with a project's op of its name, which is still to be generated", async () => {
     const opened = openReference(undefined, () => true)
     const own = op('layer_norm', { ...layerNorm, attrs: { eps: 1e-3 } } as never) as typeof layerNorm
     const eps = layerNorm.attrs.eps

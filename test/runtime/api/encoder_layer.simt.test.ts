@@ -78,7 +78,7 @@ const valid = (values: ArrayLike<number>): number[] =>
 const bound = { absolute: modelTolerance('f32', 1).absolute, relative: 0 }
 const tokens = tensor('f32', [batch * seq, hidden], x)
 
-describe('over tokens of their own', () => {
+describe('over their own tokens', () => {
   it.each(['unfused', 'ft-v1', 'ft-v2.1', 'best-encoder'])('under %s, by lengths and by a mask', async (plan) => {
     const options = { plan, weights, attrs, dims: { h: heads, d: headDim } }
     const layer = await device.load(encoderLayerGelu, options)

@@ -82,11 +82,11 @@ describe('a graph', () => {
       return { nodes: { twice, turned, y }, outputs: { twice, y } }
     },
   })
-  it('has products and quotients that facts tell', () => {
+  it('has products and quotients from facts', () => {
     const { values, outputs } = net.graph
     expect(Object.values(outputs).map((id) => printShape(values[id]?.shape ?? []))).toEqual(['b 2*k', 'b k'])
   })
-  it('asks for what no product is', () => {
+  it('requests extents that are no product', () => {
     const ended = op('ended', {
       dims: ['m', 'n', 'h'],
       inputs: { x: declare('f32', 'm h') },

@@ -52,7 +52,7 @@ it('needs no list of the layouts that a graph declares, shipped ones or its own'
   expect([...(await product.run({ x: rows })).product.data]).toEqual([1, 2, 4, 5])
 })
 
-it('finds layouts of a program and of a plan that is given itself, and has the shipped ones behind them', () => {
+it('finds layouts of a program and of a given plan, followed by the shipped ones', () => {
   const both = program('both', {
     dims: { b: 1, s: 2, h: 2, d: 3 },
     inputs: { x: tensor('f32', 'b s h d') },
@@ -67,7 +67,7 @@ it('finds layouts of a program and of a plan that is given itself, and has the s
   expect(own.layouts.by_columns).toBe(byColumns)
 })
 
-it('refuses layouts that are none', async () => {
+it('refuses invalid layouts', async () => {
   opened = openReference()
   const { device } = opened
   for (const layouts of [['split_heads'], 'split_heads', [null], { col32: 1 }]) {

@@ -71,7 +71,7 @@ const within = (dtype: FloatType, values: ArrayLike<number>) =>
   })
 
 describe.each(['unfused', 'fused'])('under %s', (plan) => {
-  test.each(['f32', 'f16'] as const)('a graph is what its bodies compute in %s, at every size', async (dtype) => {
+  test.each(['f32', 'f16'] as const)('a graph equals its bodies in %s, at every size', async (dtype) => {
     const model = await device.load(feedForward, { plan, weights: weightsOf(dtype), attrs })
     expect([model.name, model.plan, model.types]).toEqual(['feed_forward', plan, { T: dtype }])
     for (const t of [1, 7, 64, 7]) {
@@ -107,7 +107,7 @@ test('two plans agree, and the plan itself names it', async () => {
   two.close()
 })
 
-test('inputs, weights and results may lie on the device', async () => {
+test('inputs, weights and results may be on the device', async () => {
   const host = weightsOf('f16')
   const gamma = await device.upload(host.gamma)
   const model = await device.load(feedForward, { plan: 'fused', weights: { ...host, gamma }, attrs })
@@ -130,7 +130,7 @@ describe('a state', () => {
     place: tensor('i32', [1], [place]),
   })
 
-  test('holds what the last run left, is read and written, and is not given', async () => {
+  test('keeps the result of the last run, is read and written, and is not an input', async () => {
     const value = zeros('f32', [2, 3])
     const model = await device.load(remember, { weights: { gamma }, states: { table: { value, next: 'put' } } })
     await model.run(step(1, 4))
@@ -148,7 +148,7 @@ describe('a state', () => {
     model.close()
   })
 
-  test('goes on from step to step of a stream', async () => {
+  test('continues from step to step of a stream', async () => {
     const states = { table: { value: zeros('f32', [3, 3]), next: 'put' } } as const
     const model = await device.load(remember, { weights: { gamma }, states })
     const seen: number[] = []
@@ -252,7 +252,7 @@ test.each(loads)('%s is refused', async (_, change, code, message, hint) => {
   expect((error as { hint?: string }).hint ?? 'none').toMatch(hint)
 })
 
-test('inputs that do not fit are refused, and the model goes on', async () => {
+test('inputs that do not fit are refused, and the model continues', async () => {
   const model = await device.load(feedForward, { weights: weightsOf('f32'), attrs })
   const runs: [given: object, code: string, message: string][] = [
     [{}, 'run.input', 'feed_forward: input x is missing'],

@@ -65,7 +65,7 @@ const near = (found: ArrayLike<number>, wanted: ArrayLike<number>, dtype: FloatT
 }
 
 describe.each(['unfused', 'fused', 'ragged'])('under %s', (plan) => {
-  test.each(['f32', 'f16'] as const)('four layers and a state are what their bodies compute in %s', async (dtype) => {
+  test.each(['f32', 'f16'] as const)('four layers and a state equal their bodies in %s', async (dtype) => {
     const weights = weightsOf(4, dtype)
     const model = await device.load(mixers, { plan, weights, dims: { b, s } })
     expect([model.name, model.plan, model.types]).toEqual(['mixers', plan, { T: dtype }])
@@ -88,7 +88,7 @@ describe.each(['unfused', 'fused', 'ragged'])('under %s', (plan) => {
     await expect(model.run({ x, lengths })).rejects.toMatchObject({ code: 'model.closed' })
   })
 
-  test('ids go in and flags come out, padded as they are declared', async () => {
+  test('ids are inputs and flags outputs, padded as declared', async () => {
     const weights = { ...weightsOf(2), 'words.table': drawn('table', [v, n]) }
     const model = await device.load(tagger, { plan, weights, dims: { b, s }, states: { seen: zeros('f32', [b * s, n]) } })
     // Ids beyond a sequence are not tokens: a plan without padding never reads them.
@@ -109,7 +109,7 @@ describe.each(['unfused', 'fused', 'ragged'])('under %s', (plan) => {
   })
 })
 
-test('results are the same whatever form they are held in, and sizes change from run to run where no state has them', async () => {
+test('results do not depend on their storage form, and sizes change from run to run if no state has them', async () => {
   const weights = weightsOf(1)
   const graphWeights = {
     weight: weights['layer0.weight'] ?? zeros('f32', [0]),
@@ -129,7 +129,7 @@ test('results are the same whatever form they are held in, and sizes change from
   packed.close()
 })
 
-test('rows without padding go in and come out where that is asked for', async () => {
+test('rows without padding are inputs and outputs on request', async () => {
   const weights = weightsOf(4)
   const padded = await device.load(mixers, { plan: 'ragged', weights, dims: { b, s } })
   const packed = await device.load(mixers, { plan: 'ragged', weights, dims: { b, s }, packed: true })
@@ -147,7 +147,7 @@ test('rows without padding go in and come out where that is asked for', async ()
   packed.close()
 })
 
-test('int8 takes the scales that it is given, and no other', async () => {
+test('int8 uses the given scales, and no others', async () => {
   const weights = weightsOf(2)
   const x = drawn('x', [b, s, n])
   const config = { layers: 2 }
@@ -181,7 +181,7 @@ test('int8 takes the scales that it is given, and no other', async () => {
   expect(first.hidden.data).toEqual(second.hidden.data)
 })
 
-test('a stream goes on with the state, and without a plan one is chosen and named', async () => {
+test('a stream continues with the state, and without a plan one is chosen and named', async () => {
   const model = await device.load(mixers, { weights: weightsOf(4), dims: { b, s } })
   expect([model.plan, model.planReason]).toEqual(['unfused', "products are the device's own"])
   const x = drawn('x', [b, s, n])
@@ -220,7 +220,7 @@ test.each(loads)('%s is refused', async (_, change, code, message, hint) => {
   expect((error as { hint?: string }).hint ?? 'none').toMatch(hint)
 })
 
-test('inputs that do not fit are refused, and the model goes on', async () => {
+test('inputs that do not fit are refused, and the model continues', async () => {
   const model = await device.load(mixers, { weights: weightsOf(4), dims: { b, s } })
   const x = drawn('x', [b, s, n])
   const runs: [given: object, code: string, message: string][] = [

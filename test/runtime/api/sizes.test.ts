@@ -5,14 +5,14 @@ import { Sizes } from '../../../src/runtime/api/sizes.js'
 import { refusal } from '../../refusal.js'
 
 describe('an extent that is a product', () => {
-  it('gives a factor where the other is known', () => {
+  it('gives a factor if the other is known', () => {
     const given = new Sizes('flat', 'load')
     given.give(['b', 's', 'n'], { b: 2 })
     const sizes = new Sizes('flat', 'run', given)
     sizes.bind('x', parseShape('b*s n'), [16, 3])
     expect(sizes.all(['b', 's', 'n'])).toEqual({ b: 2, s: 8, n: 3 })
   })
-  it('is told where neither is, with the call that says one', () => {
+  it('is reported if neither is, with the call that sets one', () => {
     const sizes = new Sizes('flat', 'run')
     sizes.bind('x', parseShape('b*s n'), [16, 3])
     expect(refusal(() => sizes.all(['b', 's', 'n']))).toMatchObject({

@@ -11,7 +11,7 @@ test('numbers become elements of the type, and come back', () => {
   expect(tensor('f32', [0, 3], []).data).toHaveLength(0)
 })
 
-test('an array of the type’s own kind is taken as it is, of bits for 16-bit floats', () => {
+test('an array of the type’s own kind is used directly, with bits for 16-bit floats', () => {
   const data = Float32Array.of(1, 2)
   expect(tensor('f32', [2], data).data).toBe(data)
   const bits = f16.from([1, 2])
@@ -154,7 +154,7 @@ test.each(refusals)('%s is refused', (_, make, code, message) => {
   )
 })
 
-test('an element may be any tensor for who does not know its type', () => {
+test('an element may be any tensor if its type is unknown', () => {
   const any: Tensor = tensor('u8', [1], [3])
   expect(any.dtype === 'u8' && any.data[0]).toBe(3)
 })

@@ -198,6 +198,6 @@ async function programs(device: Device): Promise<void> {
   await device.load(stack, { weights, attrs: { eps: 1 } })
 }
 
-test('storage types of results follow from what is given', () => {
+test('storage types of results follow from the arguments', () => {
   expect([typeof calls, typeof models, typeof programs]).toEqual(['function', 'function', 'function'])
 })
