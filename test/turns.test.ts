@@ -17,7 +17,7 @@ const entries = [
 ].map((key) => ({ key, op: key.replace(/ .*/, '') }))
 const keysAt = (turn: number) => instancesInTurn(entries, turn).map(({ key }) => key)
 
-describe('turns', () => {
+describe('rotation groups', () => {
   it('try each instance in three commits, and an instance of each op at every one', () => {
     const turns = [0, 1, 2].map(keysAt)
     expect(new Set(turns.flat())).toEqual(new Set(entries.map(({ key }) => key)))
@@ -25,7 +25,7 @@ describe('turns', () => {
       expect(new Set(keys.map((key) => key.replace(/ .*/, '')))).toEqual(new Set(entries.map(({ op }) => op)))
     expect(turns.flat().filter((key) => key.startsWith('add') || key.startsWith('rank'))).toHaveLength(7)
   })
-  it('give each commit a seed of its own', () => {
+  it('give each commit its own seed', () => {
     expect(seedOfTurn('1234')).toBe(1234)
     expect(seedOfTurn('all')).toBe(0)
     expect(seedOfTurn('commit')).toBeGreaterThan(0)
@@ -37,14 +37,14 @@ describe('turns', () => {
   })
 })
 
-describe('files that take turns', () => {
+describe('rotating files', () => {
   const files = byTurns.flat()
-  it('are there, each in one turn', () => {
+  it('exist, each in one group', () => {
     expect(files.filter((file) => !existsSync(file))).toEqual([])
     expect(new Set(files).size).toBe(files.length)
     expect(byTurns).toHaveLength(4)
   })
-  it('list cases that all have their turn in twelve commits', () => {
+  it('list cases that all run within twelve commits', () => {
     const cases = ['a', 'b', 'c', 'd', 'e']
     for (const file of [0, 1, 2, 3]) {
       const runs = Array.from({ length: 12 }, (_, at) => at).filter((at) => fileTurn(String(at)) === file)

@@ -58,7 +58,7 @@ describe('a note on strided reads', () => {
     const subject = summed(call('sub', value, local('least')), first)
     return { ...subject, tensors: subject.tensors.map((each) => (each.name === 'x' ? tensor('x', 'in', 'n m n') : each)) }
   }
-  it('appears for separate sums per lane with as large a stride, and not for neighbours', () => {
+  it('appears for separate sums per lane with an equally large stride, and not for neighbours', () => {
     expect(kinds(along(inside('j', c, a, index('j'))))).toEqual([])
     expect(kinds(along(inside('j', index('j'), a, c)))).toEqual([])
     const [note, ...others] = notes(along(inside('j', c, index('j'), a)))

@@ -51,7 +51,7 @@ describe('sums over windows', () => {
     expect(mapKernel(instance(convolution))).toMatchObject({ vec: 1, program: { kind: 'elementwise' } })
   })
 
-  it('recognise windows by the names of indices', () => {
+  it('recognise windows through named indices', () => {
     const place: Stmt = { kind: 'let', name: 'top', type: 'i32', value: call('mul', h, index('b')) }
     const scaled: Stmt = { kind: 'let', name: 'half', type: 'f32', value: call('mul', local('total'), f32(0.5)) }
     const named = call('add', { kind: 'local', type: 'i32', name: 'top' }, u)

@@ -39,7 +39,7 @@ describe('the encoder layer', () => {
     ])
   })
 
-  it('differs between activations in that node alone', () => {
+  it('differs between activations only in that node', () => {
     const ops = (layer: typeof encoderLayerGelu) => layer.graph.nodes.map((node) => (node.kind === 'op' ? node.op : node.kind))
     const plain = ops(encoderLayerGelu)
     expect(ops(encoderLayerGeluTanh)).toEqual(plain.map((op) => (op === 'gelu' ? 'gelu_tanh' : op)))
@@ -54,7 +54,7 @@ describe('the pre-LN encoder layer', () => {
     return nodes.filter((node) => inputsOf(node).some((id) => made.includes(id))).map((node) => node.name)
   }
 
-  it('has the nodes of the post-LN layer, and its norms in front', () => {
+  it('has the nodes of the post-LN layer, with norms first', () => {
     const sorted = (nodes: readonly string[]) => [...nodes].sort()
     expect(sorted(encoderLayerPreGelu.nodes)).toEqual(sorted(encoderLayerGelu.nodes))
     expect(readers(encoderLayerPreGelu, 'attentionNorm')).toEqual(['query', 'key', 'value'])

@@ -59,7 +59,7 @@ describe('logits that are no numbers', () => {
     }
   })
 
-  it('where there is no word, its row is NaN', async () => {
+  it('without a word, its row is NaN', async () => {
     for (const n of [3, 64]) {
       const inputs = { ids: (i: number) => (i === 0 ? -1 : i), table: (i: number) => Math.floor(i / n) + 1 }
       const dims = { m: 3, n, v: 3 }

@@ -89,7 +89,7 @@ describe('the registries', () => {
     }
   })
 
-  it('hold every op and layout the graphs use', () => {
+  it('contain every op and layout of the graphs', () => {
     for (const { graph } of Object.values(graphs)) {
       for (const node of graph.nodes)
         if (node.kind === 'op') expect(Object.values(ops).map(({ name }) => name)).toContain(node.op)

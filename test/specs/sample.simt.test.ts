@@ -108,7 +108,7 @@ describe('words come as often as they should', () => {
     expect(await frequencies('sample', request, draws)).toMatchObject({ passed: true })
   })
 
-  it.each(planted)('which %s does not pass', async (_, name) => {
+  it.each(planted)('that %s fails', async (_, name) => {
     const { temperature } = modes
     expect(await frequencies(name, temperature ?? plain, draws)).toMatchObject({ passed: false })
   })
@@ -136,7 +136,7 @@ function rowsFor(at: readonly number[], size: number): Inputs {
 }
 
 describe.each([17, 1000, 32_000, 50_257])('with a vocabulary of %i', (size) => {
-  it.each(['f32', 'f16'] as const)('%s draws what its body draws, in any batch and place', async (type) => {
+  it.each(['f32', 'f16'] as const)('%s draws the same as its body, in any batch and place', async (type) => {
     const seven = [0, 1, 2, 3, 4, 5, 6]
     const { words, inputs } = await draw('sample', type, 7, size, rowsFor(seven, size))
     const body = runOp(ops.sample, inputs as Record<string, HostTensor>)

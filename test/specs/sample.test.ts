@@ -90,7 +90,7 @@ describe('sample', () => {
     expect(reached([Number.NEGATIVE_INFINITY, 0, Number.NEGATIVE_INFINITY], { temperature: 100 })).toEqual([1])
   })
 
-  it('has no word where a logit is NaN, where the largest is infinite and where none has a chance, and ends the row', () => {
+  it('has no word if a logit is NaN, if the largest is infinite or if none has a chance, and ends the row', () => {
     for (const row of [
       [Number.NaN, Number.NaN],
       [0, Number.NaN, 1],
@@ -125,7 +125,7 @@ describe('greedy', () => {
     expect(takeGreedy([1, 2, 2]).word).toBe(1)
   })
 
-  it('has no word where a logit is NaN or the largest is infinite, and ends the row', () => {
+  it('has no word if a logit is NaN or the largest is infinite, and ends the row', () => {
     expect(takeGreedy([Number.NaN, 2], { ends: [1] })).toEqual({ word: -1, finished: 1 })
     expect(takeGreedy([Number.NaN, Number.NaN], { ends: [1], finished: 1 })).toEqual({ word: 1, finished: 1 })
     expect(takeGreedy([0, Number.POSITIVE_INFINITY], { ends: [1] })).toEqual({ word: -1, finished: 1 })
@@ -161,7 +161,7 @@ describe('suppress_ends', () => {
       }).y?.data ?? [],
     )
 
-  it('keeps end ids from rows that have fewer than their least tokens', () => {
+  it('excludes end ids from rows with fewer than their minimum of tokens', () => {
     expect(open([3, 0], 2)).toEqual([-Infinity, -Infinity, 4, 3, 2, 1])
     expect(open([3, 4], 3)).toEqual([0, 5, 4, -Infinity, -Infinity, 1])
     expect(open([0, 3], 3)).toEqual([0, 5, 4, 3, 2, 1])

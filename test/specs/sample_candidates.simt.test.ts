@@ -83,7 +83,7 @@ describe('a word is drawn among candidates', () => {
     expect(reached([1, 3, 2, 2, 0], { topK: 1, temperature: 5 })).toEqual([1])
   })
 
-  it('of which the likeliest always is', () => {
+  it('that always include the likeliest', () => {
     expect(reached([0, 1, 2], { topK: 3, topP: 1e-6 })).toEqual([2])
     expect(reached([0, 1, 2], { topK: 3, minP: 1 })).toEqual([2])
   })
@@ -164,11 +164,11 @@ describe('on simt', () => {
     expect(await frequencies('sample_candidates', asked)).toMatchObject({ passed: true })
   })
 
-  it('which one word less does not pass', async () => {
+  it('that fail with one word less', async () => {
     expect(await frequencies('sample_few', { ...request, topP: 1 })).toMatchObject({ passed: false })
   })
 
-  it('few rows draw what many do', async () => {
+  it('few rows draw the same as many', async () => {
     const many = await drawn('sample_candidates', logits, request, 700)
     expect(await drawn('sample_candidates', logits, request, 5)).toEqual(many.slice(0, 5))
   })

@@ -88,7 +88,7 @@ describe('by parts of any number', () => {
     }
   })
 
-  it('so are draws that anything narrows, whether candidates are all that remains or not', () => {
+  it('so do narrowed draws, if the candidates are all that remains or not', () => {
     for (const logits of [...Array.from({ length: 600 }, someLogits), ...hostile.map(rowOf)]) {
       const narrowing = { topK: of(0, 1, 3, 20), topP: of(1, 0.3, 0.613, 0.907), minP: of(0, 0, 0.02, 0.3) }
       const rest = { temperature: of(0.3, 1, 2), seed: Math.floor(next() * 1e6), p: of(1, 2, 5), k: of(1, 4, 16) }
@@ -104,7 +104,7 @@ describe('candidates', () => {
   const draw = { ...plain, topP: 0.9, p: 2, k: 4 }
   const seeds = Array.from({ length: 40 }, (_, seed) => seed)
 
-  it('are all that is looked at where they are all that remains', () => {
+  it('are the only ones considered if they are all that remains', () => {
     // A value that is likely in the row, but not among the candidates, is found when the row is searched.
     const changed = rowOf(Array.from(logits.data, (x, i) => (i === 15 ? 9 : x)))
     for (const seed of seeds)
@@ -114,7 +114,7 @@ describe('candidates', () => {
     expect(words).toContain(15)
   })
 
-  it('that are taken for all words of their parts where they are not draw others', () => {
+  it('that are mistaken for all words of their parts draw others', () => {
     const wide = { ...draw, topP: 0.999, k: 2 }
     const claimed = (values: readonly number[]) => values.map((x, i) => (i % 2 === 1 ? Number.NEGATIVE_INFINITY : x))
     const words = (change?: typeof claimed) => seeds.map((seed) => byCandidates(logits, { ...wide, seed }, change)[0])

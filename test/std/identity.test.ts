@@ -34,7 +34,7 @@ const stacked = (part: Parameters<typeof layerWith>[0]) => {
   return stackGraph(layerWith(part), plan, new Map()).nodes
 }
 
-it('a part that nobody reads is dropped; what another op of that name makes is not', () => {
+it('an unused part is dropped; the result of another op of that name is not', () => {
   const names = (part: Parameters<typeof layerWith>[0]) => stacked(part).map(({ name }) => name)
   expect(names((g, x) => g.apply(take, { x }).y)).toEqual(['both', 'both.parts', 'first', 'second'])
   expect(names((g, x) => g.apply(another, { x }).y)).toEqual(['both', 'both.parts', 'first', 'second', 'unread'])

@@ -58,7 +58,7 @@ beforeAll(() => {
   project = new Project({ tsConfigFilePath: 'tsconfig.json', skipAddingFilesFromTsConfig: true })
 })
 
-it('no pass, no text and no program knows a name of the specs', () => {
+it('no pass, no generated source and no program knows a name of the specs', () => {
   const files = project.addSourceFilesAtPaths('src/{fuse,schedule,emit,program,runtime}/**/*.ts')
   expect(files.length).toBeGreaterThan(100)
   const found = files.flatMap((file) => namesIn(file, project))
@@ -111,7 +111,7 @@ describe('a planted name is found', () => {
     ['a kind', "export const is = (node: GraphNode) => node.kind === 'matmul'"],
     ['a declared property', "export const of = (node: GraphNode) => (node.kind === 'op' ? node.inputs : {})"],
     ['a module', "export { take } from '../std/index.js'"],
-  ])('and %s is none', (_, text) => {
+  ])('and %s is not one', (_, text) => {
     expect(found(text)).toEqual([])
   })
 })

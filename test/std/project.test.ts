@@ -56,14 +56,14 @@ async function generated() {
 
 const stacked = "{ stacked: { both: ['first', 'second'] }, groups: {} }"
 
-it("an op called like one of the library's is compiled as its own, and no kernel of the library comes along", async () => {
+it('an op with the name of a library op is compiled as itself, without a kernel of the library', async () => {
   const { exitCode, log } = await gen(specs('take', '{ groups: { fused: [["first", "doubled"]] } }'))
   expect(exitCode, log).toBe(0)
   expect(await generated()).toEqual({ keys: ['fused__f32', 'take__f32'], nodes: ['unread: take', 'first+doubled: fused'] })
   expect(await readFile(join(root, 'generated/cuda/take__f32.cu'), 'utf8')).toContain('specs/index.ts:2')
 })
 
-it('it is refused at its line where a graph runs the op of the library as well', async () => {
+it("it is refused at its line if a graph runs the library's op as well", async () => {
   const { exitCode, log } = await gen(specs('take', stacked))
   expect(exitCode).not.toBe(0)
   expect(log).toContain('std.name')
@@ -79,7 +79,7 @@ it('under another name both are generated', async () => {
   expect(await readFile(join(root, 'generated/cuda/take__f32.cu'), 'utf8')).toContain('src/std/take.ts')
 })
 
-it('nobody declares an op with a qualified name', async () => {
+it('qualified names of ops are refused', async () => {
   const { exitCode, log } = await gen(specs('std.take', '{ groups: {} }'))
   expect(exitCode).not.toBe(0)
   expect(log).toContain('op name "std.take" is not snake_case')

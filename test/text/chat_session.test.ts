@@ -43,7 +43,7 @@ async function all(pieces: AsyncIterable<string>): Promise<string> {
 }
 
 describe('conversations', () => {
-  it('ask for the whole conversation, and begin as the turn before', async () => {
+  it('send the whole conversation, which begins like the turn before', async () => {
     const { asked, chat, read } = await answering(' shepherd; 🙂', ' want.')
     const session = chat()
     expect(await all(session.say('The LORD is my'))).toBe(' shepherd; 🙂')
@@ -62,7 +62,7 @@ describe('conversations', () => {
     expect(session.messages).toEqual([])
   })
 
-  it('begin with what the system says', async () => {
+  it('begin with the system message', async () => {
     const { chat, asked, read } = await answering('a')
     const session = chat({ system: 'Be brief.' })
     await all(session.say('Hi'))
@@ -80,7 +80,7 @@ describe('conversations', () => {
     expect(refusal(() => chat({ stop: [''] })).code).toBe('generate.stop')
   })
 
-  it('keep what was shown of an answer that is left early, and nothing of a turn that fails', async () => {
+  it('keep the visible part of an answer that is left early, and nothing of a failed turn', async () => {
     const { chat, ended } = await answering('one two three', 'four', 'five')
     const session = chat()
     for await (const piece of session.say('Count')) if (piece.includes('t')) break
@@ -95,7 +95,7 @@ describe('conversations', () => {
     expect(await all(session.say('More'))).toBe('five')
   })
 
-  it('take one turn after the other', async () => {
+  it('run one turn after the other', async () => {
     const { chat } = await answering('one two')
     const session = chat()
     const turn = session.say('Count')
@@ -116,7 +116,7 @@ describe('conversations', () => {
   })
 })
 
-describe('shown text', () => {
+describe('visible text', () => {
   it('ends with the id that completes a stop string', async () => {
     const tokenizer = await loadTokenizer(kjvGqa)
     const { ids } = tokenizer.encode('In the beginning God created', { special: false })

@@ -43,7 +43,7 @@ describe('chat templates', () => {
     expect(promptIds({ messages: chat.messages }, read)).toEqual(chat.ids)
   })
 
-  it('know the tokens, whether an answer follows, and what else is given', () => {
+  it('have the tokens, the generation prompt, and given variables', () => {
     expect(render('{{ bos_token }}{{ messages[0]["content"] }}{{ eos_token }}{{ pad_token }}')).toBe('<s>Hello</s>')
     const answers = '{% if add_generation_prompt %}answer{% endif %}'
     expect([render(answers), render(answers, hello, { answer: false })]).toEqual(['answer', ''])
@@ -63,7 +63,7 @@ describe('chat templates', () => {
     expect(refusal(() => date('%q')).message).toContain('does not know %q')
   })
 
-  it('may refuse a conversation, and say why', () => {
+  it('may refuse a conversation, with the reason', () => {
     const strict = '{% if messages[0].role != "user" %}{{ raise_exception("Roles must alternate") }}{% endif %}ok'
     expect(render(strict)).toBe('ok')
     const { code, message } = refusal(() => render(strict, [{ role: 'system', content: '' }]))
@@ -96,7 +96,7 @@ describe('chat templates', () => {
     expect(render('{{ messages[0].name }}: {{ messages[0].content }}', parts)).toBe('x: a b')
   })
 
-  it('take messages of a role and a text', () => {
+  it('accept messages of a role and a text', () => {
     for (const [messages, text] of [
       [[], 'there are no messages'],
       [[{ role: 'user' }], 'message 0 has content of type undefined'],
@@ -112,7 +112,7 @@ describe('chat templates', () => {
     }
   })
 
-  it('are found in either file, by their name where there are several', async () => {
+  it('are found in either file, by name if there are several', async () => {
     const config = (chat_template: unknown) => JSON.stringify({ chat_template, bos_token: { content: '[B]' }, eos_token: null })
     const text = async (dir: string, name?: string) => (await loadChatTemplate(dir, name))?.render(hello)
     await inFolder({ 'tokenizer_config.json': config('old {{ bos_token }}') }, async (dir) => {
@@ -149,7 +149,7 @@ describe('prompts', () => {
     expect(promptIds({ messages: hello, answer: false }, read).slice(0, 2)).toEqual([1, 3])
   })
 
-  it('are refused where nothing can be made of them', async () => {
+  it('are refused if they are invalid', async () => {
     const read = await reader()
     for (const [prompt, changes, code] of [
       [{ ids: [] }, {}, 'prompt.empty'],

@@ -35,7 +35,7 @@ describe('a chat template is rendered as by Python, in the manner of', () => {
 })
 
 describe('loops', () => {
-  it('keep what a round wrote before it was left, and leave the innermost loop', () => {
+  it('keep the output of a round before it was left, and leave the innermost loop', () => {
     const inner = '{% for j in [1, 2, 3] %}{{ j }}{% if j == 2 %};{% break %}{% endif %},{% endfor %}'
     expect(render(`{% for i in [1, 2] %}${inner}|{% endfor %}`)).toBe('1,2;|1,2;|')
     expect(render('{% for i in [1, 2, 3] %}{% if i == 2 %}x{% continue %}{% endif %}{{ i }}{% else %}none{% endfor %}')).toBe(

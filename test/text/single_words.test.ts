@@ -22,7 +22,7 @@ function withAdded(tokens: Readonly<Record<string, object>>, normalizer: object 
 
 const words = (tokenizer: Tokenizer, text: string, pair?: string): string => tokenizer.encode(text, { pair }).tokens.join(' ')
 
-it('is a token between what are no words, and text inside of one', () => {
+it('is a token between non-word characters, and text inside of a word', () => {
   const single = withAdded({ cat: { single_word: true } })
   for (const [text, tokens] of [
     ['cat', 'cat'],
@@ -40,21 +40,21 @@ it('is a token between what are no words, and text inside of one', () => {
   expect(words(withAdded({ cat: {} }), 'cats')).toBe('cat s')
 })
 
-it('leaves other tokens as they are, in pairs of texts too', () => {
+it('does not change other tokens, in pairs of texts too', () => {
   const two = withAdded({ cat: { single_word: true }, dog: {} })
   expect(words(two, 'cats dogs')).toBe('c a t s ▁ dog s')
   expect(words(two, 'cats', 'dogs')).toBe('c a t s dog s')
   expect(two.decode(two.encode('cat').ids)).toBe('cat')
 })
 
-it('is looked for in the normalised text where it is normalised', () => {
+it('is searched in the normalised text if it is normalised', () => {
   const lower = { type: 'Lowercase' }
   const normalized = withAdded({ Cat: { single_word: true, normalized: true } }, lower)
   expect([words(normalized, 'CAT !'), words(normalized, 'CATS')]).toEqual(['cat ▁ !', 'c a t s'])
   expect(words(withAdded({ Cat: { single_word: true } }, lower), 'CAT')).toBe('c a t')
 })
 
-it('is refused where a text has it as both', () => {
+it('is refused if a text has it as both', () => {
   const single = withAdded({ cat: { single_word: true } })
   for (const [text, pair] of [
     ['cat cats', undefined],

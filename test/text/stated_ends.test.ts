@@ -24,7 +24,7 @@ const llama = { tokenizer_class: 'LlamaTokenizerFast', bos_token: { content: '<s
 const ids = (processor: object | null, config: object, pair?: string) =>
   tokenizerOf(definition(processor), config, 'tokenizer.json').encode('a b', { pair }).ids
 
-it('are written by LLaMA tokenizers as the configuration says, whatever the file says', () => {
+it('are written by LLaMA tokenizers as configured, whatever the file states', () => {
   expect(ids(writing, llama)).toEqual([0, 2, 3])
   expect(ids(writing, { ...llama, add_bos_token: false })).toEqual([2, 3])
   expect(ids(null, { ...llama, add_bos_token: true })).toEqual([0, 2, 3])

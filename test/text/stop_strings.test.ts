@@ -29,7 +29,7 @@ function expected(text: string, stops: readonly string[]): { text: string; stop:
 const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 4 })
 
 describe('stop strings', () => {
-  it('end a text where they are complete, however it is split', () => {
+  it('end a text once they are complete, however it is split', () => {
     expect(shownOf(['In the ', 'begin', 'ning\n', '\nGod'], ['\n\n'])).toEqual({ text: 'In the beginning', stop: '\n\n' })
     expect(shownOf(['abcd'], ['bc', 'abcd'])).toEqual({ text: 'a', stop: 'bc' })
     expect(shownOf(['a', 'b', 'c'], ['bc', 'abc'])).toEqual({ text: '', stop: 'abc' })
@@ -42,7 +42,7 @@ describe('stop strings', () => {
     )
   })
 
-  it('hold back no more than what one may begin with', () => {
+  it('hold back only possible beginnings of one', () => {
     const search = stopStrings(['</s>', 'User:'])
     expect(search.push('Amen.').text).toBe('Amen.')
     expect(search.push(' <').text).toBe(' ')
@@ -77,7 +77,7 @@ describe('stop strings', () => {
     expect(search.finish()).toBe('')
   })
 
-  it('are refused where they cannot be any', () => {
+  it('are refused if they are invalid', () => {
     for (const [stops, text] of [
       [[''], 'stop 0 is empty'],
       [['a', '\ud83d'], 'stop 1 holds half of a character'],

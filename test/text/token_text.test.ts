@@ -33,7 +33,7 @@ const idLists = (vocab: number, parts: readonly [number, number]) =>
   fc.array(fc.oneof(fc.integer({ min: 0, max: vocab - 1 }), fc.integer({ min: parts[0], max: parts[1] })), { maxLength: 40 })
 
 describe('streams of text', () => {
-  it('show what HF shows of every prefix', async () => {
+  it('show the same as HF for every prefix', async () => {
     const tokenizer = await loadTokenizer(kjvGqa)
     for (const { text, ids, prefixes } of golden.streams) {
       expect(tokenizer.encode(text).ids).toEqual(ids)
@@ -48,7 +48,7 @@ describe('streams of text', () => {
     }
   })
 
-  it('of any bytes are the text of all ids, without a character that is not complete', async () => {
+  it('of any bytes are the text of all ids, without incomplete characters', async () => {
     const tokenizer = await loadTokenizer(kjvGqa)
     // Ids 4 to 259 are the single bytes.
     fc.assert(
@@ -60,7 +60,7 @@ describe('streams of text', () => {
     )
   })
 
-  it.each(['Strip', 'Metaspace'] as const)('keep blanks in front of words, and take away the first: %s', async (decoder) => {
+  it.each(['Strip', 'Metaspace'] as const)('keep blanks before words, and remove the first: %s', async (decoder) => {
     await withSentencePiece(decoder, async (tokenizer) => {
       const ids = (...tokens: string[]) => tokens.map(idOf)
       for (const list of [
@@ -81,7 +81,7 @@ describe('streams of text', () => {
     })
   })
 
-  it('put characters together from single bytes', async () => {
+  it('assemble characters from single bytes', async () => {
     await withSentencePiece('Strip', async (tokenizer) => {
       const bytes = [...new TextEncoder().encode('é🙂\uFEFFx')].map((byte) => 3 + byte)
       expectStream(tokenizer, [idOf('▁the'), ...bytes, idOf('▁a')])
@@ -101,7 +101,7 @@ describe('streams of text', () => {
     })
   })
 
-  it('decode a few ids for each token, however long the text is', async () => {
+  it('decode a few ids per token, however long the text is', async () => {
     const tokenizer = await loadTokenizer(kjvGqa)
     const { ids } = tokenizer.encode('In the beginning God created the heaven and the earth. '.repeat(40), { special: false })
     let decoded = 0

@@ -47,7 +47,7 @@ describe('the tokenizer', () => {
     }
   })
 
-  it('says what writes tokenizer.json where another tokenizer is there', async () => {
+  it('explains how to write tokenizer.json if there is another tokenizer', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'heddle-tokenizer-'))
     const hint = (...texts: string[]) =>
       Promise.all(
@@ -66,7 +66,7 @@ describe('the tokenizer', () => {
     }
   })
 
-  it('refuses folders without a tokenizer and files that are none', async () => {
+  it('refuses folders without a tokenizer, and invalid files', async () => {
     const dir = await mkdtemp(join(tmpdir(), 'heddle-tokenizer-'))
     try {
       await expect(loadTokenizer(dir)).rejects.toMatchObject({ code: 'tokenizer.read' })

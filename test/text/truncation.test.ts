@@ -17,7 +17,7 @@ const cut = (tokenizer: Tokenizer, most: number, how: Truncation['how'], pair?: 
 describe('texts that are too long', () => {
   const [right, left] = [of({}), of({ truncation_side: 'left' })]
 
-  it('lose their ends, or their beginnings where truncation_side is left', () => {
+  it('lose their ends, or their beginnings if truncation_side is left', () => {
     expect(right.encode(first).tokens.join(' ')).toBe('[CLS] god was stone and pill ##ar [SEP]')
     expect(cut(right, 5, 'longest_first')).toBe('[CLS] god was stone [SEP]')
     expect(cut(left, 5, 'longest_first')).toBe('[CLS] and pill ##ar [SEP]')
@@ -36,14 +36,14 @@ describe('texts that are too long', () => {
     expect(types).toEqual([0, 0, 0, 1, 1, 1])
   })
 
-  it('are cut as tokenizer.json was saved where its configuration says nothing', () => {
+  it('are truncated as in tokenizer.json if its configuration states nothing', () => {
     const saved = { truncation: { direction: 'Left', max_length: 5, strategy: 'LongestFirst', stride: 0 } }
     expect(cut(of({}, saved), 5, 'longest_first')).toBe(cut(left, 5, 'longest_first'))
     expect(cut(of({ truncation_side: 'right' }, saved), 5, 'longest_first')).toBe(cut(right, 5, 'longest_first'))
     expect(cut(of({}, { truncation: null }), 5, 'longest_first')).toBe(cut(right, 5, 'longest_first'))
   })
 
-  it('of a side that is none are refused when the tokenizer is loaded', () => {
+  it('with an unknown side are refused when the tokenizer is loaded', () => {
     for (const side of ['middle', 3, null]) {
       const { code, message } = refusal(() => of({ truncation_side: side }))
       expect([code, message]).toEqual([

@@ -22,14 +22,14 @@ const packed = async (used: { ops?: readonly string[]; keys?: readonly string[] 
 }
 const own = ['one__f32', 'softmax__f32']
 
-test('its own alone where it uses no other', async () => {
+test('only its own if it uses no other', async () => {
   const { placed, shipped } = await packed({})
   expect(placed.map(({ entry }) => entry.key)).toEqual(own)
   expect(shipped.kernels).toEqual([])
   expect(shipped.plans).toEqual({})
 })
 
-test('every instance of an op that its graphs name, and of a model the instances it asks for', async () => {
+test('every instance of the ops in its graphs, and the instances that a model needs', async () => {
   const { placed, shipped } = await packed({ ops: ['gelu', 'softmax'], keys: ['layer_norm__f32'] })
   const others = ['gelu__bf16', 'gelu__f16', 'gelu__f32', 'layer_norm__f32']
   expect(placed.map(({ entry }) => entry.key)).toEqual([...others, ...own].sort())
@@ -38,7 +38,7 @@ test('every instance of an op that its graphs name, and of a model the instances
   expect(placed.find(({ entry }) => entry.op === 'softmax')?.folder).toContain(project.root)
 })
 
-test('what plans make of a graph whose ops are all packed, and of none that lacks one', async () => {
+test('derived kernels of graphs whose ops are all packed, and of no others', async () => {
   const { plans = {} } = await readManifestOf(join(packageRoot(), 'generated'))
   const [plan, graphs] = Object.entries(plans)[0] ?? ['', {}]
   const [graph, { nodes }] = Object.entries(graphs)[0] ?? ['', { nodes: [] }]
@@ -52,6 +52,6 @@ test('a kernel that nothing has is refused', async () => {
   await expect(packed({ keys: ['nothing__f32'] })).rejects.toMatchObject({ code: 'library.kernel' })
 })
 
-test('a project without kernels of its own has none to choose', async () => {
+test('a project without kernels of its own has no choice', async () => {
   expect(await bundledKernels(packageRoot(), { ops: [], keys: [] })).toBeUndefined()
 })

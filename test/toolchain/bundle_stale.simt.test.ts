@@ -14,7 +14,7 @@ afterEach(async () => {
 const code = async (): Promise<unknown> =>
   makeBundle({ root: project.root }).then(undefined, (error: { code: unknown }) => error.code)
 
-test('texts that changed behind a build are not packed', async () => {
+test('sources that changed after a build are not packed', async () => {
   project = await testProject({ one: 'int one() { return 1; }\n' })
   await buildKernels({ target: 'simt', root: project.root })
   // The twin: the same build with its own texts is packed, up to the addon, which this project has none of.
@@ -30,7 +30,7 @@ test('texts that changed behind a build are not packed', async () => {
   expect(await code()).toBe('bundle.missing')
 })
 
-test('a manifest that changed behind a build is not packed', async () => {
+test('a manifest that changed after a build is not packed', async () => {
   project = await testProject({ one: 'int one() { return 1; }\n' })
   await buildKernels({ target: 'simt', root: project.root })
   await project.write('generated/manifest.json', JSON.stringify({ version: 1, kernels: [] }))

@@ -56,7 +56,7 @@ describe('an entry', () => {
     expect(await unfinished()).toEqual([])
   })
 
-  test('that cannot be made leaves nothing behind, and a full disk is said', async () => {
+  test('that fails leaves no file, and a full disk is reported', async () => {
     const full = async (folder: string): Promise<void> => {
       await writeFile(join(folder, 'object.o'), 'half')
       throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
@@ -67,7 +67,7 @@ describe('an entry', () => {
     expect(await cached(root, 'key', make)).toMatchObject({ made: true })
   })
 
-  test('asked for several times at once is made once', async () => {
+  test('requested several times at once is made once', async () => {
     const before = made
     const results = await Promise.all(Array.from({ length: 5 }, () => cached(root, 'key', make)))
     expect(results.filter((result) => result.made)).toHaveLength(1)
@@ -82,7 +82,7 @@ describe('a sweep', () => {
     await utimes(folder, then, then)
   }
 
-  test('removes what was not used for longest until the rest is within the limit', async () => {
+  test('evicts the least recently used entries down to the limit', async () => {
     await aged('old', 5, 4000)
     await aged('older', 7, 4000)
     await aged('young', 2, 4000)
@@ -91,7 +91,7 @@ describe('a sweep', () => {
     expect((await visible()).sort()).toEqual(['old', 'young'])
   })
 
-  test('leaves what is no entry', async () => {
+  test('leaves files that are no entries', async () => {
     const then = new Date(Date.now() - 9 * 3_600_000)
     await mkdir(join(root, 'mine'))
     await writeFile(join(root, 'mine', 'notes.md'), 'mine')
@@ -99,12 +99,12 @@ describe('a sweep', () => {
     expect((await sweep([root], 1)).removed).toEqual([])
   })
 
-  test('leaves what was used within the hour, which a build may be about to link', async () => {
+  test('leaves entries used within the hour, which a build may be about to link', async () => {
     await aged('now', 0, 4000)
     expect((await sweep([root], 1)).removed).toEqual([])
   })
 
-  test('removes what a dead build left, and not what a living one works on', async () => {
+  test('removes files of a dead build, and none of a living one', async () => {
     await mkdir(join(root, '.making-dead-x1y2z3'))
     await cached(root, 'living', async (folder) => {
       expect((await sweep([root], 1e9)).removed).toEqual([join(root, '.making-dead-x1y2z3')])
@@ -113,7 +113,7 @@ describe('a sweep', () => {
     expect(existsSync(join(root, 'living'))).toBe(true)
   })
 
-  test('is due once an hour, and where the clock was set back', async () => {
+  test('is due once an hour, and after the clock was set back', async () => {
     expect(await isSweepDue(root)).toBe(true)
     expect(await isSweepDue(root)).toBe(false)
     expect(await isSweepDue(root, Date.now() + 3_700_000)).toBe(true)
@@ -140,7 +140,7 @@ describe('processes', () => {
   afterAll(() => rm(dirname(program), { recursive: true }))
   const worker = (milliseconds = 300) => fork(program, [root, String(milliseconds)])
 
-  test('eight at once, one of them killed while it works: every entry whole, nobody waits for ever', async () => {
+  test('eight at once, one of them killed at work: every entry is whole, and nobody waits for ever', async () => {
     // It works until it is killed, however long the others take to begin.
     const victim = worker(600_000)
     await once(victim, 'message')

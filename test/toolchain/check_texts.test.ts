@@ -35,7 +35,7 @@ async function runs(): Promise<readonly string[]> {
 
 const count = (text: string, what: RegExp) => [...text.matchAll(what)].length
 
-test('without a record, every text is compiled for sm_90, one instance of each op for sm_80, to machine code alone', async () => {
+test('without a record, every source is compiled for sm_90, one instance of each op for sm_80, to machine code only', async () => {
   const { generated } = await held()
   expect(await checkTexts({ generated })).toEqual({ texts: { sm_90: 6, sm_80: 3 }, kernels: 9, compiled: 9, record: 'none' })
   const texts = await runs()
@@ -48,7 +48,7 @@ test('without a record, every text is compiled for sm_90, one instance of each o
   for (const op of ['one', 'two', 'three']) expect(count(texts.join(), new RegExp(`^int ${op}__`, 'gm'))).toBe(3)
 })
 
-test('a text that does not compile is told from the others of its unit', async () => {
+test('a source that does not compile is distinguished from the others of its unit', async () => {
   const { generated } = await held({ ...kernels, four__f16: 'WRONG\n' })
   await expect(checkTexts({ generated, record: true })).rejects.toMatchObject({
     code: 'build.compile',
@@ -67,7 +67,7 @@ test('a spill on either architecture is found, and never recorded, nor believed 
   await expect(checkTexts({ generated })).rejects.toMatchObject(spill)
 })
 
-test('what loads before it has waited is found in machine code, and never recorded', async () => {
+test('a load before the wait is found in machine code, and never recorded', async () => {
   const [wait, load] = [0x82e, 0x981]
   const { generated } = await held({ a__f16: 'int a__f16;\n' }, { _Z4spinv: [wait, load], _Z5earlyv: [load, wait] })
   await expect(checkTexts({ generated, record: true })).rejects.toMatchObject({
@@ -83,7 +83,7 @@ async function change(generated: string, how: (line: string) => string): Promise
   await writeFile(file, (await readFile(file, 'utf8')).split('\n').map(how).join('\n'))
 }
 
-test('what the record knows is compiled in part, all of it in eight checks, and what it says otherwise is found there', async () => {
+test('recorded sources are compiled in part, all of them in eight checks, and wrong records are found there', async () => {
   const { generated } = await held(many)
   expect(await checkTexts({ generated, record: true })).toMatchObject({ compiled: 80, record: 'written' })
   const whole = { texts: { sm_90: 40, sm_80: 40 }, record: 'tried' }
@@ -111,7 +111,7 @@ const many = Object.fromEntries(
   Array.from({ length: 40 }, (_, i) => [`op${i}__f32`, `#include "${i % 12}.h"\nint op${i}__f32;\n`]),
 )
 
-test('a record that is not of the texts is refused before anything is compiled, and brought up to date by what changed', async () => {
+test('an outdated record is refused before anything is compiled, and updated from the changed sources', async () => {
   const { generated } = await held()
   await checkTexts({ generated, record: true })
   await rm(join(cacheFolder(), 'objects'), { recursive: true })
@@ -139,7 +139,7 @@ test('a record that is not of the texts is refused before anything is compiled, 
   expect(await readFile(file, 'utf8')).toBe(text)
 })
 
-test('a record is of one nvcc: another one compiles everything, and none of them nothing', async () => {
+test('a record is for one nvcc: another one compiles everything, and a missing one nothing', async () => {
   const { generated, install } = await held()
   await checkTexts({ generated, record: true })
   vi.stubEnv('HEDDLE_NVCC', join(project.root, 'none'))
@@ -151,7 +151,7 @@ test('a record is of one nvcc: another one compiles everything, and none of them
   expect((await readRecord(generated))?.nvcc).toContain('2.0')
 })
 
-test('which instance of an op is compiled twice differs between ops', () => {
+test('the instance of an op that is compiled twice differs between ops', () => {
   const files = Array.from({ length: 40 }, (_, op) =>
     ['f16', 'f32'].map((type) => ({ source: type, path: `${op}_${type}`, op: `${op}` })),
   ).flat()

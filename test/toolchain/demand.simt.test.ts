@@ -41,7 +41,7 @@ async function placed(): Promise<PlacedKernel[]> {
 const named = (...ops: string[]) => kernels.filter(({ entry }) => ops.includes(entry.op))
 const demand = (...ops: string[]) => demandKernels(named(...ops), { root: project.root, target: 'simt' })
 
-test('what is asked for is compiled once, and each set is a library of its own', async () => {
+test('requested kernels are compiled once, and each set is a separate library', async () => {
   const first = await demand('one')
   expect(first).toMatchObject({ compiled: 1 })
   expect(await demand('one')).toMatchObject({ compiled: 0, library: first.library })
@@ -65,7 +65,7 @@ test('a kernel that does not compile is named by its op, and the others are comp
   expect(await demand('one')).toMatchObject({ compiled: 0 })
 })
 
-test('a changed text is another object and another library', async () => {
+test('a changed source is another object and another library', async () => {
   const { library } = await demand('one')
   await project.write('generated/cuda/one.cu', launcher('one', 1))
   const changed = await demand('one')
@@ -92,7 +92,7 @@ describe('the library of a whole build', () => {
     await project.write('generated/cuda/bad.cu', launcher('bad'))
   })
 
-  test('serves while its objects are those that are asked for', async () => {
+  test('is used while its objects are the requested ones', async () => {
     const { library } = await buildKernels({ target: 'simt', root: project.root })
     expect(await demand('one')).toEqual({ library, objects: [], compiled: 0 })
   })
@@ -124,7 +124,7 @@ test('a limit on the size of files is no finding of an op', async () => {
   })
 })
 
-test('a full disk is said and leaves nothing half-written', async () => {
+test('a full disk is reported and leaves no partial file', async () => {
   const full = await project.script(
     'full',
     `[ "$1" = --version ] && { echo "full 1.0"; exit 0; }\necho "as: cannot write: No space left on device" >&2; exit 1`,

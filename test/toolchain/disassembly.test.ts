@@ -32,7 +32,7 @@ const cuobjdump = `	code for sm_90a
 `
 
 describe('printed machine code', () => {
-  it('of nvdisasm has the lines of the text, through functions that were written out', () => {
+  it('of nvdisasm has the source lines, also through inlined functions', () => {
     expect(readDisassembly(nvdisasm, '/elsewhere/layer_norm__f16.cu')).toEqual([
       {
         kernel: '_Zaveryreread',
@@ -58,7 +58,7 @@ describe('a machine', () => {
   const source = (generated: string, name: string) => ({ source: `cuda/${name}.cu`, path: join(generated, 'cuda', `${name}.cu`) })
   const signal = new AbortController().signal
 
-  it('that has both tools shows what they say, and why one refuses', async () => {
+  it('with both tools shows their output, and the reason of a failure', async () => {
     const { project, generated } = await projectWithNvcc({ a__f16: 'int a__f16;\n', b__f16: 'WRONG\n' })
     root = project.root
     const printed = nvdisasm.replaceAll('layer_norm__f16', 'a__f16')
@@ -73,7 +73,7 @@ describe('a machine', () => {
     await project.script('nvdisasm', tool('echo "nvdisasm fatal : no such ABI" >&2; exit 1'))
     expect(await disassemble(source(generated, 'a__f16'), signal)).toEqual({ missing: expect.stringContaining('no such ABI') })
   })
-  it('that lacks one of them says which', async () => {
+  it('without one of them names it', async () => {
     const { project, generated } = await projectWithNvcc({ a__f16: 'int a__f16;\n' })
     root = project.root
     vi.stubEnv('HEDDLE_NVCC', join(root, 'none'))

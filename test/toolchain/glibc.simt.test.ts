@@ -62,7 +62,7 @@ describe('the oldest glibc', () => {
     expect(compareVersions(version, oldestGlibc), `${version}: ${symbols.join(', ')}`).toBeLessThanOrEqual(0)
   })
 
-  it('is stood in for where this machine has a newer one, and what is linked so works', async () => {
+  it('are replaced by stand-ins if this machine has newer ones, and libraries linked in this way work', async () => {
     const path = await link('portable.so', true)
     expect(compareVersions((await glibcNeed(path)).version, oldestGlibc)).toBeLessThanOrEqual(0)
     const load = join(dir, 'load.cpp')

@@ -10,7 +10,7 @@ test('the newest version counts, and all that is taken from it', () => {
   expect(parseNeed(line('GLIBC_2.2.5', 'open'))).toEqual({ version: '2.2.5', symbols: ['open'] })
 })
 
-test('what a file defines, and other libraries, do not count', () => {
+test('symbols defined by a file, and other libraries, do not count', () => {
   const defined = '0000000000001000 g    DF .text\t0000000000000010  (GLIBC_2.40) own'
   expect(parseNeed([defined, line('(GLIBCXX_3.4.30)', 'c'), line('            ', 'd')].join('\n'))).toEqual({
     version: '0',

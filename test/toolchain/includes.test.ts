@@ -23,7 +23,7 @@ afterEach(() => rm(folder, { recursive: true }))
 
 const digests = () => headerDigests('#include "kernel.cuh"\n', [join(folder, 'a'), join(folder, 'b')])
 
-test('follows includes through folders, cycles and conditions, and leaves the toolkit alone', async () => {
+test('follows includes through folders, cycles and conditions, and ignores the toolkit', async () => {
   expect(Object.keys(await digests()).sort()).toEqual(['kernel.cuh', 'off.cuh', 'vector.cuh'])
 })
 

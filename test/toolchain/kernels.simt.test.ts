@@ -14,7 +14,7 @@ afterEach(async () => {
 
 const build = () => buildKernels({ target: 'simt', root: project.root })
 
-test('compiles once, and again only what changed by content', async () => {
+test('compiles once, and again only files with changed content', async () => {
   project = await testProject({ one: 'int one() { return 1; }\n', two: 'int two() { return 2; }\n' })
   expect(await build()).toMatchObject({ compiled: 3, linked: true })
   expect(await build()).toMatchObject({ compiled: 0, linked: false })
@@ -27,7 +27,7 @@ test('compiles once, and again only what changed by content', async () => {
   expect(await build()).toMatchObject({ compiled: 1, linked: true })
 })
 
-test('projects that share a cache compile a text once, and another text under its name again', async () => {
+test('projects that share a cache compile a source once, and another source of its name again', async () => {
   const one = await testProject({ one: 'int one() { return 1; }\n' })
   project = await testProject({ one: 'int one() { return 1; }\n' })
   vi.stubEnv('HEDDLE_CACHE', join(one.root, 'shared'))
@@ -41,13 +41,13 @@ test('projects that share a cache compile a text once, and another text under it
   await rm(one.root, { recursive: true })
 })
 
-test('a header that lies beside a text is not taken for the package’s', async () => {
+test('a header next to a source is not mistaken for the package’s', async () => {
   project = await testProject({ one: '#include "kernel.cuh"\nint one() { return 1; }\n' })
   await project.write('generated/cuda/kernel.cuh', '#error planted\n')
   expect(await build()).toMatchObject({ compiled: 2 })
 })
 
-test('a library that this user did not link is linked again, whatever its report says', async () => {
+test('a library that this user did not link is linked again, whatever its report states', async () => {
   project = await testProject({ one: 'int one() { return 1; }\n' })
   const { report } = await build()
   expect(await build()).toMatchObject({ compiled: 0, linked: false })
@@ -81,7 +81,7 @@ describe('instances of an op', () => {
   const instance = (type: string) =>
     `#include <stdint.h>\nnamespace { using T = ${type}; T made() { return 1; } }\nextern "C" int one_${type}() { return made(); }\n`
 
-  test('are compiled together, names that they share notwithstanding, and again where one changes', async () => {
+  test('are compiled together, despite shared names, and again after a change of one', async () => {
     project = await testProject({ one__a: instance('int'), one__b: instance('long'), two__a: instance('char') })
     const { report, compiled } = await build()
     expect(compiled).toBe(4)
@@ -98,7 +98,7 @@ describe('instances of an op', () => {
     expect(await build()).toMatchObject({ compiled: 2, linked: true })
   })
 
-  test('are compiled one by one where one is refused, which is named', async () => {
+  test('are compiled one by one if one is refused, which is named', async () => {
     project = await testProject({ one__a: instance('int'), one__b: 'int bad() { return missing_name; }\n' })
     const message = await build().then(
       () => 'built',
@@ -111,7 +111,7 @@ describe('instances of an op', () => {
   })
 })
 
-test('editors are told how each file is compiled', async () => {
+test('editors get the compile command of each file', async () => {
   project = await testProject({ one: 'int one;\n' })
   await build()
   const commands: { file: string; arguments: string[] }[] = JSON.parse(

@@ -103,7 +103,7 @@ ${compiler('')}`
     expect(warnings).toEqual([])
   })
 
-  test('cancelling ends it with everything it started, and leaves nothing half-made', async () => {
+  test('cancelling ends all its processes, and leaves no partial file', async () => {
     project = await testProject({ one: 'int one;\n', two: 'int two;\n' })
     const pidFile = join(project.root, 'pid')
     const slow = `[ "$1" = --version ] && { echo "fake 1.0, release 1"; exit 0; }\nsleep 600 & echo $! > "${pidFile}"\nwait`

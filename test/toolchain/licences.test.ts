@@ -18,7 +18,7 @@ const imported = Object.keys(packaged.dependencies).filter(
 )
 const lacking = (texts: string): string[] => imported.filter((name) => !texts.split('\n').includes(name))
 
-test('every package in the portable file has its text beside it', () => {
+test('every package in the portable file has its licence text', () => {
   const texts = readFileSync(join(packageRoot(), 'dist', 'portable-licences.txt'), 'utf8')
   expect(imported).toEqual(expect.arrayContaining(['execa', 'handlebars', 'zod']))
   expect(lacking(texts)).toEqual([])

@@ -46,7 +46,7 @@ test('the lock of a holder without a sign of life is taken over', async () => {
   expect(await locked(path, {}, async () => 'done')).toBe('done')
 })
 
-test('a fresh lock is waited for, and the wait is told once', async () => {
+test('a fresh lock is waited for, and the wait is reported once', async () => {
   await mkdir(path, { recursive: true })
   let waits = 0
   const done = locked(path, { onWait: () => waits++ }, async () => 'done')
@@ -73,7 +73,7 @@ test('waiting can be cancelled', async () => {
   })
 })
 
-test('a place that cannot be written to is said', async () => {
+test('an unwritable path is reported', async () => {
   await writeFile(dirname(path), 'a file')
   await expect(locked(path, {}, async () => {})).rejects.toMatchObject({ code: 'cache.write', exitCode: 3 })
 })

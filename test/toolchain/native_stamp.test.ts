@@ -18,7 +18,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(out, { recursive: true }))
 
-test('holds for files as they were built, and for those that were not built', async () => {
+test('is valid for files as they were built, and for those that were not built', async () => {
   const read = await readStamp(out)
   expect(read).toMatchObject(stamp)
   expect(Object.keys(read?.files ?? {})).toEqual(['heddle.node', 'libheddle_simt.so'])

@@ -48,7 +48,7 @@ const headersOf = async (cache: string): Promise<readonly string[]> => {
   return names.filter((name) => !name.startsWith('.')).map((name) => join(folder, name))
 }
 
-test('many texts have the objects that each has by itself, and a few make no header of their own', async () => {
+test('many sources give the same objects as separately, and a few make no header of their own', async () => {
   const together = await compiled('many', numbers)
   const single: string[] = []
   for (const n of numbers) single.push(...(await compiled('few', [n])))
@@ -77,7 +77,7 @@ test('other headers before the common one change nothing of that', async () => {
   expect(await compiled('few', [1], body, '#include "other.cuh"\n')).toEqual(together.slice(0, 1))
 })
 
-test('a header that changed is read again, by many texts and by one', async () => {
+test('a changed header is read again, by many sources and by one', async () => {
   const before = await compiled('cache', numbers)
   await writeHeader('inline int common() { return 2; }')
   const after = await compiled('cache', numbers)
@@ -86,7 +86,7 @@ test('a header that changed is read again, by many texts and by one', async () =
   expect(await headersOf('cache')).toHaveLength(2)
 })
 
-test('objects are made where the header is gone or gcc does not take it', async () => {
+test('objects are made if the header is missing or gcc rejects it', async () => {
   const texts = await compiled('first', numbers)
   await compiled('cache', numbers, 'return 5;')
   const [made = ''] = await headersOf('cache')
@@ -98,7 +98,7 @@ test('objects are made where the header is gone or gcc does not take it', async 
   expect(await compiled('cache', [3])).toEqual(texts.slice(2, 3))
 })
 
-test('a text that is refused is refused for its own sake', async () => {
+test('a refused source is refused for its own error', async () => {
   await expect(compiled('cache', numbers, 'return missing_name;')).rejects.toMatchObject({
     code: 'build.compile',
     message: expect.stringMatching(/8 of 8 files do not compile[\s\S]*t1\.cu:3:[\s\S]*missing_name/),

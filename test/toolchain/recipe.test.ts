@@ -21,7 +21,7 @@ afterAll(async () => {
 const codesOf = (flags: readonly string[]): string[] => flags.filter((_, i) => flags[i - 1] === '-gencode')
 
 describe('flags of a CUDA file', () => {
-  it('name 90a where its text reaches what only 90a may say', async () => {
+  it('name 90a if the source reaches instructions of 90a', async () => {
     const recipe = await recipeFor('cuda', root)
     const rows = await headerDigests('#include "kernel.cuh"', recipe.include)
     expect(codesOf(recipe.compileFlags(Object.keys(rows)))).toEqual([
@@ -34,12 +34,12 @@ describe('flags of a CUDA file', () => {
     }
   })
 
-  it('name lines only where that is asked for', async () => {
+  it('include line numbers only on request', async () => {
     expect((await recipeFor('cuda', root)).compileFlags([])).not.toContain('-lineinfo')
     expect((await recipeFor('cuda', root, { lineInfo: true })).compileFlags([])).toContain('-lineinfo')
   })
 
-  it('are of one architecture where a library is for one device', async () => {
+  it('have one architecture if a library is for one device', async () => {
     const recipe = await recipeFor('cuda', root, { architecture: '90' })
     expect(codesOf(recipe.compileFlags(['kernel.cuh']))).toEqual(['arch=compute_90a,code=sm_90a'])
     await expect(recipeFor('cuda', root, { architecture: '70' })).rejects.toMatchObject({ code: 'toolchain.architecture' })

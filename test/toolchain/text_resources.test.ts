@@ -16,7 +16,7 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true })
 })
 
-test('are of the record where it knows the text as it is, else of nvcc where it may be asked, else unknown', async () => {
+test('come from the record if it knows the unchanged source, else from nvcc if allowed, else are unknown', async () => {
   const spun = 'int a__f16;\n// SPILL\n'
   const { project, generated, install } = await projectWithNvcc({ a__f16: 'int a__f16;\n', b__f16: 'WRONG\n' })
   root = project.root

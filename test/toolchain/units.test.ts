@@ -27,7 +27,7 @@ const recipe: Recipe = {
 
 const namesOf = (units: readonly (readonly KeyedFile[])[]) => units.map((unit) => unit.map(({ source }) => source.slice(5, -3)))
 
-test('a unit holds instances of one op with the same flags, and eight at most', () => {
+test('a unit has at most eight instances of one op with the same flags', () => {
   const many = Array.from({ length: 9 }, (_, i) => file(`b__${i}`, 'b'))
   const files = [
     file('a__1', 'a'),
@@ -46,7 +46,7 @@ test('a unit holds instances of one op with the same flags, and eight at most', 
   ])
 })
 
-test('where everything is compiled once, a unit holds what reaches the same headers', () => {
+test('if everything is compiled once, a unit has the files that reach the same headers', () => {
   const files = [
     file('a__1', 'a', ['kernel.cuh']),
     file('b__1', 'b', ['kernel.cuh', 'special.cuh']),
@@ -57,14 +57,14 @@ test('where everything is compiled once, a unit holds what reaches the same head
   expect(namesOf(unitsOf(recipe, files, 'headers'))).toEqual([['b__1', 'c__1'], ['a__1', 'd__1'], ['r']])
 })
 
-test('a unit is found by what its files are found by, and a file alone by its own key', () => {
+test('a unit is keyed by its files, and a single file by its own key', () => {
   const [a, b, c] = [file('a__1', 'a'), file('a__2', 'a'), file('a__3', 'a')]
   expect(unitKey([a])).toBe(a.key)
   expect(unitKey([a, b])).not.toBe(unitKey([a, c]))
   expect(unitKey([a, b])).not.toBe(unitKey([a, { ...b, key: 'another' }]))
 })
 
-test('headers stand in front, texts in scopes of their own with their lines', () => {
+test('headers come first, sources in separate scopes with their lines', () => {
   const text = (type: string) => `// ${type}\n#include "kernel.cuh"\nusing T = ${type};\n`
   const [int, char] = [
     { ...file('a__1', 'a'), text: text('int') },
@@ -80,7 +80,7 @@ test('headers stand in front, texts in scopes of their own with their lines', ()
   )
 })
 
-test('kernels are those of the file whose scope their symbol names, and readers see no scope', async () => {
+test('kernels belong to the file whose scope is in their symbol, and readers see no scope', async () => {
   const files = [file('a__k1', 'a'), file('a__k16', 'a')]
   const kernel = (symbol: string): KernelResources => ({
     kernel: symbol,

@@ -19,7 +19,7 @@ describe('casesOf', () => {
     for (const n of [1, 7, 8, 9, 31, 32, 33, 1023, 1024, 1025, 8193]) expect(lengths, `n = ${n}`).toContain(n)
   })
 
-  it('covers more rows than a grid dimension holds', () => {
+  it('covers more rows than the limit of a grid dimension', () => {
     expect(Math.max(...cases.map(({ dims }) => dims.m ?? 0))).toBeGreaterThan(65_535)
   })
 
@@ -27,7 +27,7 @@ describe('casesOf', () => {
     expect(new Set(cases.map(({ shift }) => shift))).toEqual(new Set([0, 1, 3]))
   })
 
-  it('meets every length, every choice of outer extents and every shift with both draws where sizes take turns', () => {
+  it('covers every length, every choice of outer extents and every shift with both draws if sizes rotate', () => {
     const types = ['f32', 'f16', 'bf16'] as const
     const turns = types.map((type) => casesOf(entryOf('split_heads', type), undefined, 'by turns'))
     const each = types.map((type) => casesOf(entryOf('split_heads', type)))
@@ -50,7 +50,7 @@ describe('casesOf', () => {
     expect(turns[2]?.filter((test) => !ofHalves.has(size(test))).length).toBeGreaterThan(20)
   })
 
-  it('draws integers where statistics of few values would be ill-conditioned, whoever has the turn', () => {
+  it('draws integers if statistics of few values would be ill-conditioned, in every rotation', () => {
     const short = casesOf(entryOf('layer_norm', 'f16'), undefined, 'by turns').filter(({ dims }) => (dims.n ?? 0) < 31)
     expect(short.length).toBeGreaterThan(9)
     for (const { draw } of short) expect(draw).toBe('integer')
@@ -65,7 +65,7 @@ describe('casesOf', () => {
     expect(new Set(fixed.map(({ dims }) => dims.n))).toEqual(new Set([128]))
   })
 
-  it('sweeps every other dimension where the row is fixed, and spans more than a hundred cases', () => {
+  it('sweeps every other dimension if the row is fixed, and spans more than a hundred cases', () => {
     const heads = { ...entryOf('split_heads', 'f16'), fixedDims: { d: 64 } }
     const fixed = casesOf(heads)
     expect(new Set(fixed.map(({ dims: { d } }) => d))).toEqual(new Set([64]))
@@ -83,7 +83,7 @@ describe('casesOf', () => {
     expect(named.map(({ dims }) => dims)).toEqual(casesOf(entryOf('embedding_lookup', 'f32')).map(({ dims }) => dims))
   })
 
-  it('refuses integers of which no fact says what they may be', () => {
+  it('refuses integers without a fact about their range', () => {
     const entry = entryOf('embedding_lookup', 'f32')
     const facts = { inputs: {}, dims: {}, attrs: {}, results: {}, loops: [] }
     expect(() => casesOf({ ...entry, facts })).toThrow(
@@ -91,7 +91,7 @@ describe('casesOf', () => {
     )
   })
 
-  it('gives every length to what loops combine away, and to the dimension that facts name', () => {
+  it('gives every length to reduced loops, and to the dimension that facts name', () => {
     const summed = new Set(casesOf({ ...entryOf('layer_norm', 'f32'), ...transposedSum }).map(({ dims }) => dims.m))
     for (const m of [1, 31, 33, 129, 1025]) expect(summed, `m = ${m}`).toContain(m)
     const parts = new Set(casesOf({ ...entryOf('beam_select'), fixedDims: { k: 4 } }).map(({ dims }) => dims.p))
@@ -99,7 +99,7 @@ describe('casesOf', () => {
     expect(Math.max(...[...parts].map(Number))).toBeLessThanOrEqual(66)
   })
 
-  it('gives dimensions that others decide what those say', () => {
+  it('derives dimensions that follow from others', () => {
     for (const { dims } of casesOf({ ...entryOf('beam_select'), fixedDims: { k: 4 } })) {
       expect(dims.n).toBe((dims.w ?? 0) * (dims.p ?? 0) * 4)
       expect(dims.w).toBeLessThanOrEqual(4)
@@ -127,7 +127,7 @@ describe('inputsOf', () => {
     }
   })
 
-  it('draws sums of int8 products as integers that quantise to most of the range', () => {
+  it('draws sums of int8 matmuls as integers that quantise to most of the range', () => {
     for (const test of casesOf(entryOf('dequantize_channels', 'f16')).filter(({ dims }) => (dims.n ?? 0) > 1000)) {
       const drawn = Array.from(inputsOf(test).x?.data ?? [])
       expect(drawn.every(Number.isInteger)).toBe(true)
@@ -142,7 +142,7 @@ describe('inputsOf', () => {
   })
 })
 
-describe('a kernel whose least sizes are large', () => {
+describe('a kernel with large minimum sizes', () => {
   /** Scales of blocks: 128 x 128 elements have one. */
   const blocks = (facts: object = {}) => ({
     ...entryOf('layer_norm', 'f32'),
@@ -165,18 +165,18 @@ describe('a kernel whose least sizes are large', () => {
     expect(new Set(casesOf(blocks(), checkedElements.usual).map(({ draw }) => draw))).toEqual(new Set(['integer', 'normal']))
   })
 
-  it('is tried at multiples of what facts say, and at nothing else', () => {
+  it('is tried at multiples from its facts, and at nothing else', () => {
     const sizes = casesOf(blocks({ n: { multipleOf: 4 }, k: {} })).map(({ dims }) => dims)
     expect(sizes.length).toBeGreaterThan(20)
     expect(sizes.filter(({ n = 1 }) => n % 4 !== 0)).toEqual([])
     expect(sizes.filter(({ k = 1 }) => k % 4 !== 0)).not.toEqual([])
   })
 
-  it('has its usual cases where they are small enough', () => {
+  it('has its usual cases if they are small enough', () => {
     expect(casesOf(blocks()).length).toBeGreaterThan(20)
   })
 
-  it('has none where no size may be tried, and it says why', () => {
+  it('has none if no size is possible, and states the reason', () => {
     const beyond = blocks({ n: { equal: ['mul', 4096, 'a'] }, k: { equal: ['mul', 4096, 'b'] } })
     expect(casesOf(beyond)).toEqual([])
     expect(whyNone(beyond)).toContain('of its least sizes, n=4096 k=4096 a=1 b=1, a buffer has 16777216 elements')

@@ -22,7 +22,7 @@ const f32 = ['--device', 'simt', '--dtype', 'f32'] as const
 type Group = { readonly kind: string; readonly name: string; readonly passed: number; readonly failures: readonly unknown[] }
 
 describe('forty lines', () => {
-  it('are held with their state under both plans, and checked by their declaration too', async () => {
+  it('are checked with their state under both plans, and by their declaration too', async () => {
     const text = await readFile(join(own, 'specs/index.ts'), 'utf8')
     expect(text.split('\n').length).toBeLessThanOrEqual(41)
     const { code, out } = await heddleIn(own, 'check', '--filter', '^stack ', ...f32, '--json')
@@ -35,7 +35,7 @@ describe('forty lines', () => {
     expect(report.groups.map(({ name }) => name)).toEqual(['matmul_mix__f32', 'stack fused f32'])
   })
 
-  it('are found wrong where what the device runs forgets its state, or swaps the weights of two layers', async () => {
+  it('are found wrong if the device forgets its state, or swaps the weights of two layers', async () => {
     expect((await heddleIn(own, 'gen')).code).toBe(0)
     const specs = await readKernels(own)
     const subject = subjectsOf(specs).programs.find(({ plan }) => plan === 'unfused') ?? expect.fail('no program')
@@ -61,7 +61,7 @@ describe('forty lines', () => {
     }
   })
 
-  it('are found wrong where one of their kernels is, under the plan that runs it', async () => {
+  it('are found wrong if one of their kernels is, under the plan that runs it', async () => {
     expect((await heddleIn(own, 'gen')).code).toBe(0)
     const file = join(own, 'generated/cuda/mix__f32.cu')
     const text = await readFile(file, 'utf8')
@@ -75,7 +75,7 @@ describe('forty lines', () => {
   })
 })
 
-it('packed rows, ids, flags and states that are no floats are held on rows of tokens', async () => {
+it('packed rows, ids, flags and states that are no floats are checked on rows of tokens', async () => {
   const root = await ownProject('program')
   roots.push(root)
   const { code, out, log } = await heddleIn(root, 'check', '--filter', '^(mixers|tagger) ', ...f32, '--json')
@@ -87,7 +87,7 @@ it('packed rows, ids, flags and states that are no floats are held on rows of to
   expect(names).toEqual(['mixers', 'tagger'].flatMap((of) => plans.map((plan) => `${of} ${plan} f32`)))
 })
 
-it('queries without keys have no weights where a plan makes attention one kernel, in graphs and in programs', async () => {
+it('queries without keys have no weights if a plan makes attention one kernel, in graphs and in programs', async () => {
   const root = await ownProject('unattended')
   roots.push(root)
   const { out, log } = await heddleIn(root, 'check', ...f32, '--json')

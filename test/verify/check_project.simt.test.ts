@@ -19,7 +19,7 @@ const heddle = (...argv: string[]) => heddleIn(root, ...argv)
 const options = () => ({ root, device: 'simt' as const, dtypes: ['f32' as const] })
 
 describe('check of a project', () => {
-  it('holds an op with labels, a bag of ids by offsets, and its graph under two plans', async () => {
+  it('checks an op with labels, a bag of ids by offsets, and its graph under two plans', async () => {
     const { code, out } = await heddle('check', '--device', 'simt', '--dtype', 'f32', '--json')
     const report = JSON.parse(out)
     expect(report.groups.flatMap((group: { failures: readonly unknown[] }) => group.failures)).toEqual([])
@@ -42,7 +42,7 @@ describe('check of a project', () => {
     expect(report.passed).toBeGreaterThan(1500)
   })
 
-  it('finds text that does not compute what its op does', async () => {
+  it('finds source that does not match its op', async () => {
     expect((await heddle('gen')).code).toBe(0)
     const file = join(root, 'generated/cuda/shift__f32.cu')
     const text = await readFile(file, 'utf8')
@@ -59,7 +59,7 @@ describe('check of a project', () => {
     expect((await heddle('check', 'shift', '--device', 'simt', '--dtype', 'f32')).code).toBe(0)
   })
 
-  it('ends with 2 and what there is where nothing is selected', async () => {
+  it('exits with 2 and the available names if nothing is selected', async () => {
     const named = await heddle('check', 'softmaxx', '--device', 'simt')
     expect(named.code).toBe(2)
     expect(named.log).toContain('there is no op, derived kernel, graph or program softmaxx')
@@ -74,11 +74,11 @@ describe('check of a project', () => {
 })
 
 describe('check of heddle/testing', () => {
-  it('holds an op that shares the name of a shipped one against its own body', async () => {
+  it('checks an op with the name of a shipped one against its own body', async () => {
     expect(await check(softmax, options())).toMatchObject({ failed: 0, groups: [{ name: 'softmax__f32', against: 'body' }] })
   })
 
-  it('ends with what the machine lacks, and calls no kernel wrong for it', async () => {
+  it('ends with the error of the machine, and reports no kernel as wrong for it', async () => {
     const file = join(root, 'no-folder')
     await writeFile(file, '')
     vi.stubEnv('HEDDLE_CACHE', file)
@@ -101,13 +101,13 @@ describe('check of heddle/testing', () => {
     expect((await check(labels, options())).failed).toBeGreaterThan(100)
   })
 
-  it('holds a graph under one plan', async () => {
+  it('checks a graph under one plan', async () => {
     const { failed, groups } = await check(block, { ...options(), plan: 'rows' })
     expect(failed).toBe(0)
     expect(groups.map(({ name }) => name)).toEqual(['shift_norm__f32', 'block rows f32'])
   })
 
-  it('says what it cannot check', async () => {
+  it('reports what it cannot check', async () => {
     await expect(check(block, { ...options(), plan: 'none' })).rejects.toThrow('nothing is selected by block, plan none')
     await expect(check({ ...rmsNorm, name: 'unheard_of' }, options())).rejects.toThrow(
       'there is no op, derived kernel, graph or program unheard_of',

@@ -14,7 +14,7 @@ describe('the chi-square test', () => {
       expect(Math.abs(criticalValue(degrees) / value - 1), `${degrees}`).toBeLessThan(degrees < 10 ? 0.02 : 0.01)
   })
 
-  it('adds squared distances over what is expected', () => {
+  it('adds squared distances over the expected values', () => {
     const { statistic, degrees, passed } = chiSquare([30, 50, 20], [0.25, 0.5, 0.25])
     expect([statistic, degrees, passed]).toEqual([1 + 0 + 1, 2, true])
     expect(chiSquare([60, 30, 10], [0.25, 0.5, 0.25]).passed).toBe(false)
@@ -29,7 +29,7 @@ describe('the chi-square test', () => {
     expect(chiSquare([7, 0], [1, 0])).toMatchObject({ statistic: 0, degrees: 0, passed: true })
   })
 
-  it('accepts no draw of what cannot be', () => {
+  it('accepts no draw of probability zero', () => {
     expect(chiSquare([99_999, 1], [1, 0])).toMatchObject({ statistic: Number.POSITIVE_INFINITY, passed: false })
   })
 })

@@ -18,7 +18,7 @@ describe('compare', () => {
     expect(result.summary).toMatch(/^1 of 3 elements differ; worst element 1 is 3\.\d+, expected 3, error/)
   })
 
-  it('takes NaN for NaN where the caller says so, and for nothing else', () => {
+  it('treats NaN as equal to NaN only if the caller allows it', () => {
     const found = [Number.NaN, 1, Number.NaN]
     expect(compare(found, [Number.NaN, 1, Number.NaN], bound, 'equals').passed).toBe(true)
     expect(compare(found, [Number.NaN, Number.NaN, 2], bound, 'equals').failures).toBe(2)
@@ -29,7 +29,7 @@ describe('compare', () => {
     expect([...nearer([1, 2.2, 5, Number.NaN], [1, 2, 3, 4], [0, 2.2, 6, 7])]).toEqual([1, 2.2, 6, 4])
   })
 
-  it('holds each element to a bound of its own', () => {
+  it('checks each element against a bound of its own', () => {
     const boundAt = (index: number) => ({ absolute: index, relative: 0 })
     expect(compare([1, 3, 5], [1, 2, 3], boundAt).passed).toBe(true)
     expect(compare([1, 3, 5.1], [1, 2, 3], boundAt)).toMatchObject({ failures: 1, worst: { index: 2, allowed: 2 } })

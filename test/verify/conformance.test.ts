@@ -53,7 +53,7 @@ describe('runCase on a faithful device', () => {
 describe('runCases', () => {
   const cases = casesOf(entryOf('add', 'f32')).slice(0, 6)
 
-  it('tells the fault of the case that has it, and of no other', async () => {
+  it('reports the fault of its case, and of no other', async () => {
     let runs = 0
     const fault: Fault = (memory, [, , z]) => {
       runs += 1
@@ -65,7 +65,7 @@ describe('runCases', () => {
     )
   })
 
-  it('ends with the case that runs where it is cancelled, or where a case cannot be prepared', async () => {
+  it('ends with the running case if it is cancelled, or if a case cannot be prepared', async () => {
     const cancelled = new AbortController()
     let runs = 0
     const count: Fault = () => {
@@ -129,8 +129,8 @@ describe('runCase finds planted faults', () => {
   })
 })
 
-describe('runCase poisons what no result may depend on', () => {
-  it('an int8 output that was never written, though it is a step from what was expected', async () => {
+describe('runCase poisons memory that must not affect a result', () => {
+  it('an int8 output that was never written, although it is within a step of the expected value', async () => {
     const test = caseOf('quantize', 'f32', / m=2 n=64 normal$/)
     const saturated = await run({ ...test, attrs: { inverse: -1e30 } })
     expect(saturated).toMatchObject({ passed: true })
@@ -166,7 +166,7 @@ describe('runCase starts an output that updates an input from that input', () =>
       stored[0] = change(stored[0] ?? 0)
     }
 
-  it('in its memory, and finds what is not replaced as it was', async () => {
+  it('in its memory, and checks that other elements are unchanged', async () => {
     let slices: readonly { readonly offset: number }[] = []
     const result = await run(test, (_, seen) => {
       slices = seen
@@ -175,7 +175,7 @@ describe('runCase starts an output that updates an input from that input', () =>
     expect(slices[3]?.offset).toBe(slices[0]?.offset)
   })
 
-  it('and notices an element beside the place that was written', async () => {
+  it('and notices an element next to the written place', async () => {
     for (const at of [0, 104, 209]) {
       const result = await run(
         test,
@@ -201,7 +201,7 @@ describe('runCase names the stage that differs first', () => {
     expect(result.detail).toMatch(/^IR differs from body: z/)
   })
 
-  it('the device alone, when there is no body', async () => {
+  it('only the device, if there is no body', async () => {
     const result = await runCase({ ...subject, ops: {}, kernels: new Map([['add', kernelOf('add')]]) }, test)
     expect(result.detail).toMatch(/^device differs from IR: z: 1 of 66/)
     await expect(runCase({ ...subject, ops: {} }, test)).rejects.toThrow('there is neither a body nor IR of add')

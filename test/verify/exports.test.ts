@@ -22,7 +22,7 @@ const line = (name: string, ...failures: readonly string[]) => ({
 })
 
 describe('exports', () => {
-  it('are held one by one', async () => {
+  it('are checked one by one', async () => {
     const { results, skipped } = await printing(['a library says', line('bert'), line('llama', 'words differ', 'late')], 1)
     expect(skipped).toBeUndefined()
     expect(results).toEqual([
@@ -31,20 +31,20 @@ describe('exports', () => {
     ])
   })
 
-  it('are not held without PyTorch, which is said', async () => {
+  it('are not checked without PyTorch, which is reported', async () => {
     expect(await printing([{ skipped: 'there is no PyTorch' }])).toEqual({ results: [], skipped: 'there is no PyTorch' })
     const nothing = await checkExports(['one'], undefined, ['no-such-python-anywhere', 'script'])
     expect(nothing).toEqual({ results: [], skipped: 'no-such-python-anywhere was not found' })
     expect(exportsCommand()[1]).toMatch(/torch_export\.py$/)
   })
 
-  it('fail where the script does, whatever it said before', async () => {
+  it('fail if the script does, whatever it printed before', async () => {
     const { results } = await printing([line('bert')], 3)
     expect(results.map(({ passed }) => passed)).toEqual([true, false])
     expect(results[1]?.detail).toMatch(/ended with 3: last words/)
   })
 
-  it('are looked for in a folder, and refused where there are none', async () => {
+  it('are searched in a folder, and refused if there are none', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'heddle-exports-'))
     try {
       await mkdir(join(folder, 'bert'))

@@ -28,25 +28,25 @@ const sources = (ops: number, types: readonly string[] = ['f16', 'f32']) =>
   )
 
 describe('a check on the CPU device', () => {
-  it('compiles one source of each op, and all that are asked for', async () => {
+  it('compiles one source of each op, and all on request', async () => {
     expect(await asked(sources(3), 'brief')).toMatchObject({ compiled: 3, sources: 6, findings: [] })
     vi.unstubAllEnvs()
     expect(await asked(sources(3), 'all')).toMatchObject({ compiled: 6, sources: 6, findings: [] })
   })
 
-  it('leaves the rest of many ops to who asks for all', async () => {
+  it('limits the number of ops, except on request for all', async () => {
     const report = await asked(sources(mostSources + 6, ['f32']), 'brief')
     expect(report).toMatchObject({ compiled: mostSources, sources: mostSources + 6 })
     expect(report && describeGpu(report)).toContain(`--nvcc compiles all ${mostSources + 6}`)
   })
 
-  it('finds what nvcc refuses', async () => {
+  it('finds errors of nvcc', async () => {
     const report = await asked({ ...sources(1), wrong__f32: 'WRONG\n' }, 'all')
     expect(report?.findings.join()).toContain('op wrong: nvcc refused')
     expect(report && describeGpu(report)).toContain('FAIL nvcc')
   })
 
-  it('says nothing without nvcc, unless all is asked for', async () => {
+  it('is silent without nvcc, unless all are requested', async () => {
     await asked(sources(1), 'brief')
     vi.stubEnv('HEDDLE_NVCC', join(root ?? '', 'none'))
     const searched = { manifest: { version: 1 as const, kernels: [] }, folderOf: () => '', hidden: [] }

@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const textOf = (name: string): Promise<string> => readFile(join(root, 'generated', 'cuda', `${name}.cu`), 'utf8')
 
-it('goes over an interval wherever the condition says one', async () => {
+it('visits an interval for every form of the condition', async () => {
   const found = ['between', 'exchanged', 'unlimited', 'owned', 'outermost', 'together', 'apart', 'along', 'turned', 'backward']
   const texts = await Promise.all(found.map(textOf))
   const narrowed = found.filter((_, i) => texts[i]?.includes('heddle::Interval'))
@@ -73,7 +73,7 @@ const replaced = (
 const [cache, x, first, last] = [() => floats(r, u, n), floats(r, n), ints(firsts), ints(lasts)]
 const isBetween = (row: number, place: number) => place >= (firsts[row] ?? 0) && place < (lasts[row] ?? 0)
 
-it('replaces what lies between two places', async () => {
+it('replaces the elements between two places', async () => {
   const expected = replaced(r, u, n, isBetween)
   for (const op of [between, exchanged]) {
     const { y } = await device.call(op, { cache: cache(), x, first, last })
@@ -82,7 +82,7 @@ it('replaces what lies between two places', async () => {
   expect(expected).not.toEqual(replaced(r, u, n, (row, place) => isBetween(row, place - 1)))
 })
 
-it('takes sums of places that 32 bits do not hold', async () => {
+it('supports sums of places beyond 32 bits', async () => {
   const lengths = [2147483646, 0, 1, 2147483646, 5, 2147483646, 2, 3, 2147483640]
   const from = firsts.map((each) => Math.max(each, 0))
   const { y } = await device.call(unlimited, { cache: cache(), x, first: ints(from), lengths: ints(lengths) })
@@ -90,7 +90,7 @@ it('takes sums of places that 32 bits do not hold', async () => {
   expect(Array.from(toNumbers(y))).toEqual(replaced(r, u, n, isInside, (value) => value + 1))
 })
 
-it('asks for no bound where a part in front of it does not hold', async () => {
+it('evaluates no bound if an earlier part of the condition is false', async () => {
   const [owners, starts] = [
     [0, -1, 2, 1, -1, 0, 2, 2, 1],
     [0, 6, 3],
@@ -100,7 +100,7 @@ it('asks for no bound where a part in front of it does not hold', async () => {
   expect(Array.from(toNumbers(y))).toEqual(replaced(r, u, n, (row, place) => place >= startOf(row) && place <= startOf(row) + 2))
 })
 
-it('goes over the outermost axis by what inner ones say', async () => {
+it('visits the outermost axis by values of inner ones', async () => {
   const keep = [0, 1, 0, 1, 0, 1, 0, 1, 0]
   const { y } = await device.call(outermost, { cache: floats(u, r, n), x, last, keep: ints(keep) }, { attrs: { from: 2 } })
   const exact = Array.from({ length: u * r * n }, (_, i) => {
@@ -133,7 +133,7 @@ it('replaces two caches in one interval or in two, and along neighbouring thread
   expect(Array.from(toNumbers(y))).toEqual(replaced(r, u, 1, isBetween))
 })
 
-it('has as many slots as what is read has places', async () => {
+it('has as many slots as its input has places', async () => {
   const slots = await Promise.all(['between', 'owned', 'together', 'moved', 'thinned', 'backward'].map(textOf))
   const said = slots.map((text) => /slots_of\((.*)\);/.exec(text)?.[1])
   expect(said).toEqual(['{u}', '{u, static_cast<int64_t>(2) + 1}', '{u, 2}', '{u, t}', '{u}', '{slots_extent, place}'])
@@ -146,7 +146,7 @@ it('has as many slots as what is read has places', async () => {
   expect(Array.from(toNumbers(y))).toEqual(placed(isInside, sourceOf))
 })
 
-it('does not count places by what only some of them read', async () => {
+it('does not count places by values that only some of them read', async () => {
   // The last place alone is replaced.
   const keep = [0, 0, 0, 0, 0, 0, 1]
   const first = ints(Array.from({ length: r }, () => 0))
@@ -179,7 +179,7 @@ it.each([5, 40, 3000])('replaces rows of %i elements that a team computes', asyn
   expect(Array.from(toNumbers(topsAfter))).toEqual(tops)
 })
 
-it('is what `heddle check` finds right', async () => {
+it('passes `heddle check`', async () => {
   const { code, out } = await heddleIn(root, 'check', '--device', 'simt')
   expect(out).toMatch(/ 0 failed/)
   expect(code).toBe(0)

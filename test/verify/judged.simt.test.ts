@@ -18,7 +18,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 const options = () => ({ root, device: 'simt' as const, dtypes: ['f32' as const] })
 
 describe('a check', () => {
-  it('passes what float32 cannot do better, NaN where the body gives it, and graphs with integers', async () => {
+  it('passes results at the limit of float32, NaN from the body, and graphs with integers', async () => {
     const { kernels, graphs } = subjectsOf(await readKernels(root))
     const all = [...new Set([...kernels, ...graphs].map(({ name }) => name))]
     const { code, out } = await heddleIn(root, 'check', ...inTurn(all), '--device', 'simt', '--json')
@@ -64,7 +64,7 @@ describe('a check', () => {
     expect(log).toContain('FAIL steep_attention__f32')
   })
 
-  it('fails attention beside -10000 whose scores are scaled a little otherwise', async () => {
+  it('fails attention near -10000 with slightly different scores', async () => {
     expect((await heddleIn(root, 'gen')).code).toBe(0)
     const file = join(root, 'generated/cuda/padded_attention__f16.cu')
     const text = await readFile(file, 'utf8')
@@ -76,7 +76,7 @@ describe('a check', () => {
     expect(log).toContain('FAIL padded_attention__f16')
   })
 
-  it('tries extents that are multiples of 128 at their least, and says of what it cannot try that it was not run', async () => {
+  it('tries extents that are multiples of 128 at their minimum, and reports those that it cannot try as not run', async () => {
     const scaled = (name: string, block: number) => `export const ${name} = op('${name}', {
   dims: ['n', 'k', 'a', 'b'],
   inputs: { x: tensor('f32', 'n k'), scale: tensor('f32', 'a b') },
@@ -103,7 +103,7 @@ describe('a check', () => {
     expect(log).not.toMatch(/ok .*: 0 equal/)
   })
 
-  it('says which relation of extents a body takes for granted, and calls wrong what reads outside of its own', async () => {
+  it('names the relation of extents that a body assumes, and fails reads out of bounds', async () => {
     const halves = (facts: string) => `export const halves = op('halves', {
   dims: ['m', 'n', 'n2'],
   inputs: { x: tensor('f32', 'm n2') },
@@ -138,7 +138,7 @@ describe('a check', () => {
     expect([wrong.code, wrong.log]).toEqual([1, expect.stringContaining('FAIL beyond: not run')])
   })
 
-  it('says of what it could not run why, and how that is mended', async () => {
+  it('states why something could not run, with the repair', async () => {
     await writeFile(
       join(root, 'specs/same.ts'),
       `import { op, tensor } from 'heddle'

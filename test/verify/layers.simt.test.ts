@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true, force: true }))
 
 describe('layers of other families', () => {
-  it('compute what their bodies say', async () => {
+  it('equal their bodies', async () => {
     const { code, out } = await heddleIn(root, 'check', '--device', 'simt', '--dtype', 'f32', '--json')
     const report = JSON.parse(out)
     expect(report.groups.flatMap((group: { failures: readonly unknown[] }) => group.failures)).toEqual([])
@@ -24,7 +24,7 @@ describe('layers of other families', () => {
     expect(report.passed).toBeGreaterThan(2000)
   })
 
-  it('differ from bodies that say something else', async () => {
+  it('differ from other bodies', async () => {
     const shifted = {
       ...convolve,
       body: () => (b: number, o: number, h: number, w: number) => ({ y: b + o + h + w }),

@@ -215,12 +215,12 @@ describe('a token at a time', () => {
     it(`${name}s a memory in place as the recurrence says`, async () => {
       for (const [dtype, k] of sizes) expect([dtype, k, await decode(name, dtype, k)]).toEqual([dtype, k, 'equal'])
     })
-  it('is told from a memory that is read after it was faded or written', async () => {
+  it('differs from a memory that is read after it was decayed or written', async () => {
     for (const name of ['correct', 'exchange'] as const)
       for (const [dtype, k] of sizes.filter(([type]) => type === 'f32'))
         expect(await decode(name, dtype, k, true), `${name} ${k}`).not.toBe('equal')
   })
-  it('is what the body says, and no other body', async () => {
+  it('equals its body, and no other body', async () => {
     expect(await check(correctStep, { root, device: 'simt', dtypes: ['f32'] })).toMatchObject({ failed: 0 })
     const still = { ...correctStep, body: () => () => ({ next: () => 0, y: 0 }) }
     expect((await check(still, { root, device: 'simt', dtypes: ['f32'] })).failed).toBeGreaterThan(0)

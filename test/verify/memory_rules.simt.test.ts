@@ -169,14 +169,14 @@ async function check(name: keyof typeof rules, [dtype, t, k]: (typeof sizes)[num
 
 describe('a rule over a sequence', () => {
   for (const name of ['correct', 'rwkv'] as const) {
-    it(`${name}: is the recurrence, in memory and in what is read`, async () => {
+    it(`${name}: equals the recurrence, in memory and in reads`, async () => {
       for (const each of sizes) {
         const result = await check(name, each)
         expect(result?.passed, `${each}: ${result?.summary}`).toBe(true)
       }
     })
 
-    it(`${name}: is not the recurrence that asks a memory which has the token already`, async () => {
+    it(`${name}: differs from the recurrence that reads a memory with the token already in it`, async () => {
       for (const each of [sizes[1], sizes[4]]) if (each !== undefined) expect((await check(name, each, true))?.passed).toBe(false)
     })
 

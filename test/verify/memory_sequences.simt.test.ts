@@ -84,13 +84,13 @@ async function run(name: 'fade' | 'gate', [dtype, t, k]: (typeof sizes)[number],
 
 describe('a whole sequence', () => {
   for (const name of ['fade', 'gate'] as const)
-    it(`by ${name}s is what the recurrence reads`, async () => {
+    it(`by ${name}s equals the reads of the recurrence`, async () => {
       for (const each of sizes) {
         const { passed, summary } = await run(name, each)
         expect(passed, `${each}: ${summary}`).toBe(true)
       }
     })
-  it('is told from a memory read before it is written', async () => {
+  it('differs from a memory read before it is written', async () => {
     for (const name of ['fade', 'gate'] as const)
       for (const each of sizes) expect((await run(name, each, true)).passed, `${name} ${each}`).toBe(false)
   })

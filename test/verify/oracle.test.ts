@@ -13,7 +13,7 @@ import { tolerance, withNaiveError } from '../../src/verify/tolerance.js'
 import { products } from '../product/graphs.js'
 import { planned, productOf, readOps } from '../product/host.js'
 
-describe('a product', () => {
+describe('a matmul', () => {
   const [first = expect.fail('no products')] = products
   const kernel = productOf(planned(first, readOps()))
   const limited = { ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: ['f32' as const] } : {} }
@@ -47,7 +47,7 @@ describe('a product', () => {
   const passes = (found: readonly number[]): boolean =>
     compare(found, exact, (i) => withNaiveError(bound, errors?.[i] ?? 0)).passed
 
-  it('whose terms cancel may be off by what float32 makes of their size, and by no more', () => {
+  it('whose terms cancel may have the float32 error of their size, and no more', () => {
     const rounding = 2e6 * 2 ** -24
     const off = exact.map((value) => value + rounding)
     expect(compare(off, exact, bound).passed).toBe(false)
@@ -99,7 +99,7 @@ describe('a value on the way', () => {
     )
   }
 
-  it('that its type does not hold leaves no result to judge, where it is stored', () => {
+  it('outside of the range of its type gives no result to judge, if it is stored', () => {
     expect(errorsIn('f16')[0]).toBe(Number.POSITIVE_INFINITY)
     expect(errorsIn('f16')[1]).toBeLessThan(1e-20)
     expect(errorsIn('f32')[0]).toBeLessThan(1e-5)

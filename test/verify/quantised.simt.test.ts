@@ -20,7 +20,7 @@ describe('the example model under INT8', () => {
     expect(results).toHaveLength(plans.length)
   })
 
-  it('keeps it with one scale for a whole matrix of weights', async () => {
+  it('keeps it with one scale per weight matrix', async () => {
     const plans = ['ft-v3-mode2-packed', 'best-encoder-int8']
     const config = { dtype: 'f32', plans, sentences, weights: 'per-tensor' } as const
     const results = await checkQuantised(simt, exampleModel, config, 'example')

@@ -19,14 +19,14 @@ describe('a read outside of a tensor', () => {
     })
   })
 
-  it('leaves -1 out where it is not allowed, and keeps what is allowed besides', () => {
+  it('excludes -1 where it is not allowed, and keeps other allowed values', () => {
     const hintOf = (domain: object) =>
       refusal(() => locatingReads({ ...none, inputs: { label: { to: ['v'], ...domain } } }, outside)).hint
     expect(hintOf({ from: [0] })).toContain("write label: { index: 'v' }")
     expect(hintOf({ from: [0], also: [-100] })).toContain("write label: { index: 'v', also: [-100] }")
   })
 
-  it('is left as it is where no domain ends at a dimension, as are other errors', () => {
+  it('is unchanged if no domain ends at a dimension, as are other errors', () => {
     const facts = { ...none, inputs: { label: { from: [0], to: [['add', 'v', -1] as const] }, flag: { to: [1] } } }
     expect(refusal(() => locatingReads({ ...none, inputs: { flag: facts.inputs.flag } }, outside)).hint).toBeUndefined()
     const other = (): never => {

@@ -16,14 +16,14 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true, force: true }))
 
 describe('recipes', () => {
-  it('compute what their bodies say', async () => {
+  it('equal their bodies', async () => {
     const { code, out } = await heddleIn(root, 'check', '--device', 'simt', '--dtype', 'f32', '--json')
     const report = JSON.parse(out)
     expect(report.groups.flatMap((group: { failures: readonly unknown[] }) => group.failures)).toEqual([])
     expect(code).toBe(0)
     expect(report.passed).toBeGreaterThan(4000)
   })
-  it('differ from bodies that say something else', async () => {
+  it('differ from other bodies', async () => {
     const still = { ...murmur, body: () => (_c: number) => ({ hash: 0 }) }
     expect((await check(still, { root, device: 'simt', dtypes: ['f32'] })).failed).toBeGreaterThan(20)
   })

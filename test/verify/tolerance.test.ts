@@ -19,7 +19,7 @@ function trueDot(x: ArrayLike<number>, y: ArrayLike<number>): number {
   return sum
 }
 
-describe('the tolerance table, held against naive implementations', () => {
+describe('the tolerance table, compared with naive implementations', () => {
   it.each(types)('accepts naive dot products in %s, of any length, and refuses them with a term dropped', (dtype) => {
     for (const length of [1, 7, 64, 1024, 4096]) {
       const next = random(`dot ${dtype} ${length}`)
@@ -123,7 +123,7 @@ describe('the tolerance table, held against naive implementations', () => {
     expect(compare(actual, expected, () => withStoredPart(once, dtype, 0)).passed).toBe(false)
   })
 
-  it('is exact where it says so', () => {
+  it('is exact where it states so', () => {
     for (const dtype of types) expect(tolerance({ dtype, class: 'exact' })).toEqual({ absolute: 0, relative: 0 })
     expect(tolerance({ dtype: 'i32', class: 'elementwise' }).relative).toBeLessThan(2 ** -20)
   })
@@ -165,7 +165,7 @@ describe('the tolerance table, held against naive implementations', () => {
   })
 })
 
-describe('the tolerance of attention whose queries and keys are normed on the way', () => {
+describe('the tolerance of attention with normed queries and keys', () => {
   const normals = (count: number, next: ReturnType<typeof random>, dtype: 'f16' | 'bf16' | 'f32') =>
     roundTo(
       dtype,
@@ -236,7 +236,7 @@ describe('the tolerance of attention whose queries and keys are normed on the wa
     expect(passes(dtype, 515, false)).toBeLessThan(tries)
   })
 
-  it('leaves that of rows in memory as it was', () => {
+  it('does not change that of rows in memory', () => {
     for (const length of [1, 64, 1024]) {
       const bound = tolerance({ dtype: 'f16', class: 'attention', length })
       expect(tolerance({ dtype: 'f16', class: 'attention', length, rounded: undefined })).toEqual(bound)

@@ -99,7 +99,7 @@ describe('every code, loaded and stored', () => {
   })
 })
 
-describe('what authors do with them', () => {
+describe('typical uses', () => {
   const [m, n] = [3, 52]
   const relative = tolerance({ dtype: 'f8e4m3', class: 'elementwise' })
   it('rows in 8-bit floats with a scale each, and back', async () => {
@@ -122,7 +122,7 @@ describe('what authors do with them', () => {
     const other = numbers(y).with(1, at(numbers(y), 1) * 1.2)
     expect(compare(other, x, { ...relative, absolute: relative.absolute * at(toNumbers(scale), 0) }).passed).toBe(false)
   })
-  it('a linear layer of 8-bit weights, scaled while they are loaded and behind the sums', async () => {
+  it('a linear layer of 8-bit weights, scaled on load and after the sums', async () => {
     const [k, rows] = [64, 8]
     const [x, scale] = [drawn(rows * k, 2), [0.5, 0.25, 2, 1, 0.125, 0.0625, 1, 4]]
     const w = tensor('f8e4m3', [scale.length, k], drawn(scale.length * k, 3))
@@ -153,13 +153,13 @@ describe('what authors do with them', () => {
     const outside = device.call(own.gatherRows, { table: tensor('f32', [5, 12], table), ids: tensor('i64', [1], [5]) })
     await expect(outside).rejects.toThrow(/out of bounds/)
   })
-  it('samples of sound, and a count that goes on', async () => {
+  it('sound samples, and a running count', async () => {
     const pcm = tensor('i16', [2, 4], [0, 16_384, -32_768, 32_767, 1, 2, 3, -4])
     const { y, clipped } = await device.call(own.fromPcm, { pcm, before: tensor('u32', [2], [5, 7]) })
     expect(numbers(y)).toEqual(numbers(pcm).map((value) => value / 32_768))
     expect(clipped.data).toEqual(Uint32Array.of(7, 7))
   })
-  it('masks, made of conditions, read as conditions, and replaced in place', async () => {
+  it('masks: stored conditions, read as conditions, and replaced in place', async () => {
     const keep = tensor('bool', [2, 3], [true, true, false, false, false, false])
     const x = tensor('f32', [2, 3], [1, 3, 5, 7, 8, 9])
     const found = await device.call(own.aboveMean, { x, keep })
@@ -187,7 +187,7 @@ describe('what authors do with them', () => {
   })
 })
 
-describe('what cannot be right is refused', () => {
+describe('invalid uses are refused', () => {
   const head = "import { graph, op, plan, tensor } from 'heddle'\nimport { dequantiseRows, quantiseRows } from './own.js'\n"
   const product = (result: string) => `${head}
 export const wrong = graph('wrong', {

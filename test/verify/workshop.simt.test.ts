@@ -25,7 +25,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 const options = () => ({ root, device: 'simt' as const, dtypes: ['f32' as const] })
 
 describe('the workshop', () => {
-  it('computes what its bodies say, a third of them by turns', async () => {
+  it('equals its bodies, a rotating third of them', async () => {
     const names = subjectsOf(await readKernels(root)).kernels.map(({ name }) => name)
     expect(names.length).toBeGreaterThan(30)
     const { code, out } = await heddleIn(root, 'check', ...inTurn(names), '--device', 'simt', '--dtype', 'f32', '--json')
@@ -99,7 +99,7 @@ describe('totals of channels', () => {
 })
 
 describe('recurrences', () => {
-  it('equal plain JavaScript, to the same bits whoever makes the rows', async () => {
+  it('equal plain JavaScript, with the same bits for every variant', async () => {
     expect((await heddleIn(root, 'gen')).code).toBe(0)
     await using device = await openDevice('simt', { root })
     const [n, many, few] = [37, 4300, 3]
@@ -135,7 +135,7 @@ describe('recurrences', () => {
 })
 
 describe('sorted rows', () => {
-  it('have NaN behind all else and zeros of either sign as one, and are refused where no block has memory for them', async () => {
+  it('have NaN last and zeros of either sign equal, and are refused if no block has memory for them', async () => {
     expect((await heddleIn(root, 'gen')).code).toBe(0)
     await using device = await openDevice('simt', { root })
     const values = [3, Number.NaN, -0, Number.NEGATIVE_INFINITY, 0, 3, Number.POSITIVE_INFINITY, -0]

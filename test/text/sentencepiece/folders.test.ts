@@ -70,7 +70,7 @@ describe('of Marian', () => {
       expect([tokenizer.idOf('<pad>'), tokenizer.idOf('▁die'), tokenizer.idOf('nothing')]).toEqual([11, 5, undefined])
     }))
 
-  it('takes a language in front of a source as one token', () =>
+  it('reads a language before a source as one token', () =>
     open(files, (tokenizer) => {
       expect(tokenizer.encode('>>de<< the cat').ids).toEqual([8, 2, 3, 0])
       expect(tokenizer.encode('>>xx<< the').ids).toEqual([1, 2, 0])
@@ -78,14 +78,14 @@ describe('of Marian', () => {
       expect(tokenizer.encode('the >>de<<').ids).toEqual([2, 10, 1, 1, 1, 0])
     }))
 
-  it('knows what is unknown to the source and stands in vocab.json', () =>
+  it('knows pieces that are unknown to the source and in vocab.json', () =>
     open(files, (tokenizer) => {
       expect(tokenizer.encode('the ü').ids).toEqual([2, 10, 9, 0])
       expect(tokenizer.encode('the ö').ids).toEqual([2, 10, 1, 0])
       expect(tokenizer.encode('the</s>cat').ids).toEqual([2, 0, 3, 0])
     }))
 
-  it('writes with the vocabulary of the target where there are two', () =>
+  it('writes with the vocabulary of the target if there are two', () =>
     open(
       {
         ...files,
@@ -98,7 +98,7 @@ describe('of Marian', () => {
       },
     ))
 
-  it('says which file is missing or wrong', async () => {
+  it('names the file that is missing or wrong', async () => {
     const { 'vocab.json': _, ...without } = files
     const rejected = (some: Files, error: object): Promise<void> =>
       inFolder(some, (dir) => expect(loadTokenizer(dir)).rejects.toMatchObject(error))
@@ -137,7 +137,7 @@ describe('of Pegasus', () => {
     'tokenizer_config.json': config,
   })
 
-  it('puts pieces behind the tokens of training', () =>
+  it('puts pieces after the tokens of training', () =>
     open(files(), (tokenizer) => {
       expect(tokenizer.encode('a cats').ids).toEqual([106, 107, 108, 1])
       expect(tokenizer.encode('a zz').ids).toEqual([106, 109, 105, 1])
@@ -149,7 +149,7 @@ describe('of Pegasus', () => {
       expect(tokenizer.decode([106, 2, 1], { special: true })).toBe('a<mask_1></s>')
     }))
 
-  it('follows what its configuration says of them', async () => {
+  it('follows its configuration', async () => {
     const bare = { offset: 0, mask_token_sent: null, mask_token: '<s>', tokenizer_class: 'PegasusTokenizer' }
     const more = { 7: { content: '<s>', special: true, lstrip: true }, 8: { content: '[x-y]/(z)', rstrip: true } }
     const added = { added_tokens_decoder: more }
@@ -183,7 +183,7 @@ describe('of LLaMA', () => {
   })
   const ids = (...texts: readonly string[]): number[] => texts.map(id)
 
-  it('begins with the beginning, and has bytes of what it does not know', () =>
+  it('begins with the start token, and has bytes for unknown characters', () =>
     open(files(), (tokenizer) => {
       expect(tokenizer.encode('cats').ids).toEqual(ids('<s>', '▁cat', 's'))
       expect(tokenizer.encode(' cat  é').ids).toEqual(ids('<s>', '▁', '▁cat', '▁', '▁', '<0xC3>', '<0xA9>'))
@@ -196,7 +196,7 @@ describe('of LLaMA', () => {
       expect(tokenizer.encode('cats cats', { truncate: { how: 'longest_first', most: 3 } }).ids).toEqual(ids('<s>', '▁cat', 's'))
     }))
 
-  it('puts a blank in front of every section, or of the text alone', async () => {
+  it('puts a blank before every section, or only before the text', async () => {
     await open(files(), ({ encode }) => expect(encode('cat</s>cat').ids).toEqual(ids('<s>', '▁cat', '</s>', '▁cat')))
     await open(files({ legacy: false }), ({ encode }) =>
       expect(encode('cat</s>cat').ids).toEqual(ids('<s>', '▁cat', '</s>', 'cat')),
@@ -205,7 +205,7 @@ describe('of LLaMA', () => {
     await open(files(bare), ({ encode }) => expect(encode('cat').ids).toEqual(ids('cat', '</s>')))
   })
 
-  it('is not read beside tokenizer.json', () =>
+  it('is not read if there is a tokenizer.json', () =>
     inFolder({ ...files(), 'tokenizer.json': {} }, (dir) =>
       expect(loadTokenizer(dir)).rejects.toMatchObject({ message: expect.stringContaining('tokenizer.json') }),
     ))

@@ -44,7 +44,7 @@ function bestWay(text: string, scores: Readonly<Record<string, number>>): string
   return ways(text).reduce((best, each) => (each.sum > best.sum ? each : best)).way
 }
 
-it('cuts texts in the way whose scores add up to most', () => {
+it('splits texts so that the sum of scores is maximal', () => {
   const { pieces } = open({ pieces: [...controls, ...scored(words)] })
   for (const text of ['abcab', 'a b', 'ab ab abc', 'cccab🙂a', 'bab  ba', 'b', 'abcabcba b']) {
     expect(pieces(text), text).toEqual(bestWay(`▁${text.replace(/ +/g, '▁')}`, words))
@@ -62,7 +62,7 @@ it('joins the unknown to one piece, or writes it as bytes', () => {
   expect(refusal(() => parsePieceModel(without, 'a.model')).message).toContain('has no piece <0x00>')
 })
 
-it('takes no control piece, no byte and no unused piece for text, and every symbol of the user', () => {
+it('matches no control piece, byte or unused piece in text, but every user-defined symbol', () => {
   const more: PieceFixture[] = [
     { text: '<sep>', type: 4 },
     { text: 'aa', score: -0.5, type: 5 },
@@ -117,7 +117,7 @@ it('follows the rules of normalisation, the longest first', () => {
   expect(kept.text(['▁', 'a'])).toBe(' a')
 })
 
-it('refuses what it would have to ignore', () => {
+it('refuses fields that it would have to ignore', () => {
   const pieces = [...controls, ...scored(words)]
   const message = (model: Omit<ModelFixture, 'pieces'> & { pieces?: readonly PieceFixture[] }): string =>
     refusal(() => parsePieceModel(modelBytes({ pieces, ...model }), 'a.model')).message

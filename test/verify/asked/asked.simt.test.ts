@@ -37,7 +37,7 @@ describe('the list', () => {
   })
 })
 
-describe('what cannot be said is refused', () => {
+describe('inexpressible requests are refused', () => {
   it.each(Object.entries(refusals))('%s', (_, { code, reason, act }) => {
     const said = saidBy(act)
     expect(said).toContain(code)
