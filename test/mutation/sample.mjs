@@ -1,7 +1,7 @@
 /**
- * A sample of Stryker's mutants (https://stryker-mutator.io), as plugins of it: all of them would take days, and two hundred say how well
- * tests hold the passes. A mutant is drawn by a hash of a seed and of what it changes, so that a run can be repeated. `MUTANTS=file` tries
- * those whose names are the lines of a file instead; names are what the report has.
+ * A sample of Stryker's mutants (https://stryker-mutator.io), as plugins of it: all of them would take days, and two hundred show how well
+ * tests cover the passes. A mutant is drawn by a hash of a seed and its change, so that a run can be repeated. `MUTANTS=file` tries
+ * the mutants named in the lines of a file instead; the report has the names.
  */
 import { createHash } from 'node:crypto'
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

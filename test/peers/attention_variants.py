@@ -1,12 +1,12 @@
-"""Times the attention kernels of test/projects/attention on a GPU beside PyTorch's flex_attention and scaled_dot_product_attention.
+"""Times the attention kernels of test/projects/attention on a GPU, and PyTorch's flex_attention and scaled_dot_product_attention.
 
     heddle gen --specs test/projects/attention/specs --out OUT
     python test/peers/attention_variants.py OUT            # from the repository's root; needs nvcc and PyTorch on one machine
     python test/peers/attention_variants.py OUT --variants document causal --shapes 64x8192 128x2048
 
 Compiles the float16 kernels of OUT with nvcc for the GPU at hand, checks each against flex_attention in float32 arithmetic of the same
-float16 data, and prints medians in milliseconds of rounds of 8 launches that take turns: batch 4, 16 heads. Sequences lie as
-projections give them: batch, sequence, head, element.
+float16 data, and prints medians in milliseconds of alternating rounds of 8 launches: batch 4, 16 heads. Sequences have the layout
+of projections: batch, sequence, head, element.
 """
 import argparse
 import ctypes
@@ -68,7 +68,7 @@ def score_none(score, b, h, q, k):
 
 
 def variants(data):
-    """By name: score and mask functions of flex_attention."""
+    """Score and mask functions of flex_attention, by name."""
     slopes, lengths, ids = data["slopes"], data["lengths"], data["ids"]
     bias, pairs, mask, kept = data["bias"], data["k"], data["c2"], data["kept"]
     reach = bias.shape[1]
@@ -134,7 +134,7 @@ def launcher(library, key, tensors, extents):
 
 
 def milliseconds(runs):
-    """Medians by name. Rounds of 8 launches take turns, so that clocks and neighbours meet all alike."""
+    """Medians by name. Rounds of 8 launches alternate, so that clocks and other processes affect all alike."""
     for run in runs.values():
         for _ in range(3):
             run()
@@ -164,10 +164,10 @@ def draw(sequence, size):
         "lengths": lengths,
         "ids": (torch.arange(sequence, device="cuda") // 300).repeat(batch, 1).int().contiguous(),
         "bias": normal(heads, 65).half(),
-        # As the manifest names what pair_bias and dense_mask read for each pair.
+        # The manifest's names of the per-pair inputs of pair_bias and dense_mask.
         "k": (normal(heads, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
         "c2": (normal(batch, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
-        # Half of the pairs, drawn: no tile of them is empty or whole.
+        # A random half of the pairs: no tile of them is empty or whole.
         "kept": torch.rand(batch, sequence, sequence, device="cuda", generator=generator) < 0.5,
         "y": torch.empty(batch, sequence, heads, size, device="cuda", dtype=torch.float16),
     }
@@ -187,7 +187,7 @@ def main():
     for size, sequence, names in work:
         data = draw(sequence, size)
         for name, (score, masked) in variants(data).items():
-            # Those that read a tensor for each pair have none for longer sequences.
+            # Variants that read a tensor per pair have none for longer sequences.
             if sequence > 2048 and name in ("pair_bias", "dense_mask", "kept_pairs"):
                 continue
             if name not in (options.variants or names or [name]):

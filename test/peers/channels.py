@@ -1,8 +1,8 @@
-"""Times PyTorch's softmax over channels and batch norm on a GPU, beside `heddle bench channel_softmax` and `heddle bench batch_norm`.
+"""Times PyTorch's softmax over channels and batch norm on a GPU, for comparison with `heddle bench channel_softmax` and `heddle bench batch_norm`.
 
     python test/peers/channels.py
 
-Prints medians in microseconds of CUDA graphs of 40 runs, eager and compiled, float16. Runs take turns over buffers that together exceed
+Prints medians in microseconds of CUDA graphs of 40 runs, eager and compiled, float16. Runs alternate between buffers that together exceed
 the L2 cache.
 """
 import statistics
@@ -38,7 +38,7 @@ def timed(run, shape):
 
 
 def compiled_for(run):
-    """Compiled for one shape: what was compiled for others before makes no extent a variable."""
+    """Compiled for one shape: earlier compilations for other shapes make no extent dynamic."""
     torch._dynamo.reset()
     return torch.compile(run, dynamic=False)
 

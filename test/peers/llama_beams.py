@@ -1,9 +1,9 @@
-"""What HF's beam search finds with small LLaMA-like models, in float32: every hypothesis of some prompts, with its score.
+"""Results of HF's beam search with small LLaMA-like models, in float32: every hypothesis of some prompts, with its score.
 
     python llama_beams.py MODEL...
 
-Prompts are parts of the folder's golden text. Texts end at the model's own ids and at some that it comes to, so that hypotheses of several
-lengths compete. Writes MODEL/beams.json; ids of a hypothesis are those in front of its end.
+Prompts are parts of the folder's golden text. Texts end at the model's own ids and at some that it generates, so that hypotheses of several
+lengths compete. Writes MODEL/beams.json; ids of a hypothesis are those before its end.
 """
 import json
 import sys

@@ -1,4 +1,4 @@
-"""What HF makes of small LLaMA-like models: greedy ids behind prompts, and logits at some places of a text, in float32.
+"""Results of HF for small LLaMA-like models: greedy ids after prompts, and logits at some positions of a text, in float32.
 
     python llama_goldens.py OUT MODEL...
 

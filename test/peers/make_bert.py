@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a BERT model with random weights and what HF transformers computes with it in float64.
+"""Writes a BERT model with random weights and the results of HF transformers with it in float64.
 
 Needs PyTorch, transformers and safetensors. The folder holds config.json, model.safetensors, golden.safetensors
 (the first shape) and golden-<batch>x<seq>.safetensors (the others), each with input_ids, attention_mask and
-last_hidden_state, and is what `heddle selftest --golden DIR` reads.
+last_hidden_state. `heddle selftest --golden DIR` reads it.
 
     python3 make_bert.py --config bert-base --out /tmp/bert --shapes 1x32,8x128,32x512
 """
@@ -20,7 +20,7 @@ CONFIGS = {
     "bert-large": dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096),
 }
 
-# The lengths at which tiles of 32 break, before the random ones.
+# The lengths at the borders of tiles of 32, before the random ones.
 EDGE_LENGTHS = (1, 31, 32, 33)
 
 

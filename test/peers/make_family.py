@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes small models of the BERT family with random weights, their tokenizers, and what HF transformers computes with them.
+"""Writes small models of the BERT family with random weights, their tokenizers, and the results of HF transformers with them.
 
 Needs PyTorch, transformers and tokenizers. Each folder below `--out` holds config.json, model.safetensors, tokenizer.json,
-tokenizer_config.json, and golden.json: cases of one text, of a pair of texts and of pairs that were truncated, with the ids and types that
-HF's tokenizer makes of them and the logits of a padded batch in float64.
+tokenizer_config.json, and golden.json: cases of one text, of a pair of texts and of pairs that were truncated, with the ids and types of
+HF's tokenizer and the logits of a padded batch in float64.
 
     python3 make_family.py --out test/data/models/family
 """
@@ -110,7 +110,7 @@ def distil(hidden: int, heads: int, inner: int) -> dict:
     return dict(dim=hidden, n_layers=2, n_heads=heads, hidden_dim=inner, max_position_embeddings=96)
 
 
-# 96 positions for every model: those of RoBERTa begin behind that of the padding token.
+# 96 positions for every model: those of RoBERTa begin after that of the padding token.
 MODELS = {
     "bert-pairs": (word_pieces, BertForSequenceClassification,
                    lambda: BertConfig(**sizes(48, 3, 80), max_position_embeddings=96, num_labels=3)),

@@ -1,11 +1,8 @@
-/** Links to headings, held against the pages as they were built: VitePress itself looks at pages only. */
+/** Links to headings, checked against the built pages: VitePress itself checks only pages. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
-/**
- * @param site folder of the built pages
- * @returns a line for each link to a heading that its page does not have, once a page
- */
+/** @param site folder of the built pages @returns one line per link to a heading that its page does not have, once per page */
 export function brokenAnchors(site: string, base = '/'): string[] {
   const files = readdirSync(site, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.html'))

@@ -1,7 +1,7 @@
 /**
  * The documents as a site of static pages: `npm run docs` builds it into `.heddle/docs`, with the API from docstrings (`api/`, which is not
- * committed). Search and fonts are the site's own: a page loads nothing from elsewhere. A link to a page or to a
- * heading that is not there fails the build, and so does a page that no menu names.
+ * committed). Search and fonts are local: a page loads nothing from other hosts. A broken link to a page or a heading fails the build, and so does
+ * a page outside of every menu.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { place } from './place.js'
 const pages = fileURLToPath(new URL('..', import.meta.url))
 const repository = join(pages, '../..')
 
-// What TypeDoc made just now. A preview, which runs no TypeDoc, has the pages of before.
+// Latest output of TypeDoc. A preview, which does not run TypeDoc, uses the earlier pages.
 await place(join(repository, '.heddle/docs-api'), join(pages, 'api'), repository)
 
 const titleOf = (page: string): string => {
@@ -75,7 +75,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   },
 ]
 
-/** Pages that no menu leads to. */
+/** Pages outside of every menu. */
 function unnamed(): string[] {
   const named = new Set(sidebar.flatMap((group) => group.items ?? []).map(({ link = '' }) => `${link.slice(1) || 'index'}.md`))
   return readdirSync(pages, { recursive: true, encoding: 'utf8' }).filter(
@@ -83,7 +83,10 @@ function unnamed(): string[] {
   )
 }
 
-/** As links of the documents name headings. A function of the API is not taken for the type of its name, whose links typedoc counts first. */
+/**
+ * Ids of headings, as links of the documents write them. A function of the API differs from a type of the same name, whose links TypeDoc numbers
+ * first.
+ */
 function headingId(heading: string): string {
   const id = heading
     .toLowerCase()
@@ -100,7 +103,7 @@ export default defineConfig({
   cacheDir: join(repository, '.heddle/vitepress'),
   srcExclude: ['api/index.md'],
   markdown: {
-    // Braces in texts of errors are braces.
+    // Braces in texts of errors are plain text.
     attrs: { disable: true },
     anchor: { slugify: headingId },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },

@@ -1,4 +1,4 @@
-/** Links out of the documents, to sources that lie beside them in the repository and not on the site: their text stays, the link does not. */
+/** Links from the documents to sources in the repository, which are not on the site: their text stays, the link does not. */
 import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { MarkdownRenderer } from 'vitepress'
@@ -8,7 +8,7 @@ interface Places {
   readonly repository: string
 }
 
-/** A plugin of markdown-it; throws for a link to a file that is not there. */
+/** A plugin of markdown-it; throws for a link to a missing file. */
 export function linksInside(markdown: MarkdownRenderer, { pages, repository }: Places): void {
   markdown.core.ruler.push('links-inside', ({ tokens, env }) => {
     for (const token of tokens.flatMap(({ children }) => children ?? [])) {
@@ -23,7 +23,7 @@ export function linksInside(markdown: MarkdownRenderer, { pages, repository }: P
       const list = tokens.flatMap(({ children }) => children ?? [])
       const close = list.slice(list.indexOf(token)).find(({ type }) => type === 'link_close')
       if (close !== undefined) close.tag = 'span'
-      // A name of its own: the renderer of links checks what they lead to.
+      // A separate name: the renderer of links checks their targets.
       token.type = 'span_open'
     }
   })

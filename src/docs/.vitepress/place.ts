@@ -1,12 +1,12 @@
 /**
- * Puts what a tool made in a folder of its own to its place, by the rule of all that heddle writes: files of somebody else stay. TypeDoc and VitePress
+ * Moves the output of a tool from a temporary folder to its final place, by heddle's rule for outputs: foreign files stay. TypeDoc and VitePress
  * empty the folders they write to.
  */
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import { writeListed } from '../../output_listed.js'
 
-/** @param made a folder, which is gone afterwards; nothing is done where there is none @throws usage `output.folder`, `output.file` */
+/** @param made a folder, which is removed afterwards; nothing is done if there is none @throws usage `output.folder`, `output.file` */
 export async function place(made: string, folder: string, root: string): Promise<void> {
   const entries = await readdir(made, { recursive: true, withFileTypes: true }).catch(() => undefined)
   if (entries === undefined) return

@@ -1,6 +1,6 @@
 /**
- * What tuned algorithms of the matmul library gain: each matmul of a BERT-base layer at six shapes over the library's first algorithm, and the
- * plans that leave matmuls to the library with and without. Run on a machine with a GPU; a bundle brings its own node:
+ * Gains of tuned algorithms of the matmul library: each matmul of a BERT-base layer at six shapes over the library's first algorithm, and the
+ * plans that leave matmuls to the library with and without tuning. Run it on a machine with a GPU; a bundle has its own node:
  *
  *     heddle/node test/bench/library/gains.mjs OUT heddle/heddle
  *     node test/bench/library/gains.mjs OUT node dist/cli.js

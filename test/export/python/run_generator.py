@@ -1,4 +1,4 @@
-"""Generates by the op of an exported generator: run_generator.py FOLDER NAME GIVEN, prompts and lists of options in a file of JSON, texts as JSON."""
+"""Generates text with the op of an exported generator: run_generator.py FOLDER NAME GIVEN, with prompts and lists of options in a JSON file; prints texts as JSON."""
 import array
 import importlib
 import json
@@ -34,7 +34,7 @@ def integers(shape, values):
 given = json.load(open(sys.argv[3], encoding="utf-8"))
 prompts = given["prompts"]
 longest = max(len(prompt) for prompt in prompts)
-# What lies behind a prompt is no token of any vocabulary.
+# The padding after a prompt is no token of any vocabulary.
 ids = integers((len(prompts), longest), [word for prompt in prompts for word in prompt + [-7] * (longest - len(prompt))])
 lengths = integers((len(prompts),), [len(prompt) for prompt in prompts])
 generator = exported.Generator(dict(weights()))

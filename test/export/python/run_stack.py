@@ -1,4 +1,4 @@
-"""Runs the op of the exported program `stack` twice: run_stack.py FOLDER M N GIVEN, weights and x in a file of JSON, results as JSON."""
+"""Runs the op of the exported program `stack` twice: run_stack.py FOLDER M N GIVEN, with weights and x in a JSON file; prints results as JSON."""
 import array
 import importlib
 import json
@@ -34,7 +34,7 @@ once = list(model(x, states).elements())
 twice = list(model(x, states).elements())
 memory = model.view(states, "memory", m)
 left = list(memory.elements())
-# What is written through a view is what the next run reads.
+# The next run reads values written through a view.
 memory.elements()[:] = made((m, n), [0.0] * (m * n)).elements()
 again = list(model(x, states).elements())
 print(

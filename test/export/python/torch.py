@@ -1,4 +1,4 @@
-"""What an exported file uses of PyTorch, over memory of ctypes: enough to run its op on the CPU device where there is no PyTorch."""
+"""The part of PyTorch that an exported file uses, over memory of ctypes: enough to run its op on the CPU device without PyTorch."""
 import ctypes
 import math
 import types
@@ -17,7 +17,7 @@ device = types.SimpleNamespace
 
 
 class Tensor:
-    """Elements side by side in memory that several may share."""
+    """Contiguous elements in memory that several tensors may share."""
 
     def __init__(self, memory, begin, kind, shape):
         self._memory, self._begin, self.dtype, self.shape = memory, begin, kind, tuple(shape)
