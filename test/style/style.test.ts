@@ -1,14 +1,14 @@
-/** The house style of CONTRIBUTING, as far as a program can hold it, over all sentences of the repository. Part of `npm run check`. */
+/** The house style of CONTRIBUTING, as far as a program can check it, over all sentences of the repository. Part of `npm run check`. */
 import { describe, expect, it } from 'vitest'
 import { exceptions } from './exceptions.js'
 import { subjectFault } from './rules.js'
 import { fileFindings, scan, subjectsSince } from './scan.js'
 
-/** The last commit with a subject of the old manner. */
+/** The last commit with a subject in the old style. */
 const since = '6f1679f3'
 
 describe('the house style', () => {
-  it('is that of each folder, but for what is listed', () => {
+  it('applies to each folder, except for listed findings', () => {
     const found = scan()
     const over = [...found].flatMap(([folder, lines]) => {
       const most = exceptions[folder] ?? 0
@@ -21,7 +21,7 @@ describe('the house style', () => {
     })
     expect(lower, 'numbers to lower in exceptions.ts').toEqual([])
   })
-  it('is that of subjects of commits', () => {
+  it('applies to subjects of commits', () => {
     expect(subjectsSince(since).flatMap((subject) => subjectFault(subject) ?? [])).toEqual([])
   })
 })
