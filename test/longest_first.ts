@@ -1,6 +1,6 @@
 /**
- * The order in which files of tests run where no earlier run is known, as on a new machine: a project's longest first, so that none of them
- * is left for the end, when the other workers have nothing to do. Vitest itself would go by the files' sizes, and the longest are short.
+ * The order of test files without a known earlier run, as on a new machine: a project's longest first, so that none of them is left for the end,
+ * when the other workers are idle. Vitest itself would sort by the files' sizes, and the longest-running files are small.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { byTurns } from './by_turns.js'

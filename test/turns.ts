@@ -58,7 +58,7 @@ export function listTurn(stated = process.env.HEDDLE_TURNS): number | undefined 
   return at === undefined ? undefined : Math.floor(at / fileTurns) % most
 }
 
-/** A seed that is another at each commit; 0 where all turns are taken at once. @throws for another value of `HEDDLE_TURNS` */
+/** A seed that differs per commit; 0 if everything runs at once. @throws for another value of `HEDDLE_TURNS` */
 export const seedOfTurn = (stated = process.env.HEDDLE_TURNS): number => count(stated) ?? 0
 
 /** Things whose turn it is, at least one of them. @param turn all of them if undefined */

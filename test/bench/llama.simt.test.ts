@@ -75,7 +75,7 @@ describe('heddle bench llama', () => {
         expect(begun).toEqual(what === 'step' ? { runs: 7, ahead: 0 } : undefined)
         expect(fraction).toBe((floor?.milliseconds ?? 0) / milliseconds.median)
         expect(tokensPerSecond).toBe((1000 * batch * (what === 'step' ? 1 : seq)) / milliseconds.median)
-        // 2 layers of 7 products, and the head of a step.
+        // 2 layers of 7 matmuls, and the head of a step.
         expect(launches).toBeGreaterThan(14)
         // Alignment, words and counters are small here.
         expect(memory.ratio).toBeGreaterThanOrEqual(1)

@@ -28,7 +28,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all([root, programs, laid].map((each) => rm(each, { recursive: true }))))
 
-/** The command as it is installed, in a process of its own: a project's modules mean the package by `heddle/specs`. */
+/** The installed command, in a separate process: for a project's modules, `heddle/specs` is the package. */
 const installed = (argv: readonly string[], cwd: string): Promise<{ exitCode: number; out: string; log: string }> =>
   new Promise((resolve) => {
     const child = execFile(process.execPath, [join(repository, 'dist/cli.js'), ...argv], { cwd }, (_, out, log) =>

@@ -1,4 +1,4 @@
-/** Texts as embeddings, from Node and from the command line, of the shipped encoder and of folders that say how. */
+/** Embeddings of texts, from Node and from the command line, of the shipped encoder and of folders with settings. */
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Examples of the help: every verb has two, and they name verbs and options that are there. */
+/** Examples of the help: every verb has two, and they name existing verbs and options. */
 import { expect, it } from 'vitest'
 import { examplesOf, verbsWithExamples } from '../../src/cli/examples.js'
 import { textOf } from '../docs/pages.js'

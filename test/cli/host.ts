@@ -24,7 +24,7 @@ export async function heddle(argv: readonly string[], root: string = repository)
       log += text
     },
   })
-  // The verdict is the returned code; the test runner's own must stay as it is.
+  // The verdict is the returned code; the exit code of the test runner must not change.
   process.exitCode = undefined
   return { exitCode, out, log }
 }

@@ -35,7 +35,7 @@ __attribute__((constructor)) static void leave_mark() {
 /** A module that leaves the mark when it is run. */
 const leaving = (): string => `import { writeFileSync } from 'node:fs'\nwriteFileSync(${JSON.stringify(mark)}, '')\n`
 
-/** Generated text that hides the shipped softmax, with the digests that belong to it. */
+/** Generated source that hides the shipped softmax, with the matching digests. */
 function plantText(folder: string): void {
   const { kernels } = manifestSchema.parse(JSON.parse(readFileSync(join(shipped, 'manifest.json'), 'utf8')))
   const own = kernels
@@ -63,7 +63,7 @@ async function plantAddon(folder: string): Promise<void> {
   write(join(folder, '.heddle/native/heddle-build.json'), JSON.stringify({ sources, key: sources, cuda: true, files }))
 }
 
-/** Specs, a package of its own that depends on heddle, and that package, all of which leave the mark when they are imported. */
+/** Specs, a package that depends on heddle, and that package, all of which leave the mark when they are imported. */
 function plantPackage(folder: string): void {
   write(join(folder, 'specs/index.ts'), leaving())
   write(

@@ -11,7 +11,7 @@ import { repository } from './host.js'
 let work: string
 let root: string
 
-/** The installed command, in a process of its own: a project's modules mean the package by `heddle`, as they do for a user. */
+/** The installed command, in a separate process: for a project's modules, `heddle` is the package, as for a user. */
 const heddle = (argv: readonly string[]): Promise<{ exitCode: number; out: string; log: string }> =>
   new Promise((resolve) => {
     const child = execFile(process.execPath, [join(repository, 'dist/cli.js'), ...argv], { cwd: root }, (_, out, log) =>
@@ -66,7 +66,7 @@ const keys = async (): Promise<string[]> => {
   return kernels.map(({ key }) => key)
 }
 
-// Each command is a process of its own that opens a TypeScript project: seconds, of which a busy machine makes many.
+// Each command is a separate process that opens a TypeScript project, which takes seconds, or much longer on a busy machine.
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 describe('a project with an op, a graph and a plan', () => {

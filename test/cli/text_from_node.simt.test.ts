@@ -1,4 +1,4 @@
-/** Text in, text out from Node: prompts, conversations and sources, whole and piece by piece, of small models on the CPU device. */
+/** Text in, text out from Node: prompts, conversations and sources, whole and in pieces, for small models on the CPU device. */
 import { copyFile, cp, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ async function piecesOf(stream: TextStream): Promise<string[]> {
   return pieces
 }
 
-/** Three characters of a text, which stop it: the first of their kind. */
+/** Three characters of a text, used as its stop string: their first occurrence. */
 const partOf = (text: string): string => [...text].slice(4, 7).join('')
 
 describe('text of a model that continues text', () => {

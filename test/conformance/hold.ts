@@ -10,7 +10,7 @@ import { type OpenSubject, openSubject, root } from './simt.js'
 /** Cases that every kernel has more of; and those whose rows have one length, which may be a long one. */
 const [least, few] = [20, 4]
 
-/** Elements that a buffer of a case may have; the most of them at every third commit of an op, and where there are few cases otherwise. */
+/** Maximum number of elements of a buffer of a case; the larger one at every third commit of an op, and if there are few cases otherwise. */
 interface Sizes {
   readonly usual: number
   readonly most: number

@@ -56,7 +56,7 @@ describe('the matmul of the simt device', () => {
     if (test === undefined) throw new Error('no case')
     return test
   }
-  /** The device with other steps for each product with an epilogue. */
+  /** The device with changed steps for each matmul with an epilogue. */
   const withSteps = (change: (step: NativeMatmul, given: NativeEpilogue) => NativeStep): Device => ({
     ...device,
     program: (steps) =>
@@ -97,7 +97,7 @@ describe('the matmul of the simt device', () => {
   type Combine = (product: number, bias: number, residual: number) => number
   const stored = (value: number): number => roundTo('f16', Float64Array.of(value))[0] ?? Number.NaN
 
-  /** The device with results of products computed on the host, in f16. */
+  /** The device with results of matmuls computed on the host, in f16. */
   const onHost = (combine: Combine): Device => ({
     ...device,
     program: (steps) => {

@@ -25,7 +25,7 @@ beforeAll(async () => {
   const placed = held.map((entry) => ({ entry, folder: generatedFolder(root) }))
   built = (await demandKernels(placed, { target: 'simt', root, optimise })).library
   folder = mkdtempSync(join(tmpdir(), 'heddle-order-'))
-  // A kernel library reads the order when it is loaded, so each order gets a copy of its own.
+  // A kernel library reads the order when it is loaded, so each order gets a separate copy.
   libraries = new Map(
     orders.map((order) => {
       const copy = join(folder, `${order}.so`)
@@ -52,7 +52,7 @@ function inOrder(order: (typeof orders)[number]): OpenSubject {
   return { ...subject, library }
 }
 
-/** The orders under which memory, guard bands included, ends up as it does forward, where the results are right. */
+/** The orders that give the same memory as forward, including guard bands, if the results are right. */
 async function agreeing(test: Case): Promise<string[]> {
   const blocks: Buffer[] = []
   const result = await runCase(inOrder('forward'), test, (block) => blocks.push(Buffer.from(block)))

@@ -20,7 +20,7 @@ export async function openSimt(): Promise<Device> {
   return openDevice('simt')
 }
 
-/** Text that runs for a moment is compiled for two thirds of the time. */
+/** For source that runs only briefly, this compiles in two thirds of the time. */
 export const optimise = '-Og'
 
 export type OpenSubject = Subject & { readonly device: Device }

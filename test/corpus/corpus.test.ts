@@ -1,4 +1,4 @@
-/** The corpus that nvcc is shown: how much there is of it, and that every part is drawn by some commit. */
+/** The corpus for nvcc: its size, and that some commit draws every part. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

@@ -12,7 +12,7 @@ import { dirname, join, resolve } from 'node:path'
 import { heddle, repository } from '../cli/host.js'
 import { errorTables } from './error_codes.js'
 
-/** Every page that is committed, relative to the repository: `api/` is made of docstrings when the site is built. */
+/** Every committed page, relative to the repository: `api/` is made of docstrings when the site is built. */
 export const pages: readonly string[] = [
   'README.md',
   ...readdirSync(join(repository, 'src/docs'), { recursive: true, encoding: 'utf8' })

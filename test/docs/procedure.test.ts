@@ -1,4 +1,4 @@
-/** The page that is followed literally: its code compiles as one module, and the list for programs names pages that are there. */
+/** The page that is followed literally: its code compiles as one module, and the list for programs names existing pages. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'

@@ -19,7 +19,7 @@ const entries = [...page.matchAll(/^### (HED\d+)\n\n(.*)\n([\s\S]*?)(?=^##)/gm)]
 
 const names = 'argsort, exp, idiv, layout, monoid, op, row, sum, tensor, toFloat'
 
-/** An example as a module of its own, whose declarations have names that no other example has. */
+/** An example as a separate module, whose declarations have names that no other example has. */
 function moduleOf(text: string, own: string): string {
   const unique = (module: string): string =>
     module.replace(

@@ -9,7 +9,7 @@ import { textOf } from './pages.js'
 const { plans } = JSON.parse(readFileSync('generated/manifest.json', 'utf8')) as {
   readonly plans: Readonly<Record<string, Readonly<Record<string, Graph>>>>
 }
-/** Graphs that plans leave as they are. */
+/** Graphs that plans do not change. */
 const others: Readonly<Record<string, Graph>> = Object.fromEntries(
   [beamStep, decoderNorm, keepBeams].map(({ name, graph }) => [name, graph]),
 )

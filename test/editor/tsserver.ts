@@ -33,7 +33,7 @@ export class TsServer {
     this.#child.stdout.on('data', (chunk: Buffer) => this.#receive(chunk))
   }
 
-  /** Opens a file with a text that the disk need not have. */
+  /** Opens a file with a text that may differ from the disk. */
   open(file: string, text: string): void {
     this.#send('open', { file, fileContent: text })
   }

@@ -50,9 +50,9 @@ const kernels: readonly AttentionKernel[] = [
     extra: ids,
     score: masked(and(call('gt', j, i32(0)), call('eq', loadInt('own', b, i), loadInt('other', b, sub(j, i32(1)))))),
   }),
-  // A condition on the product stays with the score.
+  // A condition on the matmul stays with the score.
   attentionKernel('positive', { ...half, extra: ids, score: masked(and(sameDocument, call('gt', raw, number(0)))) }),
-  // Tensors over pairs, which are read eight keys at a time where rows begin at multiples of that.
+  // Tensors over pairs, which are read eight keys at a time if rows begin at multiples of that.
   attentionKernel('biased', {
     extra: [input('bias', 'h s t')],
     range: { lower: sub(i, i32(60)), upper: add(i, i32(90)) },
@@ -63,7 +63,7 @@ const kernels: readonly AttentionKernel[] = [
     extra: [input('bias', 'b s t'), ...ids],
     score: masked(and(sameDocument, call('ge', load('bias', b, i, j), number(-0.5)))),
   }),
-  // Of bytes, whatever a pair that is left out has for a score.
+  // Byte masks, for any score of a removed pair.
   attentionKernel('hidden_bytes', {
     ...half,
     extra: [input('kept', 'b s t', 'u8')],

@@ -1,4 +1,4 @@
-/** Folds that carry rows through nvcc, as machine code of an H200: no warnings, no spills, no local memory, and lanes that meet in each step. */
+/** Folds that carry rows through nvcc, as machine code of an H200: no warnings, no spills, no local memory, and one barrier of the lanes per step. */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

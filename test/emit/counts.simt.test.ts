@@ -5,7 +5,7 @@ import { read, refuses } from '../frontend/refuse.js'
 import { check, type Host, openKernels } from './host.js'
 
 const text = `import { argsort, histogram, idiv, max, op, row, scan, sum, tensor, topK, toFloat, toInt } from 'heddle'
-// Where the tokens of each expert begin, all in one row.
+// The first token of each expert, all in one row.
 export const starts = op('starts', {
   dims: ['n', 'm'], inputs: { expert: tensor('i32', 'n') }, outputs: { start: tensor('i32', 'm'), count: tensor('i32', 'm') },
   body: ({ expert }, { n, m }) => () => {

@@ -26,7 +26,7 @@ export interface Subject {
   readonly class: OpClass
   /** Extents in addition to m and n. */
   readonly extents?: (n: number) => Record<string, number>
-  /** Inputs of their own instead of the common pattern. */
+  /** Explicit inputs instead of the common pattern. */
   readonly inputs?: Readonly<Record<string, (i: number, dims: Readonly<Record<string, number>>) => number>>
 }
 
@@ -58,7 +58,7 @@ export const openHost = (subjects: readonly Subject[]): Promise<Host> =>
 export const openKernels = (kernels: readonly Kernel[], templates: readonly TemplateKernel[] = []): Promise<Host> =>
   openFiles(generate(kernels, {}, templates))
 
-/** Builds and loads generated text. */
+/** Builds and loads generated source. */
 export async function openFiles(files: GeneratedFiles): Promise<Host> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-fixtures-'))
   await writeGenerated(folder, files)

@@ -1,6 +1,6 @@
 /**
- * Authors' names in generated text: every word that the text itself uses, and every macro a compiler has, may be the name of a
- * dimension, an attribute, a tensor or a value of a body, and the text still compiles.
+ * Authors' names in generated source: every word that the source itself uses, and every macro of a compiler, may be the name of a dimension, an
+ * attribute, a tensor or a value of a body, and the source still compiles.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -85,7 +85,7 @@ function named(name: string, words: readonly string[], isRow: boolean): Kernel {
   }
 }
 
-/** Words of the shipped kernels' text, apart from those a name cannot be, and the compiler's macros. */
+/** Words of the shipped kernels' source, except those that cannot be names, and the compiler's macros. */
 async function wordsOfText(): Promise<string[]> {
   const path = join(root, 'generated', 'cuda')
   const texts = await Promise.all((await readdir(path)).map((name) => readFile(join(path, name), 'utf8')))

@@ -1,6 +1,6 @@
 /**
- * Kernels fused from random graphs, as emitted text on the simt device, against the IR they were emitted from. Kernels share a few
- * translation units; each runs at several sizes.
+ * Kernels fused from random graphs, as emitted source on the simt device, against their IR. Kernels share a few translation units; each runs at
+ * several sizes.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generate } from '../../src/emit/generate.js'
@@ -25,7 +25,7 @@ import { listTurn, seedsInTurn } from '../turns.js'
 import { type Host, launch, logical, openFiles } from './host.js'
 import { inUnits } from './units.js'
 
-/** Graphs of each family that become kernels, a third of them by turns, and the sizes of each. */
+/** Graphs of each family that become kernels, a rotating third of them, and the sizes of each. */
 const wanted: readonly (readonly [Family, number, readonly Readonly<Record<string, number>>[]])[] = [
   [
     'rows',
@@ -71,7 +71,7 @@ const subjects: readonly Subject[] = wanted.flatMap(([family, count, sizes]) =>
   subjectsOf(family, Math.ceil(count * share), sizes),
 )
 
-/** The first graphs of a family of which a group becomes a kernel, in f32 and f16 by turns. */
+/** The first graphs of a family in which a group becomes a kernel, alternating f32 and f16. */
 function subjectsOf(family: Family, count: number, sizes: Subject['sizes']): Subject[] {
   const found: Subject[] = []
   for (const seed of seedsInTurn(Math.ceil((40 * count) / share))) {
@@ -94,7 +94,7 @@ function subjectsOf(family: Family, count: number, sizes: Subject['sizes']): Sub
   return found
 }
 
-/** True if operands of a product are computed while they are loaded. */
+/** True if operands of a matmul are computed on load. */
 function computes(kernel: Kernel | TemplateKernel): boolean {
   if (!isTemplate(kernel)) return false
   switch (kernel.kind) {

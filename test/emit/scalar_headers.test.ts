@@ -1,4 +1,4 @@
-/** Texts include the header of powers and bits where they call one of its functions, main loops too, and no other text does. */
+/** Sources include the header of powers and bits if they, or their main loops, call one of its functions, and no other source does. */
 import { describe, expect, it } from 'vitest'
 import { scalarHeaders } from '../../src/emit/scalar_headers.js'
 import { call } from '../../src/ir/build.js'

@@ -1,4 +1,4 @@
-/** Scores of attention as kernels compute them: the same numbers, found to be multiples of the product only where they are. */
+/** Scores of attention as kernels compute them: the same numbers, recognised as multiples of the matmul only if they are. */
 import { describe, expect, it } from 'vitest'
 import { factorOf, withoutDivisions, withPlacesAsFloats, withShifts } from '../../src/emit/score.js'
 import { call, f32, i32, local, toFloat } from '../../src/ir/build.js'
@@ -63,7 +63,7 @@ it('indices are read as floats, alone and in differences', () => {
   expect(at(given, 2)).toBe(at(score, 2))
   const names = ['i_float', 'apart', 'further']
   for (const name of names) expect(contains(given, (node) => node.kind === 'local' && node.name === name)).toBe(true)
-  // A product of places is not one of floats.
+  // A product of indices is not one of floats.
   expect(contains(given, (node) => node.kind === 'call' && node.fn === 'toFloat')).toBe(true)
   expect(withPlacesAsFloats(toFloat(sub(j, call('mul', i, i))))).toEqual(toFloat(sub(j, call('mul', i, i))))
   expect(withPlacesAsFloats(local('raw'))).toEqual(raw)

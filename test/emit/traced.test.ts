@@ -63,7 +63,7 @@ const kernelOf = (name: string): Kernel => {
 }
 const none = { tuning: undefined, schedules: {} }
 
-/** Lines of a text with the lines that they were made of, `norm.ts:9`. */
+/** Lines of a source with the spec lines from which they come, `norm.ts:9`. */
 const made = ({ text, places }: TracedText, said: string): readonly string[][] =>
   text
     .split('\n')

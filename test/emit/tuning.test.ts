@@ -1,4 +1,4 @@
-/** Measured variants in generated text: the launcher's conditions, and the template arguments where widths differ. */
+/** Measured variants in generated source: the launcher's conditions, and the template arguments if widths differ. */
 import { describe, expect, it } from 'vitest'
 import { generateCandidates } from '../../src/emit/candidates.js'
 import { generateInstances } from '../../src/emit/generate.js'

@@ -42,7 +42,7 @@ export const reversed = op('reversed', {
     return { b: row(n, (c) => (top > 4 ? v(c) : a(m, c))), partial: row(n, (c) => a(m, n - 1 - c) + v(c)) }
   },
 })
-// Two states of different lengths, one summed up to each element, one a ring that goes on by one.
+// Two states of different lengths, one a sum up to each element, one a ring that advances by one.
 export const states = op('states', {
   dims: ['m', 'n', 'k'],
   inputs: { a: tensor('f32', 'm n'), ring: tensor('i32', 'm k'), at: tensor('i32', 'm') },

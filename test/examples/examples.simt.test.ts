@@ -1,6 +1,6 @@
 /**
- * The tutorials' projects, run as their reader runs them: from a folder of their own that has the package installed. A third of them by
- * turns; CI runs all of them from the packed tarball.
+ * The tutorials' projects, run as their reader runs them: from a separate folder with the package installed. A rotating third of them; CI runs all
+ * of them from the packed tarball.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'

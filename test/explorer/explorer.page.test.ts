@@ -110,7 +110,7 @@ describe.skipIf(installed === undefined)('user actions', () => {
     // The sum has no name in the body: it belongs to the statement that reads it.
     expect(lit).toContain('const float sum1 = team.reduce(sum1_lanes);')
     expect(lit.every((line) => /variance|sum1/.test(line) || line === 'FADD R7, R7, R9 ;')).toBe(true)
-    // Machine code knows the line of the text that it was made of.
+    // Machine code has the source line from which it comes.
     expect(lit).toContain('FADD R7, R7, R9 ;')
     await page.locator('.line', { hasText: 'FADD R7, R7, R9 ;' }).hover()
     const made = await page.evaluate(kin)

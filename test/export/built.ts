@@ -58,7 +58,7 @@ export async function builtByCmake(
   return running(folder, join(build, 'example'))
 }
 
-/** Linked with kernels of the cache: those a run in Node launches, compiled from the same text. */
+/** Linked with kernels of the cache, compiled from the same source as those of a run in Node. */
 export const linked = async (root: string, folder: string, program: string): Promise<Built> =>
   running(folder, await linkedTo(join(folder, 'example/main.cpp'), root, folder, [program]))
 

@@ -53,7 +53,7 @@ describe('an export', () => {
 const folders: string[] = []
 afterAll(() => Promise.all(folders.map((each) => rm(each, { recursive: true, force: true }))))
 
-/** A program of one matmul, and a kernel that writes 7 where it takes the library's place. */
+/** A program of one matmul, and a kernel that writes 7 instead of the library's result. */
 const source = `#include <cstdio>
 #include <string>
 #include "program.hpp"

@@ -1,4 +1,4 @@
-/** Exported programs against the same programs run from Node: equal bit for bit, and not where a weight is another. */
+/** Exported programs against the same programs run from Node: bit-identical, and different with another weight. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -257,7 +257,7 @@ describe("a user's program", () => {
     expect(floats(once, 'y')).not.toEqual(y.data)
     expect(await readFile(join(out, 'include/stack.h'), 'utf8')).toContain('int32_t stack_run(')
 
-    // The op, under the little of PyTorch that it uses: the whole of it is run by `heddle selftest` where there is one.
+    // The op, under a stand-in for the part of PyTorch that it uses: `heddle selftest` runs all of it with a real PyTorch.
     const python = await which('python3')
     if (python === undefined) return
     const given = { x: [...x], weights: own.map(([name, shape, values]) => [name, shape, [...values]]) }

@@ -38,7 +38,7 @@ async function exported(name: string, model: string, ...argv: string[]): Promise
 
 const [end, limit, stopped] = [0, 1, 2]
 
-/** Texts of a run in Node as an example prints them. */
+/** Texts of a run in Node, in the format of the example. */
 const printed = (results: readonly Pick<GenerationResult, 'ids' | 'finish' | 'beams'>[], most: number): Printed[] =>
   results.flatMap(({ ids, finish, beams }, prompt) =>
     beams === undefined
@@ -94,7 +94,7 @@ describe('number-words', () => {
     )
     const found = read(await ran(options))
     expect(found).toEqual(printed(own, tokens))
-    // Rows end at steps of their own.
+    // Rows end at different steps.
     expect(new Set(found.map(({ ids }) => ids.length)).size).toBeGreaterThan(1)
   })
 

@@ -1,4 +1,4 @@
-// Labels of texts by an exported BERT: labels WEIGHTS 2,17,40,9,3 2,8,5,33,3 prints the label of each token, a line for each text.
+// Labels of texts by an exported BERT: labels WEIGHTS 2,17,40,9,3 2,8,5,33,3 prints the label of each token, one line per text.
 #include <algorithm>
 #include <iostream>
 #include <sstream>
@@ -19,7 +19,7 @@ static void* on_device(const void* data, uint64_t bytes) {
   return memory;
 }
 
-// The number of tokens that are no padding: a dimension of plans that pack them.
+// The number of tokens without padding: a dimension of plans that pack them.
 template <class Dims>
 auto pack(Dims* dims, int64_t tokens) -> decltype(void(dims->t = tokens)) {
   dims->t = tokens;

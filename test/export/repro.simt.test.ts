@@ -90,7 +90,7 @@ describe('repro', () => {
     expect(said).toBe(`ok   shift_norm__f32 m=7 n=1536 integer: ${detail}\n`)
     const readme = await readFile(join(folder, 'README.md'), 'utf8')
     for (const command of [...commands.simt, ...commands.cuda]) expect(readme).toContain(command)
-    // An archive that lost a part of its bytes is none, and a folder that lost a file does not build.
+    // A truncated archive is invalid, and a folder with a missing file does not build.
     const bytes = await readFile(join(root, 'norm.tar.gz'))
     await writeFile(join(root, 'half.tar.gz'), bytes.subarray(0, bytes.length / 2))
     await expect(unpacked(join(root, 'half.tar.gz'), 'norm')).rejects.toThrow()

@@ -129,7 +129,7 @@ it('finds errors between a changed module and an unchanged one', async () => {
   await write('shared/factor.ts', "export const factor = 'no number'\n")
   parsed()
   await write('shared/factor.ts', 'export const factor = 5\n')
-  // The op that a function returns is no longer declared by anything.
+  // The op that a function returns is no longer declared.
   await write('specs/made.ts', 'export const nothing = 0\n')
   parsed()
   expect(() => readSpecsOrThrow({ root, specs: ['specs'] })).toThrow('export what the function makes')

@@ -1,4 +1,4 @@
-/** Ops that functions make: each call with arguments that are written out is an op of its own, and everything else is refused at its place. */
+/** Ops made by functions: each call with literal arguments is a separate op, and everything else is refused at its place. */
 import { describe, expect, it } from 'vitest'
 import { printKernel } from '../../src/ir/print.js'
 import { read, refuses } from './refuse.js'

@@ -184,7 +184,7 @@ function randomStep(next: () => number, twist = ''): string {
 
 const [m, t, n] = [2, 4, 5]
 
-/** Both outputs of a body: as Node runs its text, and as the evaluator runs its IR. */
+/** Both outputs of a body: from its text in Node, and from its IR in the evaluator. */
 function both(nodeStep: string, step: string, seed: number) {
   const start = '{ s: row(n, (c) => x(m, c)), r: row(n, (c) => 0.5 * x(m, n - 1 - c)), y: 0.5 }'
   const end = 'return { last: row(n, (c) => all.s(c) + all.r(n - 1 - c)), y: row(t, (i) => all.y(i)) }'

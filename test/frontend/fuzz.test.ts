@@ -1,6 +1,6 @@
 /**
- * Random ops through the whole of `gen`: names of every kind, bodies of every construct, most of them wrong somewhere. Each is compiled
- * or refused with a code at a line of its own; nothing else may happen.
+ * Random ops through the whole of `gen`: names of every kind, bodies of every construct, most of them wrong somewhere. Each is compiled or refused
+ * with a code and a line; nothing else may happen.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -128,7 +128,7 @@ describe('random ops', () => {
       }),
       { numRuns: 50, seed: 12 },
     )
-    // The draw is no use if it is always refused for one reason.
+    // A draw is useless if it is always refused for one reason.
     expect(seen.size).toBeGreaterThan(5)
   })
 

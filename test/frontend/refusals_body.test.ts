@@ -1,4 +1,4 @@
-/** Every refusal about the text of a body: each has a witness, its place, its words and its hint. */
+/** Every refusal about the text of a body: each has an example, its place, its message and its hint. */
 import { describe, expect, it } from 'vitest'
 import { element, type Refusal, read, refuses, rowBody } from './refuse.js'
 

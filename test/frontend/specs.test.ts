@@ -44,7 +44,7 @@ interface Case {
   readonly inputs: Record<string, HostTensor>
 }
 
-/** Candidates of as many beams as are ranked, or half of them. */
+/** As many candidates as ranked beams, or half of them. */
 const candidates =
   (each: number) =>
   ({ p = 1, k = 1, ...dims }: Extents): Extents => {

@@ -118,7 +118,7 @@ async function computed(
   for (const [input, id] of Object.entries(graph.inputs)) spoil(input, values.get(id) ?? new Float64Array())
   const masked = maskedRule(graph, nodes, ops)
   const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
-  // Rows that are computed on the way are rounded as they are stored for the products.
+  // Computed rows are rounded in the same way as rows stored for the matmuls.
   const multiplied = new Set([scores?.a, scores?.b, context?.a, context?.b].filter((id) => id !== undefined))
   const weights = new Set([context?.a, context?.b].filter((id) => id !== undefined && !isOperand(group, id)))
   const expected = runNodes(graph, graph.nodes, {

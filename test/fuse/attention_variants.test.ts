@@ -235,7 +235,7 @@ it('loops inside of loops of a row that is computed are gone through once', () =
   expect(folds.filter((count) => count === 1)).toHaveLength(4)
 })
 
-/** The graph whose second product reads the scaled scores themselves. */
+/** The graph whose second matmul reads the scaled scores themselves. */
 function bypassed(graph: PlannedGraph['graph']): PlannedGraph['graph'] {
   const scaled = graph.nodes.find((node) => node.kind === 'op' && node.name === 'scaled')
   const id = scaled?.kind === 'op' ? Object.values(scaled.outputs)[0] : undefined

@@ -133,7 +133,7 @@ describe('a matmul and views', () => {
 describe('a search that meets a defect', () => {
   const auto: PlanDecl = { name: 'auto', graph: 'drawn', groups: [], auto: { device: 'h200', dims } }
 
-  /** Four ops in a row, the second of which no kernel can be made of. */
+  /** Four ops in a row, the second of which cannot become a kernel. */
   function broken(): Draft {
     const draft = new Draft()
     const axes = ['b', 'n']

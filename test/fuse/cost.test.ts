@@ -200,7 +200,7 @@ describe('int8', () => {
       const multiplying = priced({ f32: 1, f16: 2, bf16: 2, i8: 4 }, plan).filter(({ flops }) => flops > 0)
       for (const { nodes, flops, microseconds } of multiplying) expect(microseconds / 1e6, nodes.join()).toBeCloseTo(flops / 4)
       expect(multiplying.map(({ nodes }) => nodes[0])).toEqual(expect.arrayContaining(['query', 'scores', 'context', 'fc2']))
-      // The library multiplies where the plan has no kernel for it.
+      // The library multiplies if the plan has no kernel for it.
       const kinds = new Set(multiplying.map(({ kind }) => kind))
       expect(kinds.has('library matmul')).toBe(plan === 'int8-row')
     },

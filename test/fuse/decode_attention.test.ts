@@ -47,10 +47,7 @@ type Values = Readonly<Record<string, ArrayLike<number>>>
 const places = (cache: ArrayLike<number>, step: number, value: (at: number) => number): Float64Array =>
   Float64Array.from(cache, (known, at) => (Math.floor(at / (dims.h * dims.d)) % dims.s >= step ? value(at) : known))
 
-/**
- * Decodes `steps` steps: each with inputs, a table and weights of its own draw, and the caches of the step before. Places that are not
- * decoded yet hold `unknown`.
- */
+/** Decodes `steps` steps: each with random inputs, table and weights, and the caches of the previous step. `unknown` fills undecoded places. */
 function decode(
   { graph: declared }: GraphDecl,
   planned: GraphDecl['graph'],

@@ -1,4 +1,4 @@
-/** Facts of derived kernels are those of their members in the kernel's own names, whatever the group is called and however it was derived. */
+/** Facts of derived kernels are those of their members in the kernel's own names, whatever the name of the group and its derivation. */
 import { describe, expect, it } from 'vitest'
 import { graphs, plans } from '../../specs/index.js'
 import { addPosition } from '../../specs/ops/add_position.js'
@@ -51,7 +51,7 @@ describe('facts of derived kernels', () => {
     const { inputs, results } = shipped('decode_attention_bias')
     expect(inputs.step?.to).toContainEqual(['sub', 's_extent', 1])
     expect(inputs.beams?.to).toEqual([['sub', 'extent2', 1]])
-    // Keys are rounded as they are stored before they are attended.
+    // Keys are rounded when they are stored, before they are attended.
     expect(results.y3).toMatchObject({ class: 'attention', rounded: { rms: 0.354, roots: 1, degree: 2 } })
     expect(results.y).toEqual({ class: 'elementwise', integers: true })
     expect(shipped('decode_attention').results.y3).toEqual({ class: 'attention', integers: false, length: 'd_extent' })

@@ -19,7 +19,7 @@ const twice = (draft: Draft, x: ValueId, shape: string): ValueId =>
       at === undefined || m === undefined || n === undefined ? call('add') : call('add', at(m, n), at(m, n)),
   )
 
-/** The error of a plan for a drawn graph, whose values named by `weights` are weights. */
+/** The error of a plan for a random graph, with the values in `weights` as weights. */
 function refused(draft: Draft, plan: Partial<PlanDecl>, weights: Readonly<Record<string, ValueId>> = {}) {
   const own = new Set(Object.values(weights))
   const drawn = draft.graph()
@@ -80,7 +80,7 @@ describe('a stack', () => {
     for (const b of [one, other]) draft.output(draft.matmul('m k, n k -> m n', x, b))
     expect(() => refused(draft, stacked('mm0', 'mm1'), { one, other })).toThrow('nothing was refused')
 
-    // Letters name axes within one product.
+    // Letters name axes within one matmul.
     const renamed = new Draft()
     const [u, three, four] = [renamed.input('m k'), renamed.input('n k'), renamed.input('q k')]
     renamed.output(renamed.matmul('a b, c b -> a c', u, three))

@@ -28,7 +28,7 @@ beforeAll(() => {
   ops = readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops/add.ts', 'specs/ops/softmax.ts'] }).kernels
 })
 
-/** Products whose rows are scaled, twice; of tensors called otherwise, or by other axes. */
+/** Matmuls with scaled rows, twice; with other names of tensors, or other axes. */
 const attended = (name: string, isTurned: boolean) =>
   graph(name, {
     inputs: {

@@ -63,7 +63,7 @@ function inputsOf(form: Form, { name, inputs, weights, ...graph }: Graph): Value
   return Object.fromEntries(drawn)
 }
 
-/** A graph whose weights are stacked from those given, in the order that `order` makes of theirs. */
+/** A graph whose weights are stacked from the given ones, in the order of `order`. */
 function run(
   planned: Graph,
   kernels: ReadonlyMap<string, PlannedKernel>,

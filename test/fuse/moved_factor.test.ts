@@ -25,7 +25,7 @@ const plan = { name: 'p', graph: 'drawn', library: ['k'] }
 const applied = (draft: Draft) =>
   applyPlan(draft.graph(), { ...plan, groups: [{ kernel: 'k', occurrences: [draft.members()] }] }, draft.kernels)
 
-/** The product in the place of the group, after it was checked against the bodies of its nodes. */
+/** The matmul that replaces the group, after it was checked against the bodies of its nodes. */
 function productOf(draft: Draft) {
   const { graph, moved } = applied(draft)
   for (const group of moved) checkDerived(group, draft.kernels)

@@ -121,7 +121,7 @@ describe('packing', () => {
 })
 
 describe('a matmul whose operands are views of rows', () => {
-  /** Sums of products of positions, which read both operands through views, and each position weighed by them. */
+  /** Sums of products of positions, with both operands read through views, and each position weighted by them. */
   const mixed = graph('mixed', {
     inputs: { x: tensor('T', 'b*s h*d') },
     weights: { keyWeight: tensor('T', 'h*d h*d') },

@@ -77,7 +77,7 @@ const int8 = (name: string, length: number): Numbers => {
 }
 const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN
 
-/** A row in steps of its own, and the step. */
+/** A row quantised with its own scale, and the scale. */
 function inSteps(row: Numbers): { readonly ints: Numbers; readonly step: number } {
   const amax = Math.max(...row.map(Math.abs))
   const step = amax / 127
@@ -139,7 +139,7 @@ describe('rows quantised where they are produced', () => {
     // A row of zeros has step 0 and stays zeros: nothing is divided by its magnitude.
     const row = Array.from(run(graphOf)).slice(zeroRow * dims.n, (zeroRow + 1) * dims.n)
     close(row, given.r.slice(zeroRow * dims.n, (zeroRow + 1) * dims.n))
-    // And the product is that of floats, but for half a step of each element.
+    // The result is that of floats to within half a step per element.
     const exact = run(normed.graph, wide)
     for (const [i, value] of expected().entries()) expect(Math.abs(value - at(exact, i))).toBeLessThan(0.2)
   })

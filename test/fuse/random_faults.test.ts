@@ -91,7 +91,7 @@ function exchanged(kernel: Kernel): Kernel {
   return { ...kernel, body: kernel.body.map(exchange) }
 }
 
-/** Loops renamed one after the other, without names apart first. */
+/** Loops renamed one by one, without making names distinct first. */
 function captured(expr: Expr): Expr {
   let count = 0
   return rewrite(expr, (node) => {

@@ -1,4 +1,4 @@
-/** Groups that a search for a plan tries: matmuls of one factor, factors that are computed, and values in layouts of their own. */
+/** Groups that a search for a plan tries: matmuls of one operand, computed operands, and values with layouts. */
 import { autoPlan } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'

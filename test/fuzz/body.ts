@@ -1,4 +1,4 @@
-/** The state of a body while it is drawn: names that its next statements may read. */
+/** A body under construction: names that its next statements may read. */
 import { call, type Expr, type Result, type ScalarType } from './describe.js'
 import type { Context, OpDraft } from './draft.js'
 

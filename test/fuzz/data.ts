@@ -22,7 +22,7 @@ const few = [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 31, 33]
 const rows = [1, 2, 3, 5, 6]
 /** Counts that rankings are compiled for. */
 const ranked = [1, 2, 4, 8, 16, 32, 64]
-/** Elements of all dimensions together that one case walks over. */
+/** Number of elements over all dimensions that one case visits. */
 const budget = 12_000
 
 function sizeOf(dim: DimDesc, random: Random, limit: number): number {
@@ -51,7 +51,7 @@ export function mayBeEmpty(op: OpDesc): boolean {
   return isPlain && op.inputs.every(({ domain }) => domain.kind !== 'index')
 }
 
-/** The depth of reductions inside of elements: each walks over a dimension once more. */
+/** The depth of reductions inside of elements: each visits a dimension once more. */
 function nesting(op: OpDesc): number {
   let deepest = 0
   const depth = (e: Parameters<typeof operands>[0]): number =>
@@ -63,7 +63,7 @@ function nesting(op: OpDesc): number {
 
 export function drawSizes(op: OpDesc, random: Random): Readonly<Record<string, number>> {
   const sizes: Record<string, number> = {}
-  // The prefix sums of float64 are made anew for each element.
+  // The prefix sums of float64 are recomputed for each element.
   const isQuadratic = op.body.some(({ kind }) => kind === 'scan') || nesting(op) > 1
   let left = isQuadratic ? budget / 3 : budget
   for (const dim of random.shuffle(op.dims)) {

@@ -15,7 +15,7 @@ export interface Context {
     readonly dim: string
     readonly ordered: boolean
   }[]
-  /** Keeps indices as they are. */
+  /** Keeps indices unchanged. */
   readonly plain?: boolean
 }
 
@@ -73,7 +73,7 @@ export class OpDraft extends Signature {
     return all.length === 0 ? undefined : (random.pick(all)() ?? random.pick(all)())
   }
 
-  /** An element of an input as it is, whose bits are known. */
+  /** An unchanged element of an input, whose bits are known. */
   loaded(at: Context): Expr | undefined {
     return this.leaf('f32', { ...at, numbers: [], rows: [], plain: true })
   }

@@ -1,4 +1,4 @@
-/** Random graphs: chains of ops, layers of matmuls in floats and int8; attention and layers of sequences have files of their own. */
+/** Random graphs: chains of ops, layers of matmuls in floats and int8; attention and layers of sequences have separate files. */
 import { call, num } from './describe.js'
 import { attention, decode } from './draw_attention.js'
 import { stack, tokens } from './draw_layers.js'

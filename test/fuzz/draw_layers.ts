@@ -5,11 +5,11 @@ import type { ValueDesc } from './graph_describe.js'
 import type { GraphDraft } from './graph_draft.js'
 import { all, bias, each, norm, own, read, residual } from './graph_ops.js'
 
-/** A product of rows and a weight. */
+/** A matmul of rows and a weight. */
 const linear = (graph: GraphDraft, x: ValueDesc, rows: string, wide: string): ValueDesc =>
   graph.matmul('m k, n k -> m n', x, graph.weight([wide, x.dims.at(-1) ?? '']), [rows, wide])
 
-/** Parts of a stack: products of one input, and, of all or of none, a bias. */
+/** Parts of a stack: matmuls of one input, all with a bias or all without. */
 function parts(graph: GraphDraft, x: ValueDesc, rows: string, widths: readonly string[]): ValueDesc[] {
   const products = widths.map((wide) => linear(graph, x, rows, wide))
   graph.stacks.push(products.map(({ name }) => name))
@@ -54,7 +54,7 @@ export function stack(graph: GraphDraft): string[] {
   return [(random.chance(0.6) ? residual(graph, back, input) : back).name]
 }
 
-/** Rows of sequences: products, norms, and attention in each sequence. */
+/** Rows of sequences: matmuls, norms, and attention in each sequence. */
 export function tokens(graph: GraphDraft): string[] {
   const { random } = graph
   graph.isRagged = true

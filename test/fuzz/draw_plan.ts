@@ -84,7 +84,7 @@ function drawStored(
     return { ...none, [form]: chosen }
   }
   if (!random.chance(0.5)) return none
-  // Between two groups, where a type is stored at all.
+  // Between two groups, where a type is stored.
   const inner = graph.nodes.filter((node) => {
     if (node.kind === 'view' || !isFloat(node) || stacked.has(node.name) || graph.outputs.includes(node.name)) return false
     const own = groups.find((group) => group.includes(node.name))
@@ -95,7 +95,7 @@ function drawStored(
   return { ...none, edges: Object.fromEntries(edges) }
 }
 
-/** Puts the steps of int8 into groups: a matmul's sums are made floats where they are, and values are rounded where they are made. */
+/** Puts int8 nodes into groups: a matmul's sums are dequantised in its group, and values are rounded where they are produced. */
 function withSteps(graph: GraphDesc, groups: readonly (readonly string[])[], stored: StoredDesc, random: Random): string[][] {
   const rounded = new Set([...stored.values, ...stored.dynamic])
   const isRead = (name: string): boolean => graph.nodes.some((node) => node.kind === 'matmul' && readBy(node).includes(name))

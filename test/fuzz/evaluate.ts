@@ -148,7 +148,7 @@ function picked(all: readonly Val[], sign: 1 | -1): Val {
   return rivals.every((each) => isExact(each) && isExact(most)) ? exact(best) : unknown(best)
 }
 
-/** The prefix sums, each in whatever order. */
+/** The prefix sums, each in any order. */
 export function prefixSums(all: readonly Val[], type: 'f32' | 'i32'): Val[] {
   return all.map((_, i) => (type === 'f32' ? sumOf : wholeSum)(all.slice(0, i + 1)))
 }

@@ -36,7 +36,7 @@ function axesOf(subscripts: string): readonly [a: string[], b: string[], out: st
   return [a.split(' '), b.split(' '), out.split(' ')]
 }
 
-/** A matmul by its subscripts: sums of products in whatever order, each with the error that its terms may have. */
+/** A matmul by its subscripts: sums of products in any order, each with the error bounds of its terms. */
 export function matmul(subscripts: string, a: Held, b: Held, dtype: DType): Held {
   const [axesA, axesB, axesOut] = axesOf(subscripts)
   const sizes: Record<string, number> = {}
@@ -103,7 +103,7 @@ export interface StoredBy extends StoredDesc {
   readonly scales: Readonly<Record<string, number>>
 }
 
-/** Every value of a graph, inputs and weights among them. @param by where a plan stores some in other types, or as int8 */
+/** Every value of a graph, including inputs and weights. @param by types in which a plan stores some of them, int8 included */
 export function runGraph(
   graph: GraphDesc,
   given: ReadonlyMap<string, Held>,

@@ -63,7 +63,7 @@ export function elementwise(draft: OpDraft): Drawn {
   return { rows: rowsOf(dims), outputs }
 }
 
-/** Statements along a row, and outputs made of them. */
+/** Statements along a row, and outputs from them. */
 export function rowwise(draft: OpDraft, special?: Parameters<typeof addSpecial>[1]): Drawn {
   const { random } = draft
   const dims = outer(draft, 2)

@@ -97,7 +97,7 @@ const floatFunctions: Readonly<Record<string, (a: Val, b: Val) => Val>> = {
   tanh: (a) => value.within('tanh', Math.tanh, a),
   erf: (a) => value.within('erf', erf, a),
   gelu: (a) => value.within('gelu', gelu, a),
-  // Bases that are drawn are positive; the power rises or falls with them.
+  // Random bases are positive; the power rises or falls with them.
   ceil: value.ceil,
   trunc: value.trunc,
   expm1: (a) => value.within('expm1', Math.expm1, a),
@@ -112,13 +112,13 @@ const floatFunctions: Readonly<Record<string, (a: Val, b: Val) => Val>> = {
       : value.unknown(a.v ** b.v),
 }
 
-/** A power of two, where the exponent is a whole number: as it is. */
+/** A power of two, exact for an integer exponent. */
 function exp2(a: Val): Val {
   const isKnown = value.isExact(a) && Number.isInteger(a.v) && a.v >= -126 && a.v <= 127
   return isKnown ? value.exact(2 ** a.v) : value.within('exp2', (x) => 2 ** x, a)
 }
 
-/** The exponent of a power of two: as it is. */
+/** The exponent of a power of two, exact. */
 function log2(a: Val): Val {
   const exponent = Math.round(Math.log2(a.v))
   const isKnown = value.isExact(a) && a.v >= flushed && 2 ** exponent === a.v
@@ -143,7 +143,7 @@ function gelu(x: number): number {
   return 0.5 * x * (1 + erf(x * Math.SQRT1_2))
 }
 
-/** Applies a function of the language. Selections and logic are evaluate.ts's, which evaluates no more than the language does. */
+/** Applies a function of the language. evaluate.ts handles selections and logic, and evaluates no more than the language does. */
 export function apply(e: Expr & { readonly kind: 'call' }, args: readonly Val[]): Val {
   const [a = value.unknown(0), b = value.unknown(0), c = value.unknown(0)] = args
   const { fn } = e

@@ -5,7 +5,7 @@ import type { GivenDesc, GraphDesc, GraphType, NodeDesc, ValueDesc } from './gra
 import { pruned } from './prune.js'
 import type { Random } from './random.js'
 
-/** A graph while it is drawn. */
+/** A graph under construction. */
 export class GraphDraft {
   readonly random: Random
   readonly name: string
@@ -137,7 +137,7 @@ export class GraphDraft {
     return node
   }
 
-  /** The op of a node once more, for other values of as many axes. @throws for a node that is no op of them */
+  /** The op of a node once more, for other values with the same number of axes. @throws for a node that is no op of them */
   again(made: ValueDesc, reads: readonly { readonly value: ValueDesc }[]): ValueDesc {
     const of = this.nodes.find(({ name }) => name === made.name)
     const [first] = reads

@@ -1,4 +1,4 @@
-/** The ops that random graphs are made of. */
+/** The ops of random graphs. */
 import { call, type Expr, element, load, named, num, reduce, type Stmt, scalarOf } from './describe.js'
 import { empty, type OpDraft } from './draft.js'
 import type { ValueDesc } from './graph_describe.js'

@@ -24,11 +24,11 @@ export type Modules = ReadonlyMap<string, string>
 export interface Parts {
   /** Each may be refused for itself. */
   readonly modules: Modules
-  /** The module that one imports, without which it goes. */
+  /** The module that one imports; without it the importer is removed too. */
   readonly needs?: (name: string) => string | undefined
   /** Modules that all may import. */
   readonly shared?: Modules
-  /** The text of `index.ts`, by the modules that are left. */
+  /** The text of `index.ts`, by the remaining modules. */
   readonly index?: (kept: readonly string[]) => string
 }
 
@@ -61,7 +61,7 @@ export class Project {
     return this.#kept
   }
 
-  /** Takes modules out, and notes why. @throws where there are none, since then nothing gets better */
+  /** Removes modules, and records the reason. @throws if there are none, since retrying would not help */
   #refuse(found: readonly Refusal[], said: string): void {
     if (found.length === 0) throw new Error(`what fails is of no module: ${said}`)
     const gone = new Set(found.map(({ name }) => name))
@@ -81,7 +81,7 @@ export class Project {
     }
   }
 
-  /** A device with the kernels of all that is left; undefined where nothing is. */
+  /** A device with the kernels of all remaining modules; undefined if there are none. */
   async open(kind: DeviceKind): Promise<Device | undefined> {
     for (;;) {
       await this.#generate()

@@ -56,6 +56,6 @@ export class Random {
   }
 }
 
-/** The seed of the n-th thing that a seed draws, so that each is drawn without the others. */
+/** The seed of the n-th draw of a seed, so that each can be drawn without the others. */
 export const seedOf = (seed: number, at: number): number =>
   (Math.imul(seed ^ 0x9e3779b9, 0x85ebca6b) + Math.imul(at + 1, 0xc2b2ae35)) >>> 0

@@ -3,7 +3,7 @@ import { along, type Body, key, withNumber, withRow } from './body.js'
 import { call, type Expr, element, load, named, num, type Result, scalarOf, whole } from './describe.js'
 import type { OpDraft } from './draft.js'
 
-/** The largest elements, as many as a warp keeps. */
+/** The largest elements, as many as a warp holds. */
 export function topK(draft: OpDraft, body: Body): Body {
   const { random } = draft
   const name = draft.fresh('k')
@@ -71,7 +71,7 @@ export function threshold(draft: OpDraft, body: Body): Body {
   return { ...withNumber(body, name, 'f32'), outputs: [{ dims: [body.n], result: rowOver(body.n, 'c', kept) }] }
 }
 
-/** Counts that are stored as they are. */
+/** Counts that are stored unchanged. */
 export function histogram(draft: OpDraft, body: Body): Body {
   const bins = draft.dim('v', 'few')
   const value = draft.integer(3, along(body))

@@ -11,7 +11,7 @@ import { shrinkGraph } from './shrink_graph.js'
 export interface RunOptions {
   readonly device: DeviceKind
   readonly seed: number
-  /** Ops that are drawn. */
+  /** Number of random ops. */
   readonly ops: number
   /** Plans that are run at least; those that are refused do not count. */
   readonly plans: number

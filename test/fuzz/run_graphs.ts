@@ -25,7 +25,7 @@ export interface GraphSubject {
 
 export interface GraphFailure {
   readonly subject: GraphSubject
-  /** The plan that it is of: `unfused` where it is the graph's. */
+  /** The plan: `unfused` for the graph itself. */
   readonly plan: string
   readonly kind: string
   readonly message: string

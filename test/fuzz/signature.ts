@@ -1,4 +1,4 @@
-/** The signature of an op while it is drawn, and the statements that its body has so far. */
+/** The signature of an op under construction, and the statements of its body so far. */
 import {
   type AttrDesc,
   type DimDesc,
@@ -27,7 +27,7 @@ function domainOf(dtype: DType): Domain {
   }
 }
 
-/** Dimensions, inputs and attributes, which are added as they are needed. */
+/** Dimensions, inputs and attributes, added on demand. */
 export class Signature {
   readonly random: Random
   readonly dims: DimDesc[] = []

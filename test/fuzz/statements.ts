@@ -37,7 +37,7 @@ export function runStatement(s: Stmt, scope: Scope): void {
   }
 }
 
-/** A row whose elements have consts of their own. */
+/** A row whose elements have consts. */
 function rowOf({ loop: { length, index, value } }: StmtOf<'row'>, inner: readonly Stmt[], scope: Scope): Val[] {
   return Array.from({ length: scope.lengthOf(length) }, (_, i) => {
     scope.numbers.set(index, exact(i))

@@ -7,7 +7,7 @@ interface FloatFormat {
   readonly max: number
   /** Makes the largest number of larger ones, and not infinity. */
   readonly saturates: boolean
-  /** True where the highest exponent is numbers but for one code, as in E4M3 of OCP. */
+  /** True if the highest exponent represents numbers except for one code, as in E4M3 of OCP. */
   readonly finite: boolean
 }
 

@@ -41,7 +41,7 @@ export function rounded(v: number, lo: number, hi: number, roundings = 1, absolu
   return high < -largest ? exact(Number.NEGATIVE_INFINITY) : unknown(v)
 }
 
-/** The result of an operation that float32 computes without error where it holds the result. */
+/** The result of an operation that float32 computes without error if it can represent the result. */
 function operation(v: number, lo: number, hi: number, from: readonly Val[], overflows = true): Val {
   if (from.every(isExact) && (Math.fround(v) === v || Number.isNaN(v))) return exact(v)
   return rounded(v, lo, hi, 1, 0, overflows)
@@ -95,7 +95,7 @@ export function abs(a: Val): Val {
   return interval(Math.abs(a.v), low, Math.max(Math.abs(a.lo), Math.abs(a.hi)))
 }
 
-/** A function that rises, or falls, everywhere, and is computed without error where the result is exact. */
+/** A function that rises, or falls, everywhere, and is computed without error if the result is exact. */
 const monotone = (f: (x: number) => number, a: Val): Val => {
   const ends = [f(a.lo), f(a.hi)]
   return special(f(a.v), a) ?? operation(f(a.v), Math.min(...ends), Math.max(...ends), [a], false)
@@ -176,7 +176,7 @@ export function sumOf(all: readonly Val[]): Val {
   if (known !== undefined) return known
   const sizes = all.map((each) => Math.max(Math.abs(each.lo), Math.abs(each.hi)))
   const size = sizes.reduce((total, each) => total + (Number.isFinite(each) ? each : 0), 0)
-  // Partial sums that overflow are infinities of their own, which order decides.
+  // Overflowing partial sums are infinities, which depend on the order.
   if (size > largest / 2) return unknown(v)
   if (!sizes.every(Number.isFinite)) return all.every((each) => Number.isFinite(each.lo) || isExact(each)) ? exact(v) : unknown(v)
   const grain = 2 ** -10

@@ -13,7 +13,7 @@ const [b, h, j, c] = [index('b'), index('h'), index('j'), index('c')]
 const element = (tensor: string): Expr => load(tensor, b, h, c)
 const gain = load('gain', c)
 
-/** The sum of the squares of a row, in a loop of its own. */
+/** The sum of the squares of a row, in a separate loop. */
 const squares = (tensor: string): Expr => ({
   kind: 'fold',
   type: 'f32',
@@ -108,7 +108,7 @@ it('a computed key moves scores by their size, which grows with the root of its 
   expect(rounded({ key: rotated(element('k')) })).toEqual(near(0.125 * Math.SQRT2, 1, 3))
   // The query as well, which is rounded and of the same size.
   expect(rounded({ query: rotated(element('q')), key: rotated(element('k')) })).toEqual(near(0.25 * Math.SQRT2, 1, 4))
-  // Its twin whose rows are as they were: the value alone is computed.
+  // Its twin with unchanged rows: only the value is computed.
   expect(step({ value: call('mul', element('v'), gain) }).out).toEqual({
     class: 'attention',
     integers: false,

@@ -1,4 +1,4 @@
-/** Layouts over finer shapes: their names, and that an index is stored where the layout stores the combined one, in IR and at run time. */
+/** Layouts over finer shapes: their names, and equal offsets for an index and the combined one, in IR and at run time. */
 import { describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'

@@ -14,7 +14,7 @@ const modules = new Map<string, string>()
 /** Kernels of all modules, which are read together: a type check for each would take more than all else here. */
 const kernels = new Map<string, Kernel>()
 
-/** An op that updates `cache`, by the dimensions of `cache` and the body. It is there once a test runs. */
+/** An op that updates `cache`, by the dimensions of `cache` and the body. It is available inside tests. */
 function op(dims: string, rows: string, body: string, also = ''): () => Kernel {
   const name = `t${modules.size}`
   modules.set(

@@ -1,4 +1,4 @@
-/** Names of graphs and plans that generated text or a lookup could not hold. */
+/** Names of graphs and plans that are invalid in generated source or in a lookup. */
 import { describe, expect, it } from 'vitest'
 import { planAll } from '../../src/fuse/plans.js'
 import { graph } from '../../src/lang/graph.js'

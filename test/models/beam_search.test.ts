@@ -27,7 +27,7 @@ function expectSame(found: readonly (readonly Hypothesis[])[], wanted: readonly 
   expect(ids(found), what).toEqual(ids(wanted))
   const scores = (lists: typeof found) => lists.flatMap((list) => list.flatMap(({ score, cumLogProb }) => [score, cumLogProb]))
   const [a, b] = [scores(found), scores(wanted)]
-  // Scores pass through float32 where a search starts.
+  // Scores are rounded to float32 at the start of a search.
   expect(Math.max(...a.map((value, i) => Math.abs(value - (b[i] ?? 0)))), what).toBeLessThan(1e-5)
 }
 

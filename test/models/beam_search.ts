@@ -37,7 +37,7 @@ export interface Search {
   readonly p: number
   readonly k: number
   readonly lengthPenalty?: number
-  /** Of the plain rule; its own graph where it is given, 0 too. */
+  /** For the plain rule; a given rate, also 0, has a separate graph. */
   readonly diversityRate?: number
   /** As the op has it: 0 false, 1 true, 2 never. */
   readonly earlyStopping?: number
@@ -175,8 +175,8 @@ const beforeEnd = (ids: readonly number[], ends: readonly number[]): readonly nu
 }
 
 /**
- * FasterTransformer's plain rule over a list of beams, for one sequence. With a rate of diversity each beam offers its best words, as many
- * as there are beams, and they compare by their scores and their ranks times the rate.
+ * FasterTransformer's plain rule over a list of beams, for one sequence. With a diversity rate each beam offers its best words, as many as there
+ * are beams, and these compare by their scores plus their ranks times the rate.
  */
 export function plainRule(
   model: Model,

@@ -19,7 +19,7 @@ export interface BertReference {
   readonly eps: number
 }
 
-/** Below all scores: every exponential of a difference from it is 0, or 1 where nothing else is there. */
+/** Below all scores: every exponential of a difference from it is 0, or 1 if there is nothing else. */
 const removed = -1e30
 
 /** Token rows after the last layer. */

@@ -74,7 +74,7 @@ describe('the goldens tell a wrong model', () => {
   ])('%s %s', async (name, _, changes) => {
     const folder = await changed(name, changes)
     try {
-      // The end of a text is no padding under the wrong configuration of positions.
+      // The end of a text is not padding under the wrong configuration of positions.
       const verdicts = await held(name, folder, 'unfused').catch((error: unknown) => error)
       if (Array.isArray(verdicts)) expect(verdicts.some(({ passed }) => !passed)).toBe(true)
       else expect(verdicts).toMatchObject({ code: 'run.token' })

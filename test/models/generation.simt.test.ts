@@ -174,7 +174,7 @@ describe('greedy texts', () => {
           const found = await model.generate(cases, { maxNewTokens: most })
           const wanted = models.map((each) => greedyIds(each, { most, start }))
           expect(found.map(({ ids }) => ids)).toEqual(wanted)
-          // The texts of other sources are other texts.
+          // The texts of other sources differ.
           expect(found.map(({ ids }) => ids)).not.toEqual([...wanted.slice(1), ...wanted.slice(0, 1)])
         }
       })

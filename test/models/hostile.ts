@@ -1,7 +1,7 @@
 /** Allowed outcomes of hostile input: a result, or a typed error. Anything else is a fault of the reader and is rethrown. */
 import { HeddleError } from '../../src/errors.js'
 
-/** `ok`, or the code of the error. @throws whatever is no `HeddleError`, and errors that say nothing */
+/** `ok`, or the code of the error. @throws any error that is no `HeddleError` or has no content */
 export async function outcome(work: () => unknown): Promise<string> {
   try {
     await work()

@@ -98,7 +98,7 @@ export const activations: Readonly<Record<Activation, (values: ArrayLike<number>
   silu: each((x) => x / (1 + Math.exp(-x))),
 }
 
-/** Edges by node, and the kernels of the run and products of the library. */
+/** Edges by node, and the kernels and library matmuls of the run. */
 export type Edges = ReadonlyMap<string, Float64Array> & { readonly launched?: readonly string[] }
 
 /** Runs the layer under a plan: the device's value of every integer edge that exists in memory, and of the inputs, by node. */

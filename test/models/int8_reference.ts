@@ -33,7 +33,7 @@ export const biased = (sums: Values, step: number, steps: Values, bias: Values):
     return f(f(f(sum) * f(step * at(steps, column))) + at(bias, column))
   })
 
-/** A product of two activations as floats. */
+/** A matmul of two activations as floats. */
 export const scaled = (sums: Values, step: number, otherStep: number): Float64Array =>
   Float64Array.from(sums, (sum) => f(f(sum) * f(step * otherStep)))
 
@@ -87,7 +87,7 @@ export function scores(query: Values, key: Values, { batch, seq, heads, headDim 
   return out
 }
 
-/** Softmax over the keys a sequence has and its query may attend, or over all it has where it may attend none; 0 for the others. */
+/** Softmax over the keys of a sequence that its query may attend, or over all of them if it may attend none; 0 for the others. */
 export function softmax(values: Values, factor: number, { seq, heads, lengths, mask }: Heads): Float64Array {
   const out = new Float64Array(values.length)
   for (let row = 0; row * seq < values.length; row++) {

@@ -73,7 +73,7 @@ function interpretGraph(
   return values
 }
 
-/** The product by its definition, over operands rearranged so that the summed axes run fastest. */
+/** The matmul by its definition, over operands rearranged so that the summed axes run fastest. */
 function multiply({ subscripts }: NodeOf<'matmul'>, a: HostTensor, b: HostTensor): HostTensor {
   const extents = new Map([
     ...subscripts.a.map((axis, i) => [axis, a.shape[i] ?? 0] as const),

@@ -1,4 +1,4 @@
-/** Beams of LLaMA-like models on simt in float32 against HF's own search: every hypothesis and its score, whatever ends them. */
+/** Beams of LLaMA-like models on simt in float32 against HF's own search: every hypothesis and its score, whatever its end. */
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { z } from 'zod'

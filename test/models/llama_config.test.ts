@@ -64,7 +64,7 @@ describe('configurations of LLaMA-like models', () => {
     expect(layers({ ...qwen, max_window_layers: 3 })).toEqual([false, false, false, true])
     const types = ['full_attention', 'sliding_attention', 'full_attention', 'sliding_attention']
     expect(layers({ ...qwen, layer_types: types })).toEqual([false, true, false, true])
-    // A window that no layer has is none.
+    // A window without a layer is unset.
     expect(parse({ ...qwen, max_window_layers: 28 })).toMatchObject({ window: undefined, windowLayers: [false, false] })
     // A number without the switch means nothing, as transformers 4 writes it.
     expect(parse({ ...smallQwen2, sliding_window: 131_072 }).window).toBeUndefined()
@@ -139,7 +139,7 @@ describe('configurations of LLaMA-like models', () => {
     }
     const many = parse({ ...without(smallQwen2, 'max_window_layers'), ...byCount(30) })
     expect([many.window, many.windowLayers.indexOf(true)]).toEqual([16, 28])
-    // Null is no omission.
+    // Null does not mean a missing field.
     expect(parse({ ...smallMistral, sliding_window: null, num_key_value_heads: null })).toMatchObject({
       window: undefined,
       kvHeads: 6,
@@ -181,7 +181,7 @@ describe('configurations of LLaMA-like models', () => {
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallPhi3)).eos).toEqual([])
     expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallQwen2))).toMatchObject({ bos: undefined, eos: [] })
     expect(refused(smallLlama, {}, { eos_token_id: 96 }).code).toBe('config.token')
-    // Nothing is padded: an id that is no word is none.
+    // Nothing is padded: an id outside of the vocabulary is unset.
     for (const pad of [-1, -100, 96, 32_000]) {
       expect(parse({ ...smallLlama, pad_token_id: pad }).pad).toBeUndefined()
       expect(parse(smallLlama, { pad_token_id: pad }).pad).toBeUndefined()

@@ -76,7 +76,7 @@ export const w8a16 = {
 }
 export const packedW8a16 = { ...w8a16, format: 'pack-quantized' }
 
-/** A checkpoint of int8 weights as it is packed: four columns are one int32, each with 128 added. */
+/** A packed checkpoint of int8 weights: four columns are one int32, each with 128 added. */
 export function packed(file: { readonly tensors: Map<string, StoredTensor> }): void {
   for (const [name, { dtype, shape, data }] of [...file.tensors]) {
     if (dtype !== 'I8') continue
@@ -91,7 +91,7 @@ export function packed(file: { readonly tensors: Map<string, StoredTensor> }): v
   }
 }
 
-/** A checkpoint of int8 weights: value `i` of one is `i` modulo 255, less 127, and the step of its row `r` is (r + 1) / 64. */
+/** A checkpoint of int8 weights: value `i` of one is `i` modulo 255, less 127, and the scale of its row `r` is (r + 1) / 64. */
 export function int8Checkpoint(config: Record<string, unknown>): { readonly tensors: Map<string, StoredTensor> } & Checkpoint {
   const file = smallCheckpoint(config)
   for (const [name, { shape }] of file.tensors) {

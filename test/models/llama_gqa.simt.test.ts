@@ -10,7 +10,7 @@ import { farthest, readGolden } from './llama_host.js'
 import { openSimtKernels } from './simt.js'
 import { kjvGqa } from './text_fixtures.js'
 
-/** Prompts of a kind, new tokens, and places of the text: as many as a plan takes seconds for on this device. */
+/** Kinds of prompts, new tokens, and positions of the text: as many as a plan runs in seconds on this device. */
 const extents = [
   ['unfused', { count: 11, longer: 1, tokens: 64, most: 513 }],
   ['best-llama', { count: 2, longer: 0, tokens: 5, most: 65 }],

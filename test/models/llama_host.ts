@@ -47,7 +47,7 @@ export async function withFields(name: FamilyName, fields: Readonly<Record<strin
   return folder
 }
 
-/** Loads a model whose inverse frequencies are those of its golden words, uses it, and frees it. `dir`: where a changed copy of it is. */
+/** Loads a model whose inverse frequencies are those of its golden words, uses it, and frees it. `dir`: folder of a changed copy. */
 export async function withLlama<T>(
   name: FamilyName,
   { dir = folderOf(name), ...options }: Partial<LlamaOptions> & { readonly dir?: string },

@@ -30,7 +30,7 @@ it('bits depend on no other row, no order and no chunks on request, and otherwis
     expect(await stepsOf(model, { ...shape, batch: 3, chunk: 7 }, [...cases].reverse())).toEqual([...together].reverse())
     expect(await alone({})).not.toEqual(await stepsOf(model, {}))
 
-    // A text that is found in the caches, and one that is read.
+    // A text found in the caches, and one that is read.
     const longer = [{ inputIds: [...ids.slice(0, 70), 5, 6] }]
     const fresh = await stepsOf(model, shape, longer)
     await model.generate(cases.slice(-1), { ...shape, maxNewTokens: 2 })
@@ -72,7 +72,7 @@ describe.each(inTurn(floats))('under $plan', (settings) => {
     await withRows('smollm', settings, async ({ append, cached, read }) => {
       let text = ids.slice(0, 50)
       await read(0, text)
-      // Back to any place, to shorter texts and to longer ones than were there.
+      // Back to any position, to shorter texts and to longer ones than before.
       for (const [kept, more] of [
         [13, ids.slice(100, 120)],
         [32, ids.slice(60, 61)],

@@ -7,7 +7,7 @@ import type { Llama } from '../../src/models/llama/llama_types.js'
 import { folderOf } from './llama_host.js'
 import { openSimtKernels } from './simt.js'
 
-/** Uses Phi-3 with other factors for texts of more than so many tokens. @param eos ids that end a text, none where it is null */
+/** Uses Phi-3 with other factors for texts of more than the given number of tokens. @param eos ids that end a text, none if it is null */
 export async function withLongrope<T>(
   positions: number,
   use: (model: Llama) => Promise<T>,

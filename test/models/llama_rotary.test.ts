@@ -13,7 +13,7 @@ interface Case {
   readonly name: string
   readonly config: Record<string, unknown>
   readonly positions: readonly number[]
-  /** Of the text whose last position is the last of `positions`. */
+  /** For the text whose last position is the last of `positions`. */
   readonly length: number
   readonly frequencies: string
   readonly cos: string
@@ -149,7 +149,7 @@ describe('rotations in a configuration', () => {
     for (const length of [1, 255, 256]) expect(inverseFrequencies(rotary, 16, length)).toEqual(same)
     const old = { rope_parameters: null, rope_theta: 10_000, rope_scaling: { type: 'dynamic', factor: 4 } }
     expect(configOf({ ...smallLlama, ...old }).rotary).toEqual(rotary)
-    // Longer texts are refused, and why.
+    // Longer texts are refused, with the reason.
     const inputIds = Array.from({ length: 257 }, () => 1)
     const limits = { positions, vocab: 96, continued: true }
     expect(refusal(() => checkCases({ ...limits, beyond }, [{ inputIds }], 1))).toMatchObject({

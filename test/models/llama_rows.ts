@@ -27,7 +27,7 @@ export interface Texts {
   step(prompts: readonly (readonly number[])[]): Promise<readonly (readonly number[])[]>
 }
 
-/** Two rows of 64 places, which are read in passes of `pass` tokens, whatever there is to read. */
+/** Two rows of 64 places, which are read in passes of `pass` tokens, whatever their contents. */
 export async function withRows<T>(
   name: FamilyName,
   { plan: planName, dtype, pass }: { readonly plan: string; readonly dtype: FloatType; readonly pass: number },

@@ -164,7 +164,7 @@ const wordsOf = (states: States, row: number): number[] =>
   integers(states, 'history').filter((_, at) => at % prompts.length === row)
 
 describe('steps', () => {
-  /** The row whose first word is an end id goes on with the first end id there is. */
+  /** The row whose first word is an end id continues with the first end id. */
   const ending = () => {
     const first = wordsOf(stepped(greedy()), 0)[0] ?? 0
     const unused = [...Array(config.vocab).keys()].find((id) => !integers(stepped(greedy()), 'history').includes(id)) ?? 0

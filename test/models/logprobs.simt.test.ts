@@ -1,7 +1,4 @@
-/**
- * Log-probabilities of generated tokens on simt: those of the model's own logits, whatever changes them before a word is chosen, whole and
- * token by token.
- */
+/** Log-probabilities of generated tokens on simt: those of the model's own logits, independent of processors, whole and token by token. */
 import { expect, it } from 'vitest'
 import type { GenerationOptions } from '../../src/models/decoding/generation_options.js'
 import { hypothesisTolerance, logitTolerance } from '../../src/verify/tolerance.js'

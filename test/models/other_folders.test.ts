@@ -200,7 +200,7 @@ describe('hints of tensors', () => {
         hint: expect.stringContaining('vocab_size'),
       })
     }
-    // Rows of another width are no matter of the vocabulary, nor those of another matrix.
+    // Rows of another width do not depend on the vocabulary, nor do those of another matrix.
     expect(taken({ ...smallLlama, hidden_size: 96 }, 'embeddings.words').hint).toBeUndefined()
     expect(taken({ ...smallLlama, intermediate_size: 41 }, 'layer0.upWeight').hint).toBeUndefined()
     const bert = randomBert({})

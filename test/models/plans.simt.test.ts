@@ -44,7 +44,7 @@ const models = [
   { hidden_size: 208, num_attention_heads: 8, intermediate_size: 77 },
 ]
 
-/** Plans of floats; those of int8 have tests of their own, and `best-decoder` has the layers of `best-encoder`. */
+/** Plans of floats; those of int8 have separate tests, and `best-decoder` has the layers of `best-encoder`. */
 const floatPlans = bertPlans(plans).filter((plan) => !quantisedPlans({ plans }).includes(plan) && plan !== 'best-decoder')
 
 describe.each(inTurn(models))('%o', (changes) => {

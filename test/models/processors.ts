@@ -20,7 +20,7 @@ const only = (scores: readonly number[], ids: readonly number[]): number[] =>
 const without = (scores: readonly number[], ids: readonly number[]): number[] =>
   scores.map((score, id) => (ids.includes(id) ? Number.NEGATIVE_INFINITY : score))
 
-/** Words that would complete `size` words of a text anew. */
+/** Words that would repeat `size` words of a text. */
 const repeating = (text: readonly number[], size: number): number[] =>
   text.filter((_, i) => {
     if (size === 0 || i < size - 1) return false

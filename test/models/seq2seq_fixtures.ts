@@ -97,7 +97,7 @@ export const widePegasus = {
   share_encoder_decoder_embeddings: false,
 }
 
-/** The same after Marian's fashion: post-LN, and a start token of its own. */
+/** The same as a Marian: post-LN, and a separate start token. */
 export const tinyMarian = {
   ...tinyPegasus,
   model_type: 'marian',

@@ -19,7 +19,7 @@ let finish = (): void => {}
 let used: Promise<void>
 
 const cases = [[3, 1, 4, 1, 5], [9], [2, 6]].map((inputIds) => ({ inputIds }))
-/** No text ends before its limit, so that there is time to stop it. */
+/** No text ends before its limit, so there is time to stop it. */
 const json = { ...tinyPegasus, eos_token_id: [] }
 const options = { maxNewTokens: 30, batch: 2 } satisfies GenerateOptions
 

@@ -19,7 +19,7 @@ export function randomModel() {
   return tensors
 }
 
-/** Writes it into a folder that is there. */
+/** Writes it into an existing folder. */
 export async function writeTextModel(folder: string): Promise<void> {
   await writeFile(join(folder, 'config.json'), JSON.stringify(textConfig))
   await writeFile(join(folder, 'model.safetensors'), formatSafetensors(randomModel()))

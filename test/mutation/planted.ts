@@ -20,7 +20,7 @@ export interface PlantedFault {
   readonly replacement: string
   /** The fault, in one sentence. */
   readonly wrong: string
-  /** Files of tests that find it, one or two, which pass without it. They emit sources of their own: nothing has to be generated. */
+  /** Test files that find it, one or two, which pass without it. They emit their own sources: nothing has to be generated. */
   readonly tests: readonly string[]
   /** A part of the names of the tests to run, where those of a file are many. */
   readonly only?: string

@@ -84,7 +84,7 @@ async function runTests(folder: string, { tests, only }: Pick<PlantedFault, 'tes
   }
 }
 
-/** Plants one fault, runs its tests, and takes it out again. */
+/** Plants one fault, runs its tests, and removes it. */
 async function tryFault(folder: string, fault: PlantedFault): Promise<Outcome> {
   const path = join(folder, fault.file)
   const source = readFileSync(path, 'utf8')

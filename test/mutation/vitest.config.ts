@@ -38,11 +38,11 @@ export default defineConfig({
       'test/fuse/random_*.test.ts',
       // Tests of the cache between runs, which is off here.
       'test/fuse/cached_plans.test.ts',
-      // They plan all of the shipped graphs while they load, or read specs of their own.
+      // They plan all shipped graphs while they load, or read separate specs.
       ...['fuse/tuned', 'fuse/parameters', 'ir/store', 'ir/update'].map((file) => `test/${file}.test.ts`),
     ],
     setupFiles: ['test/mutation/specs_once.ts'],
-    // Modules stay from file to file: a mutant is looked for in many, each of which would load the compiler anew.
+    // Modules are shared between files: a mutant runs in many, each of which would load the compiler again.
     isolate: false,
     sequence: { sequencer: LikelyFirst },
     testTimeout: 600_000,

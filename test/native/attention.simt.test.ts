@@ -20,8 +20,8 @@ beforeAll(async () => {
 afterAll(() => shop.remove())
 
 /**
- * Errors relative to the sum of the magnitudes of weighted values. A score of magnitude-1 terms errs as a dot product does, and its
- * weight by as much of itself; weights are rounded to storage and added up.
+ * Errors relative to the sum of the magnitudes of weighted values. A score of magnitude-1 terms has the error of a dot product, and its weight the
+ * same relative error; weights are rounded to storage and added up.
  */
 const bounds = (['f16', 'bf16', 'f32'] as const).flatMap((dtype) => {
   const score = tolerance({ dtype: 'f32', class: 'matmul', length: 300 })

@@ -1,6 +1,6 @@
 /**
- * The generated matmul's body on the CPU device: exact on small integers for every storage type, with tails in every direction,
- * through the function generated text calls and through each tile; in every order of threads.
+ * The generated matmul's body on the CPU device: exact on small integers for every storage type, with tails in every direction, through the
+ * function that generated source calls and through each tile; in every order of threads.
  */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

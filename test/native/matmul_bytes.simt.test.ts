@@ -1,13 +1,13 @@
 /**
- * Products of many rows and int8 weights on the CPU device: panels of columns, one after the other, of one product and of two, of rows that lie
- * in memory and of computed ones, bit for bit against plain loops and in every order of threads.
+ * Matmuls of many rows and int8 weights on the CPU device: panels of columns in sequence, of one matmul and of two, of rows in memory and of
+ * computed ones, bit for bit against plain loops and in every order of threads.
  */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Check, checks, status, type Workshop, workshop } from './fixtures.js'
 
 const folder = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url))
-/** Panels have 256 columns. Generated text is compiled as kernels are: hidden, and with parameters it does not name. */
+/** Panels have 256 columns. Generated source is compiled like kernels: hidden, and with unnamed parameters. */
 const flags = [
   '-DHEDDLE_SIMT',
   '-DHEDDLE_PANEL_BYTES=1',

@@ -1,6 +1,6 @@
 /**
- * The int8 matmul's bodies on the CPU device: sums in int32, exact for all factors, with tails in every direction, through the
- * function generated text calls and through each tile; in every order of threads.
+ * The int8 matmul's bodies on the CPU device: sums in int32, exact for all operands, with tails in every direction, through the function that
+ * generated source calls and through each tile; in every order of threads.
  */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

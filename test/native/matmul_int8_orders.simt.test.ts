@@ -1,6 +1,6 @@
 /**
- * The int8 matmul of interleaved orders on the CPU device: exact for every pair of orders, with tails in every direction, garbage
- * in all padding and several matrices, through the function generated text calls and through each tile; in every order of threads.
+ * The int8 matmul of interleaved orders on the CPU device: exact for every pair of orders, with tails in every direction, garbage in all padding
+ * and several matrices, through the function that generated source calls and through each tile; in every order of threads.
  */
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

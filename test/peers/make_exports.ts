@@ -19,7 +19,7 @@ import { heddle, punctuationModel, repository } from '../cli/host.js'
 import { builtByCmake, i32, linked, readTensors, type Tensors } from '../export/built.js'
 
 interface Bounds {
-  /** Largest error of a float output, as a share of its largest value. */
+  /** Largest error of a float output, relative to its largest value. */
   readonly tolerance: number
   /** Share of an integer output that may be another. */
   readonly differ: number
@@ -87,7 +87,7 @@ const cases: Readonly<Record<string, Case>> = {
   },
 }
 
-/** Scales that take 4 for the largest magnitude everywhere: of no use for texts, and the same on every device. */
+/** Scales with 4 as the largest magnitude everywhere: meaningless for texts, but the same on every device. */
 async function scalesOf(folder: string): Promise<string> {
   const { config, identity } = await readCheckpoint(punctuationModel)
   const layer = () => perSite(() => 4)

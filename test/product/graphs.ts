@@ -30,7 +30,7 @@ function made(
     weights,
     build: (g, x, w) => {
       const values = build(g, { ...x, ...w } as Given)
-      // A second result of a node has a name of its own, which is none of a node.
+      // A second result of a node has a separate name, which no node has.
       const nodes = Object.fromEntries(Object.entries(values).filter(([key]) => !key.startsWith('also')))
       const last = Object.values(nodes).at(-1)
       if (last === undefined) throw new Error(`${name} has no node`)
@@ -237,7 +237,7 @@ export const crossedToo: readonly ProductCase[] = [
   }),
 ]
 
-/** Rows or columns of a product that a view takes apart, or ends elsewhere. */
+/** Rows or columns of a matmul that a view splits, or ends elsewhere. */
 export const inParts: readonly ProductCase[] = [
   made('heads', { x: m, w: tensor('T', 'g*h k'), scale: tensor('f32', 'g') }, (g, x) => {
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
@@ -399,7 +399,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
   },
 ]
 
-/** Products one of whose factors is computed while it is loaded. */
+/** Matmuls with one operand computed on load. */
 export const computed: readonly ProductCase[] = [
   made('norm_in_front', { x: m, w: tensor('T', 'n k'), gamma: tensor('T', 'k'), bias: tensor('T', 'n') }, (g, x) => {
     const normed = g.apply(own.rmsNorm, { x: of(x, 'x'), gamma: of(x, 'gamma') }).y
@@ -461,7 +461,7 @@ export const computed: readonly ProductCase[] = [
   }),
 ]
 
-/** Products whose kernel keeps something of each 32 columns of a row. */
+/** Matmuls whose kernel stores a partial result for each 32 columns of a row. */
 export const partial: readonly ProductCase[] = [
   made(
     'moments',

@@ -29,7 +29,7 @@ export function productOf({ templates }: PlannedGraph): MatmulKernel {
   return kernel
 }
 
-/** A pattern of small numbers, of integers where the type stores some: sums of them are exact, and no term hides. */
+/** A pattern of small numbers, of integers if the type stores some: sums of them are exact, and every term is visible. */
 export function draw(dtype: DTypeRef, name: string, i: number, most: number): number {
   const n = (i * 7 + name.length * 5 + (i >> 3) + name.charCodeAt(0)) % 11
   if (dtype === 'i32') return n % most

@@ -3,7 +3,7 @@ import { abs, argmax, cos, exp, idiv, max, minimum, op, row, rsqrt, sin, sum, te
 
 const floats = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** A value of each row and one of each column, of sums of int8: a W8A8 product as floats. */
+/** One value per row and one per column, for sums of int8: a W8A8 matmul as floats. */
 export const dequantiseBoth = op('dequantise_both', {
   dims: ['m', 'n'],
   types: floats,
@@ -77,7 +77,7 @@ export const centred = op('centred', {
     },
 })
 
-/** Elements in units of the largest of their row, which is no sum. */
+/** Elements divided by the largest of their row, which is no sum. */
 export const peaked = op('peaked', {
   dims: ['m', 'n'],
   types: floats,

@@ -15,7 +15,7 @@ const types = ['f32', 'f16'] as const
 type Type = (typeof types)[number]
 /** Run over so many rows that tiles are large. */
 const tall = oneInTurn(['gate_and_up', 'norm_gate_and_up', 'group_weights'], 0)
-/** Kernels that tests below name with a type; of the others, a third by turns. */
+/** Kernels that tests below name with a type; of the others, a rotating third. */
 const stated: Readonly<Record<string, readonly Type[]>> = {
   ...Object.fromEntries([tall, 'mixed'].map((name) => [name, ['f16' as const]])),
   ...{ moments: types, largest: types, columns_first: ['f32'] },

@@ -10,7 +10,7 @@ beforeAll(() => {
   ops = readOps()
 })
 
-/** The text in float16. */
+/** The source in float16. */
 function textOf(given: ProductCase): string {
   const kernel = productOf(planned(given, ops))
   const files = generate([], {}, [{ ...kernel, types: { T: ['f16'] } }])

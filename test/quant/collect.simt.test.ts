@@ -160,7 +160,7 @@ describe('collection', () => {
     const name = 'encoder.layer.1.attention.self.value.weight'
     const tensor = model.tensors.get(name)
     if (tensor === undefined) throw new Error(`no ${name}`)
-    // Finite weights, whose products are too large for float32.
+    // Finite weights whose matmuls overflow float32.
     const values = new Float32Array(tensor.data.byteLength / 4).fill(3e38)
     model.tensors.set(name, { ...tensor, data: new Uint8Array(values.buffer) })
     await expect(collected(model)).rejects.toMatchObject({

@@ -19,7 +19,7 @@ let load: Awaited<ReturnType<typeof simtEncoders>>
 const cases = (await familyCases(name)).filter(({ refused }) => refused === undefined)
 const given = cases.map(({ input_ids: inputIds = [] }) => ({ inputIds }))
 
-/** Labels of a model with random weights, but for tokens of which it is as unsure as no trained one is: those are not counted. */
+/** Labels of a model with random weights, without tokens on which it is less certain than a trained one. */
 const wanted = cases.flatMap(({ logits = [] }) => {
   const spread = Math.sqrt(logits.reduce((sum, value) => sum + value * value, 0) / logits.length)
   return Array.from({ length: logits.length / classes }, (_, token) => {

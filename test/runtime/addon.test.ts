@@ -1,4 +1,4 @@
-/** Finding the addon: errors say where it was looked for. */
+/** Finding the addon: errors list the searched places. */
 import { afterEach, expect, it, vi } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
 import { loadAddon, nativeFolder } from '../../src/runtime/addon.js'

@@ -28,7 +28,7 @@ export function buildFixture(): string {
   return path
 }
 
-/** The plugins a test of the addon can run on: the fixture, and the simt device where it is built. */
+/** The plugins for tests of the addon: the fixture, and the simt device if it is built. */
 export function plugins(fixture: string): [name: string, path: string][] {
   const simt = join(nativeFolder(), 'libheddle_simt.so')
   return [['fixture', fixture], ...(existsSync(simt) ? [['simt', simt] satisfies [string, string]] : [])]

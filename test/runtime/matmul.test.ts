@@ -11,7 +11,7 @@ const operand = (axes: string, layout = 'row'): StridedOperand => {
   return { axes: names, extents, strides: layoutStrides(findLayout({ split_heads: splitHeads }, layout, names.length), extents) }
 }
 
-/** The one matmul of a product that is no more than one. */
+/** The only matmul of a product that needs no more than one. */
 const lower = (a: StridedOperand, b: StridedOperand, out: StridedOperand) => {
   const { matmul, offsets } = lowerMatmul('node', { a, b, out })
   expect(offsets).toEqual([[0, 0, 0]])

@@ -40,7 +40,7 @@ const forms = Object.entries(encoderLayers).flatMap(([norms, layers]) =>
 )
 const shipped = [...Object.values(programs).map((each) => each.of()), ...forms]
 
-/** The first step of each graph and program that has no kernel under a plan, by type. */
+/** The first step of each graph and program without a kernel under a plan, by type. */
 function missing(plan: string, of: Pick<Manifest, 'kernels'>): string[] {
   const whole = [...Object.values(plans[plan] ?? {}).map(alone), ...shipped.map((program) => stepsOf(program, plan))]
   return whole.flatMap((applications) =>

@@ -180,7 +180,7 @@ describe('prepareWeights', () => {
     expect(await numbers(made['fc:int8:col32'])).toEqual(await numbers(prepare()['fc:int8:col32']))
     // The twin: the integers differ from those of the float weights that the model also has.
     expect(await numbers(made['q+k:int8:row'])).not.toEqual(await numbers(prepare()['q+k:int8:row']))
-    // Into a layout, integers go where those made of floats go.
+    // In a layout, integers have the same positions as those made from floats.
     const { values, scales } = quantised('fc')
     const again = {
       values: { ...given.q.values, data: new Uint8Array(values.buffer) },
@@ -188,7 +188,7 @@ describe('prepareWeights', () => {
     }
     const same = prepareWeights([application], tensors('f32'), layouts, {}, { stored: { ...given, fc: again } })
     expect(await numbers(same['fc:int8:col32'])).toEqual(await numbers(prepare()['fc:int8:col32']))
-    // Of a stack that is int8 in part, the rest is made as it would be alone.
+    // For a stack that is partly int8, the rest is made as without it.
     const mixed = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), { stored: { k: given.k } })
     expect(await numbers(mixed['q+k:int8:row'])).toEqual([...quantised('q').values, ...ints(7)])
     const steps = [...quantised('q').scales, 7, 8, 9, 10, 11].map((step) => step / 2)

@@ -28,7 +28,7 @@ const count = (axes: readonly string[], sizes: Sizes): number => axes.reduce((pr
 const placeOf = (axes: readonly string[], sizes: Sizes, at: Sizes): number =>
   axes.reduce((place, axis) => place * (sizes[axis] ?? 1) + (at[axis] ?? 0), 0)
 
-/** A product by its definition: over every place of every axis. */
+/** A matmul by its definition: over every index of every axis. */
 function defined([a, b, out]: readonly string[][], sizes: Sizes, x: Float32Array, y: Float32Array): Float32Array {
   if (a === undefined || b === undefined || out === undefined) throw new Error('no product')
   const axes = [...new Set([...a, ...b])]
@@ -52,7 +52,7 @@ beforeAll(() => {
 })
 afterAll(() => device.close())
 
-/** The product on the device, and how many matmuls it took. */
+/** The result on the device, and the number of matmuls. */
 async function run(subscripts: string, sizes: Sizes, x: Float32Array, y: Float32Array) {
   const [a, b] = subscripts.split(' -> ')[0]?.split(', ') ?? []
   const { graph: product } = graph('product', {

@@ -24,7 +24,7 @@ const { graph: block } = graph('block', {
   },
 })
 
-/** The same as one product. */
+/** The same as one matmul. */
 const whole: Graph = {
   ...block,
   nodes: [

@@ -125,7 +125,7 @@ describe('caches', () => {
       const x = encode('f32', floats(...Array.from({ length: 8 }, (_, i) => base + i)))
       await program.run({ x })
     }
-    // Row by row, head by head: two steps of two elements, and one that is not decoded yet.
+    // Row by row, head by head: two steps of two elements, and an undecoded one.
     const cache = [10, 11, 20, 21, 0, 0, 12, 13, 22, 23, 0, 0, 14, 15, 24, 25, 0, 0, 16, 17, 26, 27, 0, 0]
     expect([...(await states.read('cache'))]).toEqual(cache)
     expect([...(await states.read('step'))]).toEqual([2])

@@ -84,7 +84,7 @@ describe('column programs', () => {
   it('read the rows again if a reduction needs another', () => {
     const mean = fold(load('x', r, c))
     const deviation = fold(call('sub', load('x', index('q'), c), mean), dim('m'), 'q')
-    // A fold inside of another that does not depend on its index is a walk of its own.
+    // A fold inside of another that does not depend on its index is a separate pass.
     expect(columnsOf(instance(folded(deviation)))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'pass', 'store'])
     const subject = reduced(load('x', r, c))
     const again: Kernel = {

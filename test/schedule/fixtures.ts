@@ -443,7 +443,7 @@ export const scanElsewhere = kernel(
   ],
 )
 
-/** A scan read at one place only, for every element of an axis: no pass of its own. */
+/** A scan read at a single index, for every element of an axis: no separate pass. */
 export const scanPoint = kernel(
   'scan_point',
   'm n',
@@ -465,7 +465,7 @@ const histogram = (name: string, value: Expr, i: string): Stmt => ({
   value,
 })
 
-/** Two histograms of a row: of its integers, and of their distance from the largest, which takes a pass of its own. */
+/** Two histograms of a row: of its integers, and of their distance from the largest, which takes a separate pass. */
 export const tally = kernel(
   'tally',
   'm n k',

@@ -1,4 +1,4 @@
-/** Teams for rows that are walked in order: the number of rows chooses one only where no team combines elements to other bits. */
+/** Teams for sequential rows: the number of rows selects one only if no team changes the bits of results. */
 import { expect, it } from 'vitest'
 import { mapKernel } from '../../src/schedule/map.js'
 import { read } from '../frontend/refuse.js'

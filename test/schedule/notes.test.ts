@@ -172,7 +172,7 @@ it('kernels of layers have none, a transpose that is written along its stores ha
 })
 
 describe('a note on strided reads that share sectors', () => {
-  /** Each element of `y` made of reads of pairs that lie side by side. */
+  /** Each element of `y` computed from reads of adjacent pairs. */
   const pairs = (...places: readonly Expr[]): Kernel =>
     kernel(
       'pairs',

@@ -20,7 +20,7 @@ describe('a schedule of a plan', () => {
     expect(first).toContain('softmax__f16_planned: ')
     expect(first).toContain(`${32 * 3 * 8}`)
     expect(others).toHaveLength(ruled.length)
-    // Chunks are as wide as the rules have them where the schedule does not say.
+    // Chunks have the width of the rules if the schedule does not set it.
     expect(names(warp, fixtures.softmax, 'f32')[0]).toContain(`${32 * 3 * 4}`)
   })
 

@@ -26,7 +26,7 @@ export const used = { fold, foldRow, int }
 }
 
 it('the index of a recurrence stays the index of its loop if two recurrences carry it', () => {
-  // The last of the second walk is found at a place: the index has to stay one that the pass knows.
+  // The last of the second recurrence is found at an index, which has to stay one that the pass knows.
   const walks = namesOf(`const f = foldRow(n, { z: int(-1) }, ({ z }, c) => ({ z: x(m, c) > 0 ? c : z }))
     const g = fold(n, { z: int(-1) }, ({ z }, c) => ({ z: x(m, c) < 0 ? c : z }))
     return { y: row(n, (c) => f.z(c)), z: row(n, () => g.z) }`)

@@ -1,4 +1,4 @@
-/** Reductions of whole tensors become programs of totals where several blocks can divide one walk, and only there. */
+/** Reductions of whole tensors become programs of totals if several blocks can divide one pass, and only then. */
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

@@ -1,4 +1,4 @@
-/** Loops are interchanged where that makes stores of single elements vectors and keeps reads together, and nowhere else. */
+/** Loops are interchanged if that vectorises stores of single elements and keeps reads coalesced, and not otherwise. */
 import { expect, it } from 'vitest'
 import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'

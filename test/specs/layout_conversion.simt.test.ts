@@ -84,7 +84,7 @@ function conversion(dims: readonly string[], from: Layout, to: Layout, of: reado
   }
 }
 
-/** Matrices from rows to every layout and back; of all other pairs a third by turns, either way. */
+/** Matrices from rows to every layout and back; of all other pairs a rotating third, in both directions. */
 function pairsOf({ dims, layouts: names }: Family): Pair[] {
   const one = names.flatMap((from, at) => names.slice(at + 1).map((to): Pair => [from, to]))
   const always = one.filter((pair) => dims.length === 2 && pair.includes('row'))

@@ -1,6 +1,6 @@
 /**
- * Logits that are no numbers, on the simt device: no word is chosen, and the step after gives NaN where it looks one up. A copy of the
- * embedding that takes such an id for a word gives its numbers.
+ * NaN logits on the simt device: no word is chosen, and the next step gives NaN when it looks one up. A copy of the embedding that treats such an
+ * id as a word gives its numbers.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

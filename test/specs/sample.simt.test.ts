@@ -56,7 +56,7 @@ afterAll(() => host?.close())
 /** Inputs of all rows by tensor; missing ones never end a row. */
 type Inputs = Readonly<Record<string, (i: number) => number>>
 
-/** The words drawn for `rows` rows, and which rows are finished then. */
+/** The words drawn for `rows` rows, and the rows that are finished afterwards. */
 async function draw(name: string, type: 'f32' | 'f16', rows: number, vocab: number, inputs: Inputs) {
   const common: Inputs = { step: () => 0, finished: () => 0, limit: () => 1000, ends: () => -1 }
   const dims = { r: rows, v: vocab, o: 1, e: 1 }

@@ -122,7 +122,7 @@ describe('on simt', () => {
   })
   afterAll(() => host?.close())
 
-  /** Words of rows that draw for one request by seeds of their own. */
+  /** Words of rows that draw for one request with separate seeds. */
   async function drawn(name: string, logits: readonly number[], request: Request, rows: number): Promise<number[]> {
     const { values, ids } = candidatesOf(logits, 2)
     const n = values.length

@@ -28,7 +28,7 @@ export interface Found {
   readonly text: string
 }
 
-/** True if text of this type may be any. */
+/** True if any string has this type. */
 const isAnyText = (type: ts.Type | undefined): boolean =>
   type === undefined ||
   (type.flags & (ts.TypeFlags.String | ts.TypeFlags.Any | ts.TypeFlags.Unknown)) !== 0 ||

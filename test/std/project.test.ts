@@ -19,7 +19,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true }))
 
-/** Two products of one input, each doubled or not by the project's own op, with the given plan. */
+/** Two matmuls of one input, each doubled or not by the project's own op, with the given plan. */
 const specs = (name: string, plan: string): string => `import { graph, op, plan, tensor } from 'heddle'
 export const own = op('${name}', {
   dims: ['m', 'n'],

@@ -36,7 +36,7 @@ it('is a token between non-word characters, and text inside of a word', () => {
   ] as const) {
     expect([text, words(single, text)]).toEqual([text, tokens])
   }
-  // The twin: a token that is none is one everywhere.
+  // The twin: an added token without the flag matches everywhere.
   expect(words(withAdded({ cat: {} }), 'cats')).toBe('cat s')
 })
 

@@ -1,4 +1,4 @@
-/** Tokens that a configuration puts around a text, by the class of its tokenizer. */
+/** Tokens that a configuration adds around a text, by the class of its tokenizer. */
 import { expect, it } from 'vitest'
 import { withStatedEnds } from '../../src/text/stated_ends.js'
 import { tokenizerOf } from '../../src/text/tokenizer.js'

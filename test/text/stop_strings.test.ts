@@ -16,7 +16,7 @@ function shownOf(pieces: readonly string[], stops: readonly string[]): { text: s
   return { text: text + search.finish(), stop }
 }
 
-/** The same by looking at every character: the first place where a stop string is complete, and the longest of those. */
+/** The same by checking every character: the first place where a stop string is complete, and the longest of those. */
 function expected(text: string, stops: readonly string[]): { text: string; stop: string | undefined } {
   for (let end = 1; end <= text.length; end++) {
     const complete = stops.filter((stop) => text.slice(0, end).endsWith(stop)).sort((a, b) => b.length - a.length)

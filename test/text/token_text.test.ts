@@ -10,7 +10,7 @@ const golden: { streams: { text: string; ids: number[]; prefixes: string[] }[] }
   readFileSync(join(kjvGqa, 'text_golden.json'), 'utf8'),
 )
 
-/** A text without its last character where that may not be complete. */
+/** A text without its last character if that may be incomplete. */
 const complete = (text: string): string => (text.endsWith('\uFFFD') ? text.slice(0, -1) : text)
 
 /** Compares the output of a stream after every token with decoding all tokens up to it. */
@@ -75,7 +75,7 @@ describe('streams of text', () => {
         expectStream(tokenizer, list)
         for (let at = 0; at < list.length; at++) expectStream(tokenizer, list.slice(at), list.slice(0, at))
       }
-      // A continued text keeps the blank that a text of its own would lose.
+      // A continued text keeps the blank that a separate text would lose.
       expect(tokenText(tokenizer).push(idOf('▁the'))).toBe('the')
       expect(tokenText(tokenizer, ids('▁a')).push(idOf('▁the'))).toBe(' the')
     })

@@ -1,4 +1,4 @@
-/** Texts that are cut, from the side that the tokenizer's files name. */
+/** Texts truncated from the side that the tokenizer's files name. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'

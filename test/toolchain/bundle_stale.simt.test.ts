@@ -17,7 +17,7 @@ const code = async (): Promise<unknown> =>
 test('sources that changed after a build are not packed', async () => {
   project = await testProject({ one: 'int one() { return 1; }\n' })
   await buildKernels({ target: 'simt', root: project.root })
-  // The twin: the same build with its own texts is packed, up to the addon, which this project has none of.
+  // The twin: the same build with its own sources is packed, up to the addon, which this project lacks.
   expect(await code()).toBe('bundle.missing')
 
   await project.write('generated/cuda/one.cu', 'int one() { return 2; }\n')

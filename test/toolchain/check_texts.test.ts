@@ -96,7 +96,7 @@ test('recorded sources are compiled in part, all of them in eight checks, and wr
   expect(parts.reduce((sum, part) => sum + part)).toBe(80)
   expect(Math.max(...parts)).toBeLessThan(80 / 2)
   expect(await checkTexts({ generated, sample: 'all' })).toMatchObject({ ...whole, compiled: 80 })
-  // The part that is compiled unasked is the same at the same texts.
+  // The default part is the same for the same sources.
   expect(parts).toContain((await checkTexts({ generated })).compiled)
 
   await change(generated, (line) => (line.includes('op7__f32.cu","arch":"sm_90') ? line.replace(',32,', ',31,') : line))

@@ -16,7 +16,7 @@ import {
 } from '../../src/toolchain/index.js'
 import { type TestProject, testProject } from './project.js'
 
-/** A text that the registry can name: the launcher returns a number. */
+/** A source that the registry can name: the launcher returns a number. */
 const launcher = (op: string, result = 0): string =>
   `extern "C" int heddle_launch_${op}__f32(void*, void*) { return ${result}; }\n`
 

@@ -24,7 +24,7 @@ END
 done
 cp ${cubin} "$last"`
 
-/** A project with texts, and such an nvcc until `vi.unstubAllEnvs`. */
+/** A project with sources, and such an nvcc until `vi.unstubAllEnvs`. */
 export async function projectWithNvcc(texts: Readonly<Record<string, string>>, code: Parameters<typeof cubinOf>[1] = {}) {
   const project = await testProject(texts)
   const cubin = join(project.root, 'object.cubin')

@@ -1,4 +1,4 @@
-/** The header that is read once for many texts: the same objects as without it, and never an older header than the one that is there. */
+/** The header that is read once for many sources: the same objects as without it, and never an outdated header. */
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -29,7 +29,7 @@ const entry = (file: string, text: string): Manifest['kernels'][number] => ({
   variants: [],
 })
 
-/** A project whose kernels have the given texts, with a cache of its own until `vi.unstubAllEnvs`. */
+/** A project whose kernels have the given sources, with a separate cache until `vi.unstubAllEnvs`. */
 export async function testProject(kernels: Readonly<Record<string, string>>): Promise<TestProject> {
   const root = await mkdtemp(join(tmpdir(), 'heddle-build-'))
   vi.stubEnv('HEDDLE_CACHE', join(root, 'cache'))

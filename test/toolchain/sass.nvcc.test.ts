@@ -27,7 +27,7 @@ async function cubinOf(source: string, name: string): Promise<Uint8Array> {
   return readFile(cubin)
 }
 
-/** A kernel of its own text between a wait and a store. */
+/** A kernel of custom source between a wait and a store. */
 async function written(name: string, body: string): Promise<Uint8Array> {
   const source = join(folder, `${name}.cu`)
   const parameters = 'const heddle::In<float> x, const heddle::ConstantIn<float> w, const heddle::Out<float> y'
@@ -38,7 +38,7 @@ async function written(name: string, body: string): Promise<Uint8Array> {
   return cubinOf(source, name)
 }
 
-/** A row kernel and a matmul for Hopper: `heddle build --check` looks at the machine code of every text that it compiles. */
+/** A row kernel and a matmul for Hopper: `heddle build --check` examines the machine code of every source that it compiles. */
 const shipped = ['bias_residual_layer_norm__f16', 'matmul_bias_gelu__f16']
 
 describe('machine code', () => {

@@ -74,7 +74,7 @@ describe('casesOf', () => {
       const extents = new Set(fixed.map(({ dims }) => dims[swept]))
       for (const extent of [1, 31, 32, 33, 129]) expect(extents, `${swept} = ${extent}`).toContain(extent)
     }
-    // The twin: where the row is free, outer dimensions take few extents.
+    // The twin: if the row is free, outer dimensions take few extents.
     expect(new Set(casesOf({ ...heads, fixedDims: {} }).map(({ dims }) => dims.s)).size).toBeLessThan(6)
   })
 

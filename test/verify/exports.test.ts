@@ -1,4 +1,4 @@
-/** Exports under PyTorch in a selftest: lines of the script as results, the reason where there is no PyTorch, and refusals. */
+/** Exports under PyTorch in a selftest: lines of the script as results, the reason if there is no PyTorch, and refusals. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

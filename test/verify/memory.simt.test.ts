@@ -1,6 +1,6 @@
 /**
- * Layers whose memory is a matrix for each head (linear attention that fades or gates, state spaces, delta rules), in a project of its own: a
- * token at a time with the memory replaced in place, against the recurrence in plain JavaScript, token after token in doubles.
+ * Layers with a matrix per head as memory (linear attention with decay or gates, state spaces, delta rules), in a separate project: one token at a
+ * time with the memory replaced in place, against the recurrence in plain JavaScript, token by token in doubles.
  */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -93,7 +93,7 @@ type Token = ReturnType<typeof token>
 
 const isRead = (s: number[], { query }: Token, k: number, head: number) => ({ s, y: dot(s, (c) => at(query.of, head * k + c)) })
 
-/** The rules, as their papers write them but for names. `isLate` is the mistake of reading a memory that is already faded and written. */
+/** The rules, as in their papers except for names. `isLate` is the mistake of reading a memory that is already decayed and written. */
 const rules = {
   fade:
     (t: Token, k: number): Rule =>
@@ -189,7 +189,7 @@ const calls: Readonly<Record<keyof typeof rules, Called>> = {
     }),
 }
 
-/** Tokens one after the other, on the device and by a rule: the first comparison that fails, or the last. */
+/** Tokens in sequence, on the device and by a rule: the first comparison that fails, or the last. */
 async function decode(name: keyof typeof rules, dtype: Float, k: number, isLate = false) {
   let state = draw('f32', [b, h, v, k], 5, -1, 1)
   let exact: readonly number[] = state.of

@@ -6,7 +6,7 @@ import { modelTolerance, tolerance, unitRoundoff, withStoredPart } from '../../s
 
 const types = ['f32', 'f16', 'bf16'] as const
 
-/** A dot product as a first draft would have it: float32 throughout, in loop order, one rounding at the end. */
+/** A naive dot product: float32 throughout, in loop order, one rounding at the end. */
 function naiveDot(x: ArrayLike<number>, y: ArrayLike<number>, skip = -1): number {
   let sum = 0
   for (let i = 0; i < x.length; i++) if (i !== skip) sum = Math.fround(sum + Math.fround((x[i] ?? 0) * (y[i] ?? 0)))

@@ -14,7 +14,7 @@ import type {
 
 export interface FakeAlgorithm {
   readonly id: number
-  /** Milliseconds of each replay, in turn; of a program as many times as it has steps. */
+  /** Milliseconds of each replay, in order; for a program as many times as it has steps. */
   readonly times: readonly number[]
   /** Is added to every element. */
   readonly error?: number

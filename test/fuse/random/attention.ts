@@ -1,6 +1,6 @@
 /**
- * Random groups of two products with a softmax between them: axes in any order, heads that are repeated or shared, operands that are
- * computed, masks of any conditions, scores changed by other tensors, results that are laid out, gated or added to.
+ * Random groups of two matmuls with a softmax between them: axes in any order, repeated or shared heads, computed operands, masks of any
+ * conditions, scores changed by other tensors, results with a layout, a gate or an addend.
  */
 import { call, dim, f32, i32, toFloat } from '../../../src/ir/build.js'
 import type { Expr } from '../../../src/ir/expr.js'
@@ -192,7 +192,7 @@ interface ScoreDraft {
   readonly form: Form
 }
 
-/** Ops between the first product and the softmax. */
+/** Ops between the first matmul and the softmax. */
 function scored({ draft, random, extents, scoreAxes, form }: ScoreDraft, product: ValueId): ValueId {
   let value = product
   const shape = (list: Axes): string => list.map((axis) => extents[axis] ?? axis).join(' ')
@@ -259,7 +259,7 @@ function hide({ draft, random, extents, scoreAxes, form }: ScoreDraft, value: Va
   })
 }
 
-/** The softmax, over rows as they are or side by side as one axis. */
+/** The softmax, over plain rows or over adjacent ones as one axis. */
 function weighed({ draft, random, extents, scoreAxes, form }: ScoreDraft, logits: ValueId): ValueId {
   const kind: SoftmaxForm = random.chance(0.07) ? random.pick(noSoftmaxes) : random.chance(0.4) ? 'plain' : random.pick(softmaxes)
   const last = scoreAxes.at(-1) ?? 't'

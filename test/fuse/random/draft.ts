@@ -1,4 +1,4 @@
-/** A graph while it is drawn: values, nodes and one kernel written as IR for each op. Names say nothing, as no pass may read them. */
+/** A graph under construction: values, nodes and one kernel written as IR per op. Names carry no meaning, as no pass may read them. */
 import { randomFrom } from '../../../src/fuse/check/inputs.js'
 import { dim, index } from '../../../src/ir/build.js'
 import type { DType } from '../../../src/ir/dtype.js'
@@ -196,6 +196,6 @@ export interface Case {
   readonly dims: Readonly<Record<string, number>>
   /** Of attention: the logits a softmax reads, the weights it gives, and the scores' extent that both run along last. */
   readonly masked?: { readonly logits: ValueId; readonly weights: ValueId } | undefined
-  /** Groups that become the library's products. */
+  /** Groups that become library matmuls. */
   readonly library?: readonly string[]
 }

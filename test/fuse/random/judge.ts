@@ -58,7 +58,7 @@ export function judge(drawn: Case, change: (planned: PlannedGraph) => PlannedGra
 const reasonOf = ({ code, message }: HeddleError): string =>
   `${code}: ${message.replace(/^.*cannot be one kernel: /, '').replace(/\b(op|mm|view|group|in)\d+\b/g, '$1')}`
 
-/** The first element in which the planned graph differs from the drawn one, on data of its own. */
+/** The first element in which the planned graph differs from the random one, on separate data. */
 function difference(drawn: Case, graph: Graph, planned: PlannedGraph): string | undefined {
   const { dims, draft } = drawn
   const random = new Random(drawn.seed ^ 0x5eed)
@@ -88,7 +88,7 @@ function element(random: Random, content: Content, dims: Case['dims']): () => nu
   return content === 'id' ? () => random.below(3) : () => random.below(1 + Math.max(dims.s ?? 1, dims.t ?? 1))
 }
 
-/** The drawn graph, node by node. Where attention is one kernel, queries all of whose keys are masked have weights of zero. */
+/** The random graph, node by node. Where attention is one kernel, fully masked queries have weights of zero. */
 function runDrawn({ draft, dims, masked }: Case, graph: Graph, values: ReadonlyMap<ValueId, Float64Array>, isAttention: boolean) {
   let logits: ArrayLike<number> = []
   const revise = (id: ValueId, { data, shape }: { data: ArrayLike<number>; shape: readonly number[] }): ArrayLike<number> => {

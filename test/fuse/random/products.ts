@@ -49,7 +49,7 @@ function epilogue(draft: Draft, random: Random, axes: readonly string[], value: 
     const here = (dims: readonly string[]) => dims.map((axis) => at[axis] ?? i32(0))
     const self = read(given.x, here(axes))
     const others = Object.entries(reads).flatMap(([name, { dims }]) => (name === 'x' ? [] : [read(given[name], here(dims))]))
-    // Now and then another element of the product, which no epilogue has.
+    // Sometimes another element of the matmul, which no epilogue supports.
     const last = axes.at(-1) ?? ''
     const neighbour = read(given.x, [
       ...here(axes.slice(0, -1)),

@@ -1,4 +1,4 @@
-/** A device whose kernels are the bodies of the shipped ops, opened as users open one, so that calls are tested where nothing is compiled. */
+/** A device whose kernels are the bodies of the shipped ops, opened as by a user, so that calls are tested without compiling. */
 import { DeviceCore } from '../../../src/runtime/api/core.js'
 import { deviceOf } from '../../../src/runtime/api/device.js'
 import type { Device } from '../../../src/runtime/api/index.js'

@@ -1,4 +1,4 @@
-/** A project in a folder of its own, with the ops and plans of one in test/projects, generated. Its kernels are compiled when they are called. */
+/** A project in a separate folder, with the ops and plans of one in test/projects, generated. Its kernels are compiled when they are called. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

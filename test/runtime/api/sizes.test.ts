@@ -1,4 +1,4 @@
-/** Sizes of a model that only products tell. */
+/** Sizes of a model that follow only from products. */
 import { describe, expect, it } from 'vitest'
 import { parseShape } from '../../../src/ir/shape.js'
 import { Sizes } from '../../../src/runtime/api/sizes.js'

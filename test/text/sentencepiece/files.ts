@@ -77,7 +77,7 @@ interface Node {
   value?: number
 }
 
-/** Rules in their compiled form: each node of the trie has 256 units of its own, so that none meets another. */
+/** Rules in their compiled form: each node of the trie has 256 separate units, so that none overlaps another. */
 export function charsmapBytes(rules: Readonly<Record<string, string>>): Buffer {
   const nodes: Node[] = []
   const node = (): Node => {

@@ -1,6 +1,6 @@
 /**
- * Texts cut by SentencePiece models, against the definitions of the algorithms: of all ways through a text the one with the largest sum, and
- * of all joins of neighbours the best, again and again.
+ * Texts split by SentencePiece models, against the definitions of the algorithms: of all segmentations the one with the largest sum, and repeatedly
+ * the best merge of neighbours.
  */
 import { expect, it } from 'vitest'
 import { byteText, parsePieceModel } from '../../../src/text/sentencepiece/model.js'
@@ -29,7 +29,7 @@ const words = {
   cc: -9.5,
 }
 
-/** The best of all ways to cut a text into pieces and unknown characters, by trying each. */
+/** The best segmentation of a text into pieces and unknown characters, by trying each. */
 function bestWay(text: string, scores: Readonly<Record<string, number>>): string[] {
   const worst = Math.min(...Object.values(scores)) - 10
   const ways = (rest: string): { sum: number; way: string[] }[] => {
@@ -71,11 +71,11 @@ it('matches no control piece, byte or unused piece in text, but every user-defin
   expect(pieces('a<s>aa')).toEqual(['▁a', '<', 's', '>', 'a', 'a'])
   expect(pieces('a<sep>b')).toEqual(['▁a', '<sep>', 'b'])
   expect(text(['<s>', '▁a', '▁ab', '<unk>', '</s>'])).toBe('a ab ⁇ ')
-  // Text without a piece stays as it is.
+  // Text without a piece is unchanged.
   expect(text(['▁a', '▁ü'])).toBe('a▁ü')
 })
 
-/** Joins as they are defined: the best pair of neighbours, of equals the leftmost, one after the other. */
+/** Merges by definition: repeatedly the best pair of neighbours, of equals the leftmost. */
 function joined(text: string, scores: Readonly<Record<string, number>>): string[] {
   const parts = [...text]
   for (;;) {

@@ -11,7 +11,7 @@ interface Case {
   readonly g?: number
   readonly given?: Readonly<Record<string, AnyTensor>>
   readonly window?: number
-  /** The score of a query and a key from their product over the root that the graph states; minus infinity for none. */
+  /** The score of a query and a key from their dot product over the root that the graph states; minus infinity for none. */
   readonly score: (x: number, at: { readonly b: number; readonly h: number; readonly s: number; readonly t: number }) => number
   /** A score that has a weight and no value. */
   readonly sink?: (head: number) => number

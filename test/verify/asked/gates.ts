@@ -1,4 +1,4 @@
-/** Gates and positions, and numbers that are drawn: elementwise kernels that read other elements of their row. */
+/** Gates, positions, and random numbers: elementwise kernels that read other elements of their row. */
 import { dropoutAdded } from '../../projects/asked/specs/index.js'
 import { murmur, noise } from '../../projects/recipes/specs/hashes.js'
 import { geglu, rotaryPairs, topP } from '../../projects/recipes/specs/inference.js'

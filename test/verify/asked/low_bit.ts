@@ -29,7 +29,7 @@ const fourBits: Reference = async (device) => {
   return [claim('y', y, of(8), of(7), { class: 'matmul', length: k, scale: 16 })]
 }
 
-/** Dettmers et al., LLM.int8() (2022), equation 4: sums of integers, which are exact, times a step of each row and column. */
+/** Dettmers et al., LLM.int8() (2022), equation 4: sums of integers, which are exact, times a scale of each row and column. */
 const eightBits: Reference = async (device) => {
   const [m, n, k] = [5, 13, 80]
   const x = indices(m * k).map((i) => ((i * i * 7 + i) % 255) - 127)
@@ -60,11 +60,11 @@ const floatsOfEightBits: Reference = async (device) => {
   return [claim('before', before, exact, sums, bound), claim('behind', behind, exact, sums, bound)]
 }
 
-/** He et al. (2016) and Hendrycks and Gimpel, GELU (2016): a residual, and a layer's product with its bias, activated. */
+/** He et al. (2016) and Hendrycks and Gimpel, GELU (2016): a residual, and a layer's matmul with its bias, activated. */
 const biasGelu: Reference = async (device) => {
   const [m, n, k] = [5, 13, 80]
   const [x, w, bias, before] = [drawn(m * k, 1), drawn(n * k, 2), drawn(n, 3), drawn(m * n, 4)]
-  // Sums of a few units: gelu is no straight line there, and the series of the reference has converged.
+  // Sums of a few units: gelu is not linear there, and the series of the reference has converged.
   const small = w.map((each) => Math.fround(each / 64))
   const model = await device.load(linearAdded, { plan: 'epilogue', weights: { w: f32([n, k], small), bias: f32([n], bias) } })
   const { y } = await model.run({ x: f32([m, k], x), before: f32([m, n], before) })

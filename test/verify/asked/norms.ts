@@ -1,4 +1,4 @@
-/** Norms and losses with their gradients, and the statistics of rows, columns, channels and whole tensors that they are made of. */
+/** Norms and losses with their gradients, and their statistics of rows, columns, channels and whole tensors. */
 import { groupNorm, layerNormBackward, softmaxBackward } from '../../projects/asked/specs/index.js'
 import { channelGroupNorm, instanceNormGradient, smoothedLoss } from '../../projects/recipes/specs/training.js'
 import { columnLargest, columnMoments, normBackward } from '../../projects/workshop/specs/columns.js'
@@ -175,7 +175,7 @@ const lossWhereLogitsLie =
     ]
   }
 
-/** Welford (1962) and Chan et al. (1979) in one walk; two walks here. */
+/** Welford (1962) and Chan et al. (1979) in one pass; two passes here. */
 const moments: Reference = async (device) => {
   const x = drawn(m * n, 1).map((each) => Math.fround(each + 4))
   const { mean, variance } = await device.call(rowMoments, { x: f32(shape, x) })

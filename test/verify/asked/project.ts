@@ -28,7 +28,7 @@ const inFloat32 = <K extends { readonly types: Readonly<Record<string, readonly 
   types: Object.fromEntries(Object.entries(kernel.types).map(([name, types]) => [name, types.filter((each) => each === 'f32')])),
 })
 
-/** @param graphNames those whose plans are applied; of no other graph is there a kernel */
+/** @param graphNames graphs whose plans are applied; other graphs have no kernels */
 export async function openAsked(graphNames: readonly string[]): Promise<{ readonly device: Device; close(): Promise<void> }> {
   const root = await mkdtemp(join(tmpdir(), 'heddle-asked-'))
   const { kernels, standard, layouts } = readSpecsOrThrow({ root: repository, specs: folders })

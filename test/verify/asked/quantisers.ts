@@ -8,7 +8,7 @@ import { at, claim, drawn, f32, indices, largestOf, type Reference, rowsOf, squa
 
 const steps = { class: 'reduction' } as const
 
-/** Zhang and Sennrich, Root Mean Square Layer Normalization (2019), of a sum, and its rows as whole steps of 1/127 of their largest. */
+/** Zhang and Sennrich, Root Mean Square Layer Normalization (2019), of a sum, and its rows as multiples of 1/127 of their largest. */
 const residualRows: Reference = async (device) => {
   const [m, n] = [5, 53]
   const [x, before, gamma] = [drawn(m * n, 1), drawn(m * n, 2), drawn(n, 3)]
@@ -75,7 +75,7 @@ const rowsOfFloat8: Reference = async (device) => {
   ]
 }
 
-/** Whole steps of 1/7 of a group's largest. */
+/** Multiples of 1/7 of a group's largest. */
 const groupsOfInt4: Reference = async (device) => {
   const [m, g, k] = [3, 5, 19]
   const x = drawn(m * g * k, 1)

@@ -5,7 +5,7 @@ import { planAll } from '../../../src/fuse/plans.js'
 import { graph, plan, tensor } from '../../../src/index.js'
 import { refusal } from '../../refusal.js'
 
-/** Reads an op of its own. */
+/** Reads a single op. */
 const read =
   (dtype: string, body: string, more = '') =>
   (): unknown =>
@@ -60,7 +60,7 @@ export const refusals = {
 /** A module without faults. */
 export const accepted = read('f32', '({ x, at }) => (m, c) => ({ y: x(m, c) + at(m) })')
 
-/** The code and the message that `act` ends in. @throws where nothing is refused */
+/** The code and the message of the refusal of `act`. @throws if nothing is refused */
 export function saidBy(act: () => unknown): string {
   const { code, message } = refusal(act)
   return `${code}: ${message}`

@@ -1,7 +1,7 @@
 /** Parts of a layer in training: dropout before a residual, and a linear layer whose bias, activation and residual are its epilogue. */
 import { gelu, graph, int, op, shiftRightUnsigned, tensor, wrappingAdd, wrappingMul } from 'heddle'
 
-/** Keeps an element where a number in [0, 1), drawn from the seed and the element's place, is not below the rate; then adds the residual. */
+/** Keeps an element if a number in [0, 1), drawn from the seed and the element's index, is not below the rate; then adds the residual. */
 export const dropoutAdded = op('dropout_added', {
   dims: ['m', 'n'],
   inputs: { x: tensor('f32', 'm n'), before: tensor('f32', 'm n') },

@@ -2,7 +2,7 @@
 import { graph, op, tensor } from 'heddle'
 import { unpackInt4 } from './kernels.js'
 
-/** Sums of int8 times the step of their row and that of their column. */
+/** Sums of int8 times the scale of their row and that of their column. */
 export const applySteps = op('apply_steps', {
   dims: ['m', 'n'],
   inputs: { x: tensor('i32', 'm n'), row: tensor('f32', 'm'), column: tensor('f32', 'n') },
@@ -12,7 +12,7 @@ export const applySteps = op('apply_steps', {
     (m, c) => ({ y: x(m, c) * row(m) * column(c) }),
 })
 
-/** Weights of four bits with a scale for each of `g` parts of a row, unpacked where they are multiplied. */
+/** 4-bit weights with one scale for each of `g` parts of a row, unpacked in the matmul. */
 export const linear4 = graph('linear4', {
   inputs: { x: tensor('T', 'm k') },
   weights: { packed: tensor('u8', 'n h'), scales: tensor('T', 'n g') },

@@ -212,7 +212,7 @@ const attend = (name: string, { keyHeads = 'h', before, between, behind, reads }
       ...Object.fromEntries(reads.map((read) => [read, extra[read]])),
     },
     weights: {},
-    // Run-time numbers: another window is no other kernel.
+    // Run-time numbers: another window is the same kernel.
     attrs: ['window'],
     build: (g, { query, key, value: values, ...given }) => {
       const all: Values = given

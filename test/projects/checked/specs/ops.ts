@@ -1,4 +1,4 @@
-/** Ops of a project of its own: one with indices and labels, one that shares the name of a shipped one, and two to fuse. */
+/** Ops of a separate project: one with indices and labels, one that shares the name of a shipped one, and two to fuse. */
 import { exp, log, max, maximum, minimum, op, row, rsqrt, sum, tensor } from 'heddle'
 
 /** Cross entropy of each row; rows whose label is -100 count nothing. */

@@ -108,7 +108,7 @@ export const normOfGroups = op('norm_of_groups', {
     },
 })
 
-/** Products of a vector with rows of four bits, eight a word. */
+/** Matmul of a vector with 4-bit rows, eight per word. */
 export const rowsOfWords = op('rows_of_words', {
   dims: ['n', 'k', 'w', 'g'],
   types,
@@ -197,7 +197,7 @@ export const linearCodes = graph('linear_codes', {
   },
 })
 
-/** A product of 8-bit floats with scales in blocks. */
+/** A matmul of 8-bit floats with block scales. */
 export const linearFloat8 = graph('linear_float8', {
   inputs: { x: tensor('f8e4m3', 'm k'), xs: tensor('f32', 'm p') },
   weights: { w: tensor('f8e4m3', 'n k'), ws: tensor('f32', 'q p') },
@@ -210,7 +210,7 @@ export const linearFloat8 = graph('linear_float8', {
   },
 })
 
-/** A product of micro-scaled weights. */
+/** A matmul of micro-scaled weights. */
 export const linearMicro = graph('linear_micro', {
   inputs: { x: tensor('bf16', 'm k') },
   weights: { w: tensor('f8e4m3', 'n k'), exponent: tensor('u8', 'n g') },

@@ -25,7 +25,7 @@ export const exchanged = op('exchanged', {
     (r, u, n) => ({ y: -1 < u - first(r) && last(r) >= 1 + u ? x(r, n) : cache(r, u, n) }),
 })
 
-/** A length that is none: more than an axis has, so that first and length together are more than 32 bits hold. */
+/** An unlimited length: larger than any axis, so the sum of first and length exceeds 32 bits. */
 export const unlimited = op('unlimited', {
   dims: ['r', 'u', 'n'],
   inputs: { cache: tensor('f32', 'r u n'), x: tensor('f32', 'r n'), first: tensor('i32', 'r'), lengths: tensor('i32', 'r') },
@@ -185,7 +185,7 @@ export const turned = op('turned', {
     (r, u, n) => ({ y: u >= first(r) && u < last(r) ? x(r, n) : cache(r, u, n) }),
 })
 
-/** Places from a last one backwards, and names that the text around it has. */
+/** Places counted backwards from a last one, with names that the surrounding source uses. */
 export const backward = op('backward', {
   dims: ['slot', 'slots', 'interval', 'place'],
   inputs: {

@@ -6,7 +6,7 @@ import { steep, whole } from './slopes.js'
 const types = { T: ['f32', 'f16'] } as const
 const matrix = tensor('T', 'm n')
 
-/** The angle is rounded to float32, which is a part of a turn where it is large. */
+/** The angle is rounded to float32, which is a part of a turn for large angles. */
 export const turn = op('turn', {
   dims: ['n', 'k'],
   inputs: { place: tensor('f32', 'n'), freq: tensor('f32', 'k') },

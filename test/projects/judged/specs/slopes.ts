@@ -1,4 +1,7 @@
-/** Attention with slopes so steep that scores are a hundred times the products they are added to: a rounding of one is that much of a weight. */
+/**
+ * Attention with slopes so steep that scores are a hundred times as large as the matmuls to which they are added: a rounding of a score is as large
+ * relative to a weight.
+ */
 import { abs, exp, graph, max, op, plan, row, sum, tensor, toFloat } from 'heddle'
 
 const types = { T: ['f32'] } as const

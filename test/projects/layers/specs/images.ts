@@ -77,7 +77,7 @@ export const matrixSums = op('matrix_sums', {
     (b) => ({ total: sum(m, (r) => sum(n, (c) => x(b, r, c))), squares: sum(m, (r) => sum(n, (c) => x(b, r, c) ** 2)) }),
 })
 
-/** Weights of four bits, eight to a word, in an order of their own, with a table of sixteen values. */
+/** 4-bit weights, eight per word, in an order of their own, with a table of sixteen values. */
 export const unpackWords = op('unpack_words', {
   dims: ['k', 'w', 'n', 't'],
   types,

@@ -28,7 +28,7 @@ export const fadeStep = op('fade_step', {
     },
 })
 
-/** Each element of the key fades by a gate of its own (gated linear attention). */
+/** Each element of the key decays by its own gate (gated linear attention). */
 export const gateStep = op('gate_step', {
   dims: ['b', 'h', 'v', 'k'],
   types,

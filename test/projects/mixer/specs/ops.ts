@@ -1,4 +1,4 @@
-/** Ops of a layer that is none of the shipped ones. */
+/** Ops of a layer that is not shipped. */
 import { op, row, rsqrt, sum, tensor } from 'heddle'
 
 const floats = ['f32', 'f16', 'bf16'] as const

@@ -22,7 +22,7 @@ export const murmur = op('murmur', {
 })
 // #endregion
 
-/** A number in [0, 1) of each element's place: one step of PCG (RXS-M-XS, 32 bits). */
+/** A number in [0, 1) per element index: one step of PCG (RXS-M-XS, 32 bits). */
 export const noise = op('noise', {
   dims: ['m', 'n'],
   inputs: { state: tensor('i32', 'm') },

@@ -30,7 +30,7 @@ export const remember = graph('remember', {
   },
 })
 
-/** The activation inside the first product, the norm with its residual in one kernel. */
+/** The activation in the epilogue of the first matmul, the norm with its residual in one kernel. */
 export const fused = plan('fused', feedForward, {
   groups: { up_squared_relu: ['inner', 'biased', 'active'], add_rms_norm: ['added', 'normed'] },
 })

@@ -34,7 +34,7 @@ export const quantiseRows = op('quantise_rows', {
     },
 })
 
-/** Puts a row into a table at a place that is read from a tensor; the rest of the table stays as it is. */
+/** Writes a row into a table at an index from a tensor; the rest of the table does not change. */
 export const putRow = op('put_row', {
   dims: ['v', 'k', 'one'],
   types: { T: floats },

@@ -28,7 +28,7 @@ export const normBackward = op('norm_backward', {
     }),
 })
 
-/** Mean and variance of every column of each matrix: a second walk over the rows knows the means of the first. */
+/** Mean and variance of every column of each matrix: a second pass over the rows uses the means of the first. */
 export const columnMoments = op('column_moments', {
   dims: ['b', 'm', 'n'],
   types,

@@ -20,7 +20,7 @@ export const lossInPlace = op('loss_in_place', {
     },
 })
 
-/** LAMB, a row for each layer: the step of a row is as long as its weights, by the norms of both. */
+/** LAMB, one row per layer: the step of a row has the norm of its weights, by the norms of both. */
 export const lamb = op('lamb', {
   dims: ['l', 'n'],
   inputs: { p: tensor('f32', 'l n'), m: tensor('f32', 'l n'), v: tensor('f32', 'l n'), g: tensor('f32', 'l n') },

@@ -1,4 +1,4 @@
-/** Monoids of several fields: recurrences as scans, and statistics that one walk over a row finds. */
+/** Monoids of several fields: recurrences as scans, and statistics from one pass over a row. */
 import { abs, exp, int, log, maximum, monoid, op, row, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
@@ -24,7 +24,7 @@ export const recurrence = op('recurrence', {
     },
 })
 
-/** A sum that starts again where a segment starts. */
+/** A sum that restarts at each segment. */
 const segmented = monoid({
   identity: { starts: int(0), sum: 0 },
   combine: (x, y) => ({ starts: x.starts | y.starts, sum: y.starts !== 0 ? y.sum : x.sum + y.sum }),

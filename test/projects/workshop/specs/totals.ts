@@ -1,4 +1,4 @@
-/** Reductions of whole tensors: several blocks divide one walk. */
+/** Reductions of whole tensors: several blocks divide one pass. */
 import { abs, argmax, idiv, max, minimum, monoid, op, sqrt, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
@@ -45,7 +45,7 @@ const spread = monoid({
   },
 })
 
-/** Variance of all elements in one walk of a computed length. */
+/** Variance of all elements in one pass of a computed length. */
 export const tensorVariance = op('tensor_variance', {
   dims: ['m', 'n'],
   types,
