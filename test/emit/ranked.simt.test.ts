@@ -27,7 +27,7 @@ const subject = (x: (i: number) => number, kernel: Kernel, k: number): Subject =
   extents: () => ({ k }),
   inputs: { x },
 })
-const hold = (name: string, kernel: Kernel, k: number, m: number, n: number): Promise<string> =>
+const differences = (name: string, kernel: Kernel, k: number, m: number, n: number): Promise<string> =>
   check(host, subject(draws[name] ?? Number, kernel, k), host.entry(`ranked__k${k}`), m, n)
 
 describe('rankings on simt equal their IR', () => {
@@ -36,10 +36,10 @@ describe('rankings on simt equal their IR', () => {
     for (const n of lengths) {
       for (const name of Object.keys(draws)) {
         const m = n > 500 ? 2 : 5
-        complaints.push(await hold(name, ranked, k, m, n))
+        complaints.push(await differences(name, ranked, k, m, n))
       }
     }
-    complaints.push(await hold('few values', ranked, k, 600, 300))
+    complaints.push(await differences('few values', ranked, k, 600, 300))
     expect(complaints.filter((text) => text !== '')).toEqual([])
   })
 
@@ -50,6 +50,6 @@ describe('rankings on simt equal their IR', () => {
         s.kind === 'topK' && s.name === 'best' ? { ...s, length: { kind: 'const', type: 'i32', value: 3 } } : s,
       ),
     }
-    expect(await hold('ascending values', wrong, 4, 2, 40)).toContain('values at 2 x 40')
+    expect(await differences('ascending values', wrong, 4, 2, 40)).toContain('values at 2 x 40')
   })
 })

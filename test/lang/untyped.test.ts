@@ -49,7 +49,7 @@ const partsOf = (whole: object) =>
   fc.record(Object.fromEntries(Object.keys(whole).map((key) => [key, odd])), { requiredKeys: [] })
 
 /** Runs a call that may be refused. @throws for any error that is not typed or has no hint */
-function hold(act: () => unknown): void {
+function expectTypedError(act: () => unknown): void {
   try {
     act()
   } catch (error) {
@@ -161,13 +161,13 @@ const subjects: readonly (readonly [string, fc.Arbitrary<() => unknown>])[] = [
 ]
 
 it.each(subjects)('%s', (_, calls) => {
-  fc.assert(fc.property(calls, hold), { numRuns: 300 })
+  fc.assert(fc.property(calls, expectTypedError), { numRuns: 300 })
 })
 
 it('valid arguments are accepted, and a TypeError would be noticed', () => {
   expect(made.of().nodes).toHaveLength(1)
   expect(() =>
-    hold(() => {
+    expectTypedError(() => {
       throw new TypeError('of the twin')
     }),
   ).toThrow('of the twin')

@@ -27,7 +27,7 @@ const wantedOf = ({ logits, begins = [], ends = [] }: FamilyCase): readonly numb
 const runnable = async (name: string) => (await familyCases(name)).filter(({ refused }) => refused === undefined)
 
 /** Compares the results of a model folder in float32 with a model's goldens, case by case. */
-async function held(name: string, folder: string, plan: string, typed = true) {
+async function compareWithGoldens(name: string, folder: string, plan: string, typed = true) {
   const cases = await runnable(name)
   const encoder = await load(folder, { plan })
   try {
@@ -45,7 +45,7 @@ async function held(name: string, folder: string, plan: string, typed = true) {
 
 describe.each(familyNames)('%s', (name) => {
   it.each(plans)('matches HF under %s', async (plan) => {
-    const verdicts = await held(name, familyFolder(name), plan)
+    const verdicts = await compareWithGoldens(name, familyFolder(name), plan)
     expect(verdicts.length).toBeGreaterThan(8)
     for (const [i, { passed, summary }] of verdicts.entries()) expect(passed, `case ${i}: ${summary}`).toBe(true)
   })
@@ -63,7 +63,7 @@ async function changed(name: string, changes: Readonly<Record<string, unknown>>)
 
 describe('the goldens tell a wrong model', () => {
   it('without types of tokens', async () => {
-    const verdicts = await held('bert-pairs', familyFolder('bert-pairs'), 'unfused', false)
+    const verdicts = await compareWithGoldens('bert-pairs', familyFolder('bert-pairs'), 'unfused', false)
     expect(verdicts.some(({ passed }) => !passed)).toBe(true)
   })
 
@@ -75,7 +75,7 @@ describe('the goldens tell a wrong model', () => {
     const folder = await changed(name, changes)
     try {
       // The end of a text is not padding under the wrong configuration of positions.
-      const verdicts = await held(name, folder, 'unfused').catch((error: unknown) => error)
+      const verdicts = await compareWithGoldens(name, folder, 'unfused').catch((error: unknown) => error)
       if (Array.isArray(verdicts)) expect(verdicts.some(({ passed }) => !passed)).toBe(true)
       else expect(verdicts).toMatchObject({ code: 'run.token' })
     } finally {

@@ -46,7 +46,10 @@ describe('beams match the rules over logits of whole texts', () => {
         p: 1,
         k: countFor(width),
       }
-      const hold = async (options: Parameters<Llama['generate']>[1], rule: (logits: Model) => ReturnType<typeof plainRule>) => {
+      const compareWithRule = async (
+        options: Parameters<Llama['generate']>[1],
+        rule: (logits: Model) => ReturnType<typeof plainRule>,
+      ) => {
         const results = await model.generate(inputs, { beams: width, returned: width, maxNewTokens: steps, ...options })
         for (const [i, prompt] of prompts.entries()) {
           const wanted = await found(model, prompt, rule)
@@ -60,8 +63,8 @@ describe('beams match the rules over logits of whole texts', () => {
         }
         return results
       }
-      const plain = await hold({}, (logits) => plainRule(logits, search))
-      const short = await hold({ lengthPenalty: 0.4, earlyStopping: true }, (logits) =>
+      const plain = await compareWithRule({}, (logits) => plainRule(logits, search))
+      const short = await compareWithRule({ lengthPenalty: 0.4, earlyStopping: true }, (logits) =>
         hfRule(logits, { ...search, rule: 'hf', lengthPenalty: 0.4, earlyStopping: 1 }),
       )
       // The ends are come to, and the rules differ.

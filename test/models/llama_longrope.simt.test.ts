@@ -35,7 +35,7 @@ const searched = async (model: Llama, prompts: readonly (readonly number[])[], {
   ).map(({ beams = [] }) => beams)
 
 /** Compares results with the rule. */
-async function hold(model: Llama, prompts: readonly (readonly number[])[], asked: Asked, steps: number) {
+async function compareWithRule(model: Llama, prompts: readonly (readonly number[])[], asked: Asked, steps: number) {
   const results = await searched(model, prompts, asked, steps)
   const search: Search = {
     ...{ rule: 'plain', models: [], vocab: model.config.vocab, width, steps },
@@ -57,7 +57,7 @@ describe.each([
   it('use the short table while no pass is longer than the original positions, not counting the last token', async () => {
     const prompts = [promptOf(original - 3), promptOf(10)]
     await withLongrope(original, async (model) => {
-      const results = await hold(model, prompts.slice(0, 1), asked, 4)
+      const results = await compareWithRule(model, prompts.slice(0, 1), asked, 4)
       // Nothing is long: with far more original positions it is the same, bit for bit.
       const never = await withLongrope(1024, (other) => searched(other, prompts.slice(0, 1), asked, 4))
       expect(results).toEqual(never)
@@ -68,13 +68,13 @@ describe.each([
   })
 
   it('use the long table after longer prompts', async () => {
-    await withLongrope(original, (model) => hold(model, [promptOf(original + 1), promptOf(40)], asked, 6))
+    await withLongrope(original, (model) => compareWithRule(model, [promptOf(original + 1), promptOf(40)], asked, 6))
   })
 
   it('change tables on the way, whatever else is in the batch', async () => {
     const prompts = [promptOf(original - 9), promptOf(original), promptOf(30), promptOf(original - 2), promptOf(3)]
     await withLongrope(original, async (model) => {
-      const results = await hold(model, prompts, asked, 13)
+      const results = await compareWithRule(model, prompts, asked, 13)
       for (const at of [0, 3]) expect(await searched(model, prompts.slice(at, at + 1), asked, 13)).toEqual([results[at]])
       // Without the change results are others.
       const never = await withLongrope(1024, (other) => searched(other, prompts, asked, 13))
@@ -93,7 +93,7 @@ describe.each([
     const [first] = await withLongrope(original, (model) => searched(model, [prompt], asked, 12))
     for (const at of [2, 7]) {
       const end = first?.[0]?.ids[at] ?? 0
-      await withLongrope(original, (model) => hold(model, [prompt], asked, 12), [end])
+      await withLongrope(original, (model) => compareWithRule(model, [prompt], asked, 12), [end])
     }
   })
 })

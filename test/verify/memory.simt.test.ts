@@ -63,7 +63,7 @@ function walk(state: readonly number[], k: number, rule: Rule): { state: number[
   return { state: rows.flatMap(({ s }) => s), y: rows.map(({ y }) => y) }
 }
 const dot = (x: readonly number[], y: (c: number) => number): number => x.reduce((sum, each, c) => sum + each * y(c), 0)
-const held = (found: readonly number[], exact: readonly number[], dtype: Float, length: number) =>
+const comparison = (found: readonly number[], exact: readonly number[], dtype: Float, length: number) =>
   compare(
     found,
     exact,
@@ -198,8 +198,8 @@ async function decode(name: keyof typeof rules, dtype: Float, k: number, isLate 
     const found = await calls[name](t, state.given)
     const wanted = walk(exact, k, rules[name](t, k, isLate))
     const results = [
-      held(Array.from(toNumbers(found.y)), wanted.y, dtype, k),
-      held(Array.from(toNumbers(found.next)), wanted.state, 'f32', k),
+      comparison(Array.from(toNumbers(found.y)), wanted.y, dtype, k),
+      comparison(Array.from(toNumbers(found.next)), wanted.state, 'f32', k),
     ]
     const failed = results.find(({ passed }) => !passed)
     if (failed !== undefined) return failed.summary

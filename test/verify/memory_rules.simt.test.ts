@@ -147,7 +147,7 @@ async function onDevice(name: keyof typeof rules, given: readonly number[], all:
   return { next: Array.from(toNumbers(next)), y: Array.from(toNumbers(y)) }
 }
 
-const held = (found: readonly number[], exact: readonly number[], dtype: Float, length: number) =>
+const comparison = (found: readonly number[], exact: readonly number[], dtype: Float, length: number) =>
   compare(found, exact, tolerance({ dtype, class: 'matmul', length, scale: Math.max(1, ...exact.map(Math.abs)) }))
 
 /** `y` in the order of its dimensions, (b h v t), from the device's: heads and channels before tokens. */
@@ -163,7 +163,7 @@ async function check(name: keyof typeof rules, [dtype, t, k]: (typeof sizes)[num
   const state = draw('f32', [b, h, v, k], 9, -1, 1)
   const found = await onDevice(name, state.of, all, k)
   const exact = recurrence(name, state.of, all, t, k, isLate)
-  const results = [held(found.next, exact.next, 'f32', k + t), held(byTokens(found.y, t), exact.y, dtype, k + t)]
+  const results = [comparison(found.next, exact.next, 'f32', k + t), comparison(byTokens(found.y, t), exact.y, dtype, k + t)]
   return results.find(({ passed }) => !passed) ?? results[0]
 }
 
@@ -214,11 +214,11 @@ describe('a rule over a sequence', () => {
         rate: tensor('f32', [b, h], rate.of),
       })
       const read = whole.y.filter((_, i) => i % t === now)
-      const result = held(Array.from(toNumbers(step.y)), read, 'f32', k + t)
+      const result = comparison(Array.from(toNumbers(step.y)), read, 'f32', k + t)
       expect(result.passed, result.summary).toBe(true)
       state = Array.from(toNumbers(step.next))
     }
-    expect(held(state, whole.next, 'f32', k + t).passed).toBe(true)
-    expect(held(of, whole.next, 'f32', k + t).passed).toBe(false)
+    expect(comparison(state, whole.next, 'f32', k + t).passed).toBe(true)
+    expect(comparison(of, whole.next, 'f32', k + t).passed).toBe(false)
   })
 })
