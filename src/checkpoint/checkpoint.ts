@@ -1,4 +1,4 @@
-/** Tensors of a checkpoint as a model's weights: found by name, held against the shapes its configuration gives, converted when they are read. */
+/** Tensors of a checkpoint as a model's weights: found by name, checked against the shapes from the configuration, converted when they are read. */
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type HeddleError, usageError } from '../errors.js'
@@ -20,7 +20,7 @@ export interface Checkpoint {
 }
 
 /**
- * Opens the weights of a folder that is run, whose names may all have one prefix.
+ * Opens the weights of a folder for a run. Their names may all share one prefix.
  * @param anchors names of a tensor that every such model has, the longer ones first
  * @throws usage `weights.adapter`, `weights.prefix`, and what `openCheckpoint` throws
  */
@@ -45,13 +45,13 @@ export async function openCheckpoint(dir: string, signal?: AbortSignal): Promise
   }
 }
 
-/** What a folder without weights is refused with: what was looked for, and what is there instead. */
+/** Error for a folder without weights: the files looked for, and those found instead. */
 async function withoutWeights(dir: string, cause: unknown): Promise<HeddleError> {
   const files = await readdir(dir).catch((): string[] => [])
   const found = files.filter((name) => /\.(safetensors|bin|gguf|pth?)$/.test(name)).sort()
   const listed = `there is ${found.slice(0, 4).join(', ')}${found.length > 4 ? ', ...' : ''}`
   const instead = found.every(isGgufName)
-    ? `${listed}: name that file instead of the folder, where the model is LLaMA-like`
+    ? `${listed}: pass that file instead of the folder if the model is LLaMA-like`
     : `${listed}: a model in several files needs its index, other formats are not read`
   return usageError('safetensors.read', `${dir} has no weights: neither ${singleFile} nor ${indexFile} is there`, {
     hint: found.length === 0 ? 'download the weights of the model too' : instead,
@@ -61,7 +61,7 @@ async function withoutWeights(dir: string, cause: unknown): Promise<HeddleError>
 
 const isIndex = (error: unknown): error is Error => error instanceof Error && 'code' in error && error.code === 'checkpoint.index'
 
-/** The first tensor a checkpoint has under any of these names, and the name it has. */
+/** The first of these names that a checkpoint has a tensor for, and the tensor. */
 export function findTensor(file: Checkpoint, names: readonly string[]): readonly [string, CheckpointTensor] | undefined {
   for (const name of names) {
     const tensor = file.tensors.get(name)
@@ -71,41 +71,45 @@ export function findTensor(file: Checkpoint, names: readonly string[]): readonly
 }
 
 /**
- * Refuses a count of repeated parts that the checkpoint cannot hold, before anything is made for each of them: each part has a tensor
- * at least, so that a small configuration cannot ask for more than its checkpoint has.
- * @param what the field of the configuration
+ * Refuses a count of repeated parts that the checkpoint cannot hold, before anything is allocated per part. Each part has at least one tensor, so a
+ * small configuration cannot require more parts than its checkpoint has tensors.
+ * @param what name of the configuration's field
  * @throws usage `config.count`
  */
 export function expectCount(file: Checkpoint, what: string, count: number): void {
   if (count <= file.tensors.size) return
-  throw usageError('config.count', `${what} is ${count}, the checkpoint has ${file.tensors.size} tensors in all`, {
-    hint: 'the weights may belong to another configuration',
-  })
+  throw usageError(
+    'config.count',
+    `${what} is ${count}, expected at most ${file.tensors.size}, the number of tensors of the checkpoint`,
+    {
+      hint: 'the weights may belong to another configuration',
+    },
+  )
 }
 
-/** Of what a tensor is taken, where not all of it is. */
+/** Source of a weight: a tensor, or some of its rows. */
 interface Taken {
   readonly allowed?: Allowed | undefined
-  /** Rows, from and to. */
+  /** Range of rows, from and to. */
   readonly rows?: readonly [number, number] | undefined
   readonly hints?: TensorHints | undefined
 }
 
-/** Hints of a tensor that the configuration has something to say about. */
+/** Hints for errors of a tensor, from the configuration. */
 export interface TensorHints {
   readonly missing?: string
-  /** Where it has another number of rows. */
+  /** Hint for another number of rows. */
   readonly rows?: string
 }
 
-/** The hint of a table with a row for each token. */
+/** Hint for a table with one row per token. */
 export const tokenRows: TensorHints = { rows: 'its rows are tokens: vocab_size of the configuration must be their number' }
 
 /**
- * A tensor in storage type `dtype`, read when it is uploaded; then a value that is no number throws finding `weights.value`.
- * @param found what the checkpoint has for it
+ * A tensor in storage type `dtype`, read when it is uploaded. Reading throws finding `weights.value` for a value that is not finite.
+ * @param found the checkpoint's tensor, if any
  * @param shape of the whole tensor, also where some of its rows are taken
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` with the tensor, the configuration's expectation and the tensor found
  */
 export function takeTensor(
   found: readonly [string, CheckpointTensor] | undefined,
@@ -122,7 +126,7 @@ export function takeTensor(
 const nameOfRows = (name: string, [from, to]: readonly [number, number]): string => `${name}, rows ${from} to ${to - 1},`
 
 /**
- * A tensor of int8 as it is stored, or some of its rows.
+ * An int8 tensor as it is stored, or some of its rows.
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
  */
 export function takeInt8(
@@ -137,15 +141,15 @@ export function takeInt8(
   return int8Tensor(taken.shape, (signal) => dataOf(taken, signal))
 }
 
-/** Integers in an int32 of `compressed-tensors`, the first in its lowest bits. */
+/** Integers per int32 in `compressed-tensors`, the first in the lowest bits. */
 const packedIntegers = 4
-/** Added to each of them, so that none is negative. */
+/** Offset added to each integer, so that none is negative. */
 const packedOffset = 128
 
 /**
- * A matrix of int8 of which four columns are one int32, or some of its rows, as int8.
- * @param shape of the matrix that was packed
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`; `weights.shape` too for columns that are no multiple of four
+ * An int8 matrix that is stored as four columns per int32, or some of its rows, unpacked to int8.
+ * @param shape of the matrix before packing
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`; also `weights.shape` if the number of columns is no multiple of four
  */
 export function takePackedInt8(
   found: readonly [string, CheckpointTensor] | undefined,
@@ -198,7 +202,7 @@ function expectTensor(
   return found
 }
 
-/** Rows of a tensor, from and to. */
+/** Range of rows of a tensor, from and to. */
 function rowsOf(tensor: CheckpointTensor, from: number, to: number): CheckpointTensor {
   if (!('data' in tensor)) return tensor.rows(from, to)
   const row = tensor.data.byteLength / (tensor.shape[0] ?? 1)

@@ -1,4 +1,4 @@
-/** HF's JSON configuration files: read, and held against a schema. What the fields mean is each model's own. */
+/** JSON configuration files of Hugging Face: reads a file and checks it against a schema. Each model defines the meaning of the fields. */
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
@@ -13,19 +13,19 @@ export const size = z
   .positive()
   .max(2 ** 31 - 1)
 
-/** Added to a variance before its square root is taken: at least the smallest normal float32, and no larger than what it is added to may be. */
+/** Epsilon added to a variance before its square root: at least the smallest normal float32, and no larger than the variance itself may be. */
 export const epsilon = z
   .number()
   .min(2 ** -126)
   .max(1)
 
-/** The keys of a record, as `z.enum` takes them. */
+/** Keys of a record, in the form that `z.enum` expects. */
 export const keysOf = <K extends string>(record: Readonly<Record<K, unknown>>): [K, ...K[]] => Object.keys(record) as [K, ...K[]]
 
-/** Configurations have a few kilobytes; of a long list of wrong fields, each would be described. */
+/** Configurations have a few kilobytes; a long list of wrong fields would be described field by field. */
 const mostBytes = 4 * 2 ** 20
 
-/** The value of a JSON file. @throws usage `config.read`, `config.json`; `weights.adapter` where the folder of a missing one is an adapter's */
+/** Value of a JSON file. @throws usage `config.read`, `config.json`; `weights.adapter` if the folder of a missing file is an adapter's */
 export async function readConfigFile(path: string): Promise<unknown> {
   try {
     return await readJsonFile(path)
@@ -38,7 +38,7 @@ export async function readConfigFile(path: string): Promise<unknown> {
 const readJsonFile = async (path: string): Promise<unknown> =>
   parseJson(await readText(path, { code: 'config.read', hint: hintWithoutConfig(dirname(path)) }, { most: mostBytes }), path)
 
-/** The same of a file that need not exist; undefined if it does not. @throws usage `config.read`, `config.json` */
+/** As `readConfigFile`, for an optional file; undefined if it does not exist. @throws usage `config.read`, `config.json` */
 export async function readOptionalConfigFile(path: string): Promise<unknown> {
   try {
     return await readJsonFile(path)
@@ -48,7 +48,7 @@ export async function readOptionalConfigFile(path: string): Promise<unknown> {
   }
 }
 
-/** @throws usage `config.json` for what is not JSON, and for a key that an object has twice: of the two, readers take different ones */
+/** @throws usage `config.json` for invalid JSON, and for a key that occurs twice in an object, since readers disagree about which value counts */
 function parseJson(text: string, path: string): unknown {
   let value: unknown
   try {
@@ -61,14 +61,14 @@ function parseJson(text: string, path: string): unknown {
   return value
 }
 
-/** Wrong fields that a message names. */
+/** Maximum number of wrong fields in a message. */
 const shownProblems = 8
 
-/** The value of a field as a message shows it, where it is short enough to be of use. */
+/** Value of a field as shown in a message, if it is short. */
 const found = (value: unknown): string =>
   typeof value === 'object' || value === undefined ? '' : `, found ${shown(JSON.stringify(value))}`
 
-/** The fields of a configuration; `name` is used in messages. @throws usage `config.field` naming the fields that are wrong, and their values */
+/** Checks the fields of a configuration; `name` is used in messages. @throws usage `config.field` with the wrong fields and their values */
 export function checkFields<T extends z.ZodType>(schema: T, value: unknown, name: string): z.output<T> {
   const parsed = schema.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
@@ -80,6 +80,6 @@ export function checkFields<T extends z.ZodType>(schema: T, value: unknown, name
   throw usageError('config.field', `${name}: ${problems.join('; ')}${more}`)
 }
 
-/** The value of one field, which is named in messages with what is in it. @throws usage `config.field` */
+/** Value of one field, checked. @throws usage `config.field` with the field and its value */
 export const checkField = <T extends z.ZodType>(schema: T, value: unknown, field: string, name: string): z.output<T> =>
   checkFields(z.object({ [field]: schema }), { [field]: value }, name)[field] as z.output<T>

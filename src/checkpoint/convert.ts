@@ -1,6 +1,6 @@
 /**
- * Checkpoint tensors into the storage type a model runs in, piece by piece. A tensor that has this type already passes through as it
- * is. A value that is no number is said here, with its tensor and place: on the device it would become a result that looks like one.
+ * Converts checkpoint tensors to the storage type that a model runs in, in chunks. A tensor that has this type already is passed through unchanged. A
+ * value that is not finite is reported here, with its tensor and position: on the device it would yield results that look plausible.
  */
 import { findingError, usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -14,7 +14,7 @@ import { type ElementType, shown } from './safetensors_header.js'
 
 export { type FloatType, floatTypes }
 
-/** @throws usage `run.dtype` for a type no model runs in, which a caller without types may give */
+/** @throws usage `run.dtype` for a type that no model runs in, which untyped callers may pass */
 export function expectFloatType(dtype: FloatType): void {
   if (floatTypes.includes(dtype)) return
   throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
@@ -25,12 +25,11 @@ export type CheckpointTensor = FileTensor | StoredTensor
 
 const storedAs: Readonly<Partial<Record<ElementType, FloatType>>> = { F32: 'f32', F16: 'f16', BF16: 'bf16' }
 
-/** What a tensor's values may be besides finite: a bias of logits may rule words out by -Infinity. */
+/** Non-finite values that a tensor may have: a bias of logits may exclude words by -Infinity. */
 export type Allowed = 'finite' | 'finite or -Infinity'
 
 /**
- * A tensor rounded to `dtype` when it is read. Reading it throws finding `weights.value` for a value that is not finite, or too large
- * for `dtype`.
+ * A tensor rounded to `dtype` when it is read. Reading throws finding `weights.value` for a value that is not finite, or too large for `dtype`.
  * @throws usage `weights.dtype` for integers
  */
 export function convertTensor(
@@ -58,7 +57,7 @@ export function convertTensor(
       for await (const piece of 'data' in tensor ? [tensor.data] : tensor.pieces(signal)) {
         const values = aligned(piece)
         const converted = convert(values)
-        // Widening keeps what a value is, and the narrower one is read faster.
+        // Widening preserves finiteness, and the narrower values are scanned faster.
         const seen = dtype === 'f32' ? stored : dtype
         if (holdsNonFinite(seen, seen === dtype ? converted : values)) {
           expectNumbers({ name, shape, first, stored, dtype, allowed }, values, converted)
@@ -70,7 +69,7 @@ export function convertTensor(
   }
 }
 
-/** Rounds pieces of a tensor, each into the memory of the one before. */
+/** Rounds chunks of a tensor. Each result reuses the memory of the previous one. */
 function converter(stored: FloatType, dtype: FloatType): (piece: Uint8Array) => Uint8Array {
   if (stored === dtype) return (piece) => piece
   let [wide, narrow] = [new ArrayBuffer(0), new ArrayBuffer(0)]
@@ -82,20 +81,20 @@ function converter(stored: FloatType, dtype: FloatType): (piece: Uint8Array) => 
   }
 }
 
-/** Bytes at a place where numbers can be read. */
+/** Bytes at an offset that is aligned for typed arrays. */
 const aligned = (bytes: Uint8Array): Uint8Array => (bytes.byteOffset % 4 === 0 ? bytes : bytes.slice())
 
 interface Place {
   readonly name: string
   readonly shape: readonly number[]
-  /** Number of the piece's first value in its tensor. */
+  /** Index of the chunk's first value in its tensor. */
   readonly first: number
   readonly stored: FloatType
   readonly dtype: FloatType
   readonly allowed: Allowed
 }
 
-/** @throws finding `weights.value` for the first value that is no number, by its place in the tensor */
+/** @throws finding `weights.value` for the first value that is not finite, with its position in the tensor */
 function expectNumbers({ name, shape, first, stored, dtype, allowed }: Place, piece: Uint8Array, converted: Uint8Array): void {
   const before = decode(stored, piece)
   const at = decode(dtype, converted).findIndex(
@@ -109,7 +108,7 @@ function expectNumbers({ name, shape, first, stored, dtype, allowed }: Place, pi
   })
 }
 
-/** The indices of a value by its number in row-major order. */
+/** Indices of a value from its row-major position. */
 function indexOf(number: number, shape: readonly number[]): number[] {
   let rest = number
   return shape

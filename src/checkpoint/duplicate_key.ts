@@ -1,9 +1,9 @@
 /**
- * Keys that occur twice in one object of a JSON text. `JSON.parse` keeps the last and says nothing, so a file could be read in two
- * ways. The text is walked by hand: a regular expression needs stack for every character of a long string.
+ * Finds keys that occur twice in one object of a JSON text. `JSON.parse` silently keeps the last one, so such a file is ambiguous. The text is
+ * scanned by hand, because a regular expression needs stack for every character of a long string.
  */
 
-/** A key that occurs twice in one object of a valid JSON text. */
+/** A key that occurs twice in one object of a valid JSON text; undefined if there is none. */
 export function duplicateKey(text: string): string | undefined {
   const scopes: Set<string>[] = []
   for (let at = 0; at < text.length; at++) {
@@ -24,7 +24,7 @@ export function duplicateKey(text: string): string | undefined {
   return undefined
 }
 
-/** The place behind the closing quote of the string that begins at `start`. */
+/** Position after the closing quote of the string that begins at `start`. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1

@@ -1,13 +1,13 @@
 /**
- * Bytes of large files by their position, piece by piece: a file may be larger than memory. No file stays open between pieces, and all
- * pieces come from the version of the file whose header was read, or not at all.
+ * Reads bytes of large files by position, in chunks, since a file may be larger than memory. No file stays open between chunks. All chunks come from
+ * the version of the file whose header was read; otherwise the read fails.
  */
 import type { Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import { type ErrorCode, usageError } from '../errors.js'
 import { type Refusal, readAt, withFile } from '../files.js'
 
-/** What must not change between reading a header and reading what it describes. */
+/** Identity of a file's version, compared between reading the header and reading the data. */
 interface Version {
   readonly ino: number
   readonly size: number
@@ -20,22 +20,22 @@ export const versionOf = ({ ino, size, mtimeMs }: Stats): Version => ({ ino, siz
 export interface PieceSource {
   readonly path: string
   readonly version: Version
-  /** The place of the first data byte. */
+  /** Position of the first data byte. */
   readonly first: number
-  /** How a file that cannot be read is refused. */
+  /** Error for a file that cannot be read. */
   readonly refusal: Refusal
-  /** The code of the error for a file that changed. */
+  /** Error code for a file that changed. */
   readonly changed: ErrorCode
 }
 
-/** Bytes read at once: two such pieces are all that reading takes. */
+/** Chunk size in bytes. Reading takes two such chunks. */
 const usualBytes = 4 * 2 ** 20
 
-/** Memory of pieces that nobody reads any more: fresh memory takes as long as reading does. */
+/** Buffers that are free again. They are reused, because allocating memory takes as long as reading. */
 const idle: Uint8Array[] = []
 const mostIdle = 4
 
-/** Memory for pieces of so many bytes, to be given back. */
+/** A buffer of the given number of bytes, to be returned after use. */
 const takeBuffer = (bytes: number): Uint8Array => (bytes === usualBytes ? idle.pop() : undefined) ?? new Uint8Array(bytes)
 
 function giveBack(buffer: Uint8Array): void {
@@ -43,9 +43,9 @@ function giveBack(buffer: Uint8Array): void {
 }
 
 /**
- * Data bytes `from` to `to - 1`, one piece read ahead, so that the disk and whoever takes the pieces work at the same time. A piece is
- * valid until the next one is asked for; all but the last have `pieceBytes`.
- * @throws usage, as the source says, for a file that cannot be read or that changed; the signal's reason when it aborts
+ * Data bytes `from` to `to - 1`. One chunk is prefetched, so that the disk and the consumer work at the same time. A chunk is valid until the next
+ * one is requested; all but the last have `pieceBytes`.
+ * @throws usage, as defined by the source, for a file that cannot be read or that changed; the signal's reason when it aborts
  */
 export async function* readPieces(
   { path, version, first, refusal, changed }: PieceSource,
@@ -54,7 +54,7 @@ export async function* readPieces(
   signal: AbortSignal | undefined,
   pieceBytes = usualBytes,
 ): AsyncGenerator<Uint8Array, void> {
-  // One is enough for what is one piece.
+  // A single chunk needs one buffer.
   const buffers = to - from > pieceBytes ? [takeBuffer(pieceBytes), takeBuffer(pieceBytes)] : [takeBuffer(to - from)]
   const read = (at: number, turn: number): Promise<Uint8Array> => {
     const piece = (buffers[turn % 2] ?? new Uint8Array()).subarray(0, Math.min(pieceBytes, to - at))
@@ -72,13 +72,13 @@ export async function* readPieces(
       yield piece
     }
   } finally {
-    // Whoever stops early must not leave a rejection that nobody hears.
+    // A consumer that stops early must not leave an unhandled rejection.
     await next.catch(() => {})
     for (const buffer of buffers) giveBack(buffer)
   }
 }
 
-/** @throws usage, by the code, for a file that was written to since its header was read */
+/** @throws usage, with the code, for a file that was modified since its header was read */
 const withSame = (
   path: string,
   { ino, size, mtimeMs }: Version,

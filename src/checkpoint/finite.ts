@@ -1,14 +1,14 @@
 /**
- * Values that are no numbers, found at the speed of memory: a checkpoint's every byte passes here. In each float type a value is
- * infinite or NaN exactly if all bits of its exponent are set; adding a one to the field's lowest bit then carries into the sign.
+ * Detects non-finite values at memory speed, since every byte of a checkpoint is scanned. In each float type a value is infinite or NaN exactly if
+ * all bits of its exponent are set. Adding one to the lowest bit of the exponent field then carries into the sign.
  */
 
 interface Field {
-  /** The exponents of one float32, or of two 16-bit floats beside each other. */
+  /** Exponent bits of one float32, or of two packed 16-bit floats. */
   readonly mask: number
-  /** A one at the lowest bit of each. */
+  /** Lowest exponent bit of each. */
   readonly one: number
-  /** Where the carries go. */
+  /** Bit that receives the carry of each. */
   readonly carry: number
 }
 
@@ -19,13 +19,13 @@ const fields = {
 } as const satisfies Readonly<Record<string, Field>>
 
 /**
- * Whether the bytes of float values hold an infinity or a NaN.
- * @param bytes whole elements, at a place that is a multiple of four bytes in their buffer
+ * True if the bytes of float values hold an infinity or a NaN.
+ * @param bytes whole elements, at an offset that is a multiple of four bytes in their buffer
  */
 export function holdsNonFinite(dtype: keyof typeof fields, bytes: Uint8Array): boolean {
   const { mask, one, carry } = fields[dtype]
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2)
-  // Sums stay 32-bit integers, and four of them do not wait for each other: the loop is as fast as loads are.
+  // Sums stay 32-bit integers, and four independent accumulators keep the loop as fast as its loads.
   let [carries, second, third, fourth] = [0, 0, 0, 0]
   for (let i = 0; i < words.length; i += 4) {
     carries |= (((words[i] ?? 0) & mask) + one) | 0
@@ -33,7 +33,7 @@ export function holdsNonFinite(dtype: keyof typeof fields, bytes: Uint8Array): b
     third |= (((words[i + 2] ?? 0) & mask) + one) | 0
     fourth |= (((words[i + 3] ?? 0) & mask) + one) | 0
   }
-  // One 16-bit value may be left.
+  // One 16-bit value may remain.
   const rest = bytes.byteLength & 3
   if (rest !== 0) {
     const last = bytes.byteLength - rest

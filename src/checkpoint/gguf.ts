@@ -1,6 +1,6 @@
 /**
- * GGUF files: one file with metadata and tensors. A file is opened by its header alone; bytes of tensors are read by their position when
- * they are asked for. Quantised blocks are the float32 numbers that they stand for.
+ * GGUF files: metadata and tensors in one file. Opening a file reads its header alone; bytes of tensors are read by position on demand. Quantised
+ * blocks are converted to float32.
  */
 import { usageError } from '../errors.js'
 import { type Refusal, readAt, withFile } from '../files.js'
@@ -49,7 +49,7 @@ export async function openGguf(path: string, signal?: AbortSignal): Promise<Gguf
   return { metadata: header.metadata, tensors: new Map(tensors) }
 }
 
-/** Undefined where more of the file is needed. */
+/** Undefined if more of the file is needed. */
 function tryParse(bytes: Uint8Array, fileBytes: number, path: string): GgufHeader | undefined {
   try {
     return parseGgufHeader(bytes, fileBytes, path)
@@ -81,5 +81,5 @@ function fileTensor(source: PieceSource, tensor: GgufTensor): FileTensor {
 
 const isBlocks = (type: GgufType): type is keyof typeof blockTypes => Object.hasOwn(blockTypes, type)
 
-/** Values that are made of blocks at once. */
+/** Values converted from blocks per chunk. */
 const pieceValues = 2 ** 21

@@ -1,11 +1,11 @@
 /**
- * Blocks of quantised GGUF tensors as the floats that they stand for. Layouts are those of llama.cpp (ggml/src/ggml-common.h and the
- * `dequantize_row_*` of ggml-quants.c): scales in float16, integers of 4 to 8 bits. Every value is computed exactly and rounded once, to float32;
- * only types with an offset need that rounding.
+ * Blocks of quantised GGUF tensors converted to floats. Layouts are those of llama.cpp (ggml/src/ggml-common.h and the `dequantize_row_*` of
+ * ggml-quants.c): scales in float16, integers of 4 to 8 bits. Every value is computed exactly and rounded once, to float32; only types with an offset
+ * need that rounding.
  */
 import { decode } from '../runtime/buffer.js'
 
-/** A block to be read: its bytes, the place of the first, and its numbers in float16. */
+/** A block to convert: the file's bytes, the position of its first byte, and its float16 numbers. */
 export interface Block {
   readonly bytes: Uint8Array
   readonly from: number
@@ -13,15 +13,15 @@ export interface Block {
   readonly offset: number
 }
 
-/** Writes the values of a block, from a place on. */
+/** Writes the values of a block, starting at an index. */
 type Unpack = (block: Block, values: Float32Array, to: number) => void
 
 export interface BlockType {
-  /** Values of a block. */
+  /** Values per block. */
   readonly values: number
-  /** Bytes of a block. */
+  /** Bytes per block. */
   readonly bytes: number
-  /** Places of its scale and, where it has one, of its offset. */
+  /** Offsets of its scale and, if it has one, of its minimum. */
   readonly halves: readonly [number, number?]
   readonly unpack: Unpack
 }
@@ -31,9 +31,9 @@ const large = 256
 const signed = (byte = 0): number => (byte << 24) >> 24
 
 /**
- * Integers of 4 bits, or of 5: a byte holds one of the first half of a block in its low bits, and one of the second in its high bits. The fifth
- * bit of value i is bit i of four bytes in front.
- * @param zero what stands for 0
+ * Integers of 4 or 5 bits. A byte holds a value of the block's first half in its low bits, and one of the second half in its high bits. The fifth bit
+ * of value i is bit i of the four preceding bytes.
+ * @param zero integer that represents 0
  */
 const ofHalves =
   ({ first, fifths, zero }: { readonly first: number; readonly fifths?: number; readonly zero: number }): Unpack =>
@@ -50,8 +50,8 @@ const ofBytes: Unpack = ({ bytes, from, scale }, values, to) => {
 }
 
 /**
- * The factors of the scale and of the offset in one of eight groups of 32 values, six bits each in twelve bytes: of the first four groups they
- * are the low bits of bytes 0 to 3 and 4 to 7, of the others four bits of bytes 8 to 11 below the high two of those.
+ * Factors of the scale and of the offset for one of eight groups of 32 values, six bits each in twelve bytes. For the first four groups they are the
+ * low bits of bytes 0 to 3 and 4 to 7. For the others they are four bits of bytes 8 to 11, below the high two bits of those.
  */
 function factorsOf(bytes: Uint8Array, from: number, group: number): readonly [number, number] {
   const at = (i: number): number => bytes[from + i] ?? 0
@@ -60,7 +60,7 @@ function factorsOf(bytes: Uint8Array, from: number, group: number): readonly [nu
   return [(at(group + 4) & 15) | top(at(group - 4)), (at(group + 4) >> 4) | top(at(group))]
 }
 
-/** Eight groups of 4 bits, or of 5: two groups share 32 bytes, and the fifth bit of a value of group g is bit g of 32 bytes in front. */
+/** Eight groups of 4 or 5 bits. Two groups share 32 bytes. The fifth bit of a value of group g is bit g of the 32 preceding bytes. */
 const ofGroups =
   ({ first, fifths }: { readonly first: number; readonly fifths?: number }): Unpack =>
   ({ bytes, from, scale, offset }, values, to) => {
@@ -76,8 +76,8 @@ const ofGroups =
   }
 
 /**
- * Sixteen groups of 6 bits. Each half of the block has its low four bits in 64 bytes, of which the first 32 values are the low bits of the first 32
- * bytes, and its high two in 32 bytes, four values to a byte; factors of the scale are signed bytes.
+ * Sixteen groups of 6 bits. Each half of the block has its low four bits in 64 bytes, whose first 32 values are the low bits of the first 32 bytes.
+ * The high two bits are in 32 bytes, four values to a byte. Factors of the scale are signed bytes.
  */
 const ofSixBits: Unpack = ({ bytes, from, scale }, values, to) => {
   for (let i = 0; i < large; i++) {
@@ -99,7 +99,7 @@ export const blockTypes = {
   Q6_K: { values: large, bytes: 210, halves: [208], unpack: ofSixBits },
 } as const satisfies Readonly<Record<string, BlockType>>
 
-/** Blocks as float32, as many as there are. */
+/** Converts all blocks to float32. */
 export function fromBlocks({ values: each, bytes: size, halves, unpack }: BlockType, bytes: Uint8Array): Uint8Array {
   const blocks = bytes.byteLength / size
   const values = new Float32Array(blocks * each)
@@ -110,7 +110,7 @@ export function fromBlocks({ values: each, bytes: size, halves, unpack }: BlockT
   return new Uint8Array(values.buffer)
 }
 
-/** The float16 at a place of each block. */
+/** The float16 at one offset of each block. */
 function halvesAt(bytes: Uint8Array, size: number, place: number): Float32Array {
   const blocks = bytes.byteLength / size
   const taken = new Uint8Array(2 * blocks)

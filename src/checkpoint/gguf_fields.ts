@@ -1,18 +1,18 @@
 /**
- * Metadata of a GGUF file as the fields of HF's `config.json`, so that both are held against the same rules. Metadata of the architecture that
- * are not known here are refused by their name.
+ * Converts metadata of a GGUF file to the fields of Hugging Face's `config.json`, so that both are checked against the same rules. Unknown metadata
+ * of the architecture are refused by name.
  */
 import { usageError } from '../errors.js'
 import type { Gguf } from './gguf.js'
 import type { GgufValue } from './gguf_header.js'
 import { shown } from './safetensors_header.js'
 
-/** Architectures of files, and the model type that each is. */
+/** Model type per architecture name in files. */
 const architectures = { llama: 'llama', qwen2: 'qwen2', qwen3: 'qwen3', phi3: 'phi3' } as const
 
 type Architecture = keyof typeof architectures
 
-/** Metadata of an architecture that say nothing more than others, or nothing about what is computed. */
+/** Metadata of an architecture that are redundant, or do not affect the computation. */
 const silent = new Set([
   'vocab_size',
   'rope.dimension_count',
@@ -21,10 +21,10 @@ const silent = new Set([
   'rope.scaling.finetuned',
 ])
 
-/** Counts of experts, which converters have written as 0 of dense models. */
+/** Expert counts, which some converters write as 0 for dense models. */
 const expertCounts = ['expert_count', 'expert_used_count']
 
-/** HF's fields, by the metadata that they come from. */
+/** Hugging Face's fields, by the metadata that they come from. */
 const fieldNames: Readonly<Record<string, string>> = {
   block_count: 'num_hidden_layers',
   embedding_length: 'hidden_size',
@@ -45,12 +45,12 @@ const scaling = {
   attention: 'rope.scaling.attn_factor',
 }
 
-/** Files have this base where they state none. */
+/** Default of files that state no base. */
 const usualTheta = 10_000
 
 /**
- * The fields of a configuration.
- * @throws usage `config.model_type`, `gguf.metadata` naming what is not known, missing or not of one number for all layers
+ * Fields of a configuration.
+ * @throws usage `config.model_type`, `gguf.metadata` for unknown or missing metadata, and for values that differ between layers
  */
 export function ggufFields({ metadata, tensors }: Gguf, name: string): Record<string, unknown> {
   const architecture = architectureOf(metadata, name)
@@ -84,7 +84,7 @@ export function ggufFields({ metadata, tensors }: Gguf, name: string): Record<st
     ...fields,
     vocab_size: vocab,
     rope_theta: fields.rope_theta ?? usualTheta,
-    // Phi-3's files have 0 where there is none.
+    // Phi-3's files write 0 for no window.
     sliding_window: fields.sliding_window === 0 ? null : (fields.sliding_window ?? null),
     num_key_value_heads: fields.num_key_value_heads ?? fields.num_attention_heads,
     head_dim: fields.head_dim ?? null,
@@ -105,7 +105,7 @@ function architectureOf(metadata: ReadonlyMap<string, GgufValue>, name: string):
   throw usageError('config.model_type', `${name}: general.architecture is ${text(stated)}, expected one of ${known.join(', ')}`)
 }
 
-/** A number that may be stated for each layer. */
+/** A number that may be given per layer. */
 function oneOf(value: GgufValue, what: string): GgufValue {
   if (!Array.isArray(value)) return value
   const [first] = value
@@ -133,7 +133,7 @@ function rotation(
   const more = original === undefined ? {} : { original_max_position_embeddings: original }
   switch (type) {
     case 'none':
-      // Phi-3's longer models have factors as tensors, and no type.
+      // Longer models of Phi-3 have factors as tensors, and no type.
       if (attention === undefined || (attention === 1 && architecture !== 'phi3')) return partial
       if (architecture !== 'phi3') break
       return { ...partial, rope_scaling: { rope_type: 'longrope', ...more, attention_factor: attention, ...ones(turned) } }
@@ -154,7 +154,7 @@ function rotation(
         },
       }
   }
-  // Where nothing would be multiplied by it, a factor is not dropped.
+  // For a type that multiplies by no factor, a factor other than 1 is refused instead of ignored.
   const isFactor = ['none', 'linear', 'yarn'].includes(String(type))
   const [key, wrong] = isFactor ? [scaling.attention, attention] : [scaling.type, type]
   throw usageError(
@@ -163,13 +163,13 @@ function rotation(
   )
 }
 
-/** Factors whose numbers are tensors of the file. */
+/** Rotation factors that are stored as tensors of the file. */
 function ones(turned: GgufValue): Record<string, readonly number[]> {
   const list = Array.from({ length: Math.min(4096, Math.max(0, Math.floor(Number(turned) / 2) || 0)) }, () => 1)
   return { short_factor: list, long_factor: list }
 }
 
-/** First, last and padding tokens; turns and messages may have ends of their own. */
+/** First, last and padding tokens. Turns and messages may have end tokens of their own. */
 function tokens(metadata: ReadonlyMap<string, GgufValue>, name: string): Record<string, unknown> {
   const id = (key: string): GgufValue | null => metadata.get(`tokenizer.ggml.${key}_token_id`) ?? null
   const ends = ['eos', 'eot', 'eom'].map(id).filter((each) => each !== null)

@@ -1,6 +1,6 @@
 /**
- * The header of a GGUF file: metadata, and which tensor is where. The file is not trusted: every count is held against the bytes that are
- * there before anything is made for it.
+ * Header of a GGUF file: metadata, and the location of each tensor. The file is not trusted: every count is checked against the bytes left in the
+ * file before memory is allocated for it.
  */
 import { type CodeOf, usageError } from '../errors.js'
 import { blockTypes } from './gguf_blocks.js'
@@ -8,7 +8,7 @@ import { shown } from './safetensors_header.js'
 
 export type GgufValue = string | number | boolean | readonly string[] | readonly number[] | readonly boolean[]
 
-/** Types of tensors that are read, by their numbers: the values of a block and its bytes. */
+/** Supported tensor types by number, with the values and bytes of a block. */
 const tensorTypes = {
   0: { type: 'F32', values: 1, bytes: 4 },
   1: { type: 'F16', values: 1, bytes: 2 },
@@ -25,7 +25,7 @@ const tensorTypes = {
 
 export type GgufType = (typeof tensorTypes)[keyof typeof tensorTypes]['type']
 
-/** Types that are known and not read, for messages. */
+/** Known types without support, for messages. */
 const otherTypes: Readonly<Record<number, string>> = {
   ...{ 9: 'Q8_1', 10: 'Q2_K', 11: 'Q3_K', 15: 'Q8_K' },
   ...{ 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S', 22: 'IQ2_S', 23: 'IQ4_XS' },
@@ -36,9 +36,9 @@ const readTypes = ['F32', 'F16', 'BF16', ...Object.keys(blockTypes)].join(', ')
 
 export interface GgufTensor {
   readonly type: GgufType
-  /** Row-major: the extent that changes fastest comes last. */
+  /** Row-major: the fastest-changing extent comes last. */
   readonly shape: readonly number[]
-  /** Bytes from the first data byte of the file, from and to. */
+  /** Byte range relative to the file's first data byte, from and to. */
   readonly from: number
   readonly to: number
 }
@@ -46,28 +46,28 @@ export interface GgufTensor {
 export interface GgufHeader {
   readonly metadata: ReadonlyMap<string, GgufValue>
   readonly tensors: ReadonlyMap<string, GgufTensor>
-  /** The place of the first data byte. */
+  /** Position of the first data byte. */
   readonly first: number
 }
 
-/** More of the file is needed to read its header. */
+/** Thrown when more of the file is needed to read its header. */
 export class HeaderTooShort extends Error {}
 
 const magic = 'GGUF'
-/** How a pointer of Git LFS begins. */
+/** First characters of a Git LFS pointer. */
 const pointer = 'vers'
 const pointerHint = 'it may be a pointer of Git LFS: fetch the model with `git lfs pull` in the folder'
 const maxRank = 4
 const maxText = 2 ** 26
 const maxAlignment = 2 ** 20
-/** Entries of all lists: the largest vocabularies have half a million words and merges. */
+/** Limit on entries of all lists together: the largest vocabularies have half a million words and merges. */
 const maxItems = 2 ** 23
 
 /**
  * Reads a header.
  * @param bytes the beginning of the file
  * @param fileBytes of the whole file
- * @throws `HeaderTooShort` where the header goes on behind `bytes`; usage `gguf.*` for what is no header
+ * @throws `HeaderTooShort` if the header continues after `bytes`; usage `gguf.*` for an invalid header
  */
 export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, name: string): GgufHeader {
   const reader = readerOf(bytes, fileBytes, name)
@@ -78,7 +78,7 @@ export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, name: stri
   if (version !== 2 && version !== 3) {
     throw refuse(
       'gguf.version',
-      `has version ${version === 0x0300_0000 ? '3 with the bytes of numbers turned around' : version}, expected 2 or 3`,
+      `has version ${version === 0x0300_0000 ? '3 in big-endian byte order' : version}, expected 2 or 3`,
     )
   }
   const tensorCount = reader.count('tensors', 24)
@@ -105,7 +105,7 @@ function readerOf(bytes: Uint8Array, fileBytes: number, name: string) {
   let items = 0
   const refuse = (code: CodeOf<'gguf'>, what: string, hint?: string) =>
     usageError(code, `${name}: the file ${what}`, hint === undefined ? {} : { hint })
-  /** The place of the next `count` bytes, which are there. */
+  /** Position of the next `count` bytes, after a bounds check. */
   const take = (count: number): number => {
     const from = at
     if (from + count > fileBytes) {
@@ -119,10 +119,10 @@ function readerOf(bytes: Uint8Array, fileBytes: number, name: string) {
     at += count
     return from
   }
-  /** Integers beyond 2^53 are in no file that is whole. */
+  /** No valid file has integers beyond 2^53. */
   const whole = (value: bigint): number => {
     if (value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value)
-    throw refuse('gguf.header', `has the integer ${value} at ${at - 8}, which no file needs`)
+    throw refuse('gguf.header', `has the integer ${value} at ${at - 8}, expected a magnitude below 2^53`)
   }
   const scalars = {
     0: { bytes: 1, read: (place: number) => view.getUint8(place) },
@@ -156,7 +156,7 @@ function readerOf(bytes: Uint8Array, fileBytes: number, name: string) {
       const from = take(length)
       return text.decode(bytes.subarray(from, from + length))
     },
-    /** A count of things that take at least `least` bytes each. */
+    /** A count of entries that take at least `least` bytes each. */
     count(what: string, least: number): number {
       const count = u64()
       if (count * least > fileBytes - at) {
@@ -236,7 +236,7 @@ function readTensors(reader: Reader, count: number): Map<string, GgufTensor> {
   return tensors
 }
 
-/** Tensors lie in the file, at aligned places, none over another. */
+/** Checks that tensors lie inside the file, at aligned positions, without overlap. */
 function checkPlaces(
   tensors: ReadonlyMap<string, GgufTensor>,
   { alignment, body, name }: { readonly alignment: number; readonly body: number; readonly name: string },

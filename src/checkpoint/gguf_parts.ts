@@ -1,6 +1,6 @@
 /**
- * GGUF models in several files, as llama.cpp's `gguf-split` writes them: `name-00001-of-00003.gguf` and so on, each with its number
- * (`split.no`, from 0) and their count (`split.count`) in its metadata. The first has the model's metadata, and tensors lie in any of them.
+ * GGUF models in several files, as written by llama.cpp's `gguf-split`: `name-00001-of-00003.gguf` and so on. Each file has its number (`split.no`,
+ * from 0) and their count (`split.count`) in its metadata. The first has the model's metadata; any of them may hold tensors.
  */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -14,7 +14,7 @@ import { shown } from './safetensors_header.js'
 export const isGgufName = (path: string): boolean => extname(path).toLowerCase() === '.gguf'
 
 const partName = /^(.*)-(\d{5})-of-(\d{5})(\.gguf)$/i
-/** More parts have no name. */
+/** File names have five digits for the number. */
 const mostParts = 99_999
 
 interface Split {
@@ -24,7 +24,7 @@ interface Split {
 }
 
 /**
- * Opens a model in one file, or in several: from any of the parts, all of them.
+ * Opens a model in one file or in several. The path of any part opens all parts.
  * @throws usage `gguf.part` for parts that are missing or do not belong together, and what `openGguf` throws
  */
 export async function openGgufModel(path: string, signal?: AbortSignal): Promise<Gguf> {
@@ -45,12 +45,12 @@ export async function openGgufModel(path: string, signal?: AbortSignal): Promise
   return joined(parts, paths)
 }
 
-const hint = 'the files may be of different downloads'
+const hint = 'the files may come from different downloads'
 
 const partText = (split: Split | undefined): string =>
   split === undefined ? 'is a whole file' : `is part ${split.number + 1} of ${split.count}`
 
-/** The place of a file among the parts of a model; undefined for a whole model. @throws usage `gguf.part` */
+/** Number of a file among the parts of a model; undefined for a whole model. @throws usage `gguf.part` */
 function splitOf({ metadata }: Gguf, name: string): Split | undefined {
   const count = metadata.get('split.count') ?? 1
   const number = metadata.get('split.no') ?? 0
@@ -63,20 +63,20 @@ function splitOf({ metadata }: Gguf, name: string): Split | undefined {
 
 const five = (value: number): string => String(value).padStart(5, '0')
 
-/** The paths of all parts, by the name of one. @throws usage `gguf.part` for a name that does not say which part it is */
+/** Paths of all parts, from the path of one. @throws usage `gguf.part` for a name without the part's number */
 function pathsOf(path: string, { number, count }: Split): readonly string[] {
   const [, stem, , , end = '.gguf'] = partName.exec(basename(path)) ?? []
   const nameOf = (name: string, part: number): string => `${name}-${five(part + 1)}-of-${five(count)}${end}`
   if (stem === undefined || basename(path) !== nameOf(stem, number)) {
     const ending = `-${five(number + 1)}-of-${five(count)}.gguf`
     throw usageError('gguf.part', `${path} is part ${number + 1} of ${count}, expected a name that ends in ${ending}`, {
-      hint: 'the other parts are found by their names, give all of them the names they were downloaded by',
+      hint: 'the other parts are found by their names: give all of them their original names',
     })
   }
   return Array.from({ length: count }, (_, part) => (part === number ? path : join(dirname(path), nameOf(stem, part))))
 }
 
-/** @throws usage `gguf.part` naming the parts that are not there */
+/** @throws usage `gguf.part` with the missing parts */
 function expectAll(paths: readonly string[]): void {
   const missing = paths.filter((part) => !existsSync(part))
   const [first] = missing
@@ -85,7 +85,7 @@ function expectAll(paths: readonly string[]): void {
   throw usageError('gguf.part', `there is no ${first}${more}`, { hint: 'download all parts of the model into one folder' })
 }
 
-/** @throws usage `gguf.part` for a tensor in two parts, and for fewer or more tensors than the first part states */
+/** @throws usage `gguf.part` for a tensor in two parts, and for a number of tensors other than the first part states */
 function joined(parts: readonly Gguf[], paths: readonly string[]): Gguf {
   const tensors = new Map<string, FileTensor>()
   for (const [number, part] of parts.entries()) {
@@ -102,20 +102,20 @@ function joined(parts: readonly Gguf[], paths: readonly string[]): Gguf {
 }
 
 /**
- * The GGUF file of a path: itself, or the one model in a folder that has no `config.json`. Undefined where there is none.
- * @throws usage `gguf.read` for a folder with several, which are named
+ * The GGUF file of a path: the path itself, or the only model of a folder without `config.json`. Undefined if there is none.
+ * @throws usage `gguf.read` for a folder with several models, which the message lists
  */
 export async function ggufPath(path: string): Promise<string | undefined> {
   if (isGgufName(path)) return path
   if (existsSync(join(path, 'config.json'))) return undefined
   const names = (await readdir(path).catch((): string[] => [])).filter(isGgufName).sort()
-  // Of a model in parts, the first name stands for all.
+  // A model in parts is listed by the name of its first part.
   const models = new Map(names.toReversed().map((name) => [name.replace(partName, '$1-of-$3'), name]))
   const [first, second] = [...models.values()].sort()
   if (first === undefined || second === undefined) return first === undefined ? undefined : join(path, first)
   const listed = [...models.values()].sort().slice(0, 4)
   const all = `${listed.map(shown).join(', ')}${models.size > 4 ? ', ...' : ''}`
   throw usageError('gguf.read', `${path} has ${models.size} models: ${all}`, {
-    hint: `name one of them, such as ${join(path, first)}`,
+    hint: `pass one of them, such as ${join(path, first)}`,
   })
 }

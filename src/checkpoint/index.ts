@@ -1,5 +1,5 @@
 /**
- * Files of weights: what `import ... from 'heddle/checkpoint'` offers. Nothing here needs a device.
+ * Files of weights: the exports of `heddle/checkpoint`. Nothing here needs a device.
  *
  * @module heddle/checkpoint
  */

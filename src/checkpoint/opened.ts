@@ -1,7 +1,4 @@
-/**
- * Files of weights as a program of one's own reads them: names, types and shapes from the header, and tensors as those of `heddle/runtime`
- * when they are asked for.
- */
+/** Files of weights for users of the package: names, types and shapes from the header, and tensors as those of `heddle/runtime`, read on demand. */
 import { stat } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { usageError } from '../errors.js'
@@ -16,14 +13,14 @@ import { ggufPath, openGgufModel } from './gguf_parts.js'
 import { type FileTensor, openSafetensors } from './safetensors.js'
 import { type ElementType, shown } from './safetensors_header.js'
 
-/** Types that a tensor of floats can be rounded to. */
+/** Types that a float tensor can be rounded to. */
 export type FloatTensorType = FloatType
 
-/** What a file says about itself: texts in safetensors, values and lists in GGUF. */
+/** Metadata values of a file: strings in safetensors, values and lists in GGUF. */
 export type MetadataValue = string | number | boolean | readonly string[] | readonly number[] | readonly boolean[]
 
 export interface ReadOptions<D extends FloatTensorType = FloatTensorType> {
-  /** The type that floats are rounded to; as they are stored where undefined. */
+  /** Type that floats are rounded to; by default the stored type. */
   readonly dtype?: D | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -31,33 +28,33 @@ export interface ReadOptions<D extends FloatTensorType = FloatTensorType> {
 /** A tensor of a file. */
 export interface CheckpointTensor {
   readonly name: string
-  /** The type of what `read` gives. */
+  /** Type of the result of `read`. */
   readonly dtype: DType
   /** The file's own name of the type: `BF16`, or `Q8_0` and `Q4_K`, whose blocks are read as f32. */
   readonly stored: string
-  /** Row-major: the extent that changes fastest comes last, in GGUF files too. */
+  /** Row-major: the fastest-changing extent comes last, in GGUF files too. */
   readonly shape: readonly number[]
   /**
-   * The values, in host memory. `toNumbers` of `heddle/runtime` makes a Float32Array of 16-bit and 8-bit floats.
+   * Reads the values into host memory. `toNumbers` of `heddle/runtime` converts 16-bit and 8-bit floats to a Float32Array.
    * @throws usage `safetensors.read`, `safetensors.changed`, `gguf.read`, `gguf.changed`, `checkpoint.option`; the signal's reason when it aborts
    */
   read(options?: ReadOptions & { readonly dtype?: undefined }): Promise<Tensor<DType>>
   /**
-   * The values of a float type, rounded to `dtype`: those of f32 are a Float32Array.
+   * Reads the values of a float type, rounded to `dtype`. Those of f32 are a Float32Array.
    * @throws the same; usage `weights.dtype` for integers and for an unknown type, `weights.value` for a number too large for `dtype`
    */
   read<const D extends FloatTensorType>(options: ReadOptions<D> & { readonly dtype: D }): Promise<Tensor<D>>
-  /** Rows `from` to `to - 1` as a tensor: reading them reads nothing else. @throws usage `checkpoint.rows` */
+  /** Rows `from` to `to - 1` as a tensor. Reading it reads only these rows. @throws usage `checkpoint.rows` */
   rows(from: number, to: number): CheckpointTensor
 }
 
-/** The tensors of a model's files. Nothing stays open. */
+/** Tensors of a model's files. No file stays open. */
 export interface Checkpoint {
   readonly format: 'safetensors' | 'gguf'
-  /** What the file says about itself; nothing of a folder of several files. */
+  /** Metadata of the file; empty for a folder of several files. */
   readonly metadata: ReadonlyMap<string, MetadataValue>
   readonly tensors: ReadonlyMap<string, CheckpointTensor>
-  /** The tensor of a name. @throws usage `checkpoint.tensor` with the nearest names */
+  /** The tensor with a name. @throws usage `checkpoint.tensor` with the nearest names */
   tensor(name: string): CheckpointTensor
 }
 
@@ -67,10 +64,10 @@ const storageTypes: Readonly<Record<ElementType, DType>> = {
 }
 
 /**
- * Opens the weights of a model: a folder with `model.safetensors`, or with the files that `model.safetensors.index.json` names; one
- * `.safetensors` file; a `.gguf` file, with the other parts of its model, or a folder of one. Headers alone are read, and checked.
- * @throws usage `checkpoint.format` for another file, `checkpoint.index`, `checkpoint.shard`, `safetensors.*`, `gguf.*`; the signal's reason
- * when it aborts
+ * Opens the weights of a model: a folder with `model.safetensors`, or with the files that `model.safetensors.index.json` names; one `.safetensors`
+ * file; a `.gguf` file, with the other parts of its model, or a folder of one. Only headers are read and checked.
+ * @throws usage `checkpoint.format` for another file, `checkpoint.index`, `checkpoint.shard`, `safetensors.*`, `gguf.*`; the signal's reason when it
+ * aborts
  */
 export async function openCheckpoint(
   path: string,
@@ -86,7 +83,7 @@ export async function openCheckpoint(
   if (!isFile) return checkpointOf(path, 'safetensors', await openFolder(path, signal))
   if (extension !== '.safetensors') {
     throw usageError('checkpoint.format', `${path} is a file of another format, expected .safetensors or .gguf`, {
-      hint: 'of weights in several files, name the folder',
+      hint: 'for weights in several files, pass the folder',
     })
   }
   return checkpointOf(path, 'safetensors', await openSafetensors(path, signal))
@@ -120,7 +117,7 @@ function tensorOfFile(name: string, file: FileTensor): CheckpointTensor {
     const { dtype: asked, signal } = checked(options)
     if (asked !== undefined && asked !== dtype && !isFloat(dtype)) {
       throw usageError('weights.dtype', `tensor ${shown(name)} is ${dtype}, which is not read as ${asked}`, {
-        hint: 'leave dtype out: integers are read as they are',
+        hint: 'omit dtype: integers are read as they are stored',
       })
     }
     const whole = tensorOf(dtype, shape, await wholeOf(file, signal))
@@ -128,7 +125,7 @@ function tensorOfFile(name: string, file: FileTensor): CheckpointTensor {
   }
   return {
     ...{ name, dtype, stored, shape },
-    // What the two declarations say of it, no type of one function can.
+    // The two overloads of `read` cannot be expressed by the type of one function.
     read: read as CheckpointTensor['read'],
     rows(from, to) {
       const [count] = shape
@@ -146,7 +143,7 @@ const isFloat = (dtype: DType): boolean => isFloat8(dtype) || floatTypes.some((e
 
 const names = ['dtype', 'signal'] as const
 
-/** @throws usage `checkpoint.option`, `weights.dtype` for what callers without types give */
+/** @throws usage `checkpoint.option`, `weights.dtype` for arguments of untyped callers */
 function checked(options: ReadOptions): ReadOptions {
   const unknown = Object.keys(options).find((name) => !names.some((each) => each === name))
   if (unknown !== undefined) {
@@ -157,7 +154,7 @@ function checked(options: ReadOptions): ReadOptions {
   throw usageError('weights.dtype', `tensors are not read as ${JSON.stringify(dtype)}`, { hint: listed('types', floatTypes) })
 }
 
-/** A tensor of floats in another type. @throws usage `weights.value` for the first finite number that is none there */
+/** A float tensor in another type. @throws usage `weights.value` for the first finite number that overflows there */
 function rounded(name: string, whole: Tensor<DType>, dtype: FloatType): Tensor<FloatType> {
   const values = toNumbers(whole)
   const result = tensor(dtype, whole.shape, values as Float32Array)

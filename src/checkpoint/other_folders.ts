@@ -1,10 +1,13 @@
-/** Folders that hold something else than a model as HF saves it, by the files that are in them: what they are is said, and what to do. */
+/**
+ * Folders that hold something other than a model as Hugging Face saves it, recognised by their files. Errors say which kind of folder it is, and the
+ * remedy.
+ */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { usageError } from '../errors.js'
 
 /**
- * Refuses a folder of an adapter, as PEFT saves it. HF opens the model that the adapter names, and not what else is in the folder.
+ * Refuses the folder of an adapter, as PEFT saves it. Hugging Face opens the model that the adapter names, and ignores the folder's other files.
  * @throws usage `weights.adapter`
  */
 export function expectNoAdapter(dir: string): void {
@@ -14,13 +17,13 @@ export function expectNoAdapter(dir: string): void {
   })
 }
 
-const usualHint = 'a model folder holds config.json, model.safetensors and tokenizer.json'
+const usualHint = 'expected a model folder with config.json, model.safetensors and tokenizer.json'
 
-/** What other folders hold instead of `config.json`, and where it is. */
+/** Files that other folders have instead of `config.json`, with a hint for each. */
 const others: readonly (readonly [string, string])[] = [
   ['params.json', 'params.json is of the format that the authors of LLaMA and Mistral publish: use the one of Hugging Face'],
-  ['0_Transformer', 'the model of this sentence embedder is in its folder 0_Transformer: name that'],
+  ['0_Transformer', 'the model of this sentence embedder is in its folder 0_Transformer: pass that folder'],
 ]
 
-/** The hint for a folder without `config.json`. */
+/** Hint for a folder without `config.json`. */
 export const hintWithoutConfig = (dir: string): string => others.find(([file]) => existsSync(join(dir, file)))?.[1] ?? usualHint

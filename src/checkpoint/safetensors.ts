@@ -1,6 +1,6 @@
 /**
- * Reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes. A file is opened by
- * its header alone; a tensor's bytes are read by their position when they are asked for, so a file may be larger than memory.
+ * Reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes. Opening a file reads its header
+ * alone. A tensor's bytes are read by position on demand, so a file may be larger than memory.
  */
 import { usageError } from '../errors.js'
 import { type Refusal, readAt, withFile } from '../files.js'
@@ -24,14 +24,14 @@ export interface FileTensor {
   readonly dtype: ElementType
   readonly shape: readonly number[]
   readonly bytes: number
-  /** The file's own name of its type, where what reading gives has another. */
+  /** The file's own name of its type, if it differs from the type that is read. */
   readonly stored?: string
   /**
-   * Its bytes in order, pieces of whole elements. A piece is valid until the next one is asked for.
+   * Its bytes in order, in chunks of whole elements. A chunk is valid until the next one is requested.
    * @throws usage `safetensors.read`, `safetensors.changed`; the signal's reason when it aborts
    */
   pieces(signal?: AbortSignal): AsyncGenerator<Uint8Array, void>
-  /** Rows `from` to `to - 1` as a tensor: nothing else of the file is read for it. */
+  /** Rows `from` to `to - 1` as a tensor. Only these rows are read from the file. */
   rows(from: number, to: number): FileTensor
 }
 
@@ -43,8 +43,9 @@ export interface SafetensorsFile {
 const refusal: Refusal = { code: 'safetensors.read' }
 
 /**
- * Opens a file: reads and checks its header. No file stays open; a tensor's bytes come from the same version of the file or not at all.
- * @throws usage `safetensors.read` if it cannot be read or is no regular file, `safetensors.header` if it is a pointer of Git LFS, and what `parseSafetensors` throws
+ * Opens a file: reads and checks its header. No file stays open. A tensor's bytes come from the same version of the file, or reading fails.
+ * @throws usage `safetensors.read` if it cannot be read or is no regular file, `safetensors.header` if it is a pointer of Git LFS, and what
+ * `parseSafetensors` throws
  */
 export async function openSafetensors(path: string, signal?: AbortSignal): Promise<SafetensorsFile> {
   signal?.throwIfAborted()
@@ -68,7 +69,7 @@ export async function openSafetensors(path: string, signal?: AbortSignal): Promi
   return { tensors: new Map(tensors), metadata: header.metadata }
 }
 
-/** True if a file begins as a pointer of Git LFS does. As a number, these bytes are longer than any header. */
+/** True if a file begins like a Git LFS pointer. As a header length, these bytes exceed any header. */
 const isPointer = (prefix: Uint8Array): boolean => new TextDecoder().decode(prefix) === 'version '
 
 function fileTensor(source: PieceSource, entry: TensorEntry): FileTensor {
@@ -114,7 +115,7 @@ export function parseSafetensors(bytes: Uint8Array, name: string): Safetensors {
   return { tensors: new Map(tensors), metadata: header.metadata }
 }
 
-/** The bytes of a file that holds the tensors in the order given. */
+/** Bytes of a file that holds the tensors in the given order. */
 export function formatSafetensors(
   tensors: Iterable<readonly [string, StoredTensor]>,
   metadata: Readonly<Record<string, string>> = {},
@@ -128,7 +129,7 @@ export function formatSafetensors(
     parts.push(data)
   }
   const json = JSON.stringify(Object.fromEntries(header))
-  // Blanks after the header bring the data to a multiple of 8.
+  // Blanks after the header align the data to 8 bytes.
   const text = Buffer.from(json.padEnd(json.length + ((8 - (Buffer.byteLength(json) % 8)) % 8)))
   const prefix = Buffer.alloc(prefixBytes)
   prefix.writeBigUInt64LE(BigInt(text.byteLength))

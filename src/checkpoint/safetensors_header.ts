@@ -1,11 +1,10 @@
 /**
- * The header of a safetensors file: what the file says about its bytes. Everything the format forbids is refused; a header that is
- * accepted describes each data byte of its file exactly once.
+ * Header of a safetensors file. Everything that the format forbids is refused. An accepted header describes each data byte of its file exactly once.
  */
 import { usageError } from '../errors.js'
 import { duplicateKey } from './duplicate_key.js'
 
-/** Element types read here, with their sizes. */
+/** Supported element types, with their sizes. */
 export const elementBytes = {
   F32: 4,
   F16: 2,
@@ -22,7 +21,7 @@ export const elementBytes = {
 
 export type ElementType = keyof typeof elementBytes
 
-/** A tensor, and where its bytes are: from and to, counted from the first byte behind the header. */
+/** A tensor, and its byte range: from and to, relative to the first byte after the header. */
 export interface TensorEntry {
   readonly dtype: ElementType
   readonly shape: readonly number[]
@@ -35,20 +34,20 @@ export interface Header {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** Bytes of the number in front of a header. */
+/** Bytes of the length prefix of a header. */
 export const prefixBytes = 8
-/** The format's own limit. */
+/** Limit of the format. */
 const maxHeaderBytes = 100_000_000
 /** No model has more axes; a message can print as many extents. */
 const maxRank = 32
-/** Longer names are cut in messages. */
+/** Longer names are truncated in messages. */
 const shownCharacters = 120
 
-/** A name as a message shows it. */
+/** A name as shown in messages. */
 export const shown = (name: string): string => (name.length > shownCharacters ? `${name.slice(0, shownCharacters)}...` : name)
 
 /**
- * The length of a header by the first bytes of a file of `fileBytes`, checked before anything of that length is made.
+ * Length of a header from the first bytes of a file of `fileBytes`, checked before memory of that length is allocated.
  * @throws usage `safetensors.truncated`, `safetensors.header`
  */
 export function headerLength(prefix: Uint8Array, fileBytes: number, name: string): number {
@@ -70,7 +69,7 @@ export function headerLength(prefix: Uint8Array, fileBytes: number, name: string
 }
 
 /**
- * Reads a header that `bodyBytes` of data follow.
+ * Reads a header that is followed by `bodyBytes` of data.
  * @throws usage `safetensors.header`, `.duplicate`, `.tensor`, `.dtype`, `.size`, `.offsets`, `.truncated`
  */
 export function parseHeader(bytes: Uint8Array, bodyBytes: number, name: string): Header {
@@ -111,7 +110,7 @@ function checkEntry(tensor: string, entry: unknown, name: string): TensorEntry {
   if (typeof dtype !== 'string') throw refuse('dtype is not a string')
   if (!Array.isArray(shape)) throw refuse('shape is not a list')
   if (shape.length > maxRank) throw refuse(`has ${shape.length} axes, at most ${maxRank} are read`)
-  if (!shape.every(isSize)) throw refuse('shape holds what is no integer from 0 to 2^53 - 1')
+  if (!shape.every(isSize)) throw refuse('shape has an element that is no integer from 0 to 2^53 - 1')
   if (!Array.isArray(offsets) || offsets.length !== 2 || !offsets.every(isSize)) throw refuse('data_offsets are not two integers')
   const [from, to] = offsets as [number, number]
   if (!isElementType(dtype)) {
@@ -137,7 +136,7 @@ const isMetadata = (value: unknown): value is Record<string, string> =>
 
 const isElementType = (dtype: string): dtype is ElementType => Object.hasOwn(elementBytes, dtype)
 
-/** Sorted by offset, the tensors must follow each other without gap or overlap from 0 to the end of the file. */
+/** Checks that tensors sorted by offset follow each other without gap or overlap, from 0 to the end of the file. */
 function checkCoverage(tensors: ReadonlyMap<string, TensorEntry>, bodyBytes: number, name: string): void {
   let end = 0
   for (const [tensor, { from, to }] of [...tensors].sort(([, a], [, b]) => a.from - b.from || a.to - b.to)) {

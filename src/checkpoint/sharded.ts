@@ -1,6 +1,6 @@
 /**
- * Checkpoints in several files: `model.safetensors.index.json` names the file of each tensor. Index and files must agree in every
- * tensor, so that what is loaded is what the index describes.
+ * Checkpoints in several files: `model.safetensors.index.json` names the file of each tensor. Index and files must agree on every tensor, so that the
+ * loaded tensors are those that the index describes.
  */
 import { join } from 'node:path'
 import { usageError } from '../errors.js'
@@ -13,10 +13,10 @@ export const indexFile = 'model.safetensors.index.json'
 
 const refusal: Refusal = { code: 'checkpoint.index' }
 
-/** Files beside the index: nothing outside the folder is read because a file in it says so. */
+/** Names of files next to the index: an index cannot refer to files outside its folder. */
 const shardName = /^[^/\\\0]+\.safetensors$/
 
-/** The file of each tensor. What the index says of sizes is nobody's measure: files have their own, and writers disagree about it. */
+/** The file of each tensor. Sizes in the index are ignored: files have their own, and writers disagree about the index's. */
 function parseIndex(text: string, path: string): ReadonlyMap<string, string> {
   const refuse = (what: string, cause?: unknown) => usageError('checkpoint.index', `${path}: ${what}`, { cause })
   let value: unknown
@@ -46,8 +46,7 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 /**
  * Opens every file that the index of a folder names.
- * @throws usage `checkpoint.index` where it is not an index, `checkpoint.shard` where index and files disagree, and what
- * `openSafetensors` throws
+ * @throws usage `checkpoint.index` for an invalid index, `checkpoint.shard` if index and files disagree, and what `openSafetensors` throws
  */
 export async function openShards(dir: string, signal?: AbortSignal): Promise<SafetensorsFile> {
   const path = join(dir, indexFile)
@@ -74,7 +73,7 @@ export async function openShards(dir: string, signal?: AbortSignal): Promise<Saf
   return { tensors, metadata: {} }
 }
 
-const hint = 'the files may be of different downloads'
+const hint = 'the files may come from different downloads'
 
 const disagree = (path: string, tensor: string, what: string) =>
   usageError('checkpoint.shard', `${path}: tensor ${shown(tensor)} ${what}`, { hint })

@@ -1,6 +1,6 @@
 /**
- * Checkpoints whose tensors all have the name of a module in front, since the model was saved as a part of another: `0.auto_model.`,
- * `language_model.`. Where every name begins with it, the part is the whole file, and the names behind it are the model's.
+ * Checkpoints whose tensor names all begin with the name of a module, since the model was saved as a part of another: `0.auto_model.`,
+ * `language_model.`. If every name begins with it, the file holds that part alone, and the model's names follow the prefix.
  */
 import { usageError } from '../errors.js'
 import { shown } from './safetensors_header.js'
@@ -10,9 +10,9 @@ interface Named<T> {
 }
 
 /**
- * The checkpoint by the names that a model gives its tensors.
+ * The checkpoint under the names that a model gives its tensors.
  * @param anchors names of a tensor that every model has, the longer ones first
- * @throws usage `weights.prefix` where the model's tensors are below a name, and others are not
+ * @throws usage `weights.prefix` if the model's tensors have a prefix that other tensors lack
  */
 export function withoutSharedPrefix<T>(file: Named<T>, anchors: readonly string[]): Named<T> {
   const names = [...file.tensors.keys()]
@@ -25,8 +25,8 @@ export function withoutSharedPrefix<T>(file: Named<T>, anchors: readonly string[
   if (other === undefined) {
     return { tensors: new Map([...file.tensors].map(([name, tensor]) => [name.slice(prefix.length), tensor])) }
   }
-  const what = `tensor ${shown(found)} has ${shown(prefix)} in front of its name, and tensor ${shown(other)} has not`
+  const what = `tensor ${shown(found)} has the prefix ${shown(prefix)}, and tensor ${shown(other)} has not`
   throw usageError('weights.prefix', what, {
-    hint: 'the model is a part of a larger one: save this part by itself, or leave the prefix and the other tensors out',
+    hint: 'the model is a part of a larger one: save this part by itself, without the prefix and the other tensors',
   })
 }

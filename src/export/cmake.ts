@@ -1,7 +1,7 @@
 /** The CMakeLists.txt of an export: a shared library of the program with its kernels, for either target, and the example. */
 import type { Target } from '../toolchain/index.js'
 
-/** @param files of kernels, below the folder @param sources the export's own, and those of the package that it needs besides */
+/** @param files of kernels, relative to the kernels folder @param sources of the export itself, and other sources of the package that it needs */
 export const cmakeText = (
   program: string,
   files: readonly string[],

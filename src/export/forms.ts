@@ -1,6 +1,6 @@
 /**
- * Values in a program's dimensions, for the text of an export: what a value of a graph is in the program that applies it, how much memory it
- * takes, and how its axes lie there. Found once, when a program is exported.
+ * Values in a program's dimensions, for the source of an export: the form of a graph's value in the program that applies the graph, the memory it
+ * takes, and the order of its axes there. Computed once, when a program is exported.
  */
 import type { LayoutForm } from '../emit/layout_forms.js'
 import { usageError } from '../errors.js'
@@ -23,7 +23,7 @@ export interface Form {
   readonly layout: string
 }
 
-/** How values of one application read in the program's dimensions, those that are fixed replaced by their sizes. */
+/** Mapping from values of one application to the program's dimensions. Fixed dimensions are replaced by their sizes. */
 export interface Scope {
   readonly graph: Graph
   readonly dims: Known
@@ -49,7 +49,7 @@ export function formOf(scope: Scope, id: ValueId): Form {
   }
 }
 
-/** Layouts as functions, and what the manifest says of their memory. */
+/** Layouts as functions, and the memory forms that the manifest has for them. */
 export interface KnownLayouts {
   readonly layouts: Layouts
   readonly forms: Readonly<Record<string, LayoutForm>>
@@ -59,13 +59,13 @@ export interface KnownLayouts {
 export const isPadded = ({ shape, layout }: Form, { layouts }: KnownLayouts): boolean =>
   layout !== 'row' && !trials(shape.length).every((extents) => isDense(layouts, layout, extents))
 
-/** Elements of a value's memory, padding included. @throws usage `export.layout` for a layout that pads by no count of its extents */
+/** Elements of a value's memory, padding included. @throws usage `export.layout` for a layout whose padding is no expression of its extents */
 export function elementsOf(form: Form, known: KnownLayouts): Size {
   if (!isPadded(form, known)) return multiplyExtents(form.shape)
   const { layout, shape } = form
   const count = getOwn(known.forms, layout)
   if (count === undefined) {
-    throw usageError('export.layout', `nothing says how much memory a value in layout ${layout} takes`, {
+    throw usageError('export.layout', `the memory size of a value in layout ${layout} is unknown`, {
       hint: 'write its size with + - * idiv % and shifts or masks by powers of two, and run `heddle gen`',
     })
   }
@@ -83,7 +83,7 @@ const isDense = (layouts: Layouts, layout: string, extents: readonly number[]): 
 
 const product = (values: readonly number[]): number => values.reduce((all, value) => all * value, 1)
 
-/** Extents that tell layouts apart: small, odd and even, and different from each other. */
+/** Extents that tell layouts apart: small, odd and even, all different. */
 const sizes = [
   [5, 3, 7, 4, 2, 6],
   [2, 9, 3, 8, 5, 4],
@@ -91,7 +91,7 @@ const sizes = [
 ]
 const trials = (rank: number): number[][] => sizes.map((extents) => extents.slice(0, rank))
 
-/** The axes of a layout from the outermost to the innermost; undefined for a layout that is no order of axes. */
+/** Axes of a layout from the outermost to the innermost; undefined for a layout that is no order of axes. */
 function orderOf(layouts: Layouts, layout: string, rank: number): readonly number[] | undefined {
   const axes = Array.from({ length: rank }, (_, axis) => axis)
   if (layout === 'row') return axes
@@ -106,7 +106,7 @@ function orderOf(layouts: Layouts, layout: string, rank: number): readonly numbe
   return first !== undefined && orders.every((order) => order?.join() === first.join()) ? first : undefined
 }
 
-/** Elements from one index to the next along each axis of a value; undefined where these differ from place to place. */
+/** Stride in elements along each axis of a value; undefined where a stride is not constant. */
 export function stridesOf({ shape, layout }: Form, { layouts, forms }: KnownLayouts): readonly Size[] | undefined {
   const order = orderOf(layouts, layout, shape.length)
   if (order !== undefined)

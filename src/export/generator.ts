@@ -1,6 +1,6 @@
 /**
- * A generator as data: the programs of a model folder, each lowered, and what a host does between them. Attributes that a generation says are
- * found by lowering a program twice: where its steps differ with the value of one, that is its place.
+ * A generator as data: the lowered programs of a model folder, and the host's work between them. Places of the attributes that a generation sets are
+ * found by lowering a program twice with different values: the steps that differ hold the attribute.
  */
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
@@ -25,7 +25,7 @@ import type { Lowered } from './lowered.js'
 import type { ModelOptions } from './models.js'
 import { compiledUnder } from './resolve.js'
 
-/** The place of an attribute that a generation says. */
+/** Place of an attribute that a generation sets. */
 export interface SaidAt {
   readonly attribute: Attribute
   readonly step: number
@@ -39,7 +39,7 @@ export interface LoweredBeginning {
   readonly value: number
 }
 
-/** States that results are read from, by their numbers; -1 where there is none. */
+/** Numbers of the states that results are read from; -1 where there is none. */
 export const keptStates = [
   'step',
   'finished',
@@ -53,7 +53,7 @@ export const keptStates = [
 ] as const
 
 interface LoweredPart {
-  /** The C name of its tables. */
+  /** C name of the tables. */
   readonly name: string
   readonly lowered: Lowered
   readonly dims: readonly Quantity[]
@@ -76,7 +76,7 @@ export interface LoweredGenerator {
   readonly dtype: FloatType
   readonly reader: LoweredReader
   readonly steppers: readonly LoweredStepper[]
-  /** As the plan reads them, each once. */
+  /** As the plan reads them, without duplicates. */
   readonly weights: Readonly<Record<string, Weight>>
 }
 
@@ -95,8 +95,8 @@ export async function exportGenerator(
   signal?: AbortSignal,
 ): Promise<LoweredGenerator> {
   if (options.scales !== undefined)
-    throw usageError('export.scales', `scales are of quantised encoders, and ${name} is none`, {
-      hint: 'its plans quantise rows as they run: leave --scales out',
+    throw usageError('export.scales', `expected a quantised encoder for --scales, got ${name}`, {
+      hint: 'its plans quantise rows at run time: omit --scales',
     })
   const { plan, dtype, config = {} } = options
   const opened = name === 'llama' ? llamaGenerator : seq2seqGenerator
@@ -145,7 +145,7 @@ export async function exportGenerator(
 
 function meaning<T>(of: Readonly<Record<string, T>>, name: string): T {
   const found = Object.hasOwn(of, name) ? of[name] : undefined
-  if (found === undefined) throw new Error(`internal: nothing says what ${name} of a generator's program is`)
+  if (found === undefined) throw new Error(`internal: ${name} of a generator's program is unknown`)
   return found
 }
 

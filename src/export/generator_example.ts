@@ -1,4 +1,4 @@
-/** The C++ example of an exported generator: prompts of token ids from a file, a line each; texts to standard output. */
+/** C++ example of an exported generator: reads prompts of token ids from a file, one per line, and writes texts to standard output. */
 import type { LoweredGenerator } from './generator.js'
 
 export const generatorExample = ({

@@ -1,7 +1,7 @@
-/** The C header of an exported generator, and a thin C++ class over it. */
+/** C header of an exported generator, and a thin C++ class over it. */
 import type { LoweredGenerator } from './generator.js'
 
-/** Number of listed values that a comment shows. */
+/** Number of list items that a comment shows. */
 const shown = 8
 
 const listText = (values: readonly number[]): string =>

@@ -1,11 +1,11 @@
-/** The C++ of an exported generator: tables of its programs, a file each, and one of what is between them with the C interface. */
+/** C++ source of an exported generator: one file of tables per program, and one file with the C interface and the work between programs. */
 
 import type { LoweredGenerator, LoweredReader, LoweredStepper } from './generator.js'
 import { api, lifetimeText, structText } from './lifetime.js'
 import { memoryText, tablesText } from './source.js'
 import { braced, quoted, wrapped } from './text.js'
 
-/** The tables of one program. */
+/** Tables of one program. */
 export const programText = ({ name, lowered }: LoweredReader | LoweredStepper): string =>
   `// ${lowered.name} under plan ${lowered.plan} in ${lowered.dtype}, made by \`heddle export\`.
 #include "program.hpp"

@@ -1,4 +1,4 @@
-/** The C header of an exported program. */
+/** C header of an exported program. */
 
 import { identifier, identifiers } from './identifiers.js'
 import type { Lowered } from './lowered.js'

@@ -1,7 +1,7 @@
-/** Names of a program as names in C, C++ and Python. */
+/** Conversion of a program's names to identifiers in C, C++ and Python. */
 import { usageError } from '../errors.js'
 
-/** Words that are no names in one of the three. */
+/** Words that are not identifiers in one of the three languages. */
 const reserved = new Set(
   (
     'and as assert async auto await bool break case char class const continue def default del delete do double elif else enum except ' +
@@ -11,13 +11,13 @@ const reserved = new Set(
   ).split(' '),
 )
 
-/** What is no letter or digit becomes an underscore. */
+/** Replaces every character that is no letter or digit by an underscore. */
 export function identifier(name: string): string {
   const plain = name.replace(/[^A-Za-z0-9_]/g, '_')
   return /^[0-9]/.test(plain) || reserved.has(plain) ? `_${plain}` : plain
 }
 
-/** A name for each, all different. @throws usage `export.name` for two that would be one */
+/** One identifier per name, all different. @throws usage `export.name` for two names with the same identifier */
 export function identifiers(names: readonly string[]): readonly string[] {
   const made = names.map(identifier)
   const twin = made.findIndex((name, i) => made.indexOf(name) !== i)

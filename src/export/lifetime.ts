@@ -1,4 +1,4 @@
-/** C++ that exported programs and generators share: the opaque struct that a caller holds, its `create` and its `destroy`. */
+/** C++ shared by exported programs and generators: the opaque struct that a caller holds, its `create` and its `destroy`. */
 
 /** Declaration of a function that the library exports. */
 export const api = `extern "C" __attribute__((visibility("default")))`
@@ -7,13 +7,13 @@ export type Held = 'program' | 'generator'
 
 const classes: Readonly<Record<Held, string>> = { program: 'Program', generator: 'Generator' }
 
-/** @param prefix of the functions' names */
+/** @param prefix of the function names */
 export const structText = (prefix: string, held: Held): string => `struct ${prefix}_${held} {
   ${classes[held]}* ${held};
 };
 `
 
-/** @param tables expression that the object is made of, besides the weights */
+/** @param tables constructor arguments of the object after the weights */
 export function lifetimeText(prefix: string, held: Held, tables: string): string {
   const type = `${prefix}_${held}`
   return `${api} int32_t ${prefix}_create(const heddle_weight* weights, uint32_t count, ${type}** ${held}, heddle_error* error) {

@@ -1,7 +1,6 @@
 /**
- * A compiled program as an export writes it: storages and steps as the runtime flattens them, with every size an expression of the
- * dimensions that stay open. The runtime's own flattening at several sizes is what the expressions are held against: a program for
- * which the two differ is refused.
+ * Lowers a compiled program to the data that an export writes: storages and steps as the runtime flattens them, with every size an expression of the
+ * open dimensions. The expressions are checked against the runtime's own flattening at several sizes; a program for which the two differ is refused.
  */
 import type { Manifest } from '../emit/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
@@ -41,9 +40,9 @@ export interface LowerOptions {
   readonly layouts: Layouts
   /** Storage type of every type parameter. */
   readonly dtype: DType
-  /** Dimensions that are fixed besides those of weights, and sizes of these. */
+  /** Sizes of dimensions that are fixed in addition to those of weights. */
   readonly dims: Sizes
-  /** Names of tensors by the program's names of weights; equal if undefined. */
+  /** Tensor names by the program's weight names; the names themselves if undefined. */
   readonly tensors?: Readonly<Record<string, string>>
 }
 
@@ -131,7 +130,7 @@ function compiledForm({ values }: CompiledProgram, name: string, known: Known, t
   return { dtype: resolveDType(dtype, types), shape: substituteShape(shape, known), layout }
 }
 
-/** Every tensor that an application reads, once. Dimensions of weights are fixed, so any sizes of the others do. */
+/** Every tensor that an application reads, without duplicates. Dimensions of weights are fixed, so any sizes of the others do. */
 function weightsOf(
   { wired, compiled, layouts, tensors = {} }: LowerOptions,
   dims: Sizes,
@@ -184,7 +183,7 @@ function flattenAt(
   } catch (error) {
     if (!(error instanceof HeddleError) || error.code !== 'bind.extent') throw error
     throw usageError('export.dims', `${compiled.name} does not run at every size: ${error.message}`, {
-      hint: 'fix the dimension that says it, such as --dims k=4',
+      hint: 'fix the dimension that sets it, such as --dims k=4',
       cause: error,
     })
   }
@@ -197,7 +196,7 @@ interface Homes {
   readonly outputs: readonly { readonly storage: number }[]
 }
 
-/** A value that only one output is lies where its caller wants it. */
+/** Storage of a value. A value that is exactly one output lies in the caller's memory. */
 function homeOf(
   id: number,
   { weight, state }: { readonly weight: string | undefined; readonly state: string | undefined },
@@ -212,8 +211,8 @@ function homeOf(
 }
 
 /**
- * Whether a kernel takes an input for a constant, which it may read before earlier launches are complete.
- * @throws usage `export.constant` for one that takes what a step may write
+ * True if a kernel reads an input as a constant, which may happen before earlier launches are complete.
+ * @throws usage `export.constant` for a kernel whose constant a step may write
  */
 function readsInputsAsConstants(
   steps: readonly LoweredStep[],
@@ -227,9 +226,13 @@ function readsInputsAsConstants(
       const home = storages[used[i] ?? -1]?.home
       if (isConstant !== true) return []
       if (home === 'weight' || home === 'input') return [home]
-      throw usageError('export.constant', `${label}: ${key} reads ${name} as a constant, and here it is no weight and no input`, {
-        hint: 'let the graph take it as an input instead of a weight: the kernel of its plan then reads it as one',
-      })
+      throw usageError(
+        'export.constant',
+        `${label}: expected a weight or an input for ${name}, which ${key} reads as a constant`,
+        {
+          hint: 'declare it in the graph as an input instead of a weight: the kernel of its plan then reads it as an input',
+        },
+      )
     }),
   )
   return homes.includes('input')

@@ -1,4 +1,4 @@
-/** An exported program as data: what the text of an export is written from. Every size is an expression of the dimensions left open. */
+/** An exported program as data, from which its source is written. Every size is an expression of the open dimensions. */
 import type { DType } from '../ir/dtype.js'
 import type { Extent } from '../ir/shape.js'
 import type { Form } from './forms.js'
@@ -8,14 +8,14 @@ export type Home = 'arena' | 'weight' | 'state' | 'input' | 'output'
 
 export interface LoweredStorage {
   readonly home: Home
-  /** Which weight, state, input or output; 0 for the arena. */
+  /** Number of the weight, state, input or output; 0 for the arena. */
   readonly index: number
   readonly first: number
   readonly last: number
   readonly bytes: Size
 }
 
-/** A kernel that takes the place of the library's matmul for some rows of one matrix of weights, on one architecture. */
+/** A kernel that replaces the library's matmul on one architecture, for some row counts of one weight matrix. */
 export interface Choice {
   readonly key: string
   readonly architecture: string
@@ -30,16 +30,16 @@ export interface LoweredStep {
   readonly label: string
   /** Instance key of a kernel. */
   readonly key?: string
-  /** Of a kernel its buffers, of a product a, b and out, of a copy from and to. */
+  /** Buffers of a kernel; a, b and out of a matmul; source and destination of a copy. */
   readonly storages: readonly number[]
   readonly attrs: readonly (number | Extent)[]
   readonly dtypes: readonly DType[]
   readonly bias?: number | undefined
   readonly residual?: number | undefined
   readonly relu: boolean
-  /** Of a matmul that is the library's where none of these is: the first that fits takes its place. */
+  /** Of a matmul: kernels that replace the library's matmul. The first that fits is used. */
   readonly choices?: readonly Choice[]
-  /** Dimensions of a kernel; extents and strides of a product. */
+  /** Dimensions of a kernel; extents and strides of a matmul. */
   readonly numbers: readonly Size[]
 }
 
@@ -52,16 +52,16 @@ export interface NamedShape {
 export interface LoweredWeight extends NamedShape {
   readonly layout: string
   readonly bytes: number
-  /** Tensors that lie one behind the other in it; none where it is a tensor itself. */
+  /** Tensors that are concatenated in it; empty where it is one tensor. */
   readonly parts: readonly NamedShape[]
 }
 
 export interface LoweredValue extends Form {
   readonly name: string
   readonly storage: number
-  /** Elements of its memory, where its layout pads: to its caller it is a list of these. */
+  /** Elements of its memory, if its layout pads. Callers see a list of these. */
   readonly padded?: Size
-  /** Of a layout other than rows, in which these are the same everywhere: elements from one index to the next along each axis. */
+  /** Strides in elements along each axis, for layouts other than rows in which they are constant. */
   readonly strides?: readonly Size[]
 }
 
@@ -73,10 +73,10 @@ export interface Lowered {
   readonly name: string
   readonly plan: string
   readonly dtype: DType
-  /** Dimensions that each run says. */
+  /** Dimensions whose sizes each run passes. */
   readonly dims: readonly string[]
   readonly fixed: Readonly<Record<string, number>>
-  /** What a dimension may be at most, by its name. */
+  /** Upper bounds of dimensions, by name. */
   readonly most: Readonly<Record<string, Extent>>
   readonly weights: readonly LoweredWeight[]
   readonly inputs: readonly LoweredValue[]
@@ -84,9 +84,9 @@ export interface Lowered {
   readonly states: readonly LoweredState[]
   readonly storages: readonly LoweredStorage[]
   readonly steps: readonly LoweredStep[]
-  /** True if kernels read inputs as constants, so that a run has to wait for what was launched before it. */
+  /** True if kernels read inputs as constants, so that a run has to wait for earlier launches. */
   readonly fenced: boolean
-  /** Outputs whose value lies elsewhere, copied behind the last step: indices of outputs and storages. */
+  /** Outputs whose value lies elsewhere, copied after the last step: indices of outputs and storages. */
   readonly moved: readonly { readonly output: number; readonly storage: number }[]
 }
 

@@ -1,4 +1,4 @@
-/** The extents and strides of a library's matmul as sizes of an export: groups of axes that are one in every operand. */
+/** Extents and strides of a library matmul as sizes of an export. Axes that are contiguous in every operand form one group. */
 import { usageError } from '../errors.js'
 import type { NodeOf } from '../ir/graph.js'
 import { type Extent, multiplyExtents } from '../ir/shape.js'
@@ -12,7 +12,10 @@ interface Axis {
   readonly stride: Size
 }
 
-/** An operand of a matmul: its axes from the outermost in memory to the innermost, without those of one element, which are nowhere. */
+/**
+ * An operand of a matmul: its axes from the outermost in memory to the innermost. Axes of one element are left out, since they have no place in
+ * memory.
+ */
 interface Operand {
   readonly name: string
   readonly subscripts: readonly string[]
@@ -20,8 +23,8 @@ interface Operand {
 }
 
 /**
- * 4 extents of a matmul, batch, m, n and k, and the strides of its three operands along batch and their two other groups of axes.
- * @throws usage `export.matmul` for axes that are not one at every size
+ * The four extents of a matmul (batch, m, n and k), and the strides of its three operands along batch and their two other groups of axes.
+ * @throws usage `export.matmul` for axes that do not form one axis at every size
  */
 export function matmulNumbers(label: string, scope: Scope, node: NodeOf<'matmul'>, known: KnownLayouts): readonly Size[] {
   const forms = { a: formOf(scope, node.a), b: formOf(scope, node.b), out: formOf(scope, node.out) }
@@ -48,7 +51,7 @@ export function matmulNumbers(label: string, scope: Scope, node: NodeOf<'matmul'
 
 type Sizes = Readonly<Record<string, number>>
 
-/** Sizes of the dimensions of some values that have little in common: axes that are one at these are one at all. */
+/** Sizes for the dimensions of some values, nearly coprime: axes that form one axis at these sizes form one at all. */
 function trialsOf(forms: readonly Form[]): readonly Sizes[] {
   const dims = dimsOf(forms.flatMap(({ shape }) => shape))
   const primes = [
@@ -60,7 +63,7 @@ function trialsOf(forms: readonly Form[]): readonly Sizes[] {
 
 const isOne = ({ factor, dims }: Extent): boolean => factor === 1 && dims.length === 0
 
-/** @throws usage `export.matmul` for a layout in which no strides lead along the axes */
+/** @throws usage `export.matmul` for a layout whose axes have no constant strides */
 function operandOf(
   label: string,
   name: string,
@@ -71,7 +74,7 @@ function operandOf(
 ): Operand {
   const strides = stridesOf(form, known)
   if (strides === undefined)
-    throw usageError('export.matmul', `${label}: ${name} is in layout ${form.layout}, in which no strides lead along its axes`)
+    throw usageError('export.matmul', `${label}: expected a layout with constant strides for ${name}, got ${form.layout}`)
   const axes = subscripts.flatMap((axis, at): Axis[] => {
     const extent = form.shape[at] ?? constant(1)
     return isOne(extent) ? [] : [{ name: axis, extent, stride: strides[at] ?? constant(0) }]
@@ -84,7 +87,10 @@ interface Group {
   readonly strides: ReadonlyMap<string, Size>
 }
 
-/** Axes that are one: every operand that has them has them in the same order, each as many elements apart as the next takes in all. */
+/**
+ * Axes that form one axis: every operand that has them has them in the same order, and each stride equals the extent of the next axis times its
+ * stride.
+ */
 function groupOf(label: string, names: readonly string[], operands: readonly Operand[], trials: readonly Sizes[]): Group {
   const laid = operands.map(({ name, axes }) => ({ name, inside: axes.filter((axis) => names.includes(axis.name)) }))
   const isOneAxis = (axes: readonly Axis[], sizes: Sizes): boolean =>
@@ -100,7 +106,7 @@ function groupOf(label: string, names: readonly string[], operands: readonly Ope
     ({ inside }) => order(inside) !== order(lead?.inside) || !trials.every((sizes) => isOneAxis(inside, sizes)),
   )
   if (apart !== undefined)
-    throw usageError('export.matmul', `${label}: axes ${names.join(' ')} of ${apart.name} do not lie side by side at every size`)
+    throw usageError('export.matmul', `${label}: axes ${names.join(' ')} of ${apart.name} are not contiguous at every size`)
   return {
     extent: multiplyExtents(lead?.inside.map(({ extent }) => extent) ?? []),
     strides: new Map(laid.map(({ name, inside }) => [name, inside.at(-1)?.stride ?? constant(0)])),

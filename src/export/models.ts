@@ -1,6 +1,6 @@
 /**
- * Model folders as what an export is made of: the program of a configuration, its sizes, and its weights by the program's names. What a
- * pipeline computes on the host, such as the tables of a rotation and int8 weights, is among the weights.
+ * Model folders as input of an export: the program of a configuration, its sizes, and its weights by the program's names. Values that a pipeline
+ * computes on the host, such as rotation tables and int8 weights, are among the weights.
  */
 import { join } from 'node:path'
 import { openModelCheckpoint } from '../checkpoint/checkpoint.js'
@@ -39,15 +39,15 @@ import { compiledUnder, type ResolveOptions } from './resolve.js'
 
 interface ModelFiles {
   readonly program: Program
-  /** Sizes that the configuration says. */
+  /** Sizes from the configuration. */
   readonly dims: Readonly<Record<string, number>>
   readonly weights: Readonly<Record<string, Weight>>
-  /** In float32, for what is made from exact numbers. */
+  /** In float32, for values that are computed from exact numbers. */
   readonly exact: Readonly<Record<string, Weight>>
   readonly stored: Readonly<Record<string, Int8Tensor>>
-  /** What the scales file says of its weights. */
+  /** Weight maxima of the scales file. */
   readonly maxima?: KnownInt8['maxima']
-  /** Activations' maxima of the scales file. */
+  /** Activation maxima of the scales file. */
   readonly amax?: Amax
 }
 
@@ -87,20 +87,20 @@ async function filesOf(
   signal: AbortSignal | undefined,
 ): Promise<ModelFiles> {
   if (!isModelProgram(name))
-    throw usageError('export.model', `no model folder is read for ${name}`, {
+    throw usageError('export.model', `expected a program of a model for --model, got ${name}`, {
       hint: `programs of models: ${Object.keys(openSettings).join(', ')}`,
     })
   if (name === 'bert' || name === 'bert_pairs') return bertModel(name, folder, dtype, { scales, given: config }, signal)
   if (scales !== undefined)
-    throw usageError('export.scales', `scales are of quantised encoders, and ${name} is none`, {
-      hint: 'its plans quantise rows as they run: leave --scales out',
+    throw usageError('export.scales', `expected a quantised encoder for --scales, got ${name}`, {
+      hint: 'its plans quantise rows at run time: omit --scales',
     })
   return name === 'seq2seq_encoder' || name === 'seq2seq_decoder'
     ? seq2seqModel(name, folder, dtype, config, signal)
     : llamaModel(name, folder, dtype, config, signal)
 }
 
-/** Weights by the names a program has for them. */
+/** Weights by the program's names. */
 const renamed = <T>(weights: Readonly<Record<string, T>>, names: Readonly<Record<string, string>>): Record<string, T> =>
   Object.fromEntries(
     Object.entries(names).flatMap(([weight, tensor]) => {
@@ -137,7 +137,7 @@ async function bertModel(
   }
 }
 
-/** Of a longrope model, the tables of short texts. */
+/** Rotation tables of a longrope model: those of short texts. */
 const reach: Reach = 'short'
 
 async function llamaModel(

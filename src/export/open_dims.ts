@@ -1,6 +1,6 @@
 /**
- * Which dimensions of a program an export fixes and which it leaves open: weights have their sizes, so what these depend on is fixed, with
- * what the caller fixes; a run says the others.
+ * Division of a program's dimensions into fixed and open ones for an export. Weights have their sizes, so dimensions that these depend on are fixed,
+ * as are those that the caller fixes. A run passes the sizes of the others.
  */
 import { usageError } from '../errors.js'
 import { dimsIn, type Extent, evaluateExtent, multiplyExtents } from '../ir/shape.js'
@@ -12,11 +12,11 @@ type Sizes = Readonly<Record<string, number>>
 export interface OpenDims {
   readonly open: readonly string[]
   readonly fixed: Sizes
-  /** What an open dimension may be at most. */
+  /** Upper bounds of open dimensions. */
   readonly most: Readonly<Record<string, Extent>>
 }
 
-/** @param given sizes that are stated @throws usage `export.dims` for a size of what is no dimension */
+/** @param given sizes from the caller @throws usage `export.dims` for a size of an unknown dimension */
 export function openDims(compiled: CompiledProgram, given: Sizes): OpenDims {
   const { name, weights, ragged } = compiled
   const all = [...new Set([...dimensionsOf(compiled).dims, ...ragged.flatMap(({ batch, seq }) => dimsIn([batch, seq]))])]
@@ -36,18 +36,18 @@ export function openDims(compiled: CompiledProgram, given: Sizes): OpenDims {
 function typical({ name, dims }: CompiledProgram, dim: string): number {
   const size = dims[dim]
   if (size !== undefined) return size
-  throw usageError('export.dims', `${name}: nothing says how large ${dim} is, which weights depend on`, {
-    hint: `state it: --dims ${dim}=...`,
+  throw usageError('export.dims', `${name}: weights depend on ${dim}, whose size is unknown`, {
+    hint: `set it: --dims ${dim}=...`,
   })
 }
 
-/** Sizes of open dimensions that have little in common: what holds for all of them is no accident. */
+/** Nearly coprime sizes of open dimensions: a relation that holds at all of them is no accident. */
 const primes = [
   [3, 7, 5, 11, 13, 17, 19, 23],
   [6, 4, 9, 8, 10, 12, 14, 15],
 ]
 
-/** Sizes to hold expressions against: the usual ones at first, then others. Fewer rows are packed than there is room for. */
+/** Sizes at which expressions are checked: first the usual ones, then others. Fewer rows are packed than there is room for. */
 export function trialSizes(
   compiled: CompiledProgram,
   open: readonly string[],

@@ -28,7 +28,7 @@ Every fallible function returns 0, or a status, and fills \`heddle_error\`: \`me
 `
 
 const where = (plan: string, dtype: string): string =>
-  `Its kernels are those of plan \`${plan}\` in ${dtype}: what is computed is the same on both devices, and the same as a run from Node.`
+  `Its kernels are those of plan \`${plan}\` in ${dtype}: it computes the same on both devices, and the same as a run from Node.`
 
 const optionsText = ({ parts, steppers }: LoweredGenerator): string => `| option | is |
 |---|---|

@@ -1,6 +1,6 @@
 /**
- * Writes a reproduction: one case of one kernel as a folder that builds and runs without heddle, with any C++17 compiler for the CPU device and
- * with nvcc for CUDA, and says what `heddle check` says of it; or an archive of the folder, to be attached to a report. What `heddle repro` runs.
+ * Writes a reproduction for `heddle repro`: one case of one kernel as a folder that builds and runs without heddle, with any C++17 compiler for the
+ * CPU device and with nvcc for CUDA, and reports what `heddle check` reports for it. An archive of the folder can be attached to an issue.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -23,41 +23,42 @@ import { type FileTensor, safetensorsHeader } from './weights_file.js'
 export interface ReproOptions extends Omit<SetupOptions, 'names' | 'plan' | 'filter'> {
   /** An op of the project, or a kernel that a plan derives. */
   readonly kernel: string
-  /** As `check` prints it, or an instance's key; the first case that fails by default, and without one the largest. */
+  /** A case name as `check` prints it, or an instance key; by default the first case that fails, or the largest if none fails. */
   readonly test?: string | undefined
-  /** The folder that is written, or its archive where the name ends in `.tar.gz`; by default `repro-` and the instance's key, below the root. */
+  /** Path of the folder to write, or of its archive if the name ends in `.tar.gz`; by default `repro-` and the instance key, below the root. */
   readonly out?: string | undefined
-  /** Of heddle, for the README. */
+  /** Version of heddle, for the README. */
   readonly version: string
 }
 
 export interface ReproResult {
-  /** The folder or the archive. */
+  /** Path of the folder or the archive. */
   readonly out: string
-  /** The folder: `out`, or the one that the archive has. */
+  /** The folder: `out`, or the one inside the archive. */
   readonly folder: string
-  /** Of the case. */
+  /** Name of the case. */
   readonly name: string
-  /** What the device gave here. */
+  /** Result of the device here. */
   readonly passed: boolean
   readonly detail: string
-  /** What builds and runs it, in the folder, for each target. */
+  /** Commands that build and run it in the folder, per target. */
   readonly commands: ReproCommands
 }
 
-/** The case that is written, and what came out of it. */
+/** The case to write, and its result. */
 interface Chosen {
   readonly test: KernelCase
   readonly result: CheckResult
 }
 
 /**
- * @throws usage `repro.case` for no case of the kernel, `repro.write` where the archive cannot be written, `output.folder` and `output.file` where the folder
- * holds files of somebody else, `check.selection` for no kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
+ * @throws usage `repro.case` for an unknown case of the kernel, `repro.write` where the archive cannot be written, `output.folder` and `output.file`
+ * where the folder holds files that heddle did not write, `check.selection` for no kernel of the project; errors of the front end and of plans;
+ * environment for a missing device, addon or compiler
  */
 export async function writeRepro(options: ReproOptions): Promise<ReproResult> {
   const { kernel, ...others } = options
-  // Nothing is compiled for a place that is somebody else's.
+  // Checked before anything is compiled.
   if (options.out !== undefined && !isArchive(options.out)) await expectListed(resolve(options.root, options.out), options)
   return withSetup({ ...others, names: [kernel] }, async (setup) => {
     const entries = inUsualOrder(setup.entries.filter(({ op }) => op === kernel))
@@ -94,7 +95,7 @@ export async function writeRepro(options: ReproOptions): Promise<ReproResult> {
 const ending = '.tar.gz'
 const isArchive = (out: string): boolean => out.endsWith(ending)
 
-/** Writes an archive of a folder, which has the archive's name. @throws usage `repro.write` */
+/** Writes an archive of a folder, under the archive's name. @throws usage `repro.write` */
 async function writeArchive(out: string, files: ReadonlyMap<string, Made>): Promise<void> {
   const write = await namedFile(out, 'repro.write')
   const made = await mkdtemp(join(tmpdir(), 'heddle-repro-'))
@@ -102,7 +103,7 @@ async function writeArchive(out: string, files: ReadonlyMap<string, Made>): Prom
   try {
     for (const [path, content] of files) if (typeof content !== 'function') await writeWhole(join(made, name, path), content)
     const file = join(made, 'archive')
-    // Without names of users: it is attached to reports.
+    // Without user names, since it is attached to reports.
     await create({ file, cwd: made, gzip: true, portable: true }, [name])
     await write(await readFile(file))
   } finally {
@@ -110,7 +111,7 @@ async function writeArchive(out: string, files: ReadonlyMap<string, Made>): Prom
   }
 }
 
-/** The case that is asked for, else the first that fails, else the largest of the first instance. */
+/** The requested case, else the first that fails, else the largest of the first instance. */
 async function choose(
   { subject }: CheckSetup,
   entries: readonly KernelEntry[],
@@ -146,14 +147,14 @@ const sizeOf = ({ dims }: KernelCase): number => Object.values(dims).reduce((pro
 const noCase = (kernel: string, asked: string, entries: readonly KernelEntry[]) => {
   const names = entries.flatMap((entry) => casesOf(entry, checkedElements.usual).slice(0, 1)).map(({ name }) => name)
   return usageError('repro.case', `${kernel} has no case ${asked}`, {
-    hint: names.length === 0 ? 'ask for a storage type that it has' : `cases are such as ${names.join(', ')}`,
+    hint: names.length === 0 ? 'choose a storage type that it has' : `cases are such as ${names.join(', ')}`,
   })
 }
 
-/** What only code for Hopper says, for which nvcc is asked by its own name. */
+/** Header that only sources for Hopper include; nvcc then needs the architecture's exact name. */
 const hopper = 'include/hopper.cuh'
 
-/** Files of the package that the folder is built from: every header that the text reaches, whichever the target, and the driver. */
+/** Files of the package that the folder is built from: every header that the source reaches for either target, and the driver. */
 async function copiedFiles(text: string): Promise<readonly (readonly [from: string, to: string])[]> {
   const native = join(packageRoot(), 'native')
   const folders = ['include', 'device', 'simt/include'].map((folder) => join(native, folder))
@@ -174,7 +175,7 @@ type Stored = readonly [name: string, tensor: FileTensor, data: Uint8Array]
 const fileOf = (tensors: readonly Stored[]): Uint8Array =>
   Buffer.concat([safetensorsHeader(tensors.map(([name, tensor]) => [name, tensor])), ...tensors.map(([, , data]) => data)])
 
-/** Inputs as they are stored. One in a layout other than row-major is a list of what its buffer holds, padding included. */
+/** Inputs as they are stored. An input in a layout other than row-major is a list of its buffer's elements, padding included. */
 function inputsOf({ placed, before }: PreparedCase): readonly Stored[] {
   const inputs = placed.filter(({ buffer }) => buffer.access === 'in')
   return inputs.map(({ buffer, shape, offset, bytes }) => {
@@ -184,7 +185,7 @@ function inputsOf({ placed, before }: PreparedCase): readonly Stored[] {
   })
 }
 
-/** What outputs should hold, in doubles and logical order; of other layouts also where each element lies. */
+/** Expected outputs, in doubles and logical order; for layouts other than row-major also the position of each element. */
 function expectedOf({ subject }: CheckSetup, { placed, wanted }: PreparedCase): readonly Stored[] {
   return placed.flatMap((output): Stored[] => {
     const values = wanted.get(output.buffer.name)?.values.at(-1)

@@ -1,4 +1,4 @@
-/** The texts of a reproduction: the case as C++ tables, the commands that build and run it, and what the folder's README says. */
+/** Texts of a reproduction: the case as C++ tables, the commands that build and run it, and the folder's README. */
 import { abiType } from '../ir/dtype.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import type { Target } from '../toolchain/index.js'
@@ -6,7 +6,7 @@ import { guardByte, poisonByte } from '../verify/block.js'
 import type { CheckResult, PreparedCase } from '../verify/conformance.js'
 import { braced, quoted } from './text.js'
 
-/** Facts of where the case was run. */
+/** Facts about the machine and device of the run. */
 export interface ReproFacts {
   readonly heddle: string
   readonly device: NativeDeviceInfo
@@ -14,7 +14,7 @@ export interface ReproFacts {
   readonly nvcc: string
 }
 
-/** What builds and runs a folder, for each target. */
+/** Commands that build and run a folder, per target. */
 export type ReproCommands = Readonly<Record<Target, readonly string[]>>
 
 /** A double as C++ reads it back. */
@@ -89,7 +89,7 @@ ${buffers.map((buffer) => `    ${buffer},\n`).join('')}};
 `
 }
 
-/** @param isHopper whether the text has parts for sm_90a alone */
+/** @param isHopper true if the source has parts for sm_90a alone */
 export function reproCommands(isHopper: boolean): ReproCommands {
   const run = './repro'
   const simt =

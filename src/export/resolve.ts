@@ -1,6 +1,6 @@
 /**
- * What an export is asked for, by its name: a program or a graph under a plan, or one kernel, which is a graph of one node. Weights are those
- * that its caller gives, if any.
+ * Resolves the name passed to an export: a program or a graph under a plan, or one kernel, which becomes a graph of one node. Weights come from the
+ * caller, if any.
  */
 import { findEntry, kernelSubject } from '../bench/target/subject.js'
 import type { Manifest } from '../emit/manifest.js'
@@ -28,9 +28,9 @@ export interface ResolveOptions {
   readonly dtype: DType
   readonly manifest: Manifest
   readonly declarations: Declarations
-  /** Of a program: what differs from its usual configuration. */
+  /** Of a program: changes to its usual configuration. */
   readonly config?: Readonly<Record<string, unknown>> | undefined
-  /** Of a graph or a kernel: its numbers. */
+  /** Of a graph or a kernel: its numeric attributes. */
   readonly attrs?: Readonly<Record<string, number>> | undefined
 }
 
@@ -74,7 +74,7 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
 }
 
 /**
- * @param wiring what calibration found, for a plan that needs it; what tensors are called
+ * @param wiring calibration results, for a plan that needs them; tensor names
  * @throws usage `plan.*`, `export.scales`
  */
 export function compiledUnder(
@@ -91,7 +91,7 @@ export function compiledUnder(
   } catch (error) {
     if (!(error instanceof HeddleError) || error.code !== 'run.scales') throw error
     throw usageError('export.scales', error.message, {
-      hint: 'name the file that `heddle calibrate` wrote of the model: --model FOLDER --scales FILE; or take a plan that computes in floats, or quantises rows as it runs',
+      hint: 'pass the file that `heddle calibrate` wrote for the model: --model FOLDER --scales FILE; or use a plan that computes in floats, or quantises rows at run time',
       cause: error,
     })
   }

@@ -1,4 +1,4 @@
-/** Holding what an export computes from dimensions against what the runtime flattens at them. */
+/** Checks the sizes that an export computes from dimensions against those that the runtime flattens at the same dimensions. */
 import { usageError } from '../errors.js'
 import type { FlatProgram } from '../runtime/program_flatten.js'
 import type { FlatStep } from '../runtime/program_steps.js'
@@ -7,7 +7,7 @@ import { evaluateSize, type Size } from './sizes.js'
 
 type Sizes = Readonly<Record<string, number>>
 
-/** @throws usage `export.sizes` naming the step or value, what the export computes there, and what the runtime has */
+/** @throws usage `export.sizes` with the step or value, the export's size, and the runtime's */
 export function expectSame(lowered: Lowered, flat: FlatProgram, dims: Sizes): void {
   const at = (size: Size): number => evaluateSize(size, dims)
   const hold = (what: string, mine: unknown, theirs: unknown): void => {
@@ -15,9 +15,9 @@ export function expectSame(lowered: Lowered, flat: FlatProgram, dims: Sizes): vo
     const sizes = lowered.dims.map((dim) => `${dim}=${dims[dim]}`).join(', ')
     throw usageError(
       'export.sizes',
-      `${what} is ${JSON.stringify(theirs)} at ${sizes || 'its sizes'}, the export has ${JSON.stringify(mine)}`,
+      `expected ${JSON.stringify(theirs)} for ${what} at ${sizes || 'its sizes'}, got ${JSON.stringify(mine)}`,
       {
-        hint: `the program changes with these sizes by more than them: fix one, such as --dims ${lowered.dims[0] ?? 'n'}=...`,
+        hint: `the program's steps depend on these sizes: fix one, such as --dims ${lowered.dims[0] ?? 'n'}=...`,
       },
     )
   }
@@ -53,7 +53,7 @@ function atSizes(step: LoweredStep, at: (size: Size) => number): unknown {
     : { ...common, kind: 'kernel', key, numbers: found.slice(1, 4), attrs: [] }
 }
 
-/** The kernel that the CPU device takes instead of its library: `choose` of native/export/program.cpp, on any architecture. */
+/** Kernel that the CPU device runs instead of its library: `choose` of native/export/program.cpp, on any architecture. */
 function chosen(choices: readonly Choice[], [batch, m = 0, n = 0, k = 0, ...strides]: readonly number[]): string | undefined {
   const isPlain = batch === 1 && [k, k, n].every((row, i) => strides[3 * i + 1] === row && strides[3 * i + 2] === 1)
   return choices.find(
@@ -81,7 +81,7 @@ function theirs(step: FlatStep): unknown {
   }
 }
 
-/** Strides as a run settles them: `settle` of native/export/program.cpp. */
+/** Strides normalised as in a run: `settle` of native/export/program.cpp. */
 function settled([batch = 1, m = 1, n = 1, k = 1, ...strides]: readonly number[]): readonly number[] {
   const settle = (at: number, first: number, second: number): readonly number[] => {
     let [x, y] = [strides[at + 1] ?? 0, strides[at + 2] ?? 0]

@@ -1,6 +1,6 @@
 /**
- * Sizes of an export: products of dimensions, and counts of them where a layout pads. A count is what the manifest says of a layout, with the
- * extents of a value in the place of its axes.
+ * Sizes of an export: products of dimensions, or expressions of them where a layout pads. Such an expression is a layout's count from the manifest,
+ * with a value's extents substituted for its axes.
  */
 import { type Count, evaluateCount, namesOf, renameCount } from '../ir/facts/facts.js'
 import { dimsIn, type Extent, evaluateExtent, quotientOf, termsOf } from '../ir/shape.js'
@@ -21,7 +21,7 @@ function countOfExtent({ factor, dims }: Extent): Count {
   return counts.reduce((product, count) => (product === 1 ? count : folded(['mul', count, product])), factor as Count)
 }
 
-/** A count of axes as one of what their extents are of; a number where these are known. */
+/** Substitutes extents for the axes of a count; a number if all are known. */
 export function placed(count: Count, extents: Readonly<Record<string, Extent>>): Size {
   const renamed = renameCount(count, (axis) => {
     const extent = extents[axis]
@@ -32,11 +32,11 @@ export function placed(count: Count, extents: Readonly<Record<string, Extent>>):
   return typeof size === 'number' ? constant(size) : size
 }
 
-/** A size several times. */
+/** A size times a constant. */
 export const times = (size: Size, factor: number): Size =>
   isExtent(size) ? { ...size, factor: size.factor * factor } : factor === 1 ? size : folded(['mul', size, factor])
 
-/** Operations on numbers are done, and those that change nothing dropped. */
+/** Folds constant operations, and drops those that change nothing. */
 function folded(count: Count): Count {
   if (typeof count !== 'object') return count
   const [operation, ...operands] = count
@@ -51,7 +51,7 @@ function folded(count: Count): Count {
   return [operation, a, b]
 }
 
-/** The number of a size. @throws usage `graph.dim` if a dimension has no value */
+/** Value of a size. @throws usage `graph.dim` if a dimension has no value */
 export function evaluateSize(size: Size, dims: Readonly<Record<string, number>>): number {
   if (isExtent(size)) return evaluateExtent(size, dims)
   const value = evaluateCount(size, dims)
@@ -59,7 +59,7 @@ export function evaluateSize(size: Size, dims: Readonly<Record<string, number>>)
   return value
 }
 
-/** The dimensions that sizes depend on. */
+/** Dimensions that sizes depend on. */
 export const dimsOf = (sizes: readonly Size[]): readonly string[] => [
   ...new Set(sizes.flatMap((size) => (isExtent(size) ? dimsIn([size]) : namesOf(size)))),
 ]

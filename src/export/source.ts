@@ -1,4 +1,4 @@
-/** The C++ of an exported program: its tables, its sizes, and the C interface over native/export. */
+/** C++ source of an exported program: its tables, its sizes, and the C interface over native/export. */
 import { abiType } from '../ir/dtype.js'
 import type { CNames } from './header.js'
 import { api, lifetimeText, structText } from './lifetime.js'
@@ -19,7 +19,7 @@ ${tablesText(lowered)}
 ${interfaceText(program)}`
 }
 
-/** Launchers, sizes and tables of a program: `model()` gives them. */
+/** Launchers, sizes and tables of a program, returned by `model()`. */
 export function tablesText(lowered: Lowered): string {
   const keys = [...new Set(lowered.steps.flatMap(keysOf))].sort()
   return `extern "C" {
@@ -35,7 +35,7 @@ ${modelText(lowered)}
 `
 }
 
-/** Bytes of storages, and numbers of steps behind each other. */
+/** Bytes of storages, and the numbers of all steps concatenated. */
 function measureText({ dims, most, storages, steps }: Lowered): string {
   const bytes = storages.map((storage) => sizeText(storage.bytes))
   const numbers = [...steps.flatMap((step) => step.numbers), ...sizedAttrs(steps).map(({ extent }) => extent)].map(sizeText)
@@ -175,7 +175,7 @@ ${api} int32_t ${program}_run(${program}_program* program, const ${program}_dims
 ${memoryText(program)}`
 }
 
-/** Device memory, for callers that have no other way to it. */
+/** Device memory, for callers without a device API of their own. */
 export function memoryText(name: string): string {
   return `${api} int32_t ${name}_allocate(uint64_t bytes, void** data, heddle_error* error) { return allocate(bytes, data, error); }
 ${api} int32_t ${name}_release(void* data, heddle_error* error) { return release(data, error); }

@@ -1,6 +1,6 @@
 /**
- * The steps of a flattened program in expressions of dimensions: a step is found in the graph that it is of by its label, and what its
- * kernel or product takes is read off the shapes there.
+ * Steps of a flattened program as expressions of dimensions. A step is found in its graph by its label, and the numbers that its kernel or matmul
+ * takes are derived from the shapes there.
  */
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -23,7 +23,7 @@ export interface SymbolicOptions {
   readonly types: Readonly<Record<string, DType>>
 }
 
-/** Steps and storages of a flattened program in expressions. */
+/** Steps and storages of a flattened program as expressions. */
 export class Symbolic {
   readonly #options: SymbolicOptions
   readonly #places = new Map<string, { readonly scope: Scope; readonly application: GraphApplication; readonly name: string }>()
@@ -49,7 +49,7 @@ export class Symbolic {
     if (!this.#forms.has(storage)) this.#forms.set(storage, form)
   }
 
-  /** What copies move has one form. */
+  /** Propagates forms through copies: both sides of a copy have one form. */
   spread(): void {
     for (const step of [...this.#flat.steps, ...this.#flat.steps.toReversed()]) {
       if (step.kind !== 'copy') continue
@@ -61,7 +61,7 @@ export class Symbolic {
 
   form(storage: number): Form {
     const form = this.#forms.get(storage)
-    if (form === undefined) throw new Error(`internal: nothing says what storage ${storage} holds`)
+    if (form === undefined) throw new Error(`internal: the form of storage ${storage} is unknown`)
     return form
   }
 
@@ -152,14 +152,14 @@ const sizedAttr = (scope: Scope, attr: unknown): Extent | undefined =>
     : undefined
 
 /**
- * The storages of a matmul's step, which may be that of the kernel that takes the library's place at the sizes it was flattened at.
- * @throws usage `export.matmul` for one of several that make up a matmul
+ * Storages of a matmul's step. The step may be that of a kernel that replaces the library at the sizes of the flattening.
+ * @throws usage `export.matmul` for one of several steps that make up a matmul
  */
 function operandsOf(step: Exclude<FlatStep, { kind: 'copy' }>) {
   if (step.kind === 'matmul') {
     if (step.offsets === undefined) return step
-    throw usageError('export.matmul', `${step.label} is several matmuls: no strides of one describe its axes`, {
-      hint: 'make the matmul a group of the plan, or store its tensors in layouts that keep axes together',
+    throw usageError('export.matmul', `${step.label} is several matmuls: its axes have no constant strides`, {
+      hint: 'make the matmul a group of the plan, or store its tensors in layouts with contiguous axes',
     })
   }
   const [a, b, out] = step.buffers
@@ -167,7 +167,7 @@ function operandsOf(step: Exclude<FlatStep, { kind: 'copy' }>) {
   return { a, b, out, epilogue: undefined }
 }
 
-/** For which sizes of these weights a kernel of the plan was measured to be faster than the library, on any architecture. */
+/** Sizes of these weights for which a kernel of the plan was measured to be faster than the library, on any architecture. */
 function choicesOf(
   { generated }: NodeOf<'matmul'>,
   dtypes: readonly DType[],
@@ -182,6 +182,6 @@ function choicesOf(
   )
 }
 
-/** True if a size is a number at some sizes of a run. */
+/** True if a size can equal a number at some sizes of a run. */
 const mayBe = (size: Size | undefined, value: number): boolean =>
   size !== undefined && (!isExtent(size) || size.dims.length > 0 || size.factor === value)

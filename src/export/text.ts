@@ -1,10 +1,10 @@
-/** Pieces of text that exported files are made of. */
+/** Text fragments shared by exported files. */
 import type { Count } from '../ir/facts/facts.js'
 import { type Extent, printExtent, quotientOf, type Shape, termsOf } from '../ir/shape.js'
 import type { LoweredValue } from './lowered.js'
 import { isExtent, type Size } from './sizes.js'
 
-/** A size in C++, over variables of type Size; a number where it is one. */
+/** A size as C++, over variables of type Size; a literal where it is a number. */
 export function sizeText(size: Size): string {
   if (!isExtent(size)) return countText(size, (dim) => `d_${dim}`, inC)
   const { factor, dims } = size
@@ -17,7 +17,7 @@ export function sizeText(size: Size): string {
   return [...(factor === 1 ? [] : [`Size(${factor})`]), ...parts].join(' * ')
 }
 
-/** C++ of operations on integers that are not negative. */
+/** C++ spelling of operations on non-negative integers. */
 interface Written {
   readonly quotient: string
   readonly least: (a: string, b: string) => string
@@ -44,7 +44,7 @@ function countText(count: Count, called: (dim: string) => string, written: Writt
   return `(${a} ${operation === 'idiv' ? written.quotient : symbols[operation]} ${b})`
 }
 
-/** A size in C, or as it is written elsewhere, over what dimensions are called there. */
+/** A size in C or another language, over the given names of dimensions. */
 export function plainText(size: Size, called: (dim: string) => string, written = inC): string {
   if (!isExtent(size)) return countText(size, called, written)
   const { factor, dims } = size
@@ -57,21 +57,21 @@ export function plainText(size: Size, called: (dim: string) => string, written =
   return [...(factor === 1 && parts.length > 0 ? [] : [String(factor)]), ...parts].join(' * ')
 }
 
-/** A text in quotes, for C, C++ and Python. */
+/** A string literal, for C, C++ and Python. */
 export const quoted = (text: string): string => JSON.stringify(text)
 
 export const braced = (items: readonly string[]): string => `{${items.join(', ')}}`
 
-/** `[b, s, 768]`, as comments have it. */
+/** `[b, s, 768]`, as in comments. */
 export const shapeText = (shape: Shape): string => `[${shape.map(printExtent).join(', ')}]`
 
-/** Comment after the shape of a value: its layout, and its number of elements if that pads. */
+/** Comment after the shape of a value: its layout, and its number of elements if the layout pads. */
 export function layoutText({ layout, padded }: Pick<LoweredValue, 'layout' | 'padded'>): string {
   if (layout === 'row') return ''
   return `, layout ${layout}${padded === undefined ? '' : `: ${plainText(padded, (dim) => dim)} elements`}`
 }
 
-/** Items in lines of at most some columns. */
+/** Items in lines of a maximum width. */
 export function wrapped(items: readonly string[], indent: string, width = 130): string {
   const lines: string[] = []
   let line = indent

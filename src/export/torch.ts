@@ -27,30 +27,30 @@ const torchTypes: Readonly<Record<DType, string>> = {
   bool: 'torch.bool',
 }
 
-/** Where an open dimension is read: an axis of an input. */
+/** Source of an open dimension's size: an axis of an input. */
 interface Axis {
   readonly dim: string
   readonly input: string
   readonly axis: number
 }
 
-/** Storage types of tensors as the library numbers them. */
+/** PyTorch types of the library's storage type numbers. */
 const numberedTypes = dtypes.map((type) => `${torchTypes[type]}: ${abiType(type)}`).join(', ')
 
 const libraryText = (program: string): string => render('torch_library', { program, upper: program.toUpperCase() }).trimEnd()
 
-/** The file of a generator: an op that takes ids of prompts and gives those of texts. */
+/** Python file of a generator: an op that takes token ids of prompts and returns those of texts. */
 export const generatorTorch = ({ parts: { name }, plan, dtype }: LoweredGenerator): string =>
   render('torch_generator', {
     ...{ name, program: name, plan, dtype, upper: name.toUpperCase() },
     ...{ dtypes: numberedTypes, library: libraryText(name) },
   })
 
-/** The file of a program: its op. */
+/** Python file of a program: its op. */
 export function torchText(lowered: Lowered, names: CNames): string {
   const { program } = names
   const args = names.inputs.map((name) => (taken.has(name) || name === program ? `in_${name}` : name))
-  // Inside, dimensions and outputs have names that no tensor has.
+  // Inside the op, dimensions and outputs have names that no tensor has.
   const results = names.outputs.map((name) => `out_${name}`)
   const outside = (dim: string): string => (args.includes(dim) || taken.has(dim) || dim === program ? `size_${dim}` : dim)
   const { axes, said, defaulted } = sourcesOf(lowered, args)
@@ -105,7 +105,7 @@ export function torchText(lowered: Lowered, names: CNames): string {
   })
 }
 
-/** Names that the file has for other things. */
+/** Names that the file uses for other things. */
 const taken = new Set(
   (
     'program self states sizes workspace torch name value like inputs outputs begin size shape dtype strides state found data made ctypes ' +
@@ -119,10 +119,10 @@ const text = (size: Size): string => plainText(size, inside, inPython)
 /** A tuple in Python. */
 const tuple = (sizes: readonly Size[]): string => `(${sizes.map(text).join(', ')}${sizes.length === 1 ? ',' : ''})`
 
-/** The shape that a value has in PyTorch: of one with padding a list of what its memory holds. */
+/** Shape of a value in PyTorch; for a layout with padding, a list of its memory's elements. */
 const shapeOf = ({ shape, padded }: LoweredValue): string => tuple(padded === undefined ? shape : [padded])
 
-/** An entry of the table of states. Values of layouts with padding, and those without strides, are lists. */
+/** An entry of the table of states. States in layouts with padding, or without strides, are lists. */
 function stateText(state: LoweredValue): string {
   const { name, dtype, shape, layout, padded, strides } = state
   const isList = padded !== undefined || (layout !== 'row' && strides === undefined)
@@ -130,7 +130,7 @@ function stateText(state: LoweredValue): string {
   return `(${quoted(name)}, ${torchTypes[dtype]}, ${tuple(extents)}, ${isList || strides === undefined ? 'None' : tuple(strides)})`
 }
 
-/** Which open dimensions the shapes of inputs say, and which a caller has to; of these, those that may be left out come last. */
+/** Open dimensions given by the shapes of inputs, and those that a caller passes; of these, optional ones come last. */
 function sourcesOf({ dims, inputs, most }: Lowered, args: readonly string[]) {
   const axes = dims.flatMap((dim): Axis[] => {
     const found = inputs.flatMap(({ shape }, i) => {

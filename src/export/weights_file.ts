@@ -1,4 +1,4 @@
-/** Writes prepared weights beside an export, piece by piece: host memory never holds all of them. */
+/** Writes prepared weights next to an export, in chunks: host memory never holds all of them. */
 import { open } from 'node:fs/promises'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
@@ -16,18 +16,18 @@ const elementTypes: Readonly<Record<DType, string>> = {
   i16: 'I16',
   u32: 'U32',
   i64: 'I64',
-  // As bytes: readers in C++ and C know no type of conditions.
+  // As bytes: readers in C++ and C have no boolean type.
   bool: 'U8',
 }
 
-/** A tensor of a safetensors file, without its bytes. F64 is what expected values are: no kernel stores it. */
+/** A tensor of a safetensors file, without its bytes. F64 is used for expected values; no kernel stores it. */
 export interface FileTensor {
   readonly dtype: DType | 'f64'
   readonly shape: readonly number[]
   readonly bytes: number
 }
 
-/** What a safetensors file begins with: the tensors' bytes follow, in the same order. */
+/** Header of a safetensors file. The tensors' bytes follow, in the same order. */
 export function safetensorsHeader(tensors: readonly (readonly [name: string, tensor: FileTensor])[]): Uint8Array {
   let end = 0
   const header = tensors.map(([name, { dtype, shape, bytes }]) => {
@@ -36,14 +36,14 @@ export function safetensorsHeader(tensors: readonly (readonly [name: string, ten
     return [name, { dtype: dtype === 'f64' ? 'F64' : elementTypes[dtype], shape, data_offsets: [from, end] }] as const
   })
   const json = JSON.stringify(Object.fromEntries(header))
-  // Blanks after the header bring the data to a multiple of 8.
+  // Blanks after the header align the data to 8 bytes.
   const text = Buffer.from(json.padEnd(json.length + ((8 - (Buffer.byteLength(json) % 8)) % 8)))
   const prefix = Buffer.alloc(8)
   prefix.writeBigUInt64LE(BigInt(text.byteLength))
   return Buffer.concat([prefix, text])
 }
 
-/** The shape of a weight as it is stored: its own, or of one with padding the number of its elements. */
+/** Stored shape of a weight: its own, or the number of its elements if its layout pads. */
 export function storedShape({ dtype, shape, bytes }: Omit<FileTensor, 'dtype'> & { readonly dtype: DType }): readonly number[] {
   const element = dtypeInfo[dtype].bytes
   return shape.reduce((product, extent) => product * extent, element) === bytes ? shape : [bytes / element]

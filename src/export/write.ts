@@ -1,6 +1,6 @@
 /**
- * Writes an export: a folder that builds with CMake and a compiler alone. It holds the program's text, its kernels, what both include,
- * an example, and a Python file that makes the program an op of PyTorch.
+ * Writes an export: a folder that builds with CMake and a compiler alone. It holds the program's source, its kernels, their shared headers, an
+ * example, and a Python file that makes the program an op of PyTorch.
  */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -22,15 +22,15 @@ import { generatorTorch, torchText } from './torch.js'
 export interface WriteOptions {
   readonly out: string
   readonly searched: SearchedManifest
-  /** What the folder is built for unless CMake is told otherwise. */
+  /** Default target of the folder's CMake build. */
   readonly target: Target
-  /** The project, which the folder does not hold. */
+  /** The project, which is not part of the folder. */
   readonly place: Place
-  /** Writes the weights of a model to a path, where it comes with them. */
+  /** Writes the weights of a model to a path, for exports with weights. */
   readonly weights?: ((path: string) => Promise<void>) | undefined
 }
 
-/** Of the package, by their places in the folder. */
+/** Files of the package, by their places in the folder. */
 type Shared = readonly (readonly [from: string, to: string])[]
 
 const shared: Shared = [
@@ -61,7 +61,7 @@ const shared: Shared = [
   ].map((name) => [`cuda/${name}`, `src/cuda/${name}`] as const),
 ]
 
-/** Of a generator besides. */
+/** Additional files of a generator. */
 const sharedByGenerators: Shared = [
   ['include/heddle/generate.h', 'include/heddle/generate.h'],
   ['include/heddle/gather_tree.h', 'include/heddle/gather_tree.h'],
@@ -72,8 +72,8 @@ const sharedByGenerators: Shared = [
 ]
 
 /**
- * Writes what differs from what lies in the folder already, and removes what an earlier export left there that is no longer wanted.
- * @returns the files that are the program's own, below the folder, and those that were written or removed
+ * Writes the files that differ from those in the folder, and removes files of an earlier export that are no longer wanted.
+ * @returns the program's own files, relative to the folder, and those that were written or removed
  * @throws usage `export.name`, `output.folder`, `output.file`; environment `cache.full`, `cache.write`; what writing the weights throws
  */
 export async function writeExport(
@@ -94,7 +94,7 @@ export async function writeExport(
   return writeFolder(own, texts, shared, options)
 }
 
-/** The same of a generator. */
+/** Writes the folder of a generator, as `writeExport` does for a program. */
 export async function writeGenerator(
   generator: LoweredGenerator,
   options: WriteOptions,
@@ -145,7 +145,7 @@ async function writeFolder(
   return { files: weights === undefined ? files : [...files, 'weights.safetensors'], changed }
 }
 
-/** Adds a file of the package, or all below a folder of it. */
+/** Adds a file of the package, or all files below a folder of it. */
 async function addShared(from: string, to: string, files: Map<string, Made>): Promise<void> {
   if ((await stat(from)).isFile()) {
     files.set(to, await readFile(from))

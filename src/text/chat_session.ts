@@ -1,54 +1,54 @@
 /**
- * A conversation with a model: messages that have been said, and answers that come as text. Each turn renders the whole conversation by
- * the model's template; a generator that keeps what it has read reads the new message alone.
+ * A conversation with a model: past messages, and answers that are streamed as text. Each turn renders the whole conversation by the model's
+ * template. A generator with a prompt cache reads the new message alone.
  */
 import { usageError } from '../errors.js'
 import type { ChatMessage, RenderOptions } from './chat_template.js'
 import { type PromptReader, promptIds } from './prompts.js'
 import { shownText } from './shown_text.js'
 
-/** What continues ids. */
+/** A generator that continues token ids. */
 export interface IdGenerator {
-  /** Ids that follow a prompt, as they are chosen, without an end id. Leaving the loop early ends the work. */
+  /** Token ids that follow a prompt, as they are chosen, without an end id. Leaving the loop early ends the work. */
   generate(ids: readonly number[], signal?: AbortSignal): AsyncIterable<readonly number[]>
 }
 
 export interface ChatOptions {
   readonly reader: PromptReader
   readonly generator: IdGenerator
-  /** What is said before the conversation, as the template's `system`. */
+  /** Message before the conversation, passed to the template as `system`. */
   readonly system?: string | undefined
-  /** Texts that end an answer. */
+  /** Stop strings of an answer. */
   readonly stop?: readonly string[]
   /** Variables of the template. */
   readonly variables?: RenderOptions['variables'] | undefined
 }
 
-/** A message of a session: a text. */
+/** A message of a session, with a string as content. */
 export interface Spoken extends ChatMessage {
   readonly content: string
 }
 
 export interface ChatSession {
-  /** What has been said, the system's message first. */
+  /** Messages so far, the system's message first. */
   readonly messages: readonly Spoken[]
   /**
-   * Says something, and gives the answer as it comes. An answer that is left early is kept as far as it was shown; a turn that fails is
-   * as if it had never been.
+   * Sends a message, and streams the answer. An answer that is left early is kept up to the text that was shown. A turn that fails leaves the
+   * conversation unchanged.
    * @throws usage `chat.*`, `prompt.*`; what the generator throws; the signal's reason when it aborts
    */
   say(content: string, signal?: AbortSignal): AsyncGenerator<string, void>
-  /** Forgets all that was said but the system's message. */
+  /** Removes all messages but the system's. */
   reset(): void
 }
 
-/** @throws usage `prompt.template`, `prompt.tokenizer` for a model that cannot be talked to, `generate.stop` */
+/** @throws usage `prompt.template`, `prompt.tokenizer` for a model without a chat template or a tokenizer, `generate.stop` */
 export function openChat({ reader, generator, system, stop = [], variables = {} }: ChatOptions): ChatSession {
   const { tokenizer } = reader
   const first: readonly Spoken[] = system === undefined ? [] : [{ role: 'system', content: system }]
   let messages = [...first]
   let talking = false
-  // What is missing is said before anything is typed.
+  // Missing parts are reported before the first message.
   if (tokenizer === undefined || reader.template === undefined) promptIds({ messages: [{ role: 'user', content: '.' }] }, reader)
   shownText({ decode: () => '' }, stop)
   return {
@@ -66,7 +66,7 @@ export function openChat({ reader, generator, system, stop = [], variables = {} 
         let answer = ''
         const add = (text: string): string => {
           answer += text
-          // The turn counts from its first words: whoever leaves now has heard them.
+          // The turn counts from its first text: a caller that leaves now has seen it.
           messages = [...said, { role: 'assistant', content: answer }]
           return text
         }

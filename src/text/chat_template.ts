@@ -1,6 +1,6 @@
 /**
- * Chat messages as the text a model was trained with, by the model's own Jinja template. The template is rendered as HF renders it:
- * blocks are trimmed, special tokens are variables, dates are English.
+ * Renders chat messages by the model's own Jinja template, to the text that the model was trained with. Rendering follows Hugging Face: blocks are
+ * trimmed, special tokens are variables, dates are English.
  */
 import { Environment } from '@huggingface/jinja'
 import { HeddleError, usageError } from '../errors.js'
@@ -12,10 +12,10 @@ export interface TextPart {
   readonly text: string
 }
 
-/** One message. What else it holds (`tool_calls`, `name`, `reasoning_content`) is the template's to read. */
+/** One message. Other fields (`tool_calls`, `name`, `reasoning_content`) are passed to the template. */
 export interface ChatMessage {
   readonly role: string
-  /** A text, or its parts, which are joined; null, or left out, beside `tool_calls`. */
+  /** A text, or its parts, which are joined; null or omitted beside `tool_calls`. */
   readonly content?: string | readonly TextPart[] | null | undefined
   readonly [field: string]: unknown
 }
@@ -25,30 +25,29 @@ export interface RenderOptions {
   readonly answer?: boolean
   /** Further variables of the template, such as `enable_thinking` or `tools`. */
   readonly variables?: Readonly<Record<string, unknown>>
-  /** What `strftime_now` tells; now by default. */
+  /** Time for `strftime_now`; now by default. */
   readonly now?: Date
 }
 
 export interface ChatTemplate {
   /**
-   * The text of a conversation.
-   * @throws usage `chat.message` for what is no message, `chat.refused` where the template refuses the conversation, `chat.template` where
-   * it fails
+   * Text of a conversation.
+   * @throws usage `chat.message` for an invalid message, `chat.refused` if the template refuses the conversation, `chat.template` if it fails
    */
   render(messages: readonly ChatMessage[], options?: RenderOptions): string
 }
 
-/** Milliseconds a template may take. */
+/** Time limit of a template in milliseconds. */
 const allowedMs = 3000
-/** Numbers that `range` gives at most: an array that is larger would fill the memory. */
+/** Maximum length of a `range`: a larger array would fill the memory. */
 const mostRange = 1_000_000
 
 /**
- * A template that can be rendered.
- * @param source the Jinja text
+ * Parses a template.
+ * @param source the Jinja source
  * @param name of the file, used in messages
  * @param tokens variables such as `bos_token`
- * @throws usage `chat.template` for a text that is no template
+ * @throws usage `chat.template` for an invalid template
  */
 export function chatTemplate(source: string, name: string, tokens: Readonly<Record<string, string>>): ChatTemplate {
   const failed = (what: string, cause: unknown) =>
@@ -88,7 +87,7 @@ export function chatTemplate(source: string, name: string, tokens: Readonly<Reco
   }
 }
 
-/** What every template may use. */
+/** Globals of every template. */
 const globals = (name: string, now: Date): Readonly<Record<string, unknown>> => ({
   ...{ true: true, false: false, none: null, True: true, False: false, None: null },
   raise_exception: (message: unknown) => {
@@ -110,7 +109,7 @@ function numbers([start, stop, step]: readonly [number, number, number]): number
 const months = 'January February March April May June July August September October November December'.split(' ')
 const days = 'Sunday Monday Tuesday Wednesday Thursday Friday Saturday'.split(' ')
 
-/** Python's `strftime` in its own locale: what templates use of it. @throws an error for another directive */
+/** Python's `strftime` in its default locale, limited to directives that templates use. @throws an error for another directive */
 function formatDate(date: Date, format: string): string {
   const two = (value: number): string => String(value).padStart(2, '0')
   const [month = '', day = ''] = [months[date.getMonth()], days[date.getDay()]]
@@ -127,7 +126,7 @@ function formatDate(date: Date, format: string): string {
   })
 }
 
-/** Messages whose content is a text each. @throws usage `chat.message` */
+/** Messages whose content is one string each. @throws usage `chat.message` */
 function wholeMessages(messages: readonly ChatMessage[]): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(messages) || messages.length === 0) {
     throw usageError('chat.message', 'there are no messages, expected one at least', {
@@ -152,7 +151,7 @@ function wholeMessages(messages: readonly ChatMessage[]): Readonly<Record<string
 
 const textsAlone = 'models here read text: a string, or parts such as {"type": "text", "text": "..."}'
 
-/** The text of a part. @throws usage `chat.message` naming the part and its type */
+/** Text of a part. @throws usage `chat.message` with the part and its type */
 function textOfPart(part: unknown, message: number, at: number): string {
   const { type, text }: { type?: unknown; text?: unknown } = typeof part === 'object' && part !== null ? part : {}
   if (type === 'text' && typeof text === 'string') return text

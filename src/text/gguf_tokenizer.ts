@@ -1,6 +1,6 @@
 /**
- * The tokenizer that a GGUF file holds: its words, and what joins them, as the `tokenizer.json` it was made from. How a text is split
- * before is a name there; of a name that is not known no tokenizer is made, since it would give other ids.
+ * The tokenizer of a GGUF file: its words and merges, converted to the `tokenizer.json` that they came from. The file gives the pre-tokenizer by
+ * name. An unknown name is refused, since another pre-tokenizer would give other ids.
  */
 
 import type { GgufValue } from '../checkpoint/gguf_header.js'
@@ -11,7 +11,7 @@ import { type Tokenizer, tokenizerOf } from './tokenizer.js'
 
 type Metadata = ReadonlyMap<string, GgufValue>
 
-/** Kinds of words by their numbers. */
+/** Token types by number. */
 const kinds = { unknown: 2, control: 3, userDefined: 4 } as const
 
 const word = { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: false }
@@ -21,7 +21,7 @@ const split = (pattern: string) => ({
 })
 const digits = (count: string): string =>
   `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}${count}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`
-/** Of Mistral's Tekken: letters end where small ones are followed by capital ones, and digits stand alone. */
+/** Pre-tokenizer of Mistral's Tekken: letters are split between lower and upper case, and each digit is a token of its own. */
 const tekken =
   '[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]*[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]+|[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]+[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+'
 const gpt2 = { ...word, use_regex: true }
@@ -30,15 +30,15 @@ interface Splitting {
   readonly pre_tokenizer: object
   readonly normalizer?: object
   readonly ignore_merges?: boolean
-  /** True if a text begins with the first token where the file does not say. */
+  /** Default for a leading first token, if the file does not state it. */
   readonly first: boolean
 }
 
 const qwen2: Splitting = { pre_tokenizer: split(digits('')), normalizer: { type: 'NFC' }, first: false }
 
 /**
- * Ways of splitting a text before its words are joined, by `tokenizer.ggml.pre`. Names and expressions are those that llama.cpp publishes
- * (src/llama-vocab.cpp, which quotes the `tokenizer.json` of each); the distillations of DeepSeek-R1 split as Qwen2, and state their first token.
+ * Pre-tokenizers, by `tokenizer.ggml.pre`. Names and expressions are those that llama.cpp publishes (src/llama-vocab.cpp, which quotes the
+ * `tokenizer.json` of each). The distillations of DeepSeek-R1 split as Qwen2, and state their first token.
  */
 const splittings: Readonly<Record<string, Splitting>> = {
   'gpt-2': { pre_tokenizer: gpt2, first: false },
@@ -54,7 +54,7 @@ const splittings: Readonly<Record<string, Splitting>> = {
 
 /**
  * The tokenizer of a file's metadata.
- * @throws usage `tokenizer.read` where the file has none that can be made, and why; `tokenizer.invalid`, `tokenizer.time`
+ * @throws usage `tokenizer.read` with the reason, if none can be made from the file; `tokenizer.invalid`, `tokenizer.time`
  */
 export function ggufTokenizer(metadata: Metadata, name: string): Tokenizer {
   const refuse = (what: string) =>
@@ -140,7 +140,7 @@ function list(metadata: Metadata, key: string, type: 'string' | 'number'): reado
   return Array.isArray(value) && value.every((each) => typeof each === type) ? value : undefined
 }
 
-/** What puts the first token in front of a text. */
+/** Post-processor that prepends the first token to a text. */
 function beginning(metadata: Metadata, tokens: readonly string[], usual: boolean): object | null {
   const id = Number(metadata.get('tokenizer.ggml.bos_token_id'))
   const first = tokens[id]
@@ -150,10 +150,10 @@ function beginning(metadata: Metadata, tokens: readonly string[], usual: boolean
   return { type: 'TemplateProcessing', single, pair, special_tokens: { [first]: { id: first, ids: [id], tokens: [first] } } }
 }
 
-/** Characters of the longest word that joins are looked for in: all its splits are tried. */
+/** Longest word, in characters, for which merges are derived by trying all its splits. */
 const longestWord = 64
 
-/** Joins of two words, the best first: SentencePiece has scores of words instead, and joins what gives the word with the highest. */
+/** BPE merges, by rank. SentencePiece has scores of words instead: the merge that gives the word with the highest score comes first. */
 function mergesOf(tokens: readonly string[], types: readonly number[], scores: readonly number[]): string[] {
   const ids = new Map(tokens.map((token, id) => [token, id]))
   const merges: { readonly left: string; readonly right: string; readonly score: number; readonly order: number }[] = []

@@ -1,5 +1,5 @@
 /**
- * Text of models: what `import ... from 'heddle/text'` offers. Nothing here needs a device.
+ * Text of models: the exports of `heddle/text`. Nothing here needs a device.
  *
  * @module heddle/text
  */

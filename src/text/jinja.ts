@@ -1,11 +1,11 @@
 /**
- * Jinja as Python renders it, over the parser and the expressions of `@huggingface/jinja`. Its interpreter drops what a round of a loop
- * wrote before `break` or `continue`, and prints values as JSON; both are mended here.
+ * Jinja as Python renders it, over the parser and the expressions of `@huggingface/jinja`. Its interpreter drops the output of a loop iteration
+ * before `break` or `continue`, and prints values as JSON; both are corrected here.
  */
 import { Interpreter, parse, tokenize } from '@huggingface/jinja'
 import { pythonText, type TemplateValue } from './python_text.js'
 
-// Declarations of the library do not resolve from an ES module: it has no types. Those in use follow.
+// The library's declarations do not resolve from an ES module, so it has no types. Those in use follow.
 type Environment = object
 interface Node {
   readonly type: string
@@ -14,7 +14,7 @@ interface Value extends TemplateValue {
   __bool__(): { readonly value: boolean }
 }
 
-/** A statement that has blocks of others. */
+/** A statement with nested blocks. */
 interface Blocks extends Node {
   readonly body?: readonly Node[]
   readonly alternate?: readonly Node[]
@@ -38,7 +38,7 @@ interface Filter extends Node {
   readonly filter: Node & { readonly value?: string; readonly callee?: { readonly value?: string } }
 }
 
-/** An expression whose value is written. */
+/** An expression whose value is output. */
 class Written {
   readonly type = 'Written'
   readonly value: Node
@@ -47,7 +47,7 @@ class Written {
   }
 }
 
-/** The body of a loop, in one run of the loop. */
+/** Body of a loop, in one iteration. */
 class Round {
   readonly type = 'Round'
   readonly body: readonly Node[]
@@ -57,12 +57,12 @@ class Round {
   }
 }
 
-/** The end of a round, on its way to the loop, with what the round wrote. */
+/** End of an iteration, thrown to the loop, with the iteration's output. */
 class RoundEnd extends Error {
   readonly isLast: boolean
   text = ''
   constructor(isLast: boolean) {
-    super('a loop is left outside of a loop')
+    super('break or continue outside of a loop')
     this.isLast = isLast
   }
 }
@@ -79,7 +79,7 @@ const isFilter = (node: Node): node is Filter => node.type === 'FilterExpression
 
 const filterName = ({ filter }: Filter): string | undefined => filter.value ?? filter.callee?.value
 
-/** A statement whose blocks mark the expressions that they write. */
+/** Marks the output expressions in the blocks of a statement. */
 function marked<N extends Blocks>(node: N): N {
   const block = (nodes: readonly Node[] | undefined): readonly Node[] | undefined =>
     nodes?.map((each) => (statements.has(each.type) ? marked(each) : new Written(each)))
@@ -92,7 +92,7 @@ function marked<N extends Blocks>(node: N): N {
 }
 
 class PythonInterpreter extends Interpreter {
-  // The base class has no types, and none of its constructor.
+  // The base class and its constructor have no types.
   constructor(environment: Environment) {
     super(environment)
   }
@@ -150,7 +150,7 @@ class PythonInterpreter extends Interpreter {
     }
   }
 
-  /** Items are joined as they are written. */
+  /** Items are converted to strings as in output. */
   #join(node: Filter, environment: Environment): Value {
     const items: unknown = this.evaluate(node.operand, environment).value
     if (!Array.isArray(items)) return super.evaluate(node, environment)
@@ -160,10 +160,10 @@ class PythonInterpreter extends Interpreter {
   }
 }
 
-/** A template as a tree. @throws what the parser throws for a text that is no template */
+/** Parses a template to a tree. @throws what the parser throws for an invalid template */
 export const parseTemplate = (source: string): Node => marked(parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true })))
 
-/** The text of a template. @throws what its expressions throw */
+/** Text of a template. @throws what its expressions throw */
 export function renderTemplate(program: Node, environment: Environment): string {
   const { value } = new PythonInterpreter(environment).evaluate(program, environment)
   if (typeof value === 'string') return value

@@ -1,4 +1,4 @@
-/** A model folder's chat template: `chat_template.jinja`, or the field of `tokenizer_config.json` that older folders have. */
+/** A model folder's chat template: `chat_template.jinja`, or the field of `tokenizer_config.json` in older folders. */
 import { join } from 'node:path'
 import { z } from 'zod'
 import { checkFields, readOptionalConfigFile } from '../checkpoint/config_file.js'
@@ -27,9 +27,9 @@ const schema = z.looseObject({
 const tokenFields = ['bos_token', 'eos_token', 'pad_token', 'unk_token', 'sep_token', 'cls_token', 'mask_token'] as const
 
 /**
- * The template of a model folder, or undefined where it has none. Where it has several, the one with the name `name`.
- * @throws usage `chat.template` for a template that cannot be read, or a name there is none with; `config.field`, `config.json` for the
- * tokenizer's configuration
+ * The template of a model folder; undefined if it has none. Of several templates, the one called `name`.
+ * @throws usage `chat.template` for a template that cannot be read, or an unknown name; `config.field`, `config.json` for the tokenizer's
+ * configuration
  */
 export async function loadChatTemplate(dir: string, name = 'default'): Promise<ChatTemplate | undefined> {
   const path = join(dir, 'tokenizer_config.json')

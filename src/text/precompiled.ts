@@ -1,7 +1,7 @@
 /**
- * `Precompiled` normalisers of a `tokenizer.json` (T5, Pegasus, XLM-R and others that were SentencePiece models), by the rules that the file holds:
- * the library here has fixed ones in their place. Rules are applied as Hugging Face's tokenizers do (spm_precompiled): to a grapheme of less than
- * six bytes whole, else to each character, and of several rules that a text begins with, the shortest.
+ * `Precompiled` normalisers of a `tokenizer.json` (T5, Pegasus, XLM-R and others that were SentencePiece models), by the rules in the file; the
+ * library uses fixed rules instead. Rules are applied as in Hugging Face's tokenizers (spm_precompiled): to a whole grapheme of less than six bytes,
+ * else to each character. If several rules match, the shortest is used.
  */
 import { charsmapOf } from './sentencepiece/charsmap.js'
 
@@ -10,7 +10,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
-/** Normalisers of the library, by what each kind of them holds. */
+/** Normalisers of the library, by the fields of each kind. */
 interface Precompiled {
   readonly charsmap: unknown
   normalize(text: string): string
@@ -22,7 +22,7 @@ const isPrecompiled = (value: unknown): value is Precompiled => typeof value ===
 const areSeveral = (value: unknown): value is Several =>
   typeof value === 'function' && 'normalizers' in value && Array.isArray(value.normalizers)
 
-/** Gives the normalisers of the library the rules of their file. @throws an error for rules that are damaged */
+/** Replaces the library's fixed rules by those of the file. @throws an error for damaged rules */
 export function followRules(normaliser: unknown): void {
   if (areSeveral(normaliser)) for (const each of normaliser.normalizers) followRules(each)
   if (!isPrecompiled(normaliser)) return

@@ -1,4 +1,4 @@
-/** What a model is asked, as token ids: ids as they are, a text, or messages by the model's chat template. */
+/** Prompts as token ids: ids as they are, a text, or messages by the model's chat template. */
 import { HeddleError, usageError } from '../errors.js'
 import type { ChatMessage, ChatTemplate, RenderOptions } from './chat_template.js'
 import type { Tokenizer } from './tokenizer.js'
@@ -8,26 +8,27 @@ export type Prompt =
   | { readonly text: string }
   | ({ readonly messages: readonly ChatMessage[] } & RenderOptions)
 
-/** What a model folder has to read prompts with. */
+/** Parts of a model that read prompts. */
 export interface PromptReader {
   readonly tokenizer: Tokenizer | undefined
-  /** Why there is no tokenizer, where there is none. */
+  /** Error that explains a missing tokenizer. */
   readonly withoutTokenizer?: unknown
   readonly template: ChatTemplate | undefined
-  /** The token in front of every text, where the model has one. */
+  /** First token of every text, if the model has one. */
   readonly bos: number | undefined
-  /** Words of the model: ids are below. */
+  /** Size of the vocabulary: ids are below it. */
   readonly vocab: number
 }
 
 /**
- * The token ids of a prompt. A text gets the tokenizer's special tokens; where it begins with the model's first token already, it does not
- * get it twice. Messages get what their template writes, and nothing else.
- * @throws usage `prompt.empty`, `prompt.token`, `prompt.tokenizer`, `prompt.template`, why there is no tokenizer, and what rendering and encoding throw
+ * Token ids of a prompt. A text gets the tokenizer's special tokens. If it begins with the model's first token already, the token is not added again.
+ * Messages get only the tokens that their template writes.
+ * @throws usage `prompt.empty`, `prompt.token`, `prompt.tokenizer`, `prompt.template`, the reason for a missing tokenizer, and what rendering and
+ * encoding throw
  */
 export function promptIds(prompt: Prompt, reader: PromptReader): number[] {
   const ids = idsOf(prompt, reader)
-  if (ids.length === 0) throw usageError('prompt.empty', 'the prompt is empty: a model continues one token at least')
+  if (ids.length === 0) throw usageError('prompt.empty', 'the prompt is empty, expected at least one token')
   const wrong = ids.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= reader.vocab)
   if (wrong < 0) return ids
   throw usageError('prompt.token', `token id ${ids[wrong]} at position ${wrong} of the prompt is not in [0, ${reader.vocab})`, {
@@ -50,6 +51,6 @@ function idsOf(prompt: Prompt, { tokenizer, template, bos, withoutTokenizer }: P
       hint: 'give a text, or put a chat_template.jinja into the model folder',
     })
   }
-  // The template wrote the special tokens: the tokenizer must not add them again.
+  // The template has written the special tokens, so the tokenizer must not add them again.
   return [...tokenizer.encode(template.render(prompt.messages, prompt), { special: false }).ids]
 }

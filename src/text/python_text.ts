@@ -1,13 +1,13 @@
-/** Values of a template as Python's `str` and `repr` write them. */
+/** Values of a template as written by Python's `str` and `repr`. */
 
-/** A value as the interpreter has it. */
+/** A value in the form of the interpreter. */
 export interface TemplateValue {
   readonly type: string
   readonly value: unknown
   toString(): string
 }
 
-/** A float as `repr` writes it: with a point, or with an exponent of two digits where it is large or small. */
+/** A float as `repr` writes it: with a point, or with an exponent of at least two digits if it is large or small. */
 function floatText(value: number): string {
   if (Number.isNaN(value)) return 'nan'
   if (!Number.isFinite(value)) return value < 0 ? '-inf' : 'inf'
@@ -18,7 +18,7 @@ function floatText(value: number): string {
 
 const escapes: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** A text as `repr` writes it: in single quotes, unless it has such and no double ones. */
+/** A string as `repr` writes it: in single quotes, unless it has single and no double ones. */
 function quoted(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'"
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what repr escapes
@@ -28,13 +28,13 @@ function quoted(text: string): string {
   return `${quote}${quote === "'" ? escaped.replaceAll("'", "\\'") : escaped}${quote}`
 }
 
-/** A value inside of another, as `repr` writes it. */
+/** A nested value, as `repr` writes it. */
 function inner(value: TemplateValue): string {
   if (value.type === 'StringValue') return quoted(String(value.value))
   return value.type === 'UndefinedValue' ? 'Undefined' : pythonText(value)
 }
 
-/** A value as Python writes it: `True`, `None`, `1.0`, `[1, 'a']`; nothing for what is undefined. */
+/** A value as Python writes it: `True`, `None`, `1.0`, `[1, 'a']`; empty for an undefined value. */
 export function pythonText(given: TemplateValue): string {
   const { type, value } = given
   if (type === 'UndefinedValue') return ''

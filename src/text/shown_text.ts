@@ -1,17 +1,17 @@
-/** Ids that come in pieces, as text that may be shown: whole characters, and nothing that a stop string may begin with. */
+/** Converts streamed token ids to text that may be shown: whole characters, without anything that may begin a stop string. */
 
 import { stopStrings } from './stop_strings.js'
 import { tokenText } from './token_text.js'
 import type { Tokenizer } from './tokenizer.js'
 
 export interface ShownText {
-  /** The text that ids add. Ids behind a stop string add nothing. */
+  /** Text that ids add. Ids after a stop string add nothing. */
   push(ids: readonly number[]): string
-  /** What was held back, when no ids follow. */
+  /** Text that was held back, when no ids follow. */
   finish(): string
-  /** The stop string that ended the text. */
+  /** Stop string that ended the text. */
   readonly stop: string | undefined
-  /** Ids up to the one that ended the text; all of them where none did. */
+  /** Ids up to the one that ended the text; all ids if none did. */
   readonly ids: readonly number[]
 }
 

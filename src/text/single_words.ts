@@ -1,7 +1,7 @@
 /**
- * Added tokens that are words of their own (`single_word` of `tokenizer.json`): where a letter, a digit or an underscore is beside one, it is no
- * token, but text like any other (added_vocabulary.rs of Hugging Face's tokenizers). The library here takes it there too, so that texts
- * with such a place are encoded by a tokenizer that does not have the token.
+ * Added tokens with `single_word` in `tokenizer.json`: next to a letter, a digit or an underscore they are not tokens but ordinary text
+ * (added_vocabulary.rs of Hugging Face's tokenizers). The library here treats them as tokens there too. Texts with such a place are therefore encoded
+ * by a tokenizer without the token.
  */
 import { z } from 'zod'
 
@@ -13,11 +13,11 @@ const definitionSchema = z.looseObject({
 
 export interface SingleWord {
   readonly content: string
-  /** True if it is looked for in the normalised text, as it is normalised itself. */
+  /** True if the token is normalised, and searched for in normalised text. */
   readonly normalized: boolean
 }
 
-/** The tokens of a parsed `tokenizer.json` that are words of their own. */
+/** Added tokens of a parsed `tokenizer.json` that have `single_word`. */
 export function singleWords(definition: object): readonly SingleWord[] {
   const file = definitionSchema.safeParse(definition)
   if (!file.success) return []
@@ -32,16 +32,16 @@ export function withoutTokens(definition: object, contents: readonly string[]): 
   return { ...definition, added_tokens: added?.filter(({ content }) => !contents.includes(content)) }
 }
 
-/** Characters of words, as Rust's regular expressions know them. */
+/** Word characters, as in Rust's regular expressions. */
 const letter = String.raw`[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]`
 const endsInWord = new RegExp(`${letter}$`, 'u')
 const beginsInWord = new RegExp(`^${letter}`, 'u')
-/** Code units of the longest character. */
+/** Code units of the widest character. */
 const widest = 2
 
 /**
- * The contents of tokens that texts have inside of words.
- * @throws an error for a token that they have as a word of its own besides
+ * Contents of the tokens that occur in texts inside of words.
+ * @throws an error for a token that also occurs as a word of its own
  */
 export function insideWords(texts: readonly string[], words: readonly SingleWord[], normal: (text: string) => string): string[] {
   return words.flatMap(({ content, normalized }) => {
@@ -53,7 +53,7 @@ export function insideWords(texts: readonly string[], words: readonly SingleWord
   })
 }
 
-/** True if each occurrence of a word is inside of another. */
+/** For each occurrence of a word, true if it is inside of another word. */
 function placesOf(text: string, word: string): boolean[] {
   const places: boolean[] = []
   if (word === '') return places

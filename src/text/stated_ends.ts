@@ -1,6 +1,6 @@
 /**
- * Tokens in front of a text and behind it, as `tokenizer_config.json` states them. Hugging Face's LLaMA and Gemma tokenizers write these
- * by `add_bos_token` and `add_eos_token`, whatever `tokenizer.json` says; those of other classes follow `tokenizer.json` alone.
+ * First and last tokens of a text, as stated by `tokenizer_config.json`. Hugging Face's LLaMA and Gemma tokenizers write these by `add_bos_token` and
+ * `add_eos_token`, regardless of `tokenizer.json`. Tokenizers of other classes follow `tokenizer.json` alone.
  */
 import { z } from 'zod'
 import { usageError } from '../errors.js'
@@ -26,8 +26,8 @@ const definitionSchema = z.looseObject({
 type Definition = z.output<typeof definitionSchema>
 
 /**
- * A parsed `tokenizer.json` with the ends that its configuration states; as it is where none is stated.
- * @throws usage `tokenizer.invalid` for an end that is asked for and is no token of the file
+ * A parsed `tokenizer.json` with the first and last tokens that its configuration states; unchanged if it states none.
+ * @throws usage `tokenizer.invalid` for a requested token that is not in the file
  */
 export function withStatedEnds(definition: object, config: object, path: string): object {
   const stated = configSchema.safeParse(config)
@@ -63,7 +63,7 @@ interface End {
   readonly id: number
 }
 
-/** The id of a token: an added one, or a word of the model. */
+/** Id of a token: an added one, or a word of the model. */
 function idOf({ added_tokens: added, model }: Definition, content: string): number | undefined {
   const found = added.find((each) => each.content === content)
   if (found !== undefined) return found.id
@@ -77,7 +77,7 @@ function idOf({ added_tokens: added, model }: Definition, content: string): numb
   return typeof id === 'number' ? id : undefined
 }
 
-/** The token that a text begins or ends with. @throws usage `tokenizer.invalid` */
+/** First or last token of a text. @throws usage `tokenizer.invalid` */
 function endOf(which: 'bos' | 'eos', config: Config, definition: Definition, path: string): End {
   const stated = config[`${which}_token`]
   const content = typeof stated === 'object' ? stated?.content : stated

@@ -1,29 +1,29 @@
 /**
- * Texts that end a generation. They may be split over tokens, so that the end of what came may be the beginning of one: that much is
- * held back, and no more.
+ * Stop strings that end a generation. A stop string may be split over tokens, so the end of a text may be the beginning of one. Exactly that much
+ * text is held back.
  */
 import { usageError } from '../errors.js'
 
-/** What may be shown after a piece came. */
+/** Text that may be shown after a piece. */
 export interface Shown {
-  /** Text that no stop string can begin in. */
+  /** Text in which no stop string can begin. */
   readonly text: string
-  /** The stop string that ended the text; nothing of it, or behind it, is shown. */
+  /** Stop string that ended the text; neither it nor any text after it is shown. */
   readonly stop?: string
 }
 
 export interface StopStrings {
-  /** Takes the next piece. After a stop string has come, nothing more is shown. */
+  /** Takes the next piece. After a stop string, nothing more is shown. */
   push(piece: string): Shown
-  /** What was held back, when no piece follows. */
+  /** Text that was held back, when no piece follows. */
   finish(): string
 }
 
-/** More would be a dictionary; each is looked for in every piece. */
+/** More would be a dictionary. Each is searched for in every piece. */
 const mostStops = 64
 const mostCharacters = 1024
 
-/** @throws usage `generate.stop` for a text that cannot be a stop string, naming it and what is allowed */
+/** @throws usage `generate.stop` for an invalid stop string, with the limits */
 export function checkStops(stops: readonly string[]): void {
   if (!Array.isArray(stops) || stops.length > mostStops) {
     throw usageError(
@@ -37,14 +37,14 @@ export function checkStops(stops: readonly string[]): void {
     if (typeof stop !== 'string') throw refuse(`is of type ${typeof stop}`)
     if (stop === '') throw refuse('is empty')
     if (stop.length > mostCharacters) throw refuse(`has ${stop.length} characters`)
-    // Half of a character never comes, and would split one that does.
+    // A lone surrogate never occurs in text, and would split a character that does.
     if (/\p{Surrogate}/u.test(stop)) throw refuse('holds half of a character')
   }
 }
 
 /**
- * Looks for texts in pieces of one text. Of several, the one that is complete first ends it, and of those that are complete at once the
- * longest: the result does not depend on how the text is split.
+ * Searches for stop strings in the pieces of one text. The first to be complete ends the text, and the longest of those that are complete at once.
+ * The result does not depend on how the text is split.
  * @throws usage `generate.stop`
  */
 export function stopStrings(stops: readonly string[]): StopStrings {
@@ -91,7 +91,7 @@ function firstComplete(text: string, stops: readonly string[]): Found | undefine
   return first
 }
 
-/** Characters at the end of a text that a stop string may begin with. */
+/** Number of characters at the end of a text with which a stop string may begin. */
 function heldBack(text: string, stops: readonly string[]): number {
   const longest = Math.min(text.length, Math.max(0, ...stops.map(({ length }) => length - 1)))
   for (let length = longest; length > 0; length--) {

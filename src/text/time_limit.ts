@@ -1,6 +1,6 @@
 /**
- * A limit for work that nothing else can end: a regular expression of a file may take longer than anyone waits, and while it runs Node
- * hears no signal. The virtual machine's watchdog ends it.
+ * A time limit for work that cannot be interrupted otherwise. A regular expression of a file may take exponential time, and while it runs Node
+ * receives no signal. The virtual machine's watchdog ends it.
  */
 import { type Context, createContext, Script } from 'node:vm'
 
@@ -10,7 +10,7 @@ interface Call {
   work(): void
 }
 
-/** Made once: a context costs milliseconds, a call in it a tenth of one. */
+/** Created once: a context costs milliseconds, a call in it a tenth of one. */
 let shared: { readonly call: Call; readonly context: Context } | undefined
 
 function sharedContext(): { readonly call: Call; readonly context: Context } {
@@ -20,8 +20,8 @@ function sharedContext(): { readonly call: Call; readonly context: Context } {
 }
 
 /**
- * The result of `work`, or undefined when it took longer than `milliseconds`: then it was ended where it was, and what it was changing
- * must not be used again.
+ * The result of `work`, or undefined if it took longer than `milliseconds`. Then it was interrupted, and the data that it was changing must not be
+ * used again.
  * @throws what `work` throws
  */
 export function withinTime<T>(milliseconds: number, work: () => T): { readonly value: T } | undefined {
@@ -33,13 +33,13 @@ export function withinTime<T>(milliseconds: number, work: () => T): { readonly v
   try {
     script.runInContext(context, { timeout: milliseconds })
   } catch (error) {
-    // The watchdog's error is made in the other context, where `Error` is another class.
+    // The watchdog's error comes from the other context, where `Error` is another class.
     if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
       return undefined
     }
     throw error
   } finally {
-    // Nothing that a call holds outlives it.
+    // Drops references to the call's data.
     call.work = () => {}
   }
   return value

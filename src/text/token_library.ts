@@ -1,4 +1,4 @@
-/** Interface of a tokenizer: the methods of Hugging Face's library in use here, so that other readers can take its place. */
+/** Interface of a tokenizer: the methods of Hugging Face's library in use here, so that other readers can replace it. */
 
 export interface LibraryEncodeOptions {
   readonly add_special_tokens: boolean
@@ -8,11 +8,11 @@ export interface LibraryEncodeOptions {
 
 export interface LibraryDecodeOptions {
   readonly skip_special_tokens: boolean
-  /** Null leaves it to the tokenizer's configuration. */
+  /** Null defers to the tokenizer's configuration. */
   readonly clean_up_tokenization_spaces: boolean | null
 }
 
-/** Tokens of a text; types only where they are asked for. */
+/** Tokens of a text; types only if requested. */
 export interface Encoding {
   readonly ids: readonly number[]
   readonly tokens: readonly string[]

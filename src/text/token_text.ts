@@ -1,38 +1,38 @@
 /**
- * Token ids to text as they come. What is shown is what decoding all ids at once gives, from its beginning: a character that is split
- * over tokens appears with its last one, and a blank that a tokenizer takes away at the beginning of a text stays elsewhere.
+ * Streams token ids to text. The text equals that of decoding all ids at once, from the beginning: a character that is split over tokens appears with
+ * its last one, and a blank that a tokenizer strips at the beginning of a text is preserved elsewhere.
  */
 import type { Tokenizer } from './tokenizer.js'
 
 export interface TokenText {
-  /** The text that a token adds; empty while a character is not complete. */
+  /** Text that a token adds; empty while a character is incomplete. */
   push(id: number): string
-  /** What is left when no token follows: a character that stayed incomplete. */
+  /** Remaining text when no token follows: a character that stayed incomplete. */
   finish(): string
 }
 
-/** Stands for bytes that are no character, or not yet one. */
+/** Replacement for bytes that form no character, or not yet one. */
 const replacement = '\uFFFD'
 
 /**
- * The text of ids that come one by one.
- * @param before ids whose text the new ids continue, such as a prompt's: their text is not shown, but a blank behind it is
+ * Text of streamed ids.
+ * @param before ids that the new ids continue, such as a prompt's: their text is not shown, but a blank after it is
  */
 export function tokenText(tokenizer: Pick<Tokenizer, 'decode'>, before: readonly number[] = []): TokenText {
   const decode = (ids: readonly number[]): string => tokenizer.decode(ids, { cleanUp: false })
-  /** The end of all ids: enough of them that text comes before what is shown next. */
+  /** Suffix of all ids, long enough to put text before the text to be shown next. */
   let ids = endOf(before, decode)
   const given = decode(ids)
   const split = given.endsWith(replacement)
   /** Characters of their text that were shown. */
   let shown = split ? given.length - 1 : given.length
-  /** The ids in front of the last place where all characters were complete. */
+  /** Number of ids up to the last position where all characters were complete. */
   let complete = split ? 0 : ids.length
 
-  /** Lets go of ids that the text to come cannot depend on. */
+  /** Drops ids that cannot influence further text. */
   const forget = (text: string): void => {
     const rest = decode(ids.slice(complete))
-    // A decoder treats the beginning of a text as one: text must come before what is decoded next.
+    // A decoder strips the beginning of a text, so other text must precede the text to decode.
     if (rest !== '') {
       ids = ids.slice(complete)
       shown = rest.length
@@ -43,7 +43,7 @@ export function tokenText(tokenizer: Pick<Tokenizer, 'decode'>, before: readonly
     ids.push(id)
     const text = decode(ids)
     const split = text.endsWith(replacement)
-    // Of what is no character, only the last can become one.
+    // Of several incomplete characters, only the last can become complete.
     const end = split ? text.length - 1 : text.length
     const added = text.slice(shown, end)
     if (split) shown = Math.max(shown, end)
@@ -60,7 +60,7 @@ export function tokenText(tokenizer: Pick<Tokenizer, 'decode'>, before: readonly
   }
 }
 
-/** As many of the last ids as have a text. */
+/** The shortest suffix of ids with a non-empty text. */
 function endOf(ids: readonly number[], decode: (ids: readonly number[]) => string): number[] {
   for (let count = 8; count < ids.length; count *= 2) {
     const end = ids.slice(-count)

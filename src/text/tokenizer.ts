@@ -1,6 +1,6 @@
 /**
- * Texts to token ids and back, by a model's `tokenizer.json`, or by its SentencePiece models where it has none. The files are as little trusted
- * as any other: whatever they make the library do, a caller gets ids or an error that names the file.
+ * Converts texts to token ids and back, by a model's `tokenizer.json`, or by its SentencePiece models if it has none. The files are not trusted:
+ * whatever they make the library do, a caller gets ids or an error with the file's name.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,43 +18,43 @@ import { type Encoded, type Side, sideOf, type Truncation, truncated } from './t
 export interface EncodeOptions {
   /** True if special tokens are added; true by default. */
   readonly special?: boolean
-  /** A second text, such as the one that a question is about. */
+  /** A second text, such as the context of a question. */
   readonly pair?: string | undefined
-  /** Cut what is too long. */
+  /** Truncation of long sequences. */
   readonly truncate?: Truncation | undefined
 }
 
 export interface EncodedWords extends Encoded {
-  /** The word each token belongs to; -1 for special tokens. */
+  /** Index of each token's word; -1 for special tokens. */
   readonly words: readonly number[]
 }
 
 export interface DecodeOptions {
-  /** True if special tokens are kept; they are left out by default. */
+  /** True if special tokens are kept; by default they are dropped. */
   readonly special?: boolean
   /**
-   * Whether blanks before punctuation are taken away; what the tokenizer's configuration says by default. Text that was generated keeps
-   * them: what is cleaned encodes to other tokens, and cannot be shown before the next token is known.
+   * True if blanks before punctuation are removed; by default the tokenizer's configuration decides. Generated text keeps them: cleaned text encodes
+   * to other tokens, and cannot be shown before the next token is known.
    */
   readonly cleanUp?: boolean
 }
 
-/** All methods throw usage `tokenizer.invalid` where the file does not do its part, and `tokenizer.time` where it takes too long. */
+/** All methods throw usage `tokenizer.invalid` if the file is invalid for the call, and `tokenizer.time` if it takes too long. */
 export interface Tokenizer {
-  /** Encodes a text, or two in one sequence. @throws usage `run.truncate` for what cannot be cut as asked */
+  /** Encodes a text, or two in one sequence. @throws usage `run.truncate` if the requested truncation is impossible */
   encode(text: string, options?: EncodeOptions): Encoded
-  /** Encodes words one by one and joins them as one sequence, so that each token is known to belong to a word. */
+  /** Encodes words one by one and concatenates them, so that the word of each token is known. */
   encodeWords(words: readonly string[]): EncodedWords
-  /** The text of token ids. */
+  /** Text of token ids. */
   decode(ids: readonly number[], options?: DecodeOptions): string
   idOf(token: string): number | undefined
 }
 
 /**
- * Loads `tokenizer.json` and, if there is one, `tokenizer_config.json` of a model folder; without the first, the SentencePiece models that
- * Marian, Pegasus and LLaMA folders have.
- * @throws usage `tokenizer.read` when the files cannot be read, `tokenizer.invalid` when they are not a tokenizer this understands,
- * `config.field` for a field of its configuration, `tokenizer.time` when it takes too long
+ * Loads `tokenizer.json` and, if there is one, `tokenizer_config.json` of a model folder; without the first, the SentencePiece models of Marian,
+ * Pegasus and LLaMA folders.
+ * @throws usage `tokenizer.read` if the files cannot be read, `tokenizer.invalid` for an unsupported tokenizer, `config.field` for a field of its
+ * configuration, `tokenizer.time` if it takes too long
  */
 export async function loadTokenizer(dir: string): Promise<Tokenizer> {
   const path = join(dir, 'tokenizer.json')
@@ -67,7 +67,7 @@ export async function loadTokenizer(dir: string): Promise<Tokenizer> {
   return tokenizerOf(definition, (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}, path)
 }
 
-/** The tokenizer that another library than that of `tokenizer.json` makes. */
+/** A tokenizer over a library other than that of `tokenizer.json`. */
 function tokenizerBy(library: TokenLibrary, config: object, path: string): Tokenizer {
   const side = plainly(path)('load', 0, () => sideOf({}, config))
   return guarded(
@@ -76,7 +76,7 @@ function tokenizerBy(library: TokenLibrary, config: object, path: string): Token
   )
 }
 
-/** Files that tokenizers had before `tokenizer.json`, where they are of no class that is read, and what to do with them. */
+/** Tokenizer files older than `tokenizer.json`, of classes without support, with a remedy for each. */
 const saving = 'AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers writes tokenizer.json beside it'
 const older: readonly (readonly [string, string])[] = [
   ['source.spm', 'state "tokenizer_class": "MarianTokenizer" in tokenizer_config.json if it is Marian\'s'],
@@ -85,7 +85,7 @@ const older: readonly (readonly [string, string])[] = [
   ),
 ]
 
-/** The hint for a folder without `tokenizer.json`. */
+/** Hint for a folder without `tokenizer.json`. */
 function hintWithoutTokenizer(dir: string): string {
   const withIds = 'without a tokenizer, give token ids instead of text'
   const [file, how] = older.find(([name]) => existsSync(join(dir, name))) ?? []
@@ -99,7 +99,7 @@ function hintWithoutTokenizer(dir: string): string {
 export function tokenizerOf(definition: object, config: object, path: string): Tokenizer {
   const guard = guardOf(path)
   const ended = withStatedEnds(definition, config, path)
-  // Streams decode every token: only what a file's regular expressions can hold up is watched.
+  // Streaming decodes every token, so a time limit is set only for decoders with regular expressions.
   const { decoder = null } = definition as { readonly decoder?: unknown }
   const watched = JSON.stringify(decoder).includes('"Regex"')
   const { hf, side } = guard('load', JSON.stringify(definition).length, () => ({
@@ -109,13 +109,13 @@ export function tokenizerOf(definition: object, config: object, path: string): T
   return guarded(wrap(hf, encodersOf(hf, ended, config), side), { guard, decoding: watched ? guard : plainly(path) })
 }
 
-/** A call of the library: what it does, how much text it does it with, and the call. */
+/** Guard around a library call: a description of the work, the number of characters, and the call. */
 type Guard = <T>(what: string, characters: number, call: () => T) => T
 
-/** Milliseconds a call may take: far more than any tokenizer needs, on a machine that is busy too. */
+/** Time limit of a call in milliseconds: far above the need of any tokenizer, even on a busy machine. */
 const allowedMs = (characters: number): number => 3000 + characters
 
-/** Says which file made a call fail. */
+/** Adds the file's name to the error of a call. */
 const plainly =
   (path: string): Guard =>
   (what, _, call) => {
@@ -129,7 +129,7 @@ const plainly =
     }
   }
 
-/** The same, and ends a call that takes too long. */
+/** The same, with a time limit. */
 const guardOf =
   (path: string): Guard =>
   (what, characters, call) => {
@@ -142,7 +142,7 @@ const guardOf =
 
 const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0)
 
-/** The same tokenizer, held to its contract. */
+/** The same tokenizer, with argument checks and guards. */
 function guarded(tokenizer: Tokenizer, { guard, decoding }: { readonly guard: Guard; readonly decoding: Guard }): Tokenizer {
   const checked = <T extends Encoded>(encoded: T): T => {
     const wrong = encoded.ids.findIndex((id) => !Number.isInteger(id) || id < 0)
@@ -165,7 +165,7 @@ function libraryOf(definition: object, config: object): HfTokenizer {
   return hf
 }
 
-/** The tokenizer that encodes texts: the one without the tokens that they have inside of words, where these must be words of their own. */
+/** Chooses the tokenizer for texts: the one without the `single_word` tokens that these texts contain inside of words. */
 function encodersOf(hf: HfTokenizer, definition: object, config: object): (texts: readonly string[]) => HfTokenizer {
   const words = singleWords(definition)
   const normal = (text: string): string => hf.normalizer?.normalize(text) ?? text
@@ -181,7 +181,7 @@ function encodersOf(hf: HfTokenizer, definition: object, config: object): (texts
 }
 
 /**
- * @param encoderOf texts that are encoded together
+ * @param encoderOf chooses the encoder of texts that are encoded together
  * @param side that texts are cut from
  */
 function wrap(hf: TokenLibrary, encoderOf: (texts: readonly string[]) => TokenLibrary, side: Side): Tokenizer {
@@ -194,7 +194,7 @@ function wrap(hf: TokenLibrary, encoderOf: (texts: readonly string[]) => TokenLi
     const bare = (part: string): readonly number[] => encode(part, { special: false }).ids
     return truncated(whole, pair === undefined ? [bare(text)] : [bare(text), bare(pair)], how, side)
   }
-  /** The special tokens put before and after a text. */
+  /** Special tokens before and after a text. */
   const surroundings = (text: string): readonly [number[], number[]] => {
     const bare = encode(text, { special: false }).ids
     const full = encode(text).ids

@@ -1,6 +1,6 @@
 /**
- * Sequences of tokens cut to a length, as HF's tokenizers cut them: tokens of the texts go from their ends, or from their beginnings where the
- * tokenizer says so, special tokens stay. A text that is too long is refused unless its caller says how to cut it.
+ * Sequences of tokens cut to a length, as in Hugging Face's tokenizers: tokens of the texts are removed from the end, or from the beginning if the
+ * tokenizer states so; special tokens stay. A text that is too long is refused unless the caller requests truncation.
  */
 import { usageError } from '../errors.js'
 
@@ -8,16 +8,16 @@ import { usageError } from '../errors.js'
 export interface Encoded {
   readonly ids: readonly number[]
   readonly tokens: readonly string[]
-  /** Of two texts, which one each token is of: 0 or 1, special tokens as the tokenizer counts them. */
+  /** Of two texts, the text that each token belongs to: 0 or 1. The tokenizer decides for special tokens. */
   readonly types?: readonly number[] | undefined
 }
 
-/** The side that tokens of a text are taken away from. */
+/** Side from which tokens of a text are removed. */
 export type Side = 'left' | 'right'
 
 /**
- * The side that a tokenizer's files name: `truncation_side` of `tokenizer_config.json`, or else the direction of the truncation that
- * `tokenizer.json` was saved with (tokenization_utils_fast.py of transformers).
+ * Truncation side of a tokenizer's files: `truncation_side` of `tokenizer_config.json`, or else the direction of the truncation that `tokenizer.json`
+ * was saved with (tokenization_utils_fast.py of transformers).
  * @throws an error for another one
  */
 export function sideOf(definition: object, config: object): Side {
@@ -28,19 +28,19 @@ export function sideOf(definition: object, config: object): Side {
   throw new Error(`truncation_side is ${JSON.stringify(stated)}, expected "left" or "right"`)
 }
 
-/** What is cut: the longer one of two texts until both are equally long, or one of them alone. */
+/** Text to cut: the longer one of two texts until both are equally long, or one of them alone. */
 export const truncations = ['longest_first', 'only_first', 'only_second'] as const
 
 export interface Truncation {
   readonly how: (typeof truncations)[number]
-  /** Tokens that are left at most, special ones included. */
+  /** Maximum number of tokens, special ones included. */
   readonly most: number
 }
 
 /**
  * A sequence of at most `most` tokens.
  * @param parts ids of the one or two texts in it, without special tokens
- * @throws usage `run.truncate` where nothing would be left of what is to be cut, or there is no second text
+ * @throws usage `run.truncate` if nothing would remain of the text to cut, or there is no second text
  */
 export function truncated(
   whole: Encoded,
@@ -65,7 +65,7 @@ export function truncated(
   return { ids: rest(ids), tokens: rest(tokens), types: types === undefined ? undefined : rest(types) }
 }
 
-/** Where a text begins in a sequence, at `from` or behind. */
+/** Position of a text in a sequence, from `from` on. */
 function placeOf(part: readonly number[], ids: readonly number[], from: number): number {
   for (let first = from; first + part.length <= ids.length; first++) {
     if (part.every((id, i) => ids[first + i] === id)) return first
@@ -73,7 +73,7 @@ function placeOf(part: readonly number[], ids: readonly number[], from: number):
   throw new Error('internal: a text is not in its own sequence')
 }
 
-/** Tokens that are left of each text where they have `room` together. */
+/** Number of tokens that each text keeps, where they have `room` together. */
 function keptTokens(lengths: readonly number[], room: number, { how, most }: Truncation): readonly number[] {
   const [first = 0, second] = lengths
   const refuse = (why: string) => usageError('run.truncate', `a case cannot be cut to ${most} tokens by ${how}: ${why}`)
@@ -86,7 +86,7 @@ function keptTokens(lengths: readonly number[], room: number, { how, most }: Tru
   return how === 'only_first' ? [left, second ?? 0] : [first, left]
 }
 
-/** The shorter text is cut only where half of the room is too little for it; of an odd room the longer one has more, of equals the second. */
+/** Cuts the shorter text only if it is longer than half of the room. If the room is odd, the longer text gets more; of equal texts the second. */
 function longestFirst(first: number, second: number, room: number): readonly number[] {
   const [shorter, half] = [Math.min(first, second), Math.floor(room / 2)]
   const [less, more] = shorter <= half ? [shorter, room - shorter] : [half, room - half]

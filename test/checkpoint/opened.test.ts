@@ -134,7 +134,7 @@ describe('a path', () => {
     const other = await written('weights.bin', Uint8Array.of(1))
     await expect(openCheckpoint(other)).rejects.toMatchObject({
       code: 'checkpoint.format',
-      hint: 'of weights in several files, name the folder',
+      hint: 'for weights in several files, pass the folder',
     })
   })
 })

@@ -57,7 +57,7 @@ describe('sizes', () => {
     const { layouts: _, ...unsaid } = manifest
     const options = { dtype: 'f32', manifest: unsaid, declarations, layouts, dims: {} } as const
     expect(() => lower({ ...options, ...resolve(padded, { ...options, plan: 'unfused' }) })).toThrow(
-      expect.objectContaining({ code: 'export.layout', message: 'nothing says how much memory a value in layout col32 takes' }),
+      expect.objectContaining({ code: 'export.layout', message: 'the memory size of a value in layout col32 is unknown' }),
     )
   })
 
@@ -110,7 +110,7 @@ describe('refusals give the reason', () => {
     const file = `${repository}/package.json`
     await expect(asked('bert', 'best-encoder-int8', punctuationModel)).rejects.toThrow('needs a scale for x of layer0')
     await expect(asked('bert', 'best-encoder-int8', punctuationModel, file)).rejects.toMatchObject({ code: 'scales.schema' })
-    await expect(asked('llama_step', 'best-llama-w8a8', llama, file)).rejects.toThrow('scales are of quantised encoders')
+    await expect(asked('llama_step', 'best-llama-w8a8', llama, file)).rejects.toThrow('expected a quantised encoder for --scales')
     const { exitCode, log } = await heddle(['export', 'bert', '--scales', file, '--out', '.heddle/refused'])
     expect(log).toContain('error[export.scales]: scales belong to a model')
     expect(exitCode).toBe(2)

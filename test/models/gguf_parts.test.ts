@@ -125,7 +125,7 @@ describe('folders of GGUF files', () => {
     await expect(continuesText(dir)).rejects.toMatchObject({
       code: 'gguf.read',
       message: `${dir} has 2 models: b.gguf, ${nameOf(1, 2)}`,
-      hint: `name one of them, such as ${join(dir, 'b.gguf')}`,
+      hint: `pass one of them, such as ${join(dir, 'b.gguf')}`,
     })
   })
 
@@ -133,6 +133,6 @@ describe('folders of GGUF files', () => {
     await writeFile(join(dir, 'model.gguf'), wholeBytes)
     await writeFile(join(dir, 'config.json'), JSON.stringify(fields))
     expect(await ggufPath(dir)).toBeUndefined()
-    await expect(openCheckpoint(dir)).rejects.toMatchObject({ hint: expect.stringContaining('name that file instead') })
+    await expect(openCheckpoint(dir)).rejects.toMatchObject({ hint: expect.stringContaining('pass that file instead') })
   })
 })

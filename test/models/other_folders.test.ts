@@ -113,7 +113,7 @@ describe('folders', () => {
         code: 'config.read',
         hint: expect.stringContaining(text),
       })
-    await hint('a model folder holds config.json')
+    await hint('expected a model folder with config.json')
     await mkdir(join(dir, '0_Transformer'))
     await hint('in its folder 0_Transformer')
     await writeFile(join(dir, 'params.json'), '{}')
@@ -171,7 +171,7 @@ describe('checkpoints with a prefix in all names', () => {
     expect(refusal(() => withoutSharedPrefix(part, anchors))).toMatchObject({
       code: 'weights.prefix',
       message:
-        'tensor language_model.model.embed_tokens.weight has language_model. in front of its name, and tensor vision_tower.conv.weight has not',
+        'tensor language_model.model.embed_tokens.weight has the prefix language_model., and tensor vision_tower.conv.weight has not',
     })
     for (const file of [
       names('model.embed_tokens.weight', 'x.model.embed_tokens.weight'),

@@ -1,6 +1,6 @@
 /**
- * Texts cut by joining pairs (Sennrich et al. 2016) as SentencePiece does: of all neighbours that are a piece together, those with the highest
- * score are joined, of equals the leftmost, until none are left. Pieces that are marked as unused are taken apart again.
+ * Byte-pair encoding (Sennrich et al. 2016) as in SentencePiece: of all adjacent pairs that form a piece, the one with the highest score is merged,
+ * the leftmost of equals, until none is left. Pieces that are marked as unused are split again.
  */
 import type { PieceModel } from './model.js'
 import { symbolsOf } from './symbols.js'
@@ -10,11 +10,11 @@ interface Pair {
   readonly left: number
   readonly right: number
   readonly score: number
-  /** Of both, to know a pair of which one has been joined since. */
+  /** Length of both, to detect a pair of which one side has been merged since. */
   readonly length: number
 }
 
-/** A function that cuts a normalised text. */
+/** A function that splits a normalised text into pieces. */
 export function bytePairsOf({ pieces, unknown }: Pick<PieceModel, 'pieces' | 'unknown'>): (text: string) => readonly Cut[] {
   const ids = new Map<string, number>()
   for (const [id, { text, type }] of pieces.entries()) {
@@ -61,11 +61,11 @@ export function bytePairsOf({ pieces, unknown }: Pick<PieceModel, 'pieces' | 'un
 
 interface Heap<T> {
   push(value: T): void
-  /** The first value, which is taken out; undefined where there is none. */
+  /** Removes and returns the first value; undefined if the heap is empty. */
   pop(): T | undefined
 }
 
-/** A binary heap. @param first whether a value comes before another */
+/** A binary heap. @param first true if a value comes before another */
 function heapOf<T>(first: (a: T, b: T) => boolean): Heap<T> {
   const values: T[] = []
   const comesFirst = (a: number, b: number): boolean => {

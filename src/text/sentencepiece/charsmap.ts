@@ -1,13 +1,13 @@
 /**
- * Rules of normalisation as SentencePiece compiles them (`precompiled_charsmap`): a double array over UTF-8 bytes (Darts-clone's) that leads from
- * a sequence of characters to a place in a list of texts. Its bits: 0 to 7 and 31 label, 8 has a leaf, 9 scales the offset, 10 to 30 offset; a
- * leaf has its value in bits 0 to 30.
+ * Normalisation rules as compiled by SentencePiece (`precompiled_charsmap`): a double array over UTF-8 bytes (Darts-clone's) that maps a sequence of
+ * characters to an offset in a list of texts. Bits of a unit: 0 to 7 and 31 label, 8 has a leaf, 9 scales the offset, 10 to 30 offset; a leaf has its
+ * value in bits 0 to 30.
  */
 import type { Refuse } from './wire.js'
 
-/** Rules that texts begin with. */
+/** Rules by prefix of a text. */
 export interface Charsmap {
-  /** The rules for the bytes from a place on, the shortest first: how many bytes each is for, and what takes their place. */
+  /** Rules that match the bytes at a position, the shortest first: matched bytes, and their replacement. */
   rulesAt(bytes: Uint8Array, at: number): readonly Rule[]
 }
 
@@ -22,7 +22,7 @@ const valueBits = 0x7fffffff
 
 /**
  * Reads compiled rules.
- * @throws what `refuse` makes, for bytes that are none
+ * @throws the error made by `refuse`, for invalid bytes
  */
 export function charsmapOf(blob: Uint8Array, refuse: Refuse): Charsmap {
   const view = new DataView(blob.buffer, blob.byteOffset, blob.byteLength)
@@ -31,7 +31,7 @@ export function charsmapOf(blob: Uint8Array, refuse: Refuse): Charsmap {
     throw refuse('has rules of normalisation (precompiled_charsmap) that are damaged')
   }
   const texts = blob.subarray(unitBytes + size)
-  // A damaged rule that leads outside ends at a unit without successors.
+  // A damaged rule that leads outside of the array ends at a unit without successors.
   const unit = (at: number): number => (at * unitBytes < size ? view.getUint32(unitBytes * (at + 1), true) : 0)
   const offset = (value: number): number => (value >>> 10) << ((value & 0x200) >>> 6)
   return {
@@ -42,7 +42,7 @@ export function charsmapOf(blob: Uint8Array, refuse: Refuse): Charsmap {
         const byte = bytes[i] ?? 0
         node ^= byte
         const found = unit(node)
-        // The end of a text is no byte of a rule.
+        // The zero at the end of a text is no byte of a rule.
         if (byte === 0 || (found & labelBits) >>> 0 !== byte) break
         node ^= offset(found)
         if ((found & 0x100) !== 0) rules.push({ bytes: i + 1 - at, text: textAt(texts, unit(node) & valueBits) })
@@ -52,7 +52,7 @@ export function charsmapOf(blob: Uint8Array, refuse: Refuse): Charsmap {
   }
 }
 
-/** The text at a place of the list, each of which ends with a zero. */
+/** Text at an offset of the list, up to its terminating zero. */
 function textAt(texts: Uint8Array, from: number): Uint8Array {
   const end = texts.indexOf(0, from)
   return texts.subarray(from, end < 0 ? texts.length : end)

@@ -1,6 +1,6 @@
 /**
- * Tokenizers of model folders that have SentencePiece models and no `tokenizer.json`: which class a folder's tokenizer is of, by its
- * `tokenizer_config.json` or else its model type, as Hugging Face's AutoTokenizer finds it.
+ * Tokenizers of model folders with SentencePiece models and no `tokenizer.json`. The class of a folder's tokenizer is found by its
+ * `tokenizer_config.json` or else its model type, as in Hugging Face's AutoTokenizer.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,8 +26,8 @@ const classes: readonly TokenizerClass[] = [
 ]
 
 /**
- * The tokenizer of a folder, and the file it was made of; undefined where the folder has none of a class that is known.
- * @throws usage `tokenizer.read`, `tokenizer.invalid`, `config.*` naming the file and what is wrong with it
+ * The tokenizer of a folder, and the file it was made from; undefined if the folder has none of a known class.
+ * @throws usage `tokenizer.read`, `tokenizer.invalid`, `config.*` with the file and its error
  */
 export async function sentencePieceTokenizer(
   dir: string,

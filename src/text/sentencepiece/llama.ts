@@ -1,6 +1,6 @@
 /**
- * LLaMA's first tokenizer (tokenization_llama.py of transformers): pieces have their own ids, texts begin with `<s>`. A blank comes in front of
- * each section between special tokens, or, where `legacy` is false, in front of the text alone.
+ * LLaMA's first tokenizer (tokenization_llama.py of transformers): pieces have their own ids, texts begin with `<s>`. A blank is put in front of each
+ * section between special tokens, or, if `legacy` is false, in front of the text alone.
  */
 import { join } from 'node:path'
 import type { TokenLibrary } from '../token_library.js'
@@ -22,7 +22,7 @@ export async function llamaTokenizer(dir: string, files: TokenizerFiles): Promis
   const each = files.legacy ?? true
   const front = files.add_prefix_space ?? true
   return tokensBy({
-    // Texts that hold the sign of a blank have blanks, where one is put in front of all.
+    // If a blank is put in front of the whole text alone, blank signs in the text become blanks.
     cut: (section, first) => (each ? own.pieces(section) : own.pieces(section.replaceAll(blank, ' '), first && front)),
     shown: own,
     added: special.added,

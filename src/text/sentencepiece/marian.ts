@@ -1,6 +1,6 @@
 /**
- * Marian's tokenizer (tokenization_marian.py of transformers): `source.spm` cuts sources, `vocab.json` has the ids of all pieces, and a source may
- * begin with the language that is asked for, `>>xx<<`. Of two vocabularies, `target_vocab.json` has the ids that are written.
+ * Marian's tokenizer (tokenization_marian.py of transformers): `source.spm` splits sources, `vocab.json` has the ids of all pieces, and a source may
+ * begin with the requested language, `>>xx<<`. With two vocabularies, `target_vocab.json` has the ids of outputs.
  */
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -22,7 +22,7 @@ const vocabulary = z.record(
     .max(2 ** 31 - 1),
 )
 
-/** The tokens of a vocabulary by id, and back. */
+/** Tokens of a vocabulary by id, and ids by token. */
 async function readVocabulary(
   path: string,
 ): Promise<{ idOf(token: string): number | undefined; tokenOf(id: number): string | undefined }> {
@@ -38,7 +38,7 @@ async function readVocabulary(
   return { idOf: (token) => ids.get(token), tokenOf: (id) => tokens.get(id) }
 }
 
-/** A language in front of a source, which is a token by itself. */
+/** Language at the beginning of a source, a token by itself. */
 const language = /^>>.*?<</su
 
 /** @throws usage `tokenizer.read`, `tokenizer.invalid`, `config.field` naming the file */
@@ -55,7 +55,7 @@ export async function marianTokenizer(dir: string, files: TokenizerFiles): Promi
       const code = language.exec(section)?.[0] ?? ''
       return [...(code === '' ? [] : [code]), ...source.pieces(section.slice(code.length))]
     },
-    // Pieces that only sources have are text to the target's model.
+    // Pieces of sources alone are plain text to the target's model.
     shown: { text: (pieces) => target.text(pieces).replaceAll(blank, ' ') },
     added: special.added,
     idOf: read.idOf,

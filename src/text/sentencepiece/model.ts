@@ -1,6 +1,6 @@
 /**
- * SentencePiece's model file (`source.spm`, `spiece.model`, `tokenizer.model`): pieces with scores, and how texts are normalised. Fields and
- * their numbers are those of its published schema, sentencepiece_model.proto; what this reader would have to ignore is refused.
+ * SentencePiece's model file (`source.spm`, `spiece.model`, `tokenizer.model`): pieces with scores, and the normalisation of texts. Fields and their
+ * numbers are those of its published schema, sentencepiece_model.proto; settings without support here are refused.
  */
 import { usageError } from '../../errors.js'
 import { type Charsmap, charsmapOf } from './charsmap.js'
@@ -10,7 +10,7 @@ const pieceTypes = { 1: 'normal', 2: 'unknown', 3: 'control', 4: 'user', 5: 'unu
 
 export interface Piece {
   readonly text: string
-  /** A float32: a log-probability, or the order of joins. */
+  /** A float32: a log-probability, or the rank of a merge. */
   readonly score: number
   readonly type: (typeof pieceTypes)[keyof typeof pieceTypes]
 }
@@ -23,24 +23,24 @@ export interface PieceModel {
   readonly unknown: number
   /** Surface of the unknown piece. */
   readonly unknownText: string
-  /** True if characters that no piece has are written as bytes. */
+  /** True if characters without a piece are written as bytes. */
   readonly byteFallback: boolean
   /** Replacements of characters. */
   readonly charsmap: Charsmap | undefined
   /** True if a blank is put in front of a text. */
   readonly blankInFront: boolean
-  /** True if blanks around a text are taken away, and several in a row are one. */
+  /** True if blanks around a text are removed, and several in a row become one. */
   readonly fewerBlanks: boolean
 }
 
 const unread = (...numbers: readonly number[]): Fields => Object.fromEntries(numbers.map((number) => [number, 'unread']))
 const range = (first: number, last: number): number[] => Array.from({ length: last - first + 1 }, (_, i) => first + i)
 
-/** Pieces, trainer, normaliser, and what a text is changed by when it is written. Samples for tests of the file are left alone. */
+/** Pieces, trainer, normaliser, and denormaliser. Test samples in the file are ignored. */
 const modelFields: Fields = { 1: 'bytes', 2: 'bytes', 3: 'bytes', ...unread(4), 5: 'bytes' }
 const pieceFields: Fields = { 1: 'bytes', 2: 'float', 3: 'int' }
 const trainer = { kind: 3, suffix: 24, byteFallback: 35, unknownText: 44 } as const
-/** Fields of training, without an effect on segmentation. */
+/** Training fields, without an effect on segmentation. */
 const trainerFields: Fields = {
   ...unread(...range(1, 54)),
   ...{ [trainer.kind]: 'int', [trainer.suffix]: 'int', [trainer.byteFallback]: 'int', [trainer.unknownText]: 'bytes' },
@@ -55,7 +55,7 @@ const byteCount = 256
 
 /**
  * Reads the bytes of a model file.
- * @throws usage `tokenizer.invalid` naming the file and what is wrong with it, or not done here
+ * @throws usage `tokenizer.invalid` with the file and the error or the unsupported setting
  */
 export function parsePieceModel(bytes: Uint8Array, path: string): PieceModel {
   const refuse: Refuse = (what) =>
@@ -72,8 +72,7 @@ export function parsePieceModel(bytes: Uint8Array, path: string): PieceModel {
   }
   const kind = kinds[spec.int(trainer.kind) ?? 1]
   if (kind !== 'unigram' && kind !== 'bpe') throw refuse(`cuts texts by ${kind ?? 'an unknown rule'}, expected unigram or bpe`)
-  if (spec.int(trainer.suffix) === 1)
-    throw refuse('puts blanks behind words (treat_whitespace_as_suffix), which is not done here')
+  if (spec.int(trainer.suffix) === 1) throw refuse('puts blanks after words (treat_whitespace_as_suffix), which is not done here')
   if (normal.int(normaliser.escaped) === 0)
     throw refuse('keeps blanks as they are (escape_whitespaces is false), which is not done here')
   const pieces = file.bytes(1).map((each, id) => pieceOf(each, (what) => refuse(`${what} (in piece ${id})`)))
@@ -103,7 +102,7 @@ function pieceOf(bytes: Uint8Array, refuse: Refuse): Piece {
   }
 }
 
-/** The id of the one unknown piece. @throws what `refuse` makes, for pieces that do not make a model */
+/** Id of the one unknown piece. @throws the error made by `refuse`, for pieces that do not form a model */
 function unknownOf(
   pieces: readonly Piece[],
   { byteFallback, refuse }: { readonly byteFallback: boolean; readonly refuse: Refuse },
@@ -121,5 +120,5 @@ function unknownOf(
   return unknown
 }
 
-/** The piece of a byte. */
+/** Piece of a byte. */
 export const byteText = (byte: number): string => `<0x${byte.toString(16).toUpperCase().padStart(2, '0')}>`

@@ -1,6 +1,6 @@
 /**
- * Texts as SentencePiece normalises them before it cuts them: rules take the place of characters, the longest rule first; blanks become `▁`,
- * with one in front and, where the model says so, none doubled or at the ends. Its own order is kept (normalizer.cc), since blanks may come of rules.
+ * Normalises texts as SentencePiece does before splitting them: rules replace characters, the longest rule first. Blanks become `▁`, with one in
+ * front and, if the model states so, none doubled or at the ends. The order is that of normalizer.cc, since rules may produce blanks.
  */
 import type { PieceModel } from './model.js'
 
@@ -11,12 +11,12 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 const blankBytes = encoder.encode(blank)
 
-/** Bytes of the UTF-8 character that begins with a byte. */
+/** Bytes of a UTF-8 character from its first byte. */
 const widthOf = (first: number): number => (first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4)
 
 /**
  * A function that normalises texts.
- * @param own symbols of the user, which stay as they are
+ * @param own user-defined symbols, which stay unchanged
  */
 export function normaliserOf(
   model: Pick<PieceModel, 'charsmap' | 'fewerBlanks'>,

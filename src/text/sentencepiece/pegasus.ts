@@ -1,6 +1,6 @@
 /**
- * Pegasus' tokenizer (tokenization_pegasus.py of transformers): the first ids are padding, the end, two masks and tokens of training, in place of
- * the model's own first pieces; every other piece has its own id and an offset.
+ * Pegasus' tokenizer (tokenization_pegasus.py of transformers): the first ids are padding, the end, two masks and training tokens, and replace the
+ * model's own first pieces. Every other piece has its own id plus an offset.
  */
 import { join } from 'node:path'
 import { usageError } from '../../errors.js'
@@ -11,7 +11,7 @@ import { tokensBy } from './token_rules.js'
 import { contentOf, readPieceModel, type TokenizerFiles } from './tokenizer_files.js'
 
 const usualOffset = 103
-/** Ids of the masks begin here; those of training follow. */
+/** First id of the masks; those of training tokens follow. */
 const masks = 2
 
 /** @throws usage `tokenizer.read`, `tokenizer.invalid` naming the file */
@@ -48,7 +48,7 @@ export async function pegasusTokenizer(dir: string, files: TokenizerFiles): Prom
   })
 }
 
-/** The mask of sentences, if there is one, and the tokens that only training has, as many as the offset leaves room for. */
+/** The sentence mask, if there is one, and the training tokens, as many as the offset leaves room for. */
 function trainingTokens(
   files: TokenizerFiles,
   { sentence, offset, path }: { readonly sentence: string | undefined; readonly offset: number; readonly path: string },

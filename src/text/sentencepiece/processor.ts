@@ -1,4 +1,4 @@
-/** SentencePiece's way from a text to pieces and back, by a model file: what Hugging Face's tokenizers ask of the library. */
+/** Converts a text to SentencePiece's pieces and back, by a model file: the part of the library that Hugging Face's tokenizers use. */
 import { bytePairsOf } from './byte_pairs.js'
 import { byteText, type PieceModel } from './model.js'
 import { blank, normaliserOf } from './normalise.js'
@@ -6,11 +6,11 @@ import { unigramOf } from './unigram.js'
 
 export interface PieceProcessor {
   /**
-   * The pieces of a text. Characters that no piece has are bytes, or else one piece for as many as follow each other.
-   * @param blankInFront whether a blank is put in front, as the model says by default
+   * Pieces of a text. Characters without a piece become bytes, or else one piece per run of such characters.
+   * @param blankInFront true if a blank is put in front; the model's setting by default
    */
   pieces(text: string, blankInFront?: boolean): readonly string[]
-  /** The text of pieces. What is no piece of the model is text as it is. */
+  /** Text of pieces. A string that is no piece of the model is copied unchanged. */
   text(pieces: readonly string[]): string
 }
 
@@ -32,7 +32,7 @@ export function processorOf(model: PieceModel): PieceProcessor {
     if (type === 'unknown') return { text: unknownText, front: false }
     if (type === undefined) return { text: piece, front: false }
     const front = first && (model.blankInFront || fewerBlanks) && piece.startsWith(blank)
-    // Of doubled blanks in front, all are taken away where the model does so to texts.
+    // All of several leading blanks are removed if the model does so to texts.
     return { text: (front ? piece.slice(1) : piece).replaceAll(blank, ' '), front: front && !fewerBlanks }
   }
   return {

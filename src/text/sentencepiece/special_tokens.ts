@@ -1,24 +1,24 @@
-/** Special tokens of a tokenizer: what its class has by default, what files say instead, and their ids. */
+/** Special tokens of a tokenizer: defaults of its class, overrides from files, and their ids. */
 import { usageError } from '../../errors.js'
 import type { AddedToken } from './token_rules.js'
 import { contentOf, type TokenizerFiles } from './tokenizer_files.js'
 
-/** Tokens of a class by their names, and what they are where files say nothing. Undefined: there is none. */
+/** Default tokens of a class by name; undefined if it has none. */
 export type SpecialNames = Readonly<Partial<Record<'bos_token' | 'eos_token' | 'unk_token' | 'pad_token' | 'mask_token', string>>>
 
 /** Tokens that a tokenizer splits off texts, and those that its class names. */
 export interface SpecialTokens {
   readonly added: readonly AddedToken[]
-  /** The id of a named token. @throws usage `tokenizer.invalid` where there is none */
+  /** Id of a named token. @throws usage `tokenizer.invalid` if there is none */
   idOf(name: keyof SpecialNames): number
 }
 
 /**
- * The added tokens of a folder.
- * @param usual of the class
- * @param more special tokens of the class besides
+ * Added tokens of a folder.
+ * @param usual defaults of the class
+ * @param more other special tokens of the class
  * @param idOf ids of the vocabulary
- * @throws usage `tokenizer.invalid` for a special token that has no id
+ * @throws usage `tokenizer.invalid` for a special token without an id
  */
 export function specialTokens(
   files: TokenizerFiles,

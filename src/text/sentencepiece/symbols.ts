@@ -1,12 +1,12 @@
-/** A text as the symbols that pairs are joined of: characters, and symbols of the user, which are never joined. */
+/** A text as the symbols that are merged: characters, and user-defined symbols, which are never merged. */
 
 export interface TextSymbol {
   readonly text: string
-  /** True if it is the user's. */
+  /** True if it is user-defined. */
   readonly own: boolean
 }
 
-/** The symbols of a text. @param own symbols of the user, of which the longest is taken */
+/** Symbols of a text. @param own user-defined symbols, of which the longest match is taken */
 export function symbolsOf(text: string, own: readonly string[]): TextSymbol[] {
   const longestFirst = own.toSorted((a, b) => b.length - a.length)
   const symbols: TextSymbol[] = []

@@ -1,50 +1,50 @@
 /**
- * What Hugging Face's tokenizers put around SentencePiece: added tokens, which are taken out of a text before it is cut, ids of their own,
- * and special tokens in front of a text and behind it (tokenization_utils.py of transformers).
+ * Rules of Hugging Face's tokenizers around SentencePiece: added tokens, which are split off a text first, ids of their own, and special tokens
+ * before and after a text (tokenization_utils.py of transformers).
  */
 import type { TokenLibrary } from '../token_library.js'
 import type { PieceProcessor } from './processor.js'
 
-/** A token that is looked for in texts as it is. */
+/** A token that is searched for in texts unchanged. */
 export interface AddedToken {
   readonly content: string
   readonly id: number
-  /** True if it is left out of what is shown. */
+  /** True if decoding drops it. */
   readonly special: boolean
-  /** True if blanks in front of it, or behind it, belong to it. */
+  /** True if blanks before it, or after it, belong to it. */
   readonly lstrip: boolean
   readonly rstrip: boolean
 }
 
 export interface TokenRules {
-  /** The pieces of a section of a text. @param first whether it is the text's beginning */
+  /** Pieces of a section of a text. @param first true if it begins the text */
   cut(section: string, first: boolean): readonly string[]
   /** Decoder of pieces. */
   readonly shown: Pick<PieceProcessor, 'text'>
   readonly added: readonly AddedToken[]
-  /** Ids of all other tokens. */
+  /** Id of any other token. */
   idOf(piece: string): number | undefined
   tokenOf(id: number): string | undefined
-  /** The id of what is not known. */
+  /** Id of unknown tokens. */
   readonly unknown: number
-  /** Ids around each text, and those behind the last. */
+  /** Ids before each text, and those after the last. */
   readonly front: readonly number[]
   readonly back: readonly number[]
   /** True if a second text has `front` too, and the first has `back`. */
   readonly aroundEach: boolean
-  /** Text after a special token that is shown. */
+  /** Text after a special token in decoded text. */
   readonly afterSpecial: string
-  /** True if blanks around what is shown are taken away. */
+  /** True if blanks around decoded text are removed. */
   readonly trimmed: boolean
-  /** True if blanks before punctuation are taken away. */
+  /** True if blanks before punctuation are removed. */
   readonly cleanUp: boolean
 }
 
-/** Blanks before English punctuation and contractions, as Hugging Face takes them away (`clean_up_tokenization`). */
+/** Blanks before English punctuation and contractions, as removed by Hugging Face (`clean_up_tokenization`). */
 const cleaned = [' .', ' ?', ' !', ' ,', " ' ", " n't", " 'm", " 's", " 've", " 're"] as const
 const cleanUp = (text: string): string => cleaned.reduce((rest, part) => rest.replaceAll(part, part.trim()), text)
 
-/** The added tokens of rules, by what they are and by their ids. */
+/** Added tokens by content and by id. */
 const addedOf = ({ added }: Pick<TokenRules, 'added'>) => ({
   byContent: new Map(added.map((token) => [token.content, token])),
   byId: new Map(added.map((token) => [token.id, token])),
@@ -87,7 +87,7 @@ export function tokensBy(rules: TokenRules): TokenLibrary {
   }
 }
 
-/** A function that cuts texts: added tokens are taken out as they are, and what is between them is cut section by section. */
+/** A function that splits texts: added tokens are split off first, then each section between them is split into pieces. */
 function cutBy(rules: TokenRules): (text: string) => readonly string[] {
   const { byContent } = addedOf(rules)
   const contents = [...byContent.keys()].sort((a, b) => b.length - a.length)

@@ -1,6 +1,6 @@
 /**
- * The files beside a SentencePiece model that say what its tokenizer is: `tokenizer_config.json`, and `special_tokens_map.json` and
- * `added_tokens.json` of older folders, of which the first comes before the others where it states the same.
+ * Files beside a SentencePiece model that describe its tokenizer: `tokenizer_config.json`, and `special_tokens_map.json` and `added_tokens.json` of
+ * older folders. Settings of the first override those of the others.
  */
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -46,17 +46,17 @@ const schema = z.looseObject({
 })
 
 export type TokenizerFiles = z.output<typeof schema> & {
-  /** Tokens by ids that the files give them. */
+  /** Tokens with ids from the files. */
   readonly ids: readonly AddedToken[]
 }
 
-/** The text of a token. */
+/** Content of a token. */
 export const contentOf = (stated: z.output<typeof token>): string | undefined =>
   typeof stated === 'string' ? stated : stated?.content
 
 /**
  * Reads the files of a folder.
- * @throws usage `config.json`, `config.read`, `config.field` naming the file and the field
+ * @throws usage `config.json`, `config.read`, `config.field` with the file and the field
  */
 export async function readTokenizerFiles(dir: string): Promise<TokenizerFiles> {
   const path = (name: string): string => join(dir, name)

@@ -1,12 +1,12 @@
 /**
- * Texts cut into the pieces whose scores add up to most (Kudo 2018): Viterbi's search over all ways, from left to right. Sums are float32, as
- * SentencePiece has them, and of equal ways the one whose last piece begins first is taken, so that ids are the same.
+ * Splits a text into the pieces with the highest sum of scores (Kudo 2018): Viterbi's search over all segmentations, from left to right. Sums are
+ * float32, as in SentencePiece, and of equal segmentations the one whose last piece begins first is taken, so that ids are the same.
  */
 import type { PieceModel } from './model.js'
 
 /** Penalty of a character without a piece, below the worst piece. */
 const unknownPenalty = 10
-/** Cost of a user's symbol: less than any piece. */
+/** Cost of a user-defined symbol, below any piece's. */
 const ownCost = 0.1
 
 /** A piece of a text and its id. */
@@ -15,7 +15,7 @@ export interface Cut {
   readonly id: number
 }
 
-/** A function that cuts a normalised text. */
+/** A function that splits a normalised text into pieces. */
 export function unigramOf({ pieces, unknown }: Pick<PieceModel, 'pieces' | 'unknown'>): (text: string) => readonly Cut[] {
   const normal = pieces.filter(({ type }) => type === 'normal').map(({ score }) => score)
   const worst = Math.fround(normal.reduce((least, score) => Math.min(least, score), 0) - unknownPenalty)
@@ -23,7 +23,7 @@ export function unigramOf({ pieces, unknown }: Pick<PieceModel, 'pieces' | 'unkn
   const ids = new Map<string, number>()
   let longest = 1
   for (const [id, { text, type }] of pieces.entries()) {
-    // Control pieces and bytes stand for no text, and what is unused is no piece.
+    // Control pieces and bytes match no text, and unused pieces are ignored.
     if (type !== 'normal' && type !== 'user') continue
     ids.set(text, id)
     longest = Math.max(longest, text.length)
@@ -34,7 +34,7 @@ export function unigramOf({ pieces, unknown }: Pick<PieceModel, 'pieces' | 'unkn
     return Buffer.byteLength(piece.text) * best - ownCost
   }
   return (text) => {
-    /** The best way to each place: its sum, and the last piece. */
+    /** Best segmentation up to each position: its sum, and its last piece. */
     const sums = new Float32Array(text.length + 1)
     const last: (Cut | undefined)[] = Array.from({ length: text.length + 1 }, () => undefined)
     const offer = (from: number, cut: Cut, score: number): void => {
@@ -60,7 +60,7 @@ export function unigramOf({ pieces, unknown }: Pick<PieceModel, 'pieces' | 'unkn
     const way: Cut[] = []
     for (let to = text.length; to > 0; ) {
       const cut = last[to]
-      if (cut === undefined) throw new Error('internal: no way leads through a text')
+      if (cut === undefined) throw new Error('internal: a text has no segmentation')
       way.push(cut)
       to -= cut.text.length
     }

@@ -1,31 +1,31 @@
 /**
- * Messages in Protocol Buffers' wire format, as SentencePiece's model files are written. Only fields that a message is known to have are read:
- * a field that is unknown here may change what the others mean, so it is refused with its number.
+ * Messages in Protocol Buffers' wire format, the format of SentencePiece's model files. Only known fields of a message are read. An unknown field may
+ * change the meaning of the others, so it is refused with its number.
  */
 
 /** Wire form of a field. `unread` fields have no effect on segmentation. */
 export type FieldKind = 'bytes' | 'int' | 'float' | 'unread'
 
-/** The fields that a message may have, by their numbers. */
+/** Fields that a message may have, by number. */
 export type Fields = Readonly<Record<number, FieldKind>>
 
-/** The values of a message that were read. Of a field that is written several times, all of them, in order. */
+/** Values read from a message. A repeated field has all its values, in order. */
 export interface Message {
   bytes(field: number): readonly Uint8Array[]
-  /** The last of the values; undefined where there is none. */
+  /** The last of the values; undefined if there is none. */
   int(field: number): number | undefined
   float(field: number): number | undefined
 }
 
-/** Makes the error for what is wrong with a message. */
+/** Makes the error for an invalid message. */
 export type Refuse = (what: string) => Error
 
-/** Wire types by their numbers, and the fields they may be of. */
+/** Wire types by number, with the kinds of fields that use them. */
 const wireTypes: Readonly<Record<number, FieldKind | 'eight bytes'>> = { 0: 'int', 1: 'eight bytes', 2: 'bytes', 5: 'float' }
 /** Bytes of the longest integer. */
 const longestInt = 10
 
-/** An integer as it was written: its 32 low bits, and its size where it is a length. */
+/** An encoded integer: its 32 low bits, and its value where it is a length. */
 interface Varint {
   readonly low: number
   readonly size: number
@@ -46,7 +46,7 @@ function varint(bytes: Uint8Array, at: number, refuse: Refuse): Varint {
 
 /**
  * Reads a message.
- * @throws what `refuse` makes, for a field that is not known, is written in another way, or does not end in the message
+ * @throws the error made by `refuse`, for a field that is unknown, has another wire type, or does not end in the message
  */
 export function readMessage(bytes: Uint8Array, fields: Fields, refuse: Refuse): Message {
   const parts = new Map<number, Uint8Array[]>()
