@@ -1,4 +1,4 @@
-/** Steps between layouts for where graphs meet that hold a value in one of these: a program inserts them under such plans. */
+/** Layout conversions. A program inserts them where graphs with different layouts of a value meet under a plan. */
 import type { Conversion } from 'heddle'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 

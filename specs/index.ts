@@ -1,4 +1,4 @@
-/** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
+/** All declarations of the shipped specs by name, for `heddle gen` and for the models. */
 import { type GraphDecl, kernelName, type Op, type PlanDecl } from 'heddle'
 import { conversions } from './conversions.js'
 import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
@@ -120,7 +120,7 @@ export { conversions, layouts }
 const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
   Object.fromEntries(declarations.map((declaration) => [kernelName(declaration.name), declaration]))
 
-/** By the names of their kernels. */
+/** Ops by the names of their kernels. */
 export const ops: Readonly<Record<string, Op>> = byName<Op>([
   absMax,
   add,

@@ -1,4 +1,4 @@
-/** Every shipped layout by its name: what plans store values in, found here by whoever runs one. */
+/** Shipped layouts by name, for runs of plans that store values in them. */
 import type { LayoutDecl } from 'heddle'
 import * as headLayouts from './layouts/heads.js'
 import * as matrixLayouts from './layouts/matrix.js'

@@ -1,7 +1,7 @@
 /**
- * A step of beam search on the device, from the logits of all beams to the beams after it, by either rule. Rows of the decoder are
- * b*w + beam. Dims: v vocabulary, p parts of it (`beamParts` of src/models/decoding/beam_search.ts), k candidates of each part, e end ids, o = 1.
- * Logits are float32 whatever a model stores: near ties decide which beams live.
+ * A step of beam search on the device, from the logits of all beams to the next beams, by either rule. Rows of the decoder are b*w + beam. Dims: v
+ * vocabulary, p parts of it (`beamParts` of src/models/decoding/beam_search.ts), k candidates of each part, e end ids, o = 1. Logits are float32 for
+ * every storage type of a model: near ties decide which beams survive.
  */
 import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
@@ -10,7 +10,7 @@ import { beamSelect } from '../ops/beam_select.js'
 import { beamSelectDiverse } from '../ops/beam_select_diverse.js'
 import { beamSelectHf } from '../ops/beam_select_hf.js'
 
-/** Candidates of all beams, as both rules take them. */
+/** Candidates of all beams, for both rules. */
 function candidatesOf(g: GraphBuilder, logits: GraphTensor) {
   const { values, ids, tops, sums } = g.apply(beamCandidates, { logits }, {}, { p: 'p', k: 'k' })
   const bySequence = {
@@ -30,7 +30,7 @@ const plainInputs = {
   ends: tensor('i32', 'e'),
 } as const
 
-/** What the plain rule leaves, a row a beam. */
+/** Outputs of the plain rule, one row per beam. */
 function plainOutputs(g: GraphBuilder, selected: { readonly [K in 'words' | 'parents' | 'scores' | 'ended']: GraphTensor }) {
   const rows = (x: GraphTensor): GraphTensor => g.view(x, 'b*w')
   return {
@@ -54,7 +54,7 @@ export const beamStep = graph('beam_step', {
   },
 })
 
-/** The same with a rate of diversity. */
+/** The plain rule with a diversity rate. */
 export const beamStepDiverse = graph('beam_step_diverse', {
   inputs: plainInputs,
   weights: {},
@@ -75,7 +75,7 @@ export const beamStepDiverse = graph('beam_step_diverse', {
   },
 })
 
-/** The rule of Hugging Face's `generate`; attributes are those of the op. Where they are `normalised`, logits are log-probabilities. */
+/** The rule of Hugging Face's `generate`; attributes are those of the op. With `normalised`, logits are log-probabilities. */
 export const beamStepHf = graph('beam_step_hf', {
   inputs: {
     logits: tensor('f32', 'b*w v'),

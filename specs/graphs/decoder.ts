@@ -1,4 +1,4 @@
-/** What stands before and after the decoder's layers in a step: the embedding of the words just chosen, and the logits of the next. */
+/** Graphs before and after the decoder's layers in a step: the embedding of the words just chosen, and the logits of the next. */
 import { graph, tensor } from 'heddle'
 import { addBias } from '../ops/add_bias.js'
 import { followParents } from '../ops/beams.js'
@@ -36,7 +36,7 @@ export const decoderNorm = graph('decoder_norm', {
   },
 })
 
-/** Logits in float32, whatever the storage type: near ties decide which beams live. */
+/** Logits in float32 for every storage type: near ties decide which beams survive. */
 export const languageModelHead = graph('language_model_head', {
   inputs: { x: tensor('T', 'b*w h*d') },
   weights: { weight: tensor('T', 'v h*d') },
@@ -60,7 +60,7 @@ export const biasedLanguageModelHead = graph('biased_language_model_head', {
 
 const chosen = { words: tensor('i32', 'b*w'), step: tensor('i32', '1') } as const
 
-/** After words were chosen: they join the history, and decoding goes one step further. Dims: s steps there is room for. */
+/** Update after a choice of words: the words join the history, and decoding advances by one step. Dims: s capacity in steps. */
 export const keepWords = graph('keep_words', {
   inputs: { ...chosen, history: tensor('i32', 's b*w') },
   weights: {},
@@ -71,7 +71,7 @@ export const keepWords = graph('keep_words', {
   },
 })
 
-/** The same where beams were chosen anew: rows take over the past of their parents, which are kept for tracing texts back. */
+/** Update after a choice of beams: as `keepWords`, and rows take over the past of their parents, which are recorded for tracing texts back. */
 export const keepBeams = graph('keep_beams', {
   inputs: {
     ...chosen,

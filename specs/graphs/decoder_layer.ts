@@ -1,7 +1,7 @@
 /**
- * A decoder layer for one step: attention over the row's own past, attention over the encoder's memory, and a two-matmul inner
- * network, each with its residual. Pre-LN normalises what goes into each of them (OpenNMT, Pegasus), post-LN what comes out (Vaswani
- * et al. 2017, Marian). Every primitive is a node of its own, so that fusion plans can group them in any legal way.
+ * A decoder layer for one step: attention over the row's own past, attention over the encoder's memory, and a two-matmul inner network, each with its
+ * residual. Pre-LN normalises the input of each of them (OpenNMT, Pegasus), post-LN the output (Vaswani et al. 2017, Marian). Every primitive is a
+ * node of its own, so that fusion plans can group them in any legal way.
  */
 import { type AttrValue, type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
@@ -65,7 +65,7 @@ type Weights = Handles<typeof weights>
 
 const linear = 'm k, n k -> m n'
 
-/** Attention of each row to its own past, the token of this step included. */
+/** Attention of each row to its own past, including the token of this step. */
 function selfAttention(g: GraphBuilder, x: GraphTensor, { step, beams, keys, values }: Inputs, w: Weights, factor: AttrValue) {
   const query = g.matmul(linear, x, w.queryWeight)
   const key = g.matmul(linear, x, w.keyWeight)
@@ -105,7 +105,7 @@ function selfAttention(g: GraphBuilder, x: GraphTensor, { step, beams, keys, val
   }
 }
 
-/** Attention of each row to the memory of its sequence: the rows of a sequence are its queries. */
+/** Attention of each row to the memory of its sequence. The rows of a sequence are its queries. */
 function crossAttention(
   g: GraphBuilder,
   x: GraphTensor,
@@ -141,10 +141,10 @@ function crossAttention(
 }
 
 /**
- * Builds the layer in the given form. Dims: b batch, w beams of a sequence, s places of the cache, t places of the memory, h heads,
- * d headDim, i inner. `step` is the place being decoded, at least 0 and below s; `keys` and `values` are the row's caches so far and
- * come back with this step's; `beams` says whose cache holds each place. `lengths` holds the valid places of each memory, at least 1.
- * Attributes: `scale` is 1/sqrt(headDim), `eps` belongs to all norms.
+ * Builds the layer in the given form. Dims: b batch, w beams of a sequence, s places of the cache, t places of the memory, h heads, d headDim, i
+ * inner. `step` is the place being decoded, at least 0 and below s. `keys` and `values` are the row's caches so far, and are returned with this
+ * step's. `beams` has the row whose cache holds each place. `lengths` holds the valid places of each memory, at least 1. Attributes: `scale` is
+ * 1/sqrt(headDim), `eps` belongs to all norms.
  */
 function decoderLayer(form: 'pre' | 'post', activation: Elementwise) {
   return graph(`decoder_layer_${form}_${activation.name}`, {
@@ -205,7 +205,7 @@ function decoderLayer(form: 'pre' | 'post', activation: Elementwise) {
   })
 }
 
-/** A layer for each form and activation. */
+/** One layer per form and activation. */
 const layersOf = (form: 'pre' | 'post') => ({
   gelu: decoderLayer(form, gelu),
   gelu_tanh: decoderLayer(form, geluTanh),

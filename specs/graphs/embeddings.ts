@@ -1,4 +1,4 @@
-/** BERT's input layer: word, type and position embeddings, summed and normalised (Devlin et al. 2018), and that of models without types. */
+/** BERT's input layer: word, type and position embeddings, summed and normalised (Devlin et al. 2018), and its form for models without types. */
 import { graph, tensor } from 'heddle'
 import { add } from '../ops/add.js'
 import { addPosition } from '../ops/add_position.js'
@@ -28,7 +28,7 @@ export const embeddings = graph('embeddings', {
   },
 })
 
-/** The same for models whose tokens have no types. */
+/** Input layer of models whose tokens have no types. */
 export const untypedEmbeddings = graph('untyped_embeddings', {
   inputs: { ids: tensor('i32', 'b*s') },
   weights: {

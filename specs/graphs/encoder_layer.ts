@@ -1,7 +1,7 @@
 /**
- * The encoder layer, post-LN: self-attention and a two-matmul inner network, each followed by bias, residual and layer norm (BERT,
- * Marian). Every primitive is a node of its own, so that fusion plans can group them in any legal way. Its forms differ in what a token
- * attends: all tokens of its sequence, those of them that a mask says, or the tokens of another sequence.
+ * The encoder layer, post-LN: self-attention and a two-matmul inner network, each followed by bias, residual and layer norm (BERT, Marian). Every
+ * primitive is a node of its own, so that fusion plans can group them in any legal way. A token attends all tokens of its sequence, those selected by
+ * a mask, or the tokens of another sequence, depending on the form.
  */
 import { type AttrValue, type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { gelu, geluTanh, relu, silu } from '../ops/activations.js'
@@ -19,7 +19,7 @@ import {
 } from './encoder_parts.js'
 import { bertLayer } from './typical.js'
 
-/** The layer behind its attention. */
+/** The layer after its attention. */
 function behind<Nodes extends Readonly<Record<string, GraphTensor>> & { readonly projectionBias: GraphTensor }>(
   g: GraphBuilder,
   x: GraphTensor,
@@ -65,8 +65,8 @@ export function pairLayer(activation: Elementwise) {
 }
 
 /**
- * The layer whose tokens attend those of another sequence, `memory`: n rows a sequence, of which `lengths` says how many are no padding. The
- * mask is over pairs of a token and one of the memory. FasterTransformer v1.0's encoder takes both sequences as `from_tensor` and `to_tensor`.
+ * The layer whose tokens attend those of another sequence, `memory`: n rows per sequence, of which the first `lengths` are no padding. The mask is
+ * over pairs of a token and a memory row. FasterTransformer v1.0's encoder takes both sequences as `from_tensor` and `to_tensor`.
  */
 export function memoryLayer(activation: Elementwise) {
   return graph(`encoder_layer_${activation.name}_memory`, {

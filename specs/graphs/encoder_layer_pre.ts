@@ -1,6 +1,6 @@
 /**
- * The encoder layer, pre-LN: what goes into self-attention and into the inner network is normalised, what comes out is added to the
- * residual as it is (Pegasus, OpenNMT). Its nodes and weights are those of the post-LN layer; only the norms stand elsewhere.
+ * The encoder layer, pre-LN: the inputs of self-attention and of the inner network are normalised, and their outputs are added to the residual
+ * unchanged (Pegasus, OpenNMT). Its nodes and weights are those of the post-LN layer; only the norms are in other places.
  */
 import { type AttrValue, type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { gelu, geluTanh, relu, silu } from '../ops/activations.js'
@@ -43,7 +43,7 @@ function encoderLayerPre(activation: Elementwise) {
   })
 }
 
-/** The layer with a mask over pairs of tokens, as the post-LN layer has it. */
+/** The layer with a mask over pairs of tokens, as in the post-LN layer. */
 function pairLayerPre(activation: Elementwise) {
   return graph(`encoder_layer_pre_${activation.name}_pairs`, {
     ...common,

@@ -1,4 +1,4 @@
-/** Every encoder layer that ships, by where its norms stand and by the op in its inner network: what models choose from. */
+/** All shipped encoder layers, by the place of their norms and by the op in their inner network. Models choose from these. */
 import type { GraphDecl } from 'heddle'
 import {
   encoderLayerGelu,
@@ -25,12 +25,12 @@ export const pairLayers = { post: pairLayersPost, pre: pairLayersPre } as const
 
 export type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
 
-/** A layer as plans over all of them take it. */
+/** Form of a layer, as parameter of plans over all layers. */
 export interface LayerForm {
   readonly layer: GraphDecl<EncoderNode>
   readonly activation: string
   readonly norms: keyof typeof encoderLayers
-  /** Suffix of kernels in which scores are masked. */
+  /** Suffix of kernels that mask scores. */
   readonly mask: '' | '_pairs'
 }
 

@@ -1,6 +1,6 @@
 /**
- * What an encoder layer is made of wherever its norms stand: self-attention and the two-matmul inner network, each up to the bias
- * before its residual. Every primitive is a node of its own, under the same name in every form of the layer.
+ * Parts of an encoder layer that do not depend on the place of its norms: self-attention and the two-matmul inner network, each up to the bias before
+ * its residual. Every primitive is a node of its own, under the same name in every form of the layer.
  */
 import { type AttrValue, type GraphBuilder, type GraphTensor, tensor } from 'heddle'
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
@@ -13,7 +13,7 @@ import { scale } from '../ops/scale.js'
 import { softmax } from '../ops/softmax.js'
 import { splitHeads } from '../ops/split_heads.js'
 
-/** Weights of a layer, stored as (out, in), as checkpoints have them. */
+/** Weights of a layer, stored as (out, in), as in checkpoints. */
 export const encoderWeights = {
   queryWeight: tensor('T', 'h*d h*d'),
   queryBias: tensor('T', 'h*d'),
@@ -40,16 +40,16 @@ export type Elementwise = typeof gelu
 
 const linear = 'm k, n k -> m n'
 
-/** Hides scores 'b h s t' that count for nothing. */
+/** Hides scores 'b h s t' of excluded pairs. */
 export type Mask = (g: GraphBuilder, scores: GraphTensor) => GraphTensor
 
-/** Every query attends the keys that are no padding. */
+/** Mask by length: every query attends all keys that are no padding. */
 export const byLengths =
   (lengths: GraphTensor): Mask =>
   (g, x) =>
     g.apply(maskScores, { x, lengths }).y
 
-/** A query attends those of them that a mask 'b s t' gives it. */
+/** Mask by length and pair: a query attends those of them that a mask 'b s t' selects. */
 export const byPairs =
   (lengths: GraphTensor, mask: GraphTensor): Mask =>
   (g, x) =>
@@ -59,7 +59,7 @@ export const byPairs =
 export const selfAttention = (g: GraphBuilder, x: GraphTensor, mask: Mask, w: Weights, factor: AttrValue) =>
   attention(g, { x, memory: x, keys: 's' }, mask, w, factor)
 
-/** Rows 'b*s h*d' that attend, and rows of the same width that are attended, of which each sequence has as many as `keys` says. */
+/** Query rows 'b*s h*d', and memory rows of the same width. Each sequence has `keys` memory rows. */
 interface Attending {
   readonly x: GraphTensor
   readonly memory: GraphTensor

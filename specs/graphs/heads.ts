@@ -23,7 +23,7 @@ export const tokenClassifier = graph('token_classifier', {
   },
 })
 
-/** Where an answer may begin and end: float32 logits of every token. Dims: c = 2, begin and end. */
+/** Begin and end of an answer: float32 logits of every token. Dims: c = 2, begin and end. */
 export const spanClassifier = graph('span_classifier', {
   inputs: { x: tensor('T', 'b*s h*d') },
   weights: { weight: tensor('T', 'c h*d'), bias: tensor('T', 'c') },
@@ -37,8 +37,8 @@ export const spanClassifier = graph('span_classifier', {
 })
 
 /**
- * A linear classifier of each sequence by its first token, behind a dense layer and an activation: float32 logits, and the label with the
- * largest. Dims: c classes.
+ * A linear classifier of each sequence by its first token, after a dense layer and an activation: float32 logits, and the label with the largest.
+ * Dims: c classes.
  */
 const sequenceClassifier = (name: string, activation: Elementwise) =>
   graph(name, {
@@ -63,7 +63,7 @@ const sequenceClassifier = (name: string, activation: Elementwise) =>
     },
   })
 
-/** By the activation behind the dense layer: tanh in BERT, ReLU in DistilBERT. */
+/** By the activation after the dense layer: tanh in BERT, ReLU in DistilBERT. */
 export const sequenceClassifiers = {
   tanh: sequenceClassifier('sequence_classifier', tanh),
   relu: sequenceClassifier('sequence_classifier_relu', relu),
@@ -130,7 +130,7 @@ export const lastPooling = graph('last_pooling', {
   },
 })
 
-/** Rows of length one: their products are cosines. */
+/** Rows of length one: their dot products are cosines. */
 export const unitLength = graph('unit_length', {
   inputs: { x: tensor('f32', 'b h*d') },
   weights: {},

@@ -1,6 +1,6 @@
 /**
- * Keys and values of a layer of the LLaMA family as its caches hold them: what a token adds, and what attention reads of them. Caches are
- * floats as they are computed, or int8 with a step for each row, head and place, which are half the bytes of halves.
+ * Key and value caches of a layer of the LLaMA family: the update by new tokens, and the reads of attention. Caches are floats as computed, or int8
+ * with a scale per row, head and place, which take half the bytes of 16-bit floats.
  */
 import { type GraphBuilder, type GraphTensor, type TensorDecl, tensor } from 'heddle'
 import { splitHeads } from '../layouts/split_heads.js'
@@ -23,7 +23,7 @@ const int8 = {
   valueSteps: tensor('f32', 'r g u'),
 } as const
 
-/** The caches of a layer, by what its inputs and outputs call them. `rows` is what their rows are called. */
+/** Caches of a layer, by the names of its inputs and outputs. `rows` is the dimension of their rows. */
 export const cachesOf = (isInt8: boolean): { readonly keys: TensorDecl; readonly values: TensorDecl } => (isInt8 ? int8 : floats)
 
 type Names<T> = { readonly [K in keyof T]: GraphTensor }
@@ -32,30 +32,30 @@ type Given<K extends string> = { readonly [Name in K]: GraphTensor }
 /** A cache before or after a token joined it. */
 export interface Cache {
   readonly cache: GraphTensor
-  /** Of int8. */
+  /** Scales of an int8 cache. */
   readonly steps?: GraphTensor | undefined
 }
 
-/** What a layer's inputs give of them. */
+/** Caches from a layer's inputs. */
 export const givenCaches = (inputs: Names<typeof floats> & Partial<Names<typeof int8>>) => ({
   keys: { cache: inputs.keys, steps: inputs.keySteps },
   values: { cache: inputs.values, steps: inputs.valueSteps },
 })
 
-/** What a layer gives of them. */
+/** Caches as a layer's outputs. */
 export const madeCaches = (keys: Cache, values: Cache): Given<'keys' | 'values'> => ({
   keys: keys.cache,
   values: values.cache,
   ...(keys.steps === undefined || values.steps === undefined ? {} : { keySteps: keys.steps, valueSteps: values.steps }),
 })
 
-/** A cache with what joined it, and its heads as those of queries attend them. */
+/** An updated cache, and its heads repeated for the heads of queries. */
 interface Remembered {
   readonly after: Cache
   readonly past: GraphTensor
 }
 
-/** Of a step: `places(r)` is where the token of row `r` goes. */
+/** Update by a step: `places(r)` is the place of row `r`'s token. */
 export function rememberPlace(g: GraphBuilder, { cache, steps }: Cache, x: GraphTensor, places: GraphTensor): Remembered {
   if (steps === undefined) {
     const after = g.apply(appendPlaces, { cache, x, places }).y
@@ -66,7 +66,7 @@ export function rememberPlace(g: GraphBuilder, { cache, steps }: Cache, x: Graph
   return { after: { cache: y, steps: stepsAfter }, past }
 }
 
-/** Of a step of beams: tokens of all rows go to place `slot`. */
+/** Update by a step of beams: tokens of all rows go to place `slot`. */
 export function rememberBeams(
   g: GraphBuilder,
   { cache, steps }: Cache,
@@ -82,7 +82,7 @@ export function rememberBeams(
   return { after: { cache: y, steps: stepsAfter }, past }
 }
 
-/** Of a prompt: runs of tokens, as the layer has them. */
+/** Update by a prompt: runs of tokens, as in the layer. */
 export function rememberTokens(
   g: GraphBuilder,
   { cache, steps }: Cache,

@@ -1,4 +1,4 @@
-/** What stands before and behind the layers of the LLaMA family, and what a step of decoding leaves to the next one. */
+/** Graphs before and after the layers of the LLaMA family, and the state updates after a step of decoding. */
 import { graph, tensor } from 'heddle'
 import { followParents } from '../ops/beams.js'
 import { castF32 } from '../ops/cast_f32.js'
@@ -9,7 +9,7 @@ import { nextBeamPlaces, nextPlaces, nextStep } from '../ops/steps.js'
 import { tokenLoss } from '../ops/token_loss.js'
 import { llamaPrompt, llamaStep, llamaVocab } from './typical.js'
 
-/** Rows of the table of words. Dims: m tokens, n hidden, v vocab. */
+/** Rows of the word embedding table. Dims: m tokens, n hidden, v vocab. */
 export const llamaWords = graph('llama_words', {
   inputs: { ids: tensor('i32', 'm') },
   weights: { words: tensor('T', 'v n') },
@@ -22,7 +22,7 @@ export const llamaWords = graph('llama_words', {
 
 const head = { gamma: tensor('T', 'n'), weight: tensor('T', 'v n') } as const
 
-/** Logits of every row, in float32 whatever the storage type: near ties decide which word is chosen. */
+/** Logits of every row, in float32 for every storage type: near ties decide which word is chosen. */
 export const llamaHead = graph('llama_head', {
   inputs: { x: tensor('T', 'm n') },
   weights: head,
@@ -51,7 +51,7 @@ export const llamaSomeLogits = graph('llama_some_logits', {
   },
 })
 
-/** How unlikely some of many tokens find the ones behind them: `targets(k)` behind row `wanted(k)`. */
+/** Negative log-likelihood of the words after some of many tokens: of `targets(k)` after row `wanted(k)`. */
 export const llamaLikelihood = graph('llama_likelihood', {
   inputs: { x: tensor('T', 't n'), wanted: tensor('i32', 'k'), targets: tensor('i32', 'k') },
   weights: head,
@@ -67,7 +67,7 @@ export const llamaLikelihood = graph('llama_likelihood', {
   },
 })
 
-/** After words were chosen: they join the history, and every row that had not ended before goes one place further. */
+/** Update after a choice of words: the words join the history, and every row that had not ended before advances by one place. */
 export const keepTokens = graph('keep_tokens', {
   inputs: {
     words: tensor('i32', 'r'),
@@ -86,8 +86,8 @@ export const keepTokens = graph('keep_tokens', {
 })
 
 /**
- * The same where beams were chosen anew: rows take over the past of their parents, which are kept for tracing texts back. `slot` is the
- * place of all caches that this step's tokens are at; `beams` has the rows whose caches hold each row's past.
+ * Update after a choice of beams: as `keepTokens`, and rows take over the past of their parents, which are recorded for tracing texts back. `slot` is
+ * the place of this step's tokens in all caches. `beams` has the rows whose caches hold each row's past.
  */
 export const keepBeamTokens = graph('keep_beam_tokens', {
   inputs: {

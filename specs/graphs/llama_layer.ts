@@ -1,8 +1,8 @@
 /**
- * A layer of the LLaMA family: attention to the past of each row and a gated inner network, each behind a norm and with its residual. There
- * are three forms of one layer, over the same weights and caches: a step takes one token of every row, a step of beams does so too where
- * rows share their past, and a prompt takes runs of tokens that lie one behind the other without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3), and
- * a window of places (Mistral, Phi-3); and a model may be run with caches in int8.
+ * A layer of the LLaMA family: attention to the past of each row and a gated inner network, each after a norm and with its residual. One layer has
+ * three forms, over the same weights and caches. A step takes one token of every row. A step of beams does so where rows share their past. A prompt
+ * takes concatenated runs of tokens without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3),
+ * and a window of places (Mistral, Phi-3); and a model may be run with caches in int8.
  */
 import { type AttrValue, type GraphBuilder, type GraphDecl, type GraphSignature, type GraphTensor, graph, tensor } from 'heddle'
 import { packRows, unpackRows } from 'heddle/std'
@@ -20,15 +20,15 @@ import { splitHeads } from '../ops/split_heads.js'
 import { type Cache, cachesOf, givenCaches, madeCaches, rememberBeams, rememberPlace, rememberTokens } from './llama_caches.js'
 import { llamaPrompt, llamaStep } from './typical.js'
 
-/** What sets layers of the family apart. */
+/** Differences between layers of the family. */
 export interface LlamaFlags {
-  /** Query, key and value have biases; the projection behind attention may have one too. */
+  /** Query, key and value have biases; the projection after attention may have one too. */
   readonly bias: 'none' | 'heads' | 'all'
   /** Heads of queries and keys are normed before they are rotated. */
   readonly norm: boolean
-  /** A token attends so many places at most: the attribute `window`. */
+  /** A token attends at most so many places: the attribute `window`. */
   readonly window: boolean
-  /** Keys and values are cached as int8, with a step for each row, head and place. */
+  /** Keys and values are cached as int8, with a scale per row, head and place. */
   readonly int8Caches: boolean
 }
 
@@ -59,7 +59,7 @@ const given = (value: GraphTensor | undefined): GraphTensor => {
   return value
 }
 
-/** Queries, keys and values of the heads of every row, queries and keys rotated. `rows` is what rows are called. */
+/** Queries, keys and values of the heads of every row, with queries and keys rotated. */
 function heads(
   g: GraphBuilder,
   rows: 'r' | 't',
@@ -96,10 +96,10 @@ function heads(
   return { nodes, ...turned }
 }
 
-/** The nodes that put a token into the caches. */
+/** The nodes that write a token into the caches. */
 const joined = (keys: Cache, values: Cache): Nodes => ({ keyCache: keys.cache, valueCache: values.cache })
 
-/** What follows attention: its projection, and the inner network. */
+/** The part of the layer after attention: its projection, and the inner network. */
 function rest(g: GraphBuilder, x: GraphTensor, context: GraphTensor, w: Weights, { bias }: LlamaFlags, eps: AttrValue) {
   const projection = g.matmul(linear, context, w.projectionWeight)
   const projectionBias = bias === 'all' ? g.apply(addBias, { x: projection, bias: given(w.projectionBias) }).y : projection
@@ -128,9 +128,9 @@ const weightsOf = ({ bias, norm }: LlamaFlags) => ({
 const attrsOf = ({ window }: LlamaFlags) => ['scale', 'eps', ...(window ? (['window'] as const) : [])] as const
 
 /**
- * One token of every row: `places(r)` is where it stands in its row, at least 0 and below u and p. Dims: r rows, u places of the caches,
- * n hidden, h heads, g heads of keys and values, d headDim, i inner, p places and e pairs of the tables. Attributes: `scale` is
- * 1/sqrt(headDim), `eps` belongs to all norms, `window` counts places.
+ * One token of every row: `places(r)` is its place in row `r`, at least 0 and below u and p. Dims: r rows, u places of the caches, n hidden, h heads,
+ * g heads of keys and values, d headDim, i inner, p places and e pairs of the tables. Attributes: `scale` is 1/sqrt(headDim), `eps` belongs to all
+ * norms, `window` counts places.
  */
 function stepLayer(flags: LlamaFlags) {
   return graph(`llama_step${suffix(flags)}`, {
@@ -159,9 +159,9 @@ function stepLayer(flags: LlamaFlags) {
 }
 
 /**
- * One token of every row, where beams of a sequence share their past: `beams(r, u)` is the cache row that holds place `u` of row `r`.
- * Prompts are at places below `cached(r)`, tokens chosen since at `first` to `slot`, this step's at `slot` of every row; `places(r)` is
- * where it stands in its text. The rest as above.
+ * One token of every row, where beams of a sequence share their past: `beams(r, u)` is the cache row that holds place `u` of row `r`. Prompts are at
+ * places below `cached(r)`, tokens chosen since at `first` to `slot`, this step's at `slot` of every row. `places(r)` is the token's place in its
+ * text. The other names are as above.
  */
 function beamLayer(flags: LlamaFlags) {
   return graph(`llama_beams${suffix(flags)}`, {
@@ -199,10 +199,9 @@ function beamLayer(flags: LlamaFlags) {
 }
 
 /**
- * Runs of tokens, one behind the other in t rows: those of sequence `b` begin at row `starts(b)`, `lengths(b)` of them, and stand at places
- * `first(b)` and on of cache row `slots(b)`. `sequences` and `positions` say of each row whose it is and which of that run, -1 and 0 beyond
- * the last; `places` is where it stands; `writers` says of each cache row which sequence writes it, or -1. Dims besides: b sequences,
- * s tokens of the longest run.
+ * Runs of tokens, concatenated in t rows: those of sequence `b` begin at row `starts(b)`, `lengths(b)` of them, and have places `first(b)` and on in
+ * cache row `slots(b)`. `sequences` and `positions` give each row's sequence and its index in that run, -1 and 0 after the last. `places` is its
+ * place. `writers` gives the sequence that writes each cache row, or -1. Further dims: b sequences, s tokens of the longest run.
  */
 function promptLayer(flags: LlamaFlags) {
   return graph(`llama_prompt${suffix(flags)}`, {
@@ -250,7 +249,7 @@ function promptLayer(flags: LlamaFlags) {
 }
 
 const booleans = [false, true] as const
-/** Every layer there is. */
+/** All combinations of flags. */
 export const everyFlags: readonly LlamaFlags[] = (['none', 'heads', 'all'] as const).flatMap((bias) =>
   booleans.flatMap((norm) => booleans.flatMap((window) => booleans.map((int8Caches) => ({ bias, norm, window, int8Caches })))),
 )
@@ -263,7 +262,7 @@ const promptLayers = Object.fromEntries(everyFlags.map((flags) => [nameOf(flags)
 
 export const llamaLayers = { step: stepLayers, beams: beamLayers, prompt: promptLayers } as const
 
-/** A layer, of whatever inputs its form has. */
+/** A layer of any form, with unspecified inputs. */
 interface LayerSignature extends GraphSignature {
   readonly outputs: readonly ('hidden' | 'keys' | 'values' | 'keySteps' | 'valueSteps')[]
 }

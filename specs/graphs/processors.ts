@@ -1,6 +1,6 @@
 /**
- * Logits processors, as those of Hugging Face's `generate`, and updates of their states. Logits are
- * float32; of beams they may be log-probabilities. Dims: r rows, v vocab, s places of a row's text.
+ * Logits processors, as in Hugging Face's `generate`, and updates of their states. Logits are float32; for beams they may be log-probabilities. Dims:
+ * r rows, v vocab, s places of a row's text.
  */
 import { graph, tensor } from 'heddle'
 import { suppressEnds } from '../ops/ends.js'
@@ -14,7 +14,7 @@ const logits = tensor('f32', 'r v')
 const rows = tensor('i32', 'r')
 const one = tensor('i32', 'o')
 
-/** Log-probabilities, which the rule of `generate` for beams changes instead of logits. */
+/** Log-probabilities. The rule of `generate` for beams changes these instead of logits. */
 export const scoresStep = graph('scores_step', {
   inputs: { logits },
   weights: {},
@@ -24,7 +24,7 @@ export const scoresStep = graph('scores_step', {
   },
 })
 
-/** Logits less likely for what has been seen. */
+/** Logits with a penalty on seen words. */
 export const penaltyStep = graph('penalty_step', {
   inputs: { logits, seen: tensor('i32', 'r v'), penalty: tensor('f32', 'r') },
   weights: {},
@@ -62,7 +62,7 @@ export const minimumStep = graph('minimum_step', {
   },
 })
 
-/** Logits of forced words alone, where a row has to begin or end with one. */
+/** Logits of forced words alone, in rows that have to begin or end with one. */
 export const forcedStep = graph('forced_step', {
   inputs: {
     logits,
@@ -81,7 +81,7 @@ export const forcedStep = graph('forced_step', {
 const words = { seen: tensor('i32', 'r v'), words: rows } as const
 const texts = { text: tensor('i32', 'r s'), places: rows, words: rows } as const
 
-/** Flags of seen words, with those that were chosen. */
+/** Flags of seen words, with the chosen words added. */
 export const keepSeen = graph('keep_seen', {
   inputs: words,
   weights: {},
@@ -91,7 +91,7 @@ export const keepSeen = graph('keep_seen', {
   },
 })
 
-/** The same of beams. */
+/** Flags of seen words for beams. */
 export const keepBeamSeen = graph('keep_beam_seen', {
   inputs: { ...words, parents: rows },
   weights: {},
@@ -101,7 +101,7 @@ export const keepBeamSeen = graph('keep_beam_seen', {
   },
 })
 
-/** Texts with the words that were chosen. */
+/** Texts with the chosen words appended. */
 export const keepText = graph('keep_text', {
   inputs: texts,
   weights: {},
@@ -111,7 +111,7 @@ export const keepText = graph('keep_text', {
   },
 })
 
-/** The same of beams. */
+/** Texts of beams with the chosen words appended. */
 export const keepBeamText = graph('keep_beam_text', {
   inputs: { ...texts, parents: rows },
   weights: {},
@@ -121,7 +121,7 @@ export const keepBeamText = graph('keep_beam_text', {
   },
 })
 
-/** Places of the last words, where steps count nothing else by rows: one further. */
+/** Places of the last words, advanced by one, for steps without other counts per row. */
 export const keepTextPlaces = graph('keep_text_places', {
   inputs: { places: rows },
   weights: {},

@@ -1,6 +1,6 @@
 /**
- * Steps of decoding that choose the next word of each row from its logits. Logits are float32 whatever a model stores, as the language model
- * heads give them.
+ * Decoding steps that choose the next word of each row from its logits. Logits are float32 for every storage type of a model, as the language model
+ * heads return them.
  */
 import { graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
@@ -27,7 +27,7 @@ export const greedyStep = graph('greedy_step', {
   },
 })
 
-/** The same by way of `p` parts of a row, where few rows of many words would leave a device idle. */
+/** Greedy choice by `p` parts of a row, since few rows of many words would leave a device idle. */
 export const greedyPartsStep = graph('greedy_parts_step', {
   inputs: { logits: tensor('f32', 'r v'), ...ending },
   weights: {},
@@ -38,7 +38,7 @@ export const greedyPartsStep = graph('greedy_parts_step', {
   },
 })
 
-/** What a draw asks for besides. */
+/** Further inputs of a draw. */
 const drawn = { temperature: tensor('f32', 'r'), seedsLow: tensor('i32', 'r'), seedsHigh: tensor('i32', 'r') } as const
 const request = { ...drawn, topK: tensor('i32', 'r'), topP: tensor('f32', 'r'), minP: tensor('f32', 'r') } as const
 
@@ -51,7 +51,7 @@ export const sampleStep = graph('sample_step', {
   },
 })
 
-/** The same by way of `p` parts of a row, for draws that nothing narrows. */
+/** A draw by `p` parts of a row, for draws without narrowing. */
 export const samplePartsStep = graph('sample_parts_step', {
   inputs: { logits: tensor('f32', 'r v'), ...drawn, ...ending },
   weights: {},
@@ -62,7 +62,7 @@ export const samplePartsStep = graph('sample_parts_step', {
   },
 })
 
-/** The same for draws that are narrowed in any way: among `k` candidates of each part, where all words that remain are some of these. */
+/** A draw with any narrowing, among `k` candidates of each part if these include all remaining words. */
 export const sampleNarrowedStep = graph('sample_narrowed_step', {
   inputs: { logits: tensor('f32', 'r v'), ...request, ...ending },
   weights: {},
@@ -76,8 +76,7 @@ export const sampleNarrowedStep = graph('sample_narrowed_step', {
 })
 
 /**
- * The same for a top-k of at most `k`, a count kernels are compiled for: candidates of `p` parts of a row first, so that many
- * multiprocessors read it.
+ * A draw with a top-k of at most `k`, a count kernels are compiled for: first candidates of `p` parts of a row, so that many multiprocessors read it.
  */
 export const sampleTopStep = graph('sample_top_step', {
   inputs: { logits: tensor('f32', 'r v'), ...request, ...ending },
@@ -90,7 +89,7 @@ export const sampleTopStep = graph('sample_top_step', {
   },
 })
 
-/** After words were chosen: how unlikely the model found each, by its own logits, joins those of the steps before. */
+/** Update after a choice of words: the negative log-likelihood of each by the model's own logits joins those of earlier steps. */
 export const keepLosses = graph('keep_losses', {
   inputs: {
     logits: tensor('f32', 'r v'),

@@ -1,4 +1,4 @@
-/** Around the layers of an encoder that a decoder reads: scaled embeddings, the norm after the last pre-LN layer, keys and values of the memory. */
+/** Graphs around the layers of an encoder for a decoder: scaled embeddings, the norm after the last pre-LN layer, keys and values of the memory. */
 import { graph, tensor } from 'heddle'
 import { addBias } from '../ops/add_bias.js'
 import { addPosition } from '../ops/add_position.js'
@@ -35,9 +35,8 @@ export const finalNorm = graph('final_norm', {
 })
 
 /**
- * What a decoder layer attends to in the memory: its keys and values, head by head, the same in every step. The heads are the
- * decoder's, whose states may be wider or narrower than the memory. Dims: b batch, s seq of the source, h heads and d headDim of the
- * encoder, g heads and e headDim of the decoder.
+ * Keys and values of the memory for a decoder layer, stored by head, the same in every step. The heads are the decoder's, whose states may be wider
+ * or narrower than the memory. Dims: b batch, s seq of the source, h heads and d headDim of the encoder, g heads and e headDim of the decoder.
  */
 export const memoryKeysValues = graph('memory_keys_values', {
   inputs: { x: tensor('T', 'b*s h*d') },

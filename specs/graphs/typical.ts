@@ -1,6 +1,6 @@
 /**
- * What the shipped graphs are usually run with: BERT-base over 32 sequences of 128 tokens; Marian's base model, 8 sentences of 128
- * tokens with 4 beams, in the middle of a cache of 128 places; LLaMA-3 8B.
+ * Usual sizes of the shipped graphs: BERT-base over 32 sequences of 128 tokens; Marian's base model, 8 sentences of 128 tokens with 4 beams, in the
+ * middle of a cache of 128 places; LLaMA-3 8B.
  */
 
 /** Dims: b batch, s seq, h heads, d headDim. */

@@ -1,6 +1,6 @@
 /**
- * Layouts of attention operands over (batch, seq, heads, headDim): head after head, each a matrix in an order of its own. In the
- * transposed ones the matrix of a head is headDim x seq: what the product with the probabilities takes as its second operand.
+ * Layouts of attention operands over (batch, seq, heads, headDim): head by head, each a matrix in its own order. In the transposed ones the matrix of
+ * a head is headDim x seq, which the matmul with the probabilities takes as its second operand.
  */
 import { layout } from 'heddle'
 import {
@@ -51,7 +51,7 @@ export const transposedHeadsCol32TwoRows = layout('transposed_heads_col32_2r_4r4
   size: (n) => n.b * n.h * col32TwoRowsSize(n.d, n.s),
 })
 
-/** A matrix for each of two outer axes, as scores and probabilities are: (batch, heads, query, key). */
+/** One matrix per index of two outer axes, as for scores and probabilities: (batch, heads, query, key). */
 export const matricesCol32 = layout('matrices_col32', ['b', 'h', 's', 't'], {
   offset: (i, n) => (i.b * n.h + i.h) * col32Size(n.s, n.t) + col32Offset(i.s, i.t, n.s),
   size: (n) => n.b * n.h * col32Size(n.s, n.t),

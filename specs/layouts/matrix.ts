@@ -1,4 +1,4 @@
-/** Layouts of a matrix besides row-major: by columns, with padded rows, and the interleaved orders of INT8 tensor-core libraries. */
+/** Layouts of a matrix other than row-major: by columns, with padded rows, and the interleaved orders of INT8 tensor-core libraries. */
 import { layout } from 'heddle'
 import {
   col4Offset,

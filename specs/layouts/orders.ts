@@ -1,19 +1,18 @@
 /**
- * Offsets of the interleaved orders that INT8 tensor-core libraries define for matrices: 32 columns at a time, with the rows of a
- * block in an order that suits the instruction's fragments. Plain functions, so that layouts of matrices and of heads share them.
- * `r` and `c` are row and column, `rows` and `columns` the extents of the matrix. Formulas as published for cuBLASLt's orders,
- * checked against cublasLtMatrixTransform.
+ * Offsets of the interleaved orders that INT8 tensor-core libraries define for matrices: blocks of 32 columns, with the rows of a block in an order
+ * that suits the instruction's fragments. Plain functions, so that layouts of matrices and of heads share them. `r` and `c` are row and column,
+ * `rows` and `columns` the extents of the matrix. Formulas as published for cuBLASLt's orders, checked against cublasLtMatrixTransform.
  */
 import { idiv } from 'heddle'
 
-/** The next multiple. */
+/** Rounds up to a multiple. */
 export const roundUp = (n: number, multiple: number): number => idiv(n + multiple - 1, multiple) * multiple
 
 /** COL32: columns in blocks of 32, each block row by row. */
 export const col32Offset = (r: number, c: number, rows: number): number => (c >> 5) * 32 * rows + r * 32 + (c & 31)
 export const col32Size = (rows: number, columns: number): number => roundUp(columns, 32) * rows
 
-/** COL4_4R2_8C: tiles of 8 rows and 32 columns; even rows lie before odd ones, in runs of four columns. Rows are padded to 8. */
+/** COL4_4R2_8C: tiles of 8 rows and 32 columns; even rows come before odd ones, in runs of four columns. Rows are padded to 8. */
 export const col4Offset = (r: number, c: number, rows: number): number =>
   (c >> 5) * 32 * roundUp(rows, 8) +
   (((r >> 3) * 8 + (r & 1) * 4 + ((c >> 3) & 3)) * 8 + ((c >> 2) & 1) * 4 + ((r & 7) >> 1)) * 4 +

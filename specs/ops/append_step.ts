@@ -1,6 +1,6 @@
 /**
- * Puts the keys or values of the token being decoded into their cache: those of row `r` at place `step` of it. Everything before is
- * as it was, and stays where it is: the rest of the cache is neither read nor written. Caches are stored head by head, so that what attention reads of a head lies together.
+ * Writes the keys or values of the token being decoded into their cache: those of row `r` at place `step`. The rest of the cache is neither read nor
+ * written. Caches are stored head by head, so that attention reads a head contiguously.
  */
 import { op, tensor } from 'heddle'
 import { splitHeads } from '../layouts/split_heads.js'

@@ -1,16 +1,16 @@
 /**
- * First stage of a step of beam search: each row of logits in parts, so that few rows still fill a device. Of every part, the largest
- * logits with their ids, and what the row's log-softmax needs: one pass over the logits.
+ * First stage of a step of beam search: each row of logits is divided into parts, so that few rows still fill a device. One pass over the logits
+ * gives the largest logits of every part with their ids, and the statistics for the row's log-softmax.
  */
 import { exp, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
 import { partLength } from './row_parts.js'
 
-/** Logits below this count as no probability, so that a part of nothing but -Infinity has a sum of 0 and no NaN. */
+/** Logits below this have probability zero, so that a part of only -Infinity has a sum of 0 and no NaN. */
 const lowest = -3e38
 
 /**
- * Rows `r` of `v` logits in `p` parts of equal length; the last ones are shorter or empty. `values` are largest first, ties to the lowest
- * id; where a part has fewer than `k` logits that are numbers, -Infinity with id -1. `sums` are of exp(logit - top), where `tops` is the
+ * Rows `r` of `v` logits in `p` parts of equal length; the last ones are shorter or empty. `values` are sorted from the largest, ties by the lowest
+ * id. If a part has fewer than `k` logits that are numbers, the rest is -Infinity with id -1. `sums` are of exp(logit - top), where `tops` is the
  * part's largest logit, at least -3e38.
  */
 export const beamCandidates = op('beam_candidates', {

@@ -1,13 +1,13 @@
 /**
- * Between the stages of a step of beam search whose rule asks how many words of a beam are better than one: the candidates of a row's parts
- * become one list.
+ * Middle stage of a step of beam search, for a rule that counts how many words of a beam are better than one: the candidates of a row's parts become
+ * one list.
  */
 import { op, row, tensor, topK } from 'heddle'
 import { largestOf, ofParts, sumOver } from './beam_scores.js'
 
 /**
- * The `k` largest of the `n` = p*k candidates of rows `r`, as `beam_candidates` leaves them, largest first, ties to the lower part and then to the lower id; and the
- * row as one part: its largest logit, and the sum of exp(logit - top). Where a row has fewer candidates, -Infinity with id -1.
+ * The `k` largest of the `n` = p*k candidates of rows `r` from `beam_candidates`, sorted from the largest, ties by the lower part and then the lower
+ * id; and the row as one part: its largest logit, and the sum of exp(logit - top). If a row has fewer candidates, the rest is -Infinity with id -1.
  */
 export const beamRank = op('beam_rank', {
   dims: ['r', 'p', 'k', 'n'],

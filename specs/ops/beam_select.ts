@@ -1,16 +1,16 @@
 /**
- * Second stage of a step of beam search, by FasterTransformer's plain rule: a beam that has ended goes on with its end id at no cost, and
- * the best of all continuations of all beams go on.
+ * Second stage of a step of beam search, by FasterTransformer's plain rule: a beam that has ended continues with its end id at no cost, and the best
+ * continuations of all beams survive.
  */
 import { idiv, int, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
 import { candidates, largestOf, normaliserOf } from './beam_scores.js'
 
 /**
- * The beams of sequences `b` after a step. `values` and `ids` are the candidates of a sequence's beams, n = w*p*k, as `beam_candidates` leaves them; `k` is at
- * least `w`. `parents` are rows (b*w + beam) before the step. Ties go to the lower beam and then to the lower id; where no candidate is
- * left, the score is -Infinity. `step` counts the tokens before this one; after `maxSteps` of them every beam has ended. Where there is no
- * end id, an id below 0 stands for it, and beams that have ended go on with word 0. Before the first step all beams of a sequence are equal: `cumulative` is 0 for the first and -1e20 for
- * the others.
+ * The beams of sequences `b` after a step. `values` and `ids` are the candidates of a sequence's beams, n = w*p*k, from `beam_candidates`; `k` is at
+ * least `w`. `parents` are rows (b*w + beam) before the step. Ties go to the lower beam and then to the lower id. If no candidate is left, the score
+ * is -Infinity. `step` counts the tokens before this one; after `maxSteps` of them every beam has ended. If there is no end id, an id below 0 takes
+ * its place, and beams that have ended continue with word 0. Before the first step all beams of a sequence are equal: `cumulative` is 0 for the first
+ * and -1e20 for the others.
  */
 export const beamSelect = op('beam_select', {
   dims: ['b', 'w', 'p', 'k', 'n', 'e', 'o'],

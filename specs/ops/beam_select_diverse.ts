@@ -1,15 +1,15 @@
 /**
- * Second stage of a step of beam search, by FasterTransformer's plain rule with a rate of diversity: a word is compared by its score and as
- * many times the rate as there are better words of the same beam. Below 0 this favours words of different beams (Li, Jurafsky 2016). Only
- * comparing is changed: the scores that beams go on with are sums of log-probabilities.
+ * Second stage of a step of beam search, by FasterTransformer's plain rule with a diversity rate: words are compared by their score plus the rate
+ * times the number of better words of the same beam. A rate below 0 favours words of different beams (Li, Jurafsky 2016). Only the comparison
+ * changes: the scores of surviving beams are sums of log-probabilities.
  */
 import { idiv, int, log, maximum, op, row, sum, tensor, topK } from 'heddle'
 import { candidates } from './beam_scores.js'
 
 /**
- * The beams of sequences `b` after a step, as `beam_select` has them. `values` and `ids` are the candidates of a sequence's beams, n = w*k,
- * best first, and `tops` and `sums` what the log-softmax of each beam needs, all as `beam_rank` leaves them. Of each beam as many
- * candidates count as there are beams; `k` is at least `w`.
+ * The beams of sequences `b` after a step, as in `beam_select`. `values` and `ids` are the candidates of a sequence's beams, n = w*k, best first, and
+ * `tops` and `sums` the statistics for the log-softmax of each beam, all from `beam_rank`. Of each beam as many candidates count as there are beams;
+ * `k` is at least `w`.
  */
 export const beamSelectDiverse = op('beam_select_diverse', {
   dims: ['b', 'w', 'k', 'n', 'e', 'o'],
@@ -29,13 +29,13 @@ export const beamSelectDiverse = op('beam_select_diverse', {
     scores: tensor('f32', 'b w'),
     ended: tensor('i32', 'b w'),
   },
-  // Checks run with it: 0 would compare as `beam_select` does.
+  // Rate of the checks: 0 would compare as `beam_select` does.
   attrs: { diversityRate: -0.5, maxSteps: int(1024) },
   facts: {
     n: 'w*k',
     o: 1,
     w: { atMost: 'k' },
-    // A sum of 1: what is taken from a logit is the row's largest one, an integer.
+    // A sum of 1: the value subtracted from a logit is the row's largest one, an integer.
     sums: { values: [1] },
     ids: candidates.ids,
     ends: candidates.ends,

@@ -1,24 +1,24 @@
 /**
- * Second stage of a step of beam search, by the rule of Hugging Face's `generate`: beams that end leave the running ones for a pool of the
- * best hypotheses, and running beams never end. A step looks at enough candidates that as many as there are beams go on. Only those
- * among the first `w` of them enter the pool, at their cumulative log-probability divided by length^lengthPenalty.
+ * Second stage of a step of beam search, by the rule of Hugging Face's `generate`: beams that end leave the running ones for a pool of the best
+ * hypotheses, and running beams never end. A step considers enough candidates for as many running beams as before. Only those among the first `w` of
+ * them enter the pool, at their cumulative log-probability divided by length^lengthPenalty.
  */
 import { idiv, int, maximum, minimum, op, pow, row, sum, tensor, toFloat, topK } from 'heddle'
 import { candidates, largestOf, normaliserOf } from './beam_scores.js'
 
-/** What a beam that ends is set back by among those that go on: it stands behind all that do not. */
+/** Penalty of a candidate that ends, among the running beams: it ranks below all that do not end. */
 const setBack = -1e9
 
 /**
- * The beams and the pool of sequences `b` after a step. `values` and `ids` are the candidates of a sequence's beams, n = w*p*k, as `beam_candidates` leaves
- * them; `k` is at least max(2, 1 + e) * w. `step` counts the tokens before this one. Before the first, `cumulative` is 0 for the first beam
- * of a sequence and -1e9 for the others, `poolScores` are -1e9 and `poolSteps` -1, which marks a place of the pool that is empty.
+ * The beams and the pool of sequences `b` after a step. `values` and `ids` are the candidates of a sequence's beams, n = w*p*k, from
+ * `beam_candidates`; `k` is at least max(2, 1 + e) * w. `step` counts the tokens before this one. Before the first, `cumulative` is 0 for the first
+ * beam of a sequence and -1e9 for the others, `poolScores` are -1e9 and `poolSteps` -1, which marks an empty place of the pool.
  *
- * A hypothesis of the pool is the word `poolWords` after the beam that was row `poolRows` before step `poolSteps`; `keptScores` are in
- * descending order. `over` is 1 from the step on after which the pool does not change: with `earlyStopping` 1 when it is full; otherwise
- * when it is full and the best running beam, at the length it has (0) or, with a positive `lengthPenalty`, at the largest it may have (2),
- * is no better than the worst of the pool; and at the latest after `maxSteps` tokens, when every beam ends. With `normalised` 1 values are
- * log-probabilities, which were changed and need not sum to 1 any more; `tops` and `sums` mean nothing then.
+ * A hypothesis of the pool is the word `poolWords` after the beam that was row `poolRows` before step `poolSteps`; `keptScores` are in descending
+ * order. `over` is 1 from the first step on after which the pool does not change. With `earlyStopping` 1 that is when the pool is full. Otherwise it
+ * is when the pool is full and the best running beam is no better than the worst of the pool, at the length it has (0) or, with a positive
+ * `lengthPenalty`, at the largest it may have (2). At the latest it is after `maxSteps` tokens, when every beam ends. With `normalised` 1 values are
+ * log-probabilities, which were changed and need not sum to 1 any more; `tops` and `sums` are ignored then.
  */
 export const beamSelectHf = op('beam_select_hf', {
   dims: ['b', 'w', 'p', 'k', 'n', 'e', 'o'],

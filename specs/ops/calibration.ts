@@ -1,13 +1,13 @@
 /**
- * What calibration observes of an activation: its largest magnitude, and how its magnitudes are distributed. Activations stay on the
- * device; only these leave it.
+ * Statistics of an activation for calibration: its largest magnitude, and the distribution of its magnitudes. Activations stay on the device; only
+ * these statistics leave it.
  */
 import { abs, histogram, max, minimum, op, row, sum, tensor, toInt } from 'heddle'
 
-/** What stands for a magnitude that is not finite: larger than any that can be calibrated. */
+/** Replacement for a magnitude that is not finite: larger than any that can be calibrated. */
 const notFinite = 3e38
 
-/** The magnitude of a value; a value that is NaN or infinite counts as `notFinite`, which no maximum hides. */
+/** Magnitude of a value; `notFinite` for NaN and infinity, so that a maximum shows them. */
 const magnitude = (x: number): number => {
   const finite = abs(x) < notFinite
   return finite ? abs(x) : notFinite
@@ -25,8 +25,8 @@ export const absMax = op('abs_max', {
 })
 
 /**
- * The magnitudes of each row, counted in bins of width 1 / `scale`: a magnitude counts in the bin it falls in, those beyond the last
- * in the last. With a scale of bins / amax the bins span [0, amax]; with a scale of 0 all count in the first.
+ * Histogram of the magnitudes of each row, in bins of width 1 / `scale`; magnitudes beyond the last bin count in the last. With a scale of bins /
+ * amax the bins span [0, amax]; with a scale of 0 all count in the first.
  */
 export const magnitudeHistogram = op('magnitude_histogram', {
   dims: ['m', 'n', 'bins'],

@@ -1,4 +1,4 @@
-/** One row of a table for each id: ids that a caller gives, and words that a step before has chosen. */
+/** One row of a table per id: ids from a caller, and words chosen by an earlier step. */
 import { maximum, op, row, tensor } from 'heddle'
 
 /** Ids lie in [0, v): the caller checks them. */
@@ -16,8 +16,8 @@ export const embeddingLookup = op('embedding_lookup', {
 })
 
 /**
- * Words lie below v. One below 0 is none, as where no logit was a number or a state was never written: its row is NaN, and nothing in front
- * of the table is read.
+ * Words lie below v. A word below 0 is none, after a step in which no logit was a number, or from a state that was never written. Its row is NaN, and
+ * nothing before the table is read.
  */
 export const wordLookup = op('word_lookup', {
   dims: ['m', 'n', 'v'],
@@ -29,7 +29,7 @@ export const wordLookup = op('word_lookup', {
     ({ ids, table }, { n }) =>
     (m) => {
       const word = ids(m)
-      // Added rather than chosen: rows of the table are loaded in vectors whatever the word.
+      // Added rather than selected, so that rows of the table are loaded in vectors for every word.
       const missing = word >= 0 ? 0 : Number.NaN
       return { y: row(n, (c) => table(maximum(word, 0), c) + missing) }
     },

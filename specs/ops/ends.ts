@@ -1,4 +1,4 @@
-/** End ids: whether a word is one, and keeping them away before a row may end. */
+/** End ids: a test for them, and their exclusion before a row may end. */
 import { max, op, tensor } from 'heddle'
 
 type Ends = (k: number) => number
@@ -6,7 +6,7 @@ type Ends = (k: number) => number
 /** True if a word is one of `e` end ids, of which there are few. */
 export const isEnd = (ends: Ends, e: number, word: number): boolean => max(e, (k) => (ends(k) === word ? 1 : 0)) === 1
 
-/** Logits without the end ids, at -Infinity, in rows that have fewer than their least tokens, which `step` counts. */
+/** Logits with end ids at -Infinity, in rows with fewer than their least tokens. `step` counts tokens. */
 export const suppressEnds = op('suppress_ends', {
   dims: ['r', 'v', 'o', 'e'],
   types: { T: ['f32', 'f16', 'bf16'] },

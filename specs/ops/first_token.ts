@@ -1,4 +1,4 @@
-/** The first token of each sequence, which BERT's pooler reads. */
+/** The first token of each sequence, the input of BERT's pooler. */
 import { op, tensor } from 'heddle'
 
 export const firstToken = op('first_token', {

@@ -3,9 +3,9 @@ import { op, tensor } from 'heddle'
 import { isEnd } from './ends.js'
 
 /**
- * Logits where nothing but a forced word can be chosen: 0 of that word, -Infinity of all others. `step` counts the tokens before this one.
- * The first token of a row is `first`, below 0 where it is free. The one after which a row has `most` tokens is one of `last`, of which the
- * first is below 0 where it is free. Where a token is both, it is the last.
+ * Logits in rows where only a forced word can be chosen: 0 of that word, -Infinity of all others. `step` counts the tokens before this one. The first
+ * token of a row is `first`; a value below 0 leaves it free. The token with which a row reaches `most` tokens is one of `last`; a first value below 0
+ * leaves it free. A token that is both is the last.
  */
 export const forceWords = op('force_words', {
   dims: ['r', 'v', 'o', 'f'],

@@ -1,4 +1,4 @@
-/** Gated inner networks (Shazeer 2020): one product says how much of the other passes. */
+/** Gated inner networks (Shazeer 2020): one matmul's result scales the other's. */
 import { op, tensor } from 'heddle'
 import { sigmoidWeighted } from './activations.js'
 

@@ -1,10 +1,10 @@
-/** From the tree that beams leave to the texts they found, on the device: FasterTransformer's gather_tree, as one kernel. */
+/** Texts from the tree that beams leave, on the device: FasterTransformer's gather_tree, as one kernel. */
 import { fold, op, row, tensor, toInt } from 'heddle'
 
 /**
- * The words that lead to each row behind the last of `steps(0)` steps: texts(i, r) is the word of step i. Each step keeps, of every row, the
- * word it took and the row of the step before that it goes on from. Steps that were not taken have -1. There are at most 1024 rows; words
- * are carried as floats, which hold every id below 2^24.
+ * Words on the path to each row after the last of `steps(0)` steps: texts(i, r) is the word of step i. Each step stores, for every row, its word and
+ * the row of the step before that it continues. Steps that were not taken have -1. There are at most 1024 rows; words are carried as floats, which
+ * hold every id below 2^24.
  */
 export const gatherTree = op('gather_tree', {
   dims: ['s', 'r', 'o'],

@@ -1,4 +1,4 @@
-/** Between row-major and COL32: identities, and the steps between floats and int8 that v3.0 takes on the way. */
+/** Conversions between row-major and COL32: identities, and FasterTransformer v3.0's conversions between floats and int8. */
 import { op, tensor } from 'heddle'
 import { toInt8 } from 'heddle/std'
 import { col32 } from '../layouts/matrix.js'

@@ -1,7 +1,7 @@
-/** Log-probabilities of all words of each row: what a beam search by Hugging Face's rule changes, where anything is to be changed. */
+/** Log-probabilities of all words of each row. A beam search by Hugging Face's rule with processors changes these instead of logits. */
 import { exp, log, max, maximum, op, row, sum, tensor } from 'heddle'
 
-/** Logits below this count as no probability, so that a row of nothing but -Infinity gives no NaN. */
+/** Logits below this have probability zero, so that a row of only -Infinity gives no NaN. */
 const lowest = -3e38
 
 export const logSoftmax = op('log_softmax', {

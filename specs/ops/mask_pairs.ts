@@ -1,8 +1,8 @@
 /**
- * Hides attention scores of pairs of a query and a key that a mask leaves out, and of padded keys. A key beyond the length of its
- * sequence is hidden as `mask_scores` hides it. A pair that is left out has the lowest number of float16, whatever the storage type:
- * below the scores of any model, so that its weight is exactly zero, and a number, so that a query that may attend nothing gets the mean of
- * the sequence's values, as it does in PyTorch under a mask of finite numbers.
+ * Hides attention scores of pairs of a query and a key that a mask excludes, and of padded keys. A key beyond the length of its sequence is hidden as
+ * in `mask_scores`. An excluded pair gets the lowest number of float16, for every storage type. It is below the scores of any model, so that its
+ * weight is exactly zero. It is finite, so that a query that may attend nothing gets the mean of the sequence's values, as in PyTorch under a mask of
+ * finite numbers.
  */
 import { op, tensor } from 'heddle'
 

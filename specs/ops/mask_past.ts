@@ -1,12 +1,12 @@
 /**
- * Hides scores of places that a token does not attend: those behind its own, and where there is a window those further back than it. The
- * hidden value is lower than any score and may round to minus infinity; softmax then gives exact zeros, because every token attends itself.
+ * Hides scores of places that a token does not attend: those after its own, and with a window also those further back than it. The hidden value is
+ * lower than any score and may round to minus infinity; softmax then gives exact zeros, because every token attends itself.
  */
 import { int, minimum, op, tensor } from 'heddle'
 
 const floats = ['f32', 'f16', 'bf16'] as const
 
-/** Of one token for each row, at a place of its own. */
+/** Masks for one token per row, at a place of its own. */
 const own = {
   dims: ['r', 'h', 'u'],
   types: { T: floats },
@@ -22,7 +22,7 @@ export const maskPlaces = op('mask_places', {
     (r, h, u) => ({ y: u <= places(r) ? x(r, h, u) : -1e30 }),
 })
 
-/** `size` places, its own included. */
+/** Window of `size` places, including its own. */
 export const maskPlacesWindow = op('mask_places_window', {
   ...own,
   attrs: { size: int(4) },
@@ -31,7 +31,7 @@ export const maskPlacesWindow = op('mask_places_window', {
     (r, h, u) => ({ y: u <= places(r) && u > places(r) - size ? x(r, h, u) : -1e30 }),
 })
 
-/** Of a run of tokens for each sequence: token `s` of sequence `b` is at place `first(b) + s`. */
+/** Masks for a run of tokens per sequence: token `s` of sequence `b` is at place `first(b) + s`. */
 const run = {
   dims: ['b', 'h', 's', 'u'],
   types: { T: floats },
@@ -56,8 +56,8 @@ export const maskFutureWindow = op('mask_future_window', {
 })
 
 /**
- * Of one token for each row, where rows of a sequence share what was cached of its prompt: that is at places below `cached(r)`, and what
- * rows have chosen since is at places `first` to `slot`, the same ones in every row. What lies in between belongs to longer prompts.
+ * Masks for one token per row, where rows of a sequence share the cached prompt, at places below `cached(r)`. Words chosen since by rows are at
+ * places `first` to `slot`, the same ones in every row. Places in between belong to longer prompts.
  */
 const beams = {
   dims: ['r', 'h', 'u', 'o'],
@@ -77,7 +77,7 @@ export const maskBeams = op('mask_beams', {
     },
 })
 
-/** A row's own places count on from the last one that is cached. */
+/** A row's own places continue those of its cached prompt. */
 export const maskBeamsWindow = op('mask_beams_window', {
   ...beams,
   attrs: { size: int(4) },

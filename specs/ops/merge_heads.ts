@@ -1,4 +1,4 @@
-/** Brings the heads of a token back side by side: the identity between two layouts, the inverse of `split_heads`. */
+/** Puts the heads of a token next to each other again: the identity between two layouts, the inverse of `split_heads`. */
 import { op, tensor } from 'heddle'
 import { splitHeads } from '../layouts/split_heads.js'
 

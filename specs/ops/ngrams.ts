@@ -1,14 +1,14 @@
 /**
- * Texts without repeated n-grams: which words would complete one that a row's text has already, and logits without them. A text is what a
- * row has so far, its prompt or start token included.
+ * Texts without repeated n-grams: the words that would complete an n-gram that a row's text has already, and logits without them. A text is the row's
+ * text so far, including its prompt or start token.
  */
 import { fold, int, maximum, minimum, op, tensor } from 'heddle'
 
 const last = { places: tensor('i32', 'r') } as const
 
 /**
- * Of each place of a text the word there, where the words before it are the last `size - 1` of the text, so that they would be repeated
- * together; elsewhere -1. `places` is where the last word of a row stands.
+ * For each place of a text the word there, if the words before it are the last `size - 1` of the text, so that it would complete a repetition;
+ * elsewhere -1. `places` is the place of a row's last word.
  */
 export const repeatedWords = op('repeated_words', {
   dims: ['r', 's'],
@@ -21,7 +21,7 @@ export const repeatedWords = op('repeated_words', {
     (r, i) => {
       const from = i - size + 1
       const to = places(r) - size + 2
-      // More words than a text has room for are never repeated.
+      // An n-gram longer than a text's capacity never repeats.
       const walked = fold(minimum(size - 1, s), { same: int(1) }, ({ same }, j) => ({
         same: text(r, maximum(from + j, 0)) === text(r, maximum(to + j, 0)) ? same : 0,
       }))
@@ -30,8 +30,8 @@ export const repeatedWords = op('repeated_words', {
 })
 
 /**
- * Flags of residues: 1 for each that a word of the row has, modulo its `s` places, up to `places`. An id below 0 is no word. Most words of a vocabulary have
- * none of them, and need be compared with no other.
+ * Flags of residues: 1 for each residue of a word of the row, modulo its `s` places, up to `places`. An id below 0 is no word. Most words of a
+ * vocabulary have none of these residues, and need no comparison.
  */
 export const residues = op('residues', {
   dims: ['r', 's'],
@@ -49,8 +49,7 @@ export const residues = op('residues', {
 })
 
 /**
- * Logits without words, at -Infinity: those at the places of a row up to `places`. An id below 0 is no word. `among` says which residues
- * they have.
+ * Logits without words, at -Infinity: those at the places of a row up to `places`. An id below 0 is no word. `among` has the flags of their residues.
  */
 export const banWords = op('ban_words', {
   dims: ['r', 'v', 's'],
@@ -67,7 +66,7 @@ export const banWords = op('ban_words', {
     },
 })
 
-/** Texts with the word that was chosen behind the last one, where there is room. */
+/** Texts with the chosen word after the last one, if there is room. */
 export const recordText = op('record_text', {
   dims: ['r', 's'],
   inputs: { text: tensor('i32', 'r s'), ...last, words: tensor('i32', 'r') },
@@ -79,7 +78,7 @@ export const recordText = op('record_text', {
     (r, i) => ({ y: i === places(r) + 1 ? words(r) : text(r, i) }),
 })
 
-/** The same of beams, which go on with the texts of their parents. All beams of a sequence are of one length. */
+/** Texts of beams, which continue the texts of their parents. All beams of a sequence have one length. */
 export const followText = op('follow_text', {
   dims: ['r', 's'],
   inputs: { text: tensor('i32', 'r s'), ...last, words: tensor('i32', 'r'), parents: tensor('i32', 'r') },

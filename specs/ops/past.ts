@@ -1,11 +1,11 @@
 /**
- * The past of causal attention in caches that rows of a batch keep from step to step: cache row `r` holds keys or values of heads `g` at
- * places `u`. Caches are stored head by head, so that what attention reads of a head lies together.
+ * The past of causal attention in caches that persist from step to step: cache row `r` holds keys or values of heads `g` at places `u`. Caches are
+ * stored head by head, so that attention reads a head contiguously.
  */
 import { idiv, maximum, op, tensor } from 'heddle'
 import { splitHeads } from '../layouts/split_heads.js'
 
-/** One token of each row joins its cache, at a place of its own. Rows whose place lies outside of the cache change nothing. */
+/** One token of each row joins its cache, at a place of its own. Rows whose place is outside of the cache change nothing. */
 export const appendPlaces = op('append_places', {
   dims: ['r', 'u', 'g', 'd'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -19,8 +19,8 @@ export const appendPlaces = op('append_places', {
 })
 
 /**
- * Many tokens join their caches: those of sequence `b` are rows `starts(b)` and on of `x`, `lengths(b)` of them, and go to places `first(b)`
- * and on of each cache row that sequence `b` writes. `writers(r)` is that sequence, or -1 where a cache row stays as it is.
+ * Many tokens join their caches: those of sequence `b` are rows `starts(b)` and on of `x`, `lengths(b)` of them, and go to places `first(b)` and on
+ * of each cache row that sequence `b` writes. `writers(r)` is that sequence, or -1 if a cache row stays unchanged.
  */
 export const appendTokens = op('append_tokens', {
   dims: ['r', 'u', 'g', 'd', 't', 'b'],
@@ -52,7 +52,7 @@ export const appendTokens = op('append_tokens', {
     },
 })
 
-/** Heads of keys and values that several heads of queries share: `h` is a multiple of `g`, and neighbours share one. */
+/** Heads of keys and values repeated for the heads of queries that share them: `h` is a multiple of `g`, and adjacent heads share one. */
 export const repeatHeads = op('repeat_heads', {
   dims: ['r', 'u', 'g', 'h', 'd'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -64,7 +64,7 @@ export const repeatHeads = op('repeat_heads', {
     (r, u, h, d) => ({ y: x(r, u, idiv(h, idiv(heads, shared)), d) }),
 })
 
-/** The same of the cache row that each sequence has: `slots(b)`. */
+/** Repeated heads of the cache row of each sequence: `slots(b)`. */
 export const pastHeads = op('past_heads', {
   dims: ['r', 'b', 'u', 'g', 'h', 'd'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -76,7 +76,7 @@ export const pastHeads = op('past_heads', {
     (b, u, h, d) => ({ y: cache(slots(b), u, idiv(h, idiv(heads, shared)), d) }),
 })
 
-/** The same of rows that share their past: place `u` of row `r` is in the cache of row `beams(r, u)`. */
+/** Repeated heads of rows that share their past: place `u` of row `r` is in the cache of row `beams(r, u)`. */
 export const beamHeads = op('beam_heads', {
   dims: ['r', 'u', 'g', 'h', 'd'],
   types: { T: ['f32', 'f16', 'bf16'] },

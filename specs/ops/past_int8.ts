@@ -1,7 +1,7 @@
 /**
- * Caches of keys and values in int8: each row, head and place has a step of its own, its largest magnitude over 127, as a float. Caches are
- * head by head, `r g u d`, so that what attention reads of a head lies together, and so are their steps. Tokens are quantised as they join
- * a cache; what attention reads of one is an integer times a step.
+ * Caches of keys and values in int8: each row, head and place has its own scale, its largest magnitude over 127, as a float. Caches are head by head,
+ * `r g u d`, so that attention reads a head contiguously, and so are their scales. Tokens are quantised as they join a cache; attention reads an
+ * integer times a scale.
  */
 import { abs, idiv, max, maximum, op, row, tensor } from 'heddle'
 import { toInt8 } from 'heddle/std'
@@ -11,10 +11,10 @@ const caches = { cache: tensor('i8', 'r g u d'), steps: tensor('f32', 'r g u') }
 const joined = { y: tensor('i8', 'r g u d'), stepsAfter: tensor('f32', 'r g u') } as const
 const updates = { y: 'cache', stepsAfter: 'steps' } as const
 
-/** Heads whose largest magnitude is not above this are zeros: 127 divided by less is no number of float32. */
+/** Heads whose largest magnitude is at most this become zeros: 127 divided by less overflows float32. */
 const least = 1e-30
 
-/** One token of each row, at a place of its own. Rows whose place lies outside of the cache change nothing. */
+/** One token of each row, at a place of its own. Rows whose place is outside of the cache change nothing. */
 export const appendPlacesInt8 = op('append_places_int8', {
   dims: ['r', 'u', 'g', 'd'],
   types: { T: floats },
@@ -35,7 +35,7 @@ export const appendPlacesInt8 = op('append_places_int8', {
     },
 })
 
-/** One token of each row, at the same place of all. */
+/** One token of each row, at the same place in all. */
 export const appendStepInt8 = op('append_step_int8', {
   dims: ['r', 'u', 'g', 'd', 'o'],
   types: { T: floats },
@@ -56,7 +56,7 @@ export const appendStepInt8 = op('append_step_int8', {
     },
 })
 
-/** Runs of tokens: those of sequence `b` go to places `first(b)` and on of each cache row that it writes, as `appendTokens` has it. */
+/** Runs of tokens: those of sequence `b` go to places `first(b)` and on of each cache row that it writes, as in `appendTokens`. */
 export const appendTokensInt8 = op('append_tokens_int8', {
   dims: ['r', 'u', 'g', 'd', 't', 'b'],
   types: { T: floats },
@@ -93,7 +93,7 @@ export const appendTokensInt8 = op('append_tokens_int8', {
     },
 })
 
-/** Heads that several heads of queries share, as `repeatHeads` has them. */
+/** Heads repeated for the heads of queries that share them, as in `repeatHeads`. */
 export const repeatHeadsInt8 = op('repeat_heads_int8', {
   dims: ['r', 'u', 'g', 'h', 'd'],
   types: { T: floats },
@@ -108,7 +108,7 @@ export const repeatHeadsInt8 = op('repeat_heads_int8', {
     },
 })
 
-/** The same of the cache row that each sequence has: `slots(b)`. */
+/** Repeated heads of the cache row of each sequence: `slots(b)`. */
 export const pastHeadsInt8 = op('past_heads_int8', {
   dims: ['r', 'b', 'u', 'g', 'h', 'd'],
   types: { T: floats },
@@ -123,7 +123,7 @@ export const pastHeadsInt8 = op('past_heads_int8', {
     },
 })
 
-/** The same of rows that share their past: place `u` of row `r` is in the cache of row `beams(r, u)`. */
+/** Repeated heads of rows that share their past: place `u` of row `r` is in the cache of row `beams(r, u)`. */
 export const beamHeadsInt8 = op('beam_heads_int8', {
   dims: ['r', 'u', 'g', 'h', 'd'],
   types: { T: floats },

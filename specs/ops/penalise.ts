@@ -17,7 +17,7 @@ export const penalise = op('penalise', {
     },
 })
 
-/** The flags of seen words, with that of each row's new word set. */
+/** The flags of seen words, with each row's new word set. */
 export const markSeen = op('mark_seen', {
   dims: ['r', 'v'],
   inputs: { seen: tensor('i32', 'r v'), words: tensor('i32', 'r') },
@@ -28,7 +28,7 @@ export const markSeen = op('mark_seen', {
     (r, c) => ({ y: words(r) === c ? 1 : seen(r, c) }),
 })
 
-/** The same of beams, which go on with the words of their parents. */
+/** The flags of beams, which continue with the words of their parents. */
 export const followSeen = op('follow_seen', {
   dims: ['r', 'v'],
   inputs: { seen: tensor('i32', 'r v'), words: tensor('i32', 'r'), parents: tensor('i32', 'r') },

@@ -1,4 +1,4 @@
-/** One row of each sequence of tokens: their mean, or the last of them; and rows of length one. Tokens at or beyond a length are padding. */
+/** One row per sequence of tokens: their mean, or the last of them; and rows of length one. Tokens at or beyond a length are padding. */
 import { maximum, op, row, sqrt, sum, tensor } from 'heddle'
 
 /** The mean of each sequence's tokens, added and divided in float32. */
@@ -28,7 +28,7 @@ export const lastToken = op('last_token', {
     },
 })
 
-/** Rows divided by their Euclidean length, or by `eps` where that is larger: a row of zeros stays one. */
+/** Rows divided by their Euclidean length, or by `eps` if that is larger: a row of zeros stays zero. */
 export const unitRows = op('unit_rows', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },

@@ -1,4 +1,4 @@
-/** Keeps what each step yields: history(s, r) is what row r yielded in step s. The integers of step `step` join those of the steps before. */
+/** History of each step's results: history(s, r) is the result of row r in step s. The integers of step `step` join those of earlier steps. */
 import { op, tensor } from 'heddle'
 
 export const record = op('record', {
@@ -12,7 +12,7 @@ export const record = op('record', {
     (s, r) => ({ y: s === step(0) ? x(r) : history(s, r) }),
 })
 
-/** The same of words and of the rows they continue. */
+/** History of words and of the rows they continue. */
 export const recordBeams = op('record_beams', {
   dims: ['s', 'r', 'o'],
   inputs: {
@@ -33,7 +33,7 @@ export const recordBeams = op('record_beams', {
     }),
 })
 
-/** The same of numbers. */
+/** History of floats. */
 export const recordNumbers = op('record_numbers', {
   dims: ['s', 'r', 'o'],
   inputs: { history: tensor('f32', 's r'), x: tensor('f32', 'r'), step: tensor('i32', 'o') },

@@ -1,6 +1,6 @@
 /**
- * Root mean square normalisation over the last dimension (Zhang, Sennrich 2019). `offset` is added to the learned factors: 0 in LLaMA, 1
- * where a checkpoint stores their distance from 1.
+ * Root mean square normalisation over the last dimension (Zhang, Sennrich 2019). `offset` is added to the learned factors: 0 in LLaMA, 1 if a
+ * checkpoint stores their distance from 1.
  */
 import { op, row, rsqrt, sum, tensor } from 'heddle'
 

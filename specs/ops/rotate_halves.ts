@@ -1,7 +1,7 @@
 /**
- * Rotary position embedding (Su et al. 2021) as checkpoints of Hugging Face have it: element `c` of a head and element `c + e` are turned
- * together by the angle of their place. Cosines and sines come from tables in float32, a row for each place, whatever way of scaling made
- * them. Where a head has more than `2e` elements, the last ones are left as they are.
+ * Rotary position embedding (Su et al. 2021) in the order of Hugging Face's checkpoints: elements `c` and `c + e` of a head are rotated together by
+ * the angle of their place. Cosines and sines come from float32 tables with one row per place, for every scaling of the rotation. If a head has more
+ * than `2e` elements, the last ones stay unchanged.
  */
 import { op, tensor } from 'heddle'
 

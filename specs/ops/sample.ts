@@ -1,14 +1,14 @@
 /**
- * The next token of each row, drawn at random or the most likely one. What a row asks for comes in tensors, so that the requests of a
- * batch may differ; it is checked on the host. A draw depends on the seed of its row and the step alone.
+ * The next token of each row, drawn at random or the most likely one. A row's settings come in tensors, so that the requests of a batch may differ;
+ * the host checks them. A draw depends on the seed of its row and the step alone.
  */
 import { argmax, exp, max, maximum, min, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
 import { isEnd } from './ends.js'
 
-/** True if words can be chosen by a largest logit: it is NaN where any logit is, and infinite where one overflowed or no word is left. */
+/** True if words can be chosen by a largest logit: it is NaN if any logit is, and infinite if one overflowed or no word is left. */
 export const choosable = (peak: number): boolean => peak > Number.NEGATIVE_INFINITY && peak < Number.POSITIVE_INFINITY
 
-/** What ends a row: end ids, and its most tokens, which `step` counts. */
+/** Inputs that end a row: end ids, and its most tokens, which `step` counts. */
 export const ending = {
   step: tensor('i32', 'o'),
   finished: tensor('i32', 'r'),
@@ -25,12 +25,12 @@ export const endings = {
 } as const
 
 /**
- * Requests that differ from row to row. All narrow the draw to a few words or to equals: where thousands share the chances, a random
- * number lies within a rounding of the next word's now and then, and either is right.
+ * Requests that differ from row to row. All narrow the draw to a few words or to equals: if thousands share the probability, a random number
+ * sometimes lies within a rounding of the next word's, and either is correct.
  */
 export const requests = {
   temperature: { values: [1, 0.5, 2] },
-  // Of no few equals a whole number: where the words that remain end at a tie, roundings decide.
+  // Of several equals a whole number: if the remaining words end at a tie, roundings decide.
   topP: { values: [1, 1, 0.613, 0.613, 0.907, 0.907] },
   minP: { values: [0, 0, 0, 0, 0.05, 0.05, 0.05, 0.05] },
   seedsLow: { from: -1e9, to: 1e9 },
@@ -39,7 +39,7 @@ export const requests = {
 
 export const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
 
-/** What a row goes on with where it would choose a word, -1 for none: the first end id once it has finished. */
+/** The word with which a row continues, -1 for none: the first end id once it has finished. */
 export const chosenWord = (word: number, finished: number, isLast: boolean, ends: (k: number) => number, e: number) => {
   const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
   const done = finished !== 0
@@ -48,9 +48,9 @@ export const chosenWord = (word: number, finished: number, isLast: boolean, ends
 }
 
 /**
- * The most likely word of each row; the lowest id among equals. Where a logit is NaN or the largest is infinite there is none: the word is -1, and the row finishes.
- * A finished row goes on with the first end id. A row finishes with an end id or its last token, and stays finished. There is at least
- * one end id; where no word ends a row, it is one below 0, and finished rows go on with word 0.
+ * The most likely word of each row; the lowest id among equals. If a logit is NaN or the largest is infinite, the word is -1, and the row finishes. A
+ * finished row continues with the first end id. A row finishes with an end id or its last token, and stays finished. There is at least one end id; if
+ * no word ends a row, it is one below 0, and finished rows continue with word 0.
  */
 export const greedy = op('greedy', {
   dims: ['r', 'v', 'o', 'e'],
@@ -68,9 +68,7 @@ export const greedy = op('greedy', {
     },
 })
 
-/**
- * The same from the rows' parts, as `peaks` leaves them: the second stage where few rows would leave a device idle.
- */
+/** The most likely word from the rows' parts, as `peaks` computes them: the second stage where few rows would leave a device idle. */
 export const greedyOfPeaks = op('greedy_of_peaks', {
   dims: ['r', 'p', 'o', 'e'],
   inputs: { tops: tensor('f32', 'r p'), ids: tensor('i32', 'r p'), ...ending },
@@ -87,10 +85,10 @@ export const greedyOfPeaks = op('greedy_of_peaks', {
 })
 
 /**
- * A word of each row, drawn by the softmax of its logits. Temperature, top-k, top-p and min-p narrow the draw in this order, each by what
- * the ones before have left; words as likely as the last that remains remain too, and the most likely always do. topK 0, topP 1 and
- * minP 0 leave everything. The word drawn is the first at which the running sum of the weights exceeds the row's random number times
- * their total. Where a logit is NaN or the largest is infinite the word is -1. Rows end as those of `greedy` do.
+ * A word of each row, drawn by the softmax of its logits. Temperature, top-k, top-p and min-p narrow the draw in this order, each among the words
+ * left by the ones before. Words as likely as the last that remains remain too, and the most likely always do. topK 0, topP 1 and minP 0 exclude
+ * nothing. The word drawn is the first at which the running sum of the weights exceeds the row's random number times their total. If a logit is NaN
+ * or the largest is infinite, the word is -1. Rows end as in `greedy`.
  */
 export const sample = op('sample', {
   dims: ['r', 'v', 'o', 'e'],
@@ -106,7 +104,7 @@ export const sample = op('sample', {
     ...ending,
   },
   outputs: chosen,
-  // The body sorts rows: long ones are for its own tests.
+  // The body sorts rows; its own tests cover long ones.
   facts: { ...endings, ...requests, topK: { values: [1, 2, 3, 4] }, ends: { index: 'v', values: [0, 2] }, v: { upTo: 1100 } },
   body:
     ({ logits, temperature, topK, topP, minP, seedsLow, seedsHigh, step, finished, limit, ends }, { v, e }) =>
@@ -116,7 +114,7 @@ export const sample = op('sample', {
       const peak = max(v, logit)
       const inverse = 1 / temperature(r)
       const weigh = (x: number) => exp((x - peak) * inverse)
-      // Keys are the logits themselves: a key that is computed might be rounded otherwise where it is compared.
+      // Keys are the logits themselves: a computed key might be rounded differently where it is compared.
       const kth = threshold(v, topK(r) > 0 ? topK(r) : Infinity, logit, () => 1)
       const among = sum(v, (c) => (logit(c) >= kth ? weigh(logit(c)) : 0))
       const nucleus = threshold(v, topP(r) < 1 ? topP(r) * among : Infinity, logit, (c) =>
@@ -130,9 +128,9 @@ export const sample = op('sample', {
       const bar = sum(v, weights) * uniform(seedsLow(r), seedsHigh(r), step(0))
       const running = scan(v, weights)
       const found = min(v, (c) => (weights(c) > 0 && running(c) > bar ? c : v))
-      // The sum and the running sum round differently: where the bar is above the end of the running sum, the last word is drawn.
+      // The sum and the running sum round differently: if the bar is above the end of the running sum, the last word is drawn.
       const last = max(v, (c) => (weights(c) > 0 ? c : -1))
-      // By a peak that is not finite there are no weights.
+      // With a peak that is not finite there are no weights.
       const likely = found < v ? found : last < 0 ? top : last
       const word = choosable(peak) ? likely : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)

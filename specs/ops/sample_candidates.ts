@@ -1,17 +1,16 @@
 /**
- * The next token of each row, drawn from a few of its likeliest words: the second stage of a top-k draw, behind `beam_candidates`.
- * Rows end as those of `greedy` do.
+ * The next token of each row, drawn from a few of its likeliest words: the second stage of a top-k draw, after `beam_candidates`. Rows end as in
+ * `greedy`.
  */
 import { exp, idiv, max, maximum, min, op, row, scan, sum, tensor, topK, uniform } from 'heddle'
 import { choosable, chosenWord, endings, requests } from './sample.js'
 
 /**
- * A word of each row, drawn by the softmax of its logits among the `count` largest; of equals, those with the lowest ids. `values` and
- * `ids` are the candidates of a row's parts, n = p*k, as `beam_candidates` leaves them; `count` is from 1 to `k`. Top-p and min-p narrow
- * the draw further, in this order: from the likeliest on, so many words remain as together reach `topP`, and of them those that are at
- * least `minP` times as likely as the first. topP 1 and minP 0 leave everything. Words stand in the order of their logits: the word drawn
- * is the first at which the running sum of the weights exceeds the row's random number times their total. Where no logit is a number, or
- * the largest is infinite, the word is -1.
+ * A word of each row, drawn by the softmax of its logits among the `count` largest; of equals, those with the lowest ids. `values` and `ids` are the
+ * candidates of a row's parts, n = p*k, from `beam_candidates`; `count` is from 1 to `k`. Top-p and min-p narrow the draw further, in this order.
+ * From the likeliest on, the fewest words remain that together reach `topP`, and of them those that are at least `minP` times as likely as the first.
+ * topP 1 and minP 0 exclude nothing. Words are sorted by their logits: the word drawn is the first at which the running sum of the weights exceeds
+ * the row's random number times their total. If no logit is a number, or the largest is infinite, the word is -1.
  */
 export const sampleCandidates = op('sample_candidates', {
   dims: ['r', 'n', 'p', 'k', 'o', 'e'],
@@ -52,7 +51,7 @@ export const sampleCandidates = op('sample_candidates', {
       const bar = sum(k, kept) * uniform(seedsLow(r), seedsHigh(r), step(0))
       const running = scan(k, kept)
       const found = min(k, (i) => (kept(i) > 0 && running(i) > bar ? i : k))
-      // The sum and the running sum round differently: where the bar is above the end of the running sum, the last word is drawn.
+      // The sum and the running sum round differently: if the bar is above the end of the running sum, the last word is drawn.
       const last = max(k, (i) => (kept(i) > 0 ? i : 0))
       const place = maximum(best.indices(found < k ? found : last), 0)
       const word = choosable(best.values(0)) ? ids(r, idiv(place, k), place % k) : -1

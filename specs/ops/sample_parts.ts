@@ -1,23 +1,23 @@
 /**
- * Draws from long rows in stages, so that few rows still fill a device: parts of a row are weighed by a block each, and what draws a word
- * reads the weights of the parts, and of one part the logits. Draws are those of `sample`, but for roundings: weights are added part by
- * part here, so that a random number that lies within a rounding of the next word's may draw either.
+ * Draws from long rows in stages, so that few rows still fill a device. One block per part sums its weights. The draw of a word reads the sums of the
+ * parts, and the logits of one part. Draws equal those of `sample`, up to rounding: weights are added part by part here, so that a random number
+ * within a rounding of the next word's may draw either.
  */
 import { argmax, exp, idiv, max, maximum, min, minimum, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
 import { partLength } from './row_parts.js'
 import { choosable, chosen, chosenWord, ending, endings, requests } from './sample.js'
 
-/** Logits below this count as no probability, so that a part of nothing but -Infinity has a sum of 0 and no NaN. */
+/** Logits below this have probability zero, so that a part of only -Infinity has a sum of 0 and no NaN. */
 const lowest = -3e38
 
-/** What `weigh_parts` leaves of each part. */
+/** Results of `weigh_parts` per part. */
 const parts = { tops: tensor('f32', 'r p'), ids: tensor('i32', 'r p'), sums: tensor('f32', 'r p') } as const
 
 const seeds = { seedsLow: tensor('i32', 'r'), seedsHigh: tensor('i32', 'r') } as const
 
 /**
- * Rows `r` of `v` logits in `p` parts: their largest logits with their ids as `peaks` has them, and sums of exp((logit - top)/temperature),
- * where `top` is the part's largest, at least -3e38. A sum is NaN where a logit is.
+ * Rows `r` of `v` logits in `p` parts: their largest logits with their ids as in `peaks`, and sums of exp((logit - top)/temperature), where `top` is
+ * the part's largest, at least -3e38. A sum is NaN if a logit is.
  */
 export const weighParts = op('weigh_parts', {
   dims: ['r', 'v', 'p'],
@@ -39,7 +39,7 @@ export const weighParts = op('weigh_parts', {
     },
 })
 
-/** Requests as those of `sample`, and parts whose words are some of the row: it is no matter which. */
+/** Requests as in `sample`, and parts with any words of the row. */
 const facts = {
   ...endings,
   temperature: requests.temperature,
@@ -49,13 +49,13 @@ const facts = {
   sums: { from: 1, to: 2 },
   ends: { index: 'v', values: [0, 2] },
   v: { upTo: 1100 },
-  // A block for each row, whatever its length: many rows take a CPU minutes.
+  // One block per row of any length: many rows take a CPU minutes.
   r: { upTo: 1000 },
 } as const
 
 /**
- * A word of each row, drawn by the softmax of its logits over the temperature, from what `weigh_parts` leaves of the row's parts. The word
- * is the first at which the running sum of the weights exceeds the row's random number times their total. Rows end as those of `greedy` do.
+ * A word of each row, drawn by the softmax of its logits over the temperature, from the results of `weigh_parts` for the row's parts. The word is the
+ * first at which the running sum of the weights exceeds the row's random number times their total. Rows end as in `greedy`.
  */
 export const sampleParts = op('sample_parts', {
   dims: ['r', 'v', 'p', 'o', 'e'],
@@ -76,7 +76,7 @@ export const sampleParts = op('sample_parts', {
       const bar = sum(p, pieces) * uniform(seedsLow(r), seedsHigh(r), step(0))
       const reached = scan(p, pieces)
       const within = min(p, (q) => (pieces(q) > 0 && reached(q) > bar ? q : p))
-      // Sums that are added in another order round differently: where the bar is above the last of them, the last word is drawn.
+      // Sums in another order round differently: if the bar is above the last of them, the last word is drawn.
       const heavy = max(p, (q) => (pieces(q) > 0 ? q : -1))
       const part = within < p ? within : maximum(heavy, 0)
       const before = sum(p, (q) => (q < part ? pieces(q) : 0))
@@ -88,20 +88,20 @@ export const sampleParts = op('sample_parts', {
       const running = scan(length, weights)
       const found = min(length, (c) => (weights(c) > 0 && running(c) > left ? c : length))
       const last = max(length, (c) => (weights(c) > 0 ? c : -1))
-      // By a peak that is not finite there are no weights.
+      // With a peak that is not finite there are no weights.
       const likely = heavy < 0 || last < 0 ? top : first + (found < length ? found : last)
       const word = choosable(peak) ? likely : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
 
-/** By how much weights must exceed a share of the total, so that roundings make no difference to whether they do. */
+/** Factor by which weights must exceed a share of the total, so that roundings cannot change the comparison. */
 const surely = 1.0001
 
 /**
- * The same, where top-k, top-p and min-p narrow the draw as they do that of `sample`. `ranked` are the `k` largest logits of each part,
- * largest first, as `beam_candidates` leaves them; `values` are the same side by side, n = p*k. Where these are certainly all words that
- * remain, as they mostly are, nothing but them is searched, and the logits of one part; otherwise the whole row is.
+ * A draw that top-k, top-p and min-p narrow as in `sample`. `ranked` are the `k` largest logits of each part, largest first, from `beam_candidates`;
+ * `values` are the same concatenated, n = p*k. If these certainly include all remaining words, as they mostly do, only they are searched, and the
+ * logits of one part; otherwise the whole row is.
  */
 export const sampleNarrowed = op('sample_narrowed', {
   dims: ['r', 'v', 'p', 'k', 'n', 'o', 'e'],
@@ -175,7 +175,7 @@ export const sampleNarrowed = op('sample_narrowed', {
       const within = min(length, (c) => (kept(c) > 0 && reached(c) > bar ? c : length))
       const heaviest = max(length, (c) => (kept(c) > 0 ? c : -1))
       const place = within < length ? within : maximum(heaviest, 0)
-      // Candidates stand in the order of their logits: the word is found among the logits of the part, in the order of ids.
+      // Candidates are sorted by their logits, so the word is searched for among the logits of its part, in the order of ids.
       const part = few ? idiv(place, k) : 0
       const before = sum(length, (c) => (few && idiv(c, k) < part ? kept(c) : 0))
       const left = within < length ? bar - before : Infinity
@@ -187,7 +187,7 @@ export const sampleNarrowed = op('sample_narrowed', {
       const found = min(size, (c) => (weights(c) > 0 && running(c) > left ? c : size))
       const last = max(size, (c) => (weights(c) > 0 ? c : -1))
       const drawn = few ? first + (found < size ? found : maximum(last, 0)) : place
-      // By a peak that is not finite there are no weights.
+      // With a peak that is not finite there are no weights.
       const likely = heaviest < 0 ? top : drawn
       const word = choosable(peak) ? likely : -1
       return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)

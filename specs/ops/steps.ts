@@ -1,9 +1,9 @@
-/** What depends on how far decoding has come: `step`, one integer on the device, is the place of the token being decoded. */
+/** Ops that depend on the progress of decoding: `step`, one integer on the device, is the place of the token being decoded. */
 import { int, minimum, op, tensor } from 'heddle'
 
 /**
- * Adds the embedding of the place being decoded: row `first + step` of the table to every row. Places behind the table, which a run of
- * steps may pass through after the last token, have its last row.
+ * Adds the embedding of the place being decoded: row `first + step` of the table to every row. Places beyond the table, which a run of steps may
+ * reach after the last token, have its last row.
  */
 export const addStepPosition = op('add_step_position', {
   dims: ['m', 'n', 'p', 'o'],
@@ -39,7 +39,7 @@ export const nextStep = op('next_step', {
     (o) => ({ y: step(o) + 1 }),
 })
 
-/** Where each row's next token goes: one place further, but for rows that had ended before this step. */
+/** The place of each row's next token: one further, except for rows that had ended before this step. */
 export const nextPlaces = op('next_places', {
   dims: ['r'],
   inputs: { places: tensor('i32', 'r'), finished: tensor('i32', 'r') },
@@ -50,7 +50,7 @@ export const nextPlaces = op('next_places', {
     (r) => ({ y: finished(r) === 0 ? places(r) + 1 : places(r) }),
 })
 
-/** The same of beams, which change places: all go one place further until the last step. */
+/** Places of beams, which change rows: all advance by one until the last step. */
 export const nextBeamPlaces = op('next_beam_places', {
   dims: ['r', 'o'],
   inputs: { places: tensor('i32', 'r'), step: tensor('i32', 'o') },

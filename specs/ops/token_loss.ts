@@ -16,7 +16,10 @@ export const tokenLoss = op('token_loss', {
     },
 })
 
-/** The same of the word that each row has chosen. A row that has none, whose word is below 0, has the loss of word 0, which says nothing. */
+/**
+ * Negative log-likelihood of the word that each row has chosen. A row without a word, with an id below 0, has the loss of word 0, which is
+ * meaningless.
+ */
 export const wordLoss = op('word_loss', {
   dims: ['r', 'v'],
   inputs: { logits: tensor('f32', 'r v'), words: tensor('i32', 'r') },

@@ -1,6 +1,6 @@
 /**
- * Plans found by the cost model: which nodes run together is searched for an H200 when CUDA is generated. Packing and stacks are
- * given, as in `best-encoder`, and packing has to be the same for every graph of a model.
+ * Plans found by the cost model: fusion groups are searched for an H200 when CUDA is generated. Packing and stacks are given, as in `best-encoder`,
+ * and packing has to be the same for every graph of a model.
  */
 import { autoPlan } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'

@@ -1,6 +1,6 @@
 /**
- * This project's own decoder, a step at a time: one matmul for query, key and value, biases, activation and residuals in epilogues,
- * and one kernel for each attention. That of the row's own past puts keys and values into their caches on the way.
+ * This project's own decoder, one step at a time: one matmul for query, key and value, biases, activation and residuals in epilogues, and one kernel
+ * per attention. Self-attention over the row's past also writes keys and values into their caches.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { biasedLanguageModelHead, decoderNorm, embedStep, languageModelHead } from '../graphs/decoder.js'

@@ -12,8 +12,8 @@ import { attentionNodes } from './attention_nodes.js'
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
 /**
- * The layer's plan, wherever its norms stand: they are kernels of their own.
- * @param rest what the plan says besides its groups, of which those with a matmul are `matmul_bias`, `matmul_bias_residual` and
+ * The layer's plan, for any place of its norms: they are kernels of their own.
+ * @param rest other parts of the plan than its groups, of which those with a matmul are `matmul_bias`, `matmul_bias_residual` and
  * `matmul_bias_${activation}`
  */
 export const over = (name: string, { layer, activation, mask }: LayerForm, rest: { readonly library?: readonly string[] } = {}) =>
@@ -32,7 +32,7 @@ export const over = (name: string, { layer, activation, mask }: LayerForm, rest:
     },
   })
 
-/** Before and behind the layers, over packed tokens. */
+/** Plans before and after the layers, over packed tokens. */
 export const aroundLayers = (name: string) => [
   plan(name, embeddings, {
     packed,

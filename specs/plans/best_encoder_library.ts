@@ -1,6 +1,6 @@
 /**
- * `best-encoder` with the matmul library's products in place of generated ones, wherever the library offers the epilogue: to compare
- * main loops under equal groups. It offers no GELU, so the inner matmul of a layer with one stays a generated kernel.
+ * `best-encoder` with library matmuls in place of generated ones, wherever the library offers the epilogue: to compare main loops under equal groups.
+ * It offers no GELU, so the inner matmul of a layer with one stays a generated kernel.
  */
 import { everyLayer } from '../graphs/encoder_layers.js'
 import { aroundLayers, over } from './best_encoder.js'

@@ -1,8 +1,8 @@
 /**
- * This project's own LLaMA: queries, keys and values in one product, biases and residuals in epilogues, gate and up in one product that ends
- * in what passes. Of a step, the norms of heads, the rotation of query and key, what joins the caches, and attention over the heads that are
- * shared are one kernel; of a prompt, attention runs in tiles over the caches, behind the kernels that rotate queries and keys and put these
- * into the caches with the values. `best-llama-int8w` and `best-llama-w8a8` have the same kernels around int8.
+ * This project's own LLaMA: queries, keys and values in one matmul, biases and residuals in epilogues, gate and up in one matmul whose epilogue
+ * gates. In a step, the norms of heads, the rotation of query and key, the cache updates, and attention over the shared heads are one kernel. In a
+ * prompt, attention runs in tiles over the caches, after the kernels that rotate queries and keys and write these into the caches with the values.
+ * `best-llama-int8w` and `best-llama-w8a8` have the same kernels around int8.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from '../graphs/llama_ends.js'
@@ -11,29 +11,29 @@ import { everyFlags, type LlamaFlags, llamaLayer } from '../graphs/llama_layer.j
 type Form = 'step' | 'beams' | 'prompt'
 type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
 
-/** How products of a plan are called, and what stands between their sums and what is made of them. */
+/** Names of a plan's matmuls, and the nodes between their sums and their epilogues. */
 interface Products {
   readonly multiply: string
   readonly behind: (product: string) => readonly string[]
-  /** True if the product takes floats, which a norm in front of it may be computed for as they are multiplied. */
+  /** True if the matmul takes floats. A preceding norm may then be computed as they are multiplied. */
   readonly takesFloats: boolean
 }
 
-/** Between the two products of attention. */
+/** Nodes between the two matmuls of attention. */
 const weighing = ['scores', 'scaled', 'masked', 'probabilities']
 
-/** Columns of the product that makes queries, keys and values: those with their biases, where the family has them. */
+/** Columns of the matmul that makes queries, keys and values: those with their biases, if the family has them. */
 const parts = ({ bias }: LlamaFlags) => ['query', 'key', 'value'].map((name) => (bias === 'none' ? name : `${name}Bias`))
 
-/** What is computed at once. */
+/** Matmuls that are computed at once. */
 const stacks = ({ bias }: LlamaFlags): Readonly<Record<string, readonly string[]>> => ({
   qkv: ['query', 'key', 'value'],
   ...(bias === 'none' ? {} : { qkvBias: ['queryBias', 'keyBias', 'valueBias'] }),
 })
 
 /**
- * Products with what follows them, and of a step with the norm in front of them, which costs a launch by itself. The one of queries, keys
- * and values is the library's in prompts where nothing follows: a step's few rows are multiplied while the launch in front still runs.
+ * Matmuls with their epilogues, and in a step with the preceding norm, which costs a launch by itself. The matmul of queries, keys and values is the
+ * library's in prompts if it has no epilogue: a step's few rows are multiplied while the preceding launch still runs.
  */
 function products(form: Form, { multiply, behind, takesFloats }: Products, { bias }: LlamaFlags): Groups {
   const made = (product: string, ...more: readonly string[]) => [product, ...behind(product), ...more]
@@ -55,8 +55,8 @@ function products(form: Form, { multiply, behind, takesFloats }: Products, { bia
 }
 
 /**
- * Over caches in int8 a kernel of its own turns the key and quantises key and value as they join the cache: steps of a head are known when
- * all of it is. Queries are turned by attention, which reads integers.
+ * With int8 caches a kernel of its own rotates the key and quantises key and value as they join the cache: scales of a head are known when all of it
+ * is. Queries are rotated by attention, which reads integers.
  */
 function stepInt8(form: 'step' | 'beams', flags: LlamaFlags): Groups {
   const [query = '', key = '', value = ''] = parts(flags)
@@ -74,7 +74,7 @@ function stepInt8(form: 'step' | 'beams', flags: LlamaFlags): Groups {
   return { ...stored, [name]: [[...queries, 'keyPast', 'valuePast', ...weighing, 'context']] }
 }
 
-/** Of a step everything between products is one kernel. A norm of heads, and an end of the window, are more in it. */
+/** In a step everything between matmuls is one kernel. It also includes a norm of heads, and the end of a window. */
 function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
   if (flags.int8Caches) return stepInt8(form, flags)
   const turned = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
@@ -83,7 +83,7 @@ function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
   return { [name]: [[...parts(flags), ...normed, ...turned, ...weighing, 'context']] }
 }
 
-/** Of a prompt queries are turned by one kernel, keys by the one that puts them into the cache, or before that where they are normed. */
+/** In a prompt queries are rotated by one kernel, keys by the one that writes them into the cache, or before that if they are normed. */
 function promptAttention(flags: LlamaFlags): Groups {
   const [query = '', key = '', value = ''] = parts(flags)
   const caches = ['keyCache', 'valueCache']
@@ -101,7 +101,7 @@ function promptAttention(flags: LlamaFlags): Groups {
   return { ...turned, [`prompt_attention${flags.int8Caches ? '_int8' : ''}${flags.window ? '_window' : ''}`]: [attention] }
 }
 
-/** Stacks and groups of a layer, whatever its products multiply. */
+/** Stacks and groups of a layer, for any type of its matmuls. */
 export const bestLayer = (form: Form, flags: LlamaFlags, of: Products) => ({
   stacked: stacks(flags),
   groups: { ...products(form, of, flags), ...(form === 'prompt' ? promptAttention(flags) : stepAttention(form, flags)) },

@@ -1,6 +1,6 @@
-/** Nodes of a decoder layer that become one attention kernel each, whichever plan groups them. */
+/** Nodes of a decoder layer that become one attention kernel each, in every plan that groups them. */
 
-/** From what is put into the caches to the heads' results; the step's keys and values come from a stack or from their biases. */
+/** From the cache updates to the heads' results; the step's keys and values come from a stack or from their biases. */
 export const selfAttentionNodes = [
   'queryBias',
   'keyBias',

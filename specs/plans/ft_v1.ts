@@ -1,6 +1,6 @@
 /**
- * FasterTransformer v1.0's encoder: 8 matmuls and 6 fused kernels a layer, one more where the norms stand in front. The kernels are derived from the primitives;
- * the plan only says which of them run together.
+ * FasterTransformer v1.0's encoder: 8 matmuls and 6 fused kernels per layer, one more in a pre-LN layer. The kernels are derived from the primitives;
+ * the plan only groups them.
  */
 import { plan } from 'heddle'
 import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
@@ -18,7 +18,7 @@ const over = ({ layer, activation, mask }: LayerForm) =>
     },
   })
 
-/** v1.0 has no pre-LN encoder: its residuals and norms are grouped as the decoder of v2.0 does. */
+/** v1.0 has no pre-LN encoder: its residuals and norms are grouped as in the decoder of v2.0. */
 const overPre = ({ layer, activation, mask }: LayerForm) =>
   plan('ft-v1', layer, {
     groups: {

@@ -1,7 +1,7 @@
 /**
- * FasterTransformer v2.1's encoder: one matmul for query, key and value, and the padding removed before the first layer. Attention
- * works on padded tokens: the bias and split kernel restores the padding, the head merge removes it again. v2.1 has no pre-LN encoder;
- * the residuals and norms of one are grouped as its decoder does.
+ * FasterTransformer v2.1's encoder: one matmul for query, key and value, and the padding removed before the first layer. Attention works on padded
+ * tokens: the bias and split kernel restores the padding, the head merge removes it again. v2.1 has no pre-LN encoder; its residuals and norms are
+ * grouped as in its decoder.
  */
 import { plan } from 'heddle'
 import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
@@ -12,7 +12,7 @@ const before = {
   stacked: { qkv: ['query', 'key', 'value'] },
 } as const
 
-/** What is grouped wherever the norms stand. */
+/** Groups that do not depend on the place of the norms. */
 const around = {
   qkv_bias_unpack_split_heads: [
     'query',

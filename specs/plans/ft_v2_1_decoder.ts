@@ -1,7 +1,6 @@
 /**
- * FasterTransformer v2.1's decoder: six matmuls, of which one is query, key and value at once, and the kernels between them. Each
- * attention adds its biases itself; a norm takes the bias and the residual before it along. Its layers are pre-LN with ReLU; the
- * other forms are grouped alike.
+ * FasterTransformer v2.1's decoder: six matmuls, one of which computes query, key and value at once, and the kernels between them. Each attention
+ * adds its biases itself; a norm includes the bias and the residual before it. Its layers are pre-LN with ReLU; the other forms are grouped alike.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { biasedLanguageModelHead, embedStep } from '../graphs/decoder.js'

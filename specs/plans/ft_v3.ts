@@ -1,9 +1,8 @@
 /**
- * FasterTransformer v3.0's INT8 encoder, kernel for kernel: everything between two matmuls is one kernel that brings int32 sums back
- * to floats, computes, and quantises for the next matmul; matrices are stored in COL32, weights and keys in an order of tensor
- * cores. In mode 1 the residual is float, and what a matmul reads is quantised by a kernel of its own; in mode 2 the residual is
- * int8 as well. Query, key and value are one launch, which reads its input once. Packed, padding is removed before the first layer and
- * restored around attention.
+ * FasterTransformer v3.0's INT8 encoder, kernel for kernel: everything between two matmuls is one kernel that converts int32 sums back to floats,
+ * computes, and quantises for the next matmul; matrices are stored in COL32, weights and keys in an order of tensor cores. In mode 1 the residual is
+ * float, and inputs of a matmul are quantised by a kernel of its own; in mode 2 the residual is int8 as well. Query, key and value are one launch,
+ * which reads its input once. Packed, padding is removed before the first layer and restored around attention.
  */
 import { type LayoutDecl, plan } from 'heddle'
 import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
@@ -17,7 +16,7 @@ import {
 } from '../layouts/heads.js'
 import { col4, col32, col32TwoRows } from '../layouts/matrix.js'
 
-/** An order of weights, keys and transposed values, and what it adds to names. */
+/** Order of weights, keys and transposed values, and its suffix in names. */
 interface Order {
   readonly suffix: string
   readonly kernel: string
@@ -59,7 +58,7 @@ interface Way {
   readonly packed: boolean
 }
 
-/** What plans of a layer share wherever its norms stand: kernels between matmuls that know nothing of norms, and layouts. */
+/** Parts of a layer's plan that do not depend on the place of its norms: kernels between matmuls without norms, and layouts. */
 function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, { activation, mask }: LayerForm) {
   const [name, padded] = [`ft-v3-mode${mode}${suffix}`, packed ? '_unpack' : '']
   const heads = { queryHeads: { layout: headsCol32 }, keyHeads: { layout: keys }, valueHeads: { layout: values } } as const
@@ -156,8 +155,8 @@ function over(way: Way, form: LayerForm) {
 }
 
 /**
- * v3.0 has no pre-LN encoder. In mode 1 its norms quantise what they hand to a matmul, and the residual between layers is float; a residual
- * in int8, mode 2, would be one that no norm bounds, of which v3.0's list of maxima knows nothing.
+ * v3.0 has no pre-LN encoder. In mode 1 its norms quantise their results for a matmul, and the residual between layers is float. An int8 residual,
+ * mode 2, would be bounded by no norm, and v3.0's list of maxima does not include it.
  */
 function overPre(way: Way, form: LayerForm) {
   const { name, common, quantised, edges, groups } = around(way, form)

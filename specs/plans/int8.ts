@@ -1,9 +1,8 @@
 /**
- * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, with the kernels of FasterTransformer v3.0
- * between them: the six with weights are the library's, or generated where a tuning file says that those were faster.
- * `best-encoder-int8` keeps attention in floats, where it is one kernel, and quantises as attention and the norms store, and in the
- * epilogues of the other matmuls, so that no kernel only converts. Where norms stand in front, layers hand on floats: what is normalised
- * is what the next matmuls read, and the residual is not.
+ * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, with the kernels of FasterTransformer v3.0 between them: the
+ * six with weights are the library's, or generated ones that a tuning file lists as faster. `best-encoder-int8` keeps attention in floats, where it
+ * is one kernel, and quantises in the stores of attention and of the norms, and in the epilogues of the other matmuls, so that no kernel only
+ * converts. Pre-LN layers pass on floats: the next matmuls read the normalised values, and the residual is not normalised.
  */
 import { plan } from 'heddle'
 import { everyLayer, type LayerForm } from '../graphs/encoder_layers.js'
@@ -14,11 +13,11 @@ import { aroundLayers } from './best_encoder.js'
 
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
-/** What an int8 layer reads besides its input, wherever its norms stand. */
+/** Int8 inputs inside a layer, other than its own input, for any place of its norms. */
 const inLayer = ['merged.pack', 'attentionNorm', 'fc1Activation', 'outputNorm'] as const
-/** What attention multiplies. */
+/** Operands of the matmuls of attention. */
 const inAttention = ['queryBias', 'keyBias', 'valueBias', 'probabilities'] as const
-/** What layers hand on, float and int8, where the next one's matmuls read it as it is. */
+/** Values passed between layers, as float and int8, if the next layer's matmuls read them directly. */
 const across = ['x', 'outputNorm'] as const
 
 const rowStart = {
@@ -32,7 +31,7 @@ const rowStart = {
   tuned: ['int8_matmul'],
 } as const
 
-/** Kernels between matmuls that know nothing of norms. */
+/** Kernels between matmuls without norms. */
 const rowKernels = ({ activation, mask }: LayerForm) =>
   ({
     int8_matmul: [['query'], ['key'], ['value'], ['projection'], ['fc1'], ['fc2']],
@@ -85,7 +84,7 @@ const rowPre = (form: LayerForm) =>
     },
   })
 
-/** Groups of `best-encoder-int8`. @param norm the kernel of norms, which stores floats too where residuals read them */
+/** Groups of `best-encoder-int8`. @param norm the kernel of norms, which stores floats too if residuals read them */
 const bestGroups = ({ activation, mask }: LayerForm, norm: string) =>
   ({
     int8_matmul_bias: ['qkv', 'qkv.float', 'qkvBias'],

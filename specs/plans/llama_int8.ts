@@ -1,8 +1,8 @@
 /**
- * Layers of the LLaMA family with int8 weights. `fasterllama-v1` is FasterLLaMA v1.0, kernel by kernel: activations are quantised row by
- * row by the kernels that make them, and products are int8's: a layer of a step is 9 kernels and 9 matmuls, as there. `best-llama-w8a8`
- * multiplies the same integers with the kernels of `best-llama`, whose products bring sums back to floats first. `best-llama-int8w` has these
- * as well and keeps activations in floats: where few rows are multiplied, weights are what takes time, and they are half as many bytes.
+ * Layers of the LLaMA family with int8 weights. `fasterllama-v1` is FasterLLaMA v1.0, kernel by kernel: activations are quantised row by row by the
+ * kernels that make them, and matmuls are int8: a layer of a step is 9 kernels and 9 matmuls, as there. `best-llama-w8a8` multiplies the same
+ * integers with the kernels of `best-llama`, whose matmuls convert sums back to floats first. `best-llama-int8w` has these as well and keeps
+ * activations in floats: with few rows, weights dominate the time, and they take half as many bytes.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { llamaHead, llamaLikelihood, llamaSomeLogits } from '../graphs/llama_ends.js'
@@ -12,11 +12,11 @@ import { bestLayer } from './best_llama.js'
 type Form = 'step' | 'beams' | 'prompt'
 type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
 
-/** What products read, quantised as it is made. */
+/** Inputs of matmuls, quantised where they are produced. */
 const activations = ['attentionNorm', 'context', 'innerNorm', 'gated'] as const
 const products = ['query', 'key', 'value', 'projection', 'gate', 'up', 'down'] as const
 
-/** Groups are called by what is in them, so that layers with the same kernels share these. */
+/** Name of a group from its parts, so that layers with the same kernels share these. */
 const named = (...parts: readonly (string | false)[]): string => parts.filter((part) => part !== false).join('_')
 
 const headBias = ({ bias }: LlamaFlags, node: string): readonly string[] => (bias === 'none' ? [] : [`${node}Bias`])
@@ -29,15 +29,15 @@ const softmax = (form: Form, { window }: LlamaFlags): Groups => ({
   [named('llama', form, window && 'window', 'softmax')]: [['scaled', 'masked', 'probabilities']],
 })
 
-/** Heads as attention takes them: normed where the family does, and turned. */
+/** Heads as inputs of attention: normed if the family does, and rotated. */
 const turned = (flags: LlamaFlags, node: 'query' | 'key'): readonly string[] => [
   ...(flags.norm ? [`${node}Norm`] : []),
   `${node}Turned`,
 ]
 
 /**
- * Queries and keys brought back to floats and turned, by one kernel; where heads are normed in between, by one behind that. Those of a prompt are
- * in rows of their own: queries lie by sequences, for which padding is restored, and keys as they join the caches.
+ * Queries and keys converted back to floats and rotated, by one kernel; if heads are normed in between, by one after that. Those of a prompt are in
+ * rows of their own: queries by sequences, for which padding is restored, and keys in the order in which they join the caches.
  */
 function rotated(form: Form, flags: LlamaFlags): Groups {
   const floats = (node: 'query' | 'key'): readonly string[] => [`${node}.float`, ...headBias(flags, node)]
@@ -65,15 +65,15 @@ function rotated(form: Form, flags: LlamaFlags): Groups {
   return { ...both, ...(biased.length === 0 ? {} : { dequantize_rows_bias: biased }) }
 }
 
-/** The op that puts tokens of a form into a cache. */
+/** The op that writes tokens of a form into a cache. */
 const appending = { step: 'append_places', beams: 'append_step', prompt: 'append_tokens' } as const
 
-/** Products of a step that read each head of the caches for the heads of queries that share it, where it lies. */
+/** Matmuls of a step that read each head of the caches in place for the heads of queries that share it. */
 const sharing: Groups = { shared_scores: [['keyPast', 'scores']], shared_context: [['valuePast', 'context']] }
 
 /**
- * Tokens join both caches by one kernel. What a step attends lies in the caches; rows that a table or a list names, of beams or of a prompt's
- * sequences, are gathered from both by one more.
+ * One kernel writes tokens into both caches. A step attends values in the caches directly; rows named by a table or a list, of beams or of a prompt's
+ * sequences, are gathered from both by one more kernel.
  */
 const caches = (form: Form): Groups => ({
   [`${appending[form]}_keys_values`]: [['keyCache', 'valueCache']],
@@ -82,7 +82,7 @@ const caches = (form: Form): Groups => ({
     : { [form === 'beams' ? 'beam_heads_keys_values' : 'past_heads_keys_values']: [['keyPast', 'valuePast']] }),
 })
 
-/** Tokens without padding, as attention leaves them, to int8. */
+/** Converts attention's results, tokens without padding, to int8. */
 const packQuantize = (form: Form): Groups => (form === 'prompt' ? { pack_quantize_rows: [['context', 'context.int8']] } : {})
 
 const fasterllama = (form: Form, flags: LlamaFlags) =>
@@ -105,7 +105,7 @@ const fasterllama = (form: Form, flags: LlamaFlags) =>
     },
   })
 
-/** What multiplies int8, and brings its sums back to floats. */
+/** An int8 matmul whose sums are converted back to floats. */
 const scaled = (multiply: string, takesFloats: boolean) => ({
   multiply,
   behind: (product: string) => [`${product}.float`],
@@ -133,7 +133,7 @@ const bestInt8w = (form: Form, flags: LlamaFlags) => {
   })
 }
 
-/** Around the layers nothing is quantised: near ties between words are decided there. */
+/** Nothing around the layers is quantised: near ties between words are decided there. */
 const ends = (name: string) => [
   plan(name, llamaHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan(name, llamaSomeLogits, { groups: { matmul_cast_f32: ['product', 'logits'] } }),

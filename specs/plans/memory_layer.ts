@@ -1,7 +1,6 @@
 /**
- * Plans of encoder layers whose tokens attend another sequence. Keys and values have rows of their own there: what is one group over
- * queries, keys and values elsewhere is one over queries and one over the other two. Padding stays, as a plan leaves out that of one
- * sequence alone.
+ * Plans of encoder layers whose tokens attend another sequence. Keys and values have rows of their own there: a group over queries, keys and values
+ * elsewhere becomes one over queries and one over the other two. Padding stays, since a plan removes that of one sequence alone.
  */
 import { plan } from 'heddle'
 import { memoryLayers } from '../graphs/encoder_layer.js'

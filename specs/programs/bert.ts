@@ -1,6 +1,6 @@
 /**
- * BERT (Devlin et al. 2018): embeddings, encoder layers, and what stands on top of them. Dims: b batch, s seq, h heads, d headDim,
- * i inner, v vocab, u token types, p positions, c classes.
+ * BERT (Devlin et al. 2018): embeddings, encoder layers, and the heads on top of them. Dims: b batch, s seq, h heads, d headDim, i inner, v vocab, u
+ * token types, p positions, c classes.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, type ProgramWeights, program, tensor } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
@@ -21,22 +21,22 @@ import { finalNorm } from '../graphs/seq2seq_encoder.js'
 export interface BertProgram {
   readonly layers: number
   readonly activation: keyof typeof encoderLayers.post
-  /** Where norms of layers stand: behind attention and inner network, or in front of them, where another follows the last layer. */
+  /** Place of the layers' norms: after attention and inner network, or before them, with another after the last layer. */
   readonly norms: keyof typeof encoderLayers
   readonly eps: number
-  /** Of scores: 1/sqrt(headDim). */
+  /** Factor of scores: 1/sqrt(headDim). */
   readonly scale: number
   /** True if tokens have types. */
   readonly typed: boolean
   /**
-   * `states` are the last hidden states in float32, `pooled` besides the first token's through a dense layer and tanh. Classifiers are of
-   * every token, of the sequence, or of where an answer begins and ends. `mean`, `first` and `last` are one row of each sequence, in float32:
-   * the mean of its tokens, or one of them.
+   * `states` are the last hidden states in float32, `pooled` also the first token's through a dense layer and tanh. Classifiers are of every token,
+   * of the sequence, or of the begin and end of an answer. `mean`, `first` and `last` are one row of each sequence, in float32: the mean of its
+   * tokens, or one of them.
    */
   readonly head: 'states' | 'pooled' | 'tokens' | 'sequence' | 'span' | 'mean' | 'first' | 'last'
   /** Divides rows of sequences by their length. */
   readonly normalize: boolean
-  /** What follows the first dense layer of a classifier of sequences. */
+  /** Activation after the first dense layer of a classifier of sequences. */
   readonly pooling: keyof typeof sequenceClassifiers
 }
 
@@ -61,14 +61,14 @@ interface Given {
   readonly lengths: ProgramTensor<'i32', 1>
 }
 
-/** The hidden states behind a layer, of those in front of it. */
+/** Builds a layer: its hidden states from the previous ones. */
 type LayerOf = (
   x: ProgramResult,
   weights: ProgramWeights,
   attrs: { readonly eps: number; readonly scale: number },
 ) => ProgramResult
 
-/** Every sequence attends itself, as long as it is. */
+/** Every sequence attends itself, in its full length. */
 export const bert = program('bert', {
   dims,
   config,
@@ -80,7 +80,7 @@ export const bert = program('bert', {
   },
 })
 
-/** A token attends those of its sequence that `mask` says: the token of row s that of column t where it is true. */
+/** A token attends those of its sequence that `mask` selects: the token of row s that of column t where it is true. */
 export const bertPairs = program('bert_pairs', {
   dims,
   config,

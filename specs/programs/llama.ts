@@ -1,4 +1,4 @@
-/** What prompts and steps of the LLaMA family have in common: its configuration, caches, and weights. */
+/** Common parts of the LLaMA family's programs for prompts and steps: configuration, caches, and weights. */
 import { type Programming, type ProgramTensor, type ProgramWeights, tensor } from 'heddle'
 import { type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
 import { splitHeads } from '../layouts/split_heads.js'
@@ -7,14 +7,14 @@ export interface LlamaProgram {
   readonly layers: number
   readonly bias: LlamaFlags['bias']
   readonly norm: boolean
-  /** Places that a token attends at most in layers that have a window. */
+  /** Places that a token attends at most in layers with a window. */
   readonly window: number
-  /** Numbers of the layers that have a window. */
+  /** Numbers of the layers with a window. */
   readonly windowLayers: readonly number[]
   readonly eps: number
-  /** Keys and values are cached as int8, with a step for each row, head and place. */
+  /** Keys and values are cached as int8, with a scale per row, head and place. */
   readonly int8Caches: boolean
-  /** Of scores: 1/sqrt(headDim). */
+  /** Factor of scores: 1/sqrt(headDim). */
   readonly scale: number
 }
 
@@ -29,10 +29,10 @@ export const llamaConfig: LlamaProgram = {
   scale: 1 / Math.sqrt(128),
 }
 
-/** Of LLaMA-3 8B. */
+/** Sizes of LLaMA-3 8B. */
 export const llamaSizes = { r: 8, u: 1024, n: 4096, h: 32, g: 8, d: 128, i: 14_336, v: 128_256, p: 8192, e: 64 } as const
 
-/** The caches of a layer: what its graph calls them, and the states they are. */
+/** The caches of a layer: their names in its graph, and their states. */
 const cacheNames = (layer: number, int8Caches: boolean) => [
   ['keys', `keys${layer}`] as const,
   ['values', `values${layer}`] as const,
@@ -40,8 +40,8 @@ const cacheNames = (layer: number, int8Caches: boolean) => [
 ]
 
 /**
- * The caches of all layers, as states. Places that no token was written to are read too, without weight, and must be numbers.
- * @param rows what rows of them are called
+ * The caches of all layers, as states. Places without a token are read too, with weight zero, and must be numbers.
+ * @param rows dimension of their rows
  */
 export function cacheStates(
   p: Programming,
@@ -76,7 +76,7 @@ const layerWeights = [
 const biases = ['queryBias', 'keyBias', 'valueBias'] as const
 const headNorms = ['queryGamma', 'keyGamma'] as const
 
-/** Weights of a layer by their names; the tables of the rotation are those of every layer. */
+/** Weights of a layer by name; all layers share the rotation's tables. */
 function weightsOf({ prefix }: ProgramWeights, { bias, norm }: LlamaFlags): Readonly<Record<string, string>> {
   const own = [
     ...layerWeights,
@@ -92,8 +92,8 @@ function weightsOf({ prefix }: ProgramWeights, { bias, norm }: LlamaFlags): Read
 }
 
 /**
- * All layers, and the caches behind them.
- * @param inputs what every layer reads besides
+ * All layers, and the caches after them.
+ * @param inputs further inputs of every layer
  */
 export function llamaStack(
   p: Programming,

@@ -1,10 +1,9 @@
 /**
- * The LLaMA family following beams: some steps, each of one token a beam. Prompts were read once for each sequence, into the cache of its
- * first beam; a table says whose cache holds each place of a beam's past, so that all beams read the prompt there, and what a parent chose
- * where it lies. Tokens chosen since the prompts are at the same places of all caches, behind the longest prompt. Dims: b sequences, w
- * beams of each, u places of the caches, s steps there is room for, n hidden, h heads, g heads of keys and values, d headDim, i inner, v
- * vocab, p places and e pairs of the rotation's tables, f end ids, x words that are never chosen, y words that texts are made to end with, q
- * parts of a row of logits, k candidates of each.
+ * The LLaMA family with beam search: some steps, each of one token per beam. Prompts were read once per sequence, into the cache of its first beam. A
+ * table has the row whose cache holds each place of a beam's past, so that all beams read the prompt there, and a parent's words in place. Tokens
+ * chosen since the prompts are at the same places of all caches, after the longest prompt. Dims: b sequences, w beams of each, u places of the
+ * caches, s capacity in steps, n hidden, h heads, g heads of keys and values, d headDim, i inner, v vocab, p places and e pairs of the rotation's
+ * tables, f end ids, x words that are never chosen, y words that texts are forced to end with, q parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
@@ -13,9 +12,9 @@ import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } f
 import { keptWords, noProcessors, type Processors, processedBeams, processorStates } from './processors.js'
 import { at, pick, type Values } from './values.js'
 
-/** By which of two rules beams are chosen. */
+/** The two rules for choosing beams. */
 type Rule =
-  /** With another rate of diversity than 0, words are compared by how many of their beam are better too. */
+  /** With a diversity rate other than 0, words are also compared by the number of better words of their beam. */
   | { readonly kind: 'plain'; readonly diversityRate: number }
   | { readonly kind: 'hf'; readonly lengthPenalty: number; readonly earlyStopping: number }
 
@@ -70,7 +69,7 @@ function states(p: Programming, settings: LlamaBeamsProgram) {
   return { carried, fixed, caches: cacheStates(p, settings, 'b*w') }
 }
 
-/** The beams of the next step. */
+/** Computes the beams of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaBeamsProgram): Values {
   const { rule, maxSteps, processors } = settings
   const { logits, normalised } = processedBeams(p, given, { now, fixed }, { processors, rule: rule.kind })
@@ -118,7 +117,7 @@ export const llamaBeams = program('llama_beams', {
   },
 })
 
-/** Sizes of the family, but for rows: those of beams are a product. */
+/** Sizes of the family, except rows: those of beams are a product. */
 function withoutRows({ r: _, ...sizes }: typeof llamaSizes) {
   return sizes
 }

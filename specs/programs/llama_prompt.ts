@@ -1,15 +1,15 @@
 /**
- * The LLaMA family reading tokens: runs of any number of sequences, each at places behind what its cache row holds already. That is a whole
- * prompt, a part of one, or what a conversation adds to one. Logits of some tokens, or how unlikely they find what follows, are given where that is asked for. Dims: t tokens,
- * b sequences, s tokens of the longest run, k tokens whose logits are wanted, r cache rows, u their places, n hidden, h heads, g heads of
- * keys and values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables.
+ * The LLaMA family reading tokens: runs of any number of sequences, each at the places after those that its cache row holds already. A run is a whole
+ * prompt, a part of one, or an addition to a conversation. Logits of some tokens, or the negative log-likelihood of the following words, are returned
+ * on request. Dims: t tokens, b sequences, s tokens of the longest run, k tokens whose logits are wanted, r cache rows, u their places, n hidden, h
+ * heads, g heads of keys and values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables.
  */
 import { program, tensor } from 'heddle'
 import { llamaLikelihood, llamaSomeLogits, llamaWords } from '../graphs/llama_ends.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
 
 export interface LlamaPromptProgram extends LlamaProgram {
-  /** What is given of the tokens at rows `wanted`: nothing, their logits, or how unlikely they find the `targets` behind them. */
+  /** Result for the tokens at rows `wanted`: nothing, their logits, or the negative log-likelihood of the `targets` after them. */
   readonly gives: 'nothing' | 'logits' | 'losses'
 }
 

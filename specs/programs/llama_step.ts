@@ -1,9 +1,9 @@
 /**
- * The LLaMA family choosing tokens: some steps, each of one token a row. A step puts the row's last word into its cache, at the row's own
- * place, and chooses the next word; what it leaves behind, caches, words, places and counters, is state that the next step takes up. Rows
- * may stand at different places. Dims: r rows, u places of their caches, s steps there is room for, n hidden, h heads, g heads of keys and
- * values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables, f end ids, x words that are never chosen, y words that
- * texts are made to end with, q parts of a row of logits, k candidates of each.
+ * The LLaMA family choosing tokens: some steps, each of one token per row. A step writes the row's last word into its cache, at the row's own place,
+ * and chooses the next word. Caches, words, places and counters are state, passed from step to step. Rows may be at different places. Dims: r rows, u
+ * places of their caches, s capacity in steps, n hidden, h heads, g heads of keys and values, d headDim, i inner, v vocab, p places and e pairs of
+ * the rotation's tables, f end ids, x words that are never chosen, y words that texts are forced to end with, q parts of a row of logits, k
+ * candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
@@ -15,7 +15,7 @@ import { at, pick, type Values } from './values.js'
 export interface LlamaStepProgram extends LlamaProgram {
   /** Steps of a run. */
   readonly steps: number
-  /** How words are chosen: the likeliest, or drawn from all, from those that something narrows a draw to, or from a top-k. */
+  /** Choice of words: the likeliest, or drawn from all, from a narrowed set, or from a top-k. */
   readonly choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top'
   /** Logits processors. */
   readonly processors: Processors
@@ -57,10 +57,10 @@ function states(p: Programming, settings: LlamaStepProgram) {
   return { carried, fixed, caches: cacheStates(p, settings) }
 }
 
-/** Logits, and what says when a row ends. */
+/** Logits, and the inputs that end a row. */
 type Logits = Readonly<Record<'logits' | 'step' | 'finished' | 'ends' | 'limit', ProgramResult>>
 
-/** What chooses words from logits, of which parts of a row are looked at by themselves: few rows of so many words leave a device idle. */
+/** Chooses words from logits. Parts of a row are processed separately, since few rows of so many words leave a device idle. */
 function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Logits, fixed: Values) {
   const about = { label: 'choose', dims: { p: 'q' } }
   if (choice === 'greedy') return p.apply(greedyPartsStep, inputs, {}, {}, about)
@@ -70,7 +70,7 @@ function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Lo
   return p.apply(choice === 'sample_narrowed' ? sampleNarrowedStep : sampleTopStep, narrowed, {}, {}, about)
 }
 
-/** The words of the next step. */
+/** Computes the words of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaStepProgram): Values {
   const common = { ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
   const { processors } = settings

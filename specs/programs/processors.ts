@@ -18,13 +18,13 @@ import { at, pick, type Values } from './values.js'
 export interface Processors {
   /** Words that were seen are less likely. */
   readonly penalised: boolean
-  /** No so many words are repeated together; 0: any. */
+  /** Length of n-grams that are never repeated; 0: none. */
   readonly ngrams: number
-  /** There are words that are never chosen. */
+  /** Some words are never chosen. */
   readonly banned: boolean
   /** Rows have a least number of tokens. */
   readonly minimum: boolean
-  /** Rows begin or end with words that are given. */
+  /** Rows begin or end with given words. */
   readonly forced: boolean
 }
 
@@ -39,7 +39,7 @@ export interface ProcessorDims {
   readonly places: string
   readonly banned: string
   readonly forced: string
-  /** Set where steps count places of rows for themselves too. */
+  /** Set if steps also count places per row for other purposes. */
   readonly counted: boolean
 }
 
@@ -75,7 +75,7 @@ export interface StepValues {
   readonly fixed: Values
 }
 
-/** Logits as words are chosen by. */
+/** Logits from which words are chosen. */
 export function processed(
   p: Programming,
   given: ProgramResult,
@@ -93,7 +93,7 @@ export function processed(
     logits = p.apply(ngramStep, inputs, {}, { size: processors.ngrams }, { label: 'ngrams' }).logits
   }
   if (processors.banned) {
-    // As end ids before the least number of tokens, which no text reaches.
+    // Banned words are handled as end ids before a least number of tokens that no text reaches.
     const inputs = { logits, step, ends: at(fixed, 'banned'), minimum: at(fixed, 'always') }
     logits = p.apply(minimumStep, inputs, {}, {}, { label: 'banned' }).logits
   }
@@ -109,8 +109,8 @@ export function processed(
 }
 
 /**
- * Logits as beams are chosen by. By the rule of `generate` log-probabilities are changed, and not normalised again: `normalised` is 1 where
- * they are given instead of logits.
+ * Logits from which beams are chosen. The rule of `generate` changes log-probabilities and does not normalise them again: `normalised` is 1 if they
+ * are given instead of logits.
  */
 export function processedBeams(
   p: Programming,
@@ -125,7 +125,7 @@ export function processedBeams(
 
 /**
  * States updated by the words that were chosen.
- * @param parents rows that rows go on from, where beams were chosen
+ * @param parents rows that rows continue, if beams were chosen
  */
 export function keptWords(
   p: Programming,

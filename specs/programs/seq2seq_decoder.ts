@@ -1,7 +1,7 @@
 /**
- * The decoder of an encoder-decoder model: some steps of it, one behind the other. What a step leaves behind, caches, words and counters,
- * is state that the next step takes up. Dims: b batch, w beams of a sequence, s places of the caches, t of the memory, h heads, d headDim,
- * i inner, v vocab, u positions, e end ids, f ids that texts are made to end with, x ids that are never chosen, p parts of a row of logits, k candidates of each.
+ * The decoder of an encoder-decoder model: a sequence of its steps. Caches, words and counters are state, passed from step to step. Dims: b batch, w
+ * beams of a sequence, s places of the caches, t of the memory, h heads, d headDim, i inner, v vocab, u positions, e end ids, f ids that texts are
+ * forced to end with, x ids that are never chosen, p parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
@@ -13,10 +13,10 @@ import { keptWords, noProcessors, type Processors, processed, processedBeams, pr
 import { memoryStates } from './seq2seq_encoder.js'
 import { at, pick, type Values } from './values.js'
 
-/** How words are chosen: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
+/** Choice of words: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
 type Choice =
   | { readonly kind: 'greedy' | 'sample' | 'sample_top' }
-  /** With another rate of diversity than 0, words are compared by how many of their beam are better too. */
+  /** With a diversity rate other than 0, words are also compared by the number of better words of their beam. */
   | { readonly kind: 'beams'; readonly maxSteps: number; readonly diversityRate: number }
   | { readonly kind: 'beams_hf'; readonly maxSteps: number; readonly lengthPenalty: number; readonly earlyStopping: number }
 
@@ -35,7 +35,7 @@ export interface Seq2seqDecoderProgram {
   readonly choice: Choice
   /** Logits processors. */
   readonly processors: Processors
-  /** Keeps the loss of each word, where no beams choose them. */
+  /** Keeps the loss of each word, if they are not chosen by beams. */
   readonly losses: boolean
 }
 
@@ -73,11 +73,11 @@ const request = {
   seedsHigh: rows.i32,
 } as const
 
-/** Steps are as many as the words behind the start token, whose place is 0. */
+/** There are as many steps as words after the start token, whose place is 0. */
 const counted = false
 const dims = { rows: 'b*w', places: 's', banned: 'x', forced: 'f', counted } as const
 
-/** States that steps change, and states that they only read. Those that are set before the first step come first, side by side. */
+/** States that steps change, and states that they only read. Those that are set before the first step come first, contiguously. */
 function states(
   p: Programming,
   { layers, choice, processors, losses }: Seq2seqDecoderProgram,
@@ -105,7 +105,7 @@ function states(
   carried.history = p.state('history', tensor('i32', 's b*w'))
   if (losses) carried.losses = p.state('losses', tensor('f32', 's b*w'))
   if (beams) carried.parents = p.state('parents', tensor('i32', 's b*w'))
-  // Attention that is not fused reads places beyond the step too, and gives them no weight: what lies there must be numbers.
+  // Attention that is not fused also reads places beyond the step, with weight zero, so they must hold numbers.
   const cleared = { cleared: true }
   for (let layer = 0; layer < layers; layer++) {
     for (const name of Object.values(caches(layer))) carried[name] = p.state(name, tensor('T', 'b*w s h d', splitHeads), cleared)
@@ -115,7 +115,7 @@ function states(
   return { carried, fixed }
 }
 
-/** The words of the next step, and all that follows from them. */
+/** Computes the words of the next step, and the states that depend on them. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: Seq2seqDecoderProgram): Values {
   const { choice, processors } = settings
   const common = { ...pick(now, ['step', 'finished']), ends: at(fixed, 'ends') }

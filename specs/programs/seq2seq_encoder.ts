@@ -1,7 +1,7 @@
 /**
- * The encoder of an encoder-decoder model (Pegasus, Marian): scaled embeddings, layers, the final norm of a pre-LN model, and what every
- * decoder layer attends to, which it leaves in states. Rows beyond the length of a source hold numbers that mean nothing. Dims: b batch,
- * s seq, h heads, d headDim, i inner, g and e heads and their size in the decoder, v vocab, p positions.
+ * The encoder of an encoder-decoder model (Pegasus, Marian): scaled embeddings, layers, the final norm of a pre-LN model, and keys and values for
+ * every decoder layer, which it stores in states. Rows beyond the length of a source hold meaningless numbers. Dims: b batch, s seq, h heads, d
+ * headDim, i inner, g and e heads and their size in the decoder, v vocab, p positions.
  */
 import { program, tensor } from 'heddle'
 import { encoderLayers } from '../graphs/encoder_layers.js'
@@ -12,14 +12,14 @@ export interface Seq2seqEncoderProgram {
   readonly layers: number
   readonly decoderLayers: number
   readonly activation: keyof typeof encoderLayers.pre
-  /** True if norms stand in front of attention and inner networks. */
+  /** True if norms precede attention and inner networks. */
   readonly preNorm: boolean
   /** True if a norm follows the last layer. */
   readonly finalNorm: boolean
   readonly eps: number
-  /** Of scores: 1/sqrt(headDim). */
+  /** Factor of scores: 1/sqrt(headDim). */
   readonly scale: number
-  /** Of embeddings. */
+  /** Factor of embeddings. */
   readonly factor: number
 }
 
