@@ -1,4 +1,4 @@
-// The module: src/runtime/native.ts says what it exports. It links neither CUDA nor a kernel library, it opens both at run time.
+// The module. src/runtime/native.ts declares its exports. It links neither CUDA nor a kernel library, but opens both at run time.
 #include "host.hpp"
 
 namespace heddle {
@@ -13,7 +13,7 @@ Host::~Host() {
   worker_.stop();
 }
 
-// The process or the thread ends, perhaps with work in flight: the run under way stops at its next step.
+// Called at the end of the process or the thread, perhaps with work in flight: the current run stops at its next step.
 void Host::on_environment_end(void* data) {
   auto* host = static_cast<Host*>(data);
   host->device_->mark_closed();

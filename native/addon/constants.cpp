@@ -18,7 +18,7 @@ std::shared_ptr<const Constants> ConstantFinder::launch(const std::vector<Slice>
 }
 
 void ConstantFinder::find() {
-  // Ranges that meet become one, so that a search finds the only one that can hold a byte.
+  // Overlapping and adjacent ranges are merged, so that a search finds the only one that can hold a byte.
   for (auto& [memory, ranges] : written_) {
     std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
     std::vector<Range> merged;
@@ -45,7 +45,7 @@ heddle_constancy ConstantFinder::of(const Slice& slice, size_t step) const {
     if (std::any_of(written.begin(), written.end(), meets)) return HEDDLE_CHANGING;
     if (steps_[step].launches && !written.empty()) return HEDDLE_SETTLED;
   }
-  // What is in front of the first step, the program does not know.
+  // Work before the first step is unknown to the program.
   return HEDDLE_CHANGING;
 }
 

@@ -1,7 +1,6 @@
-// Which buffers of a program's launches are constant: no step of the program writes them. Others are settled where the step in front does
-// not write them: kernels let the next start only once they themselves were allowed to, so that all in front of that step are complete.
-// Of a device only one program runs at a time, and it is waited for before the next begins, so that no other program's steps
-// count. Plain C++: no JavaScript values.
+// Finds the constant buffers of a program's launches: those that no step of the program writes. Others are settled if the step before does not write
+// them: kernels let the next start only once they themselves were allowed to, so that all steps before that one are complete. A device runs one
+// program at a time and waits for it before the next begins, so that steps of other programs do not count. Plain C++: no JavaScript values.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +13,19 @@
 
 namespace heddle {
 
-// For each buffer of a launch a heddle_constancy: what heddle_launch.constants points to.
+// A heddle_constancy per buffer of a launch, for heddle_launch.constants.
 using Constants = std::vector<uint8_t>;
 
-// Collects what steps write and which launches want to know.
+// Collects the writes of steps, and the launches whose constants are needed.
 class ConstantFinder {
  public:
-  // What follows is about the next step. `launches`: kernels are sure to be enqueued for it if it writes anything. Where nothing is, what
-  // lies in front of the step is in front of the next.
+  // Begins the next step; later calls refer to it. `launches`: kernels are sure to be enqueued for it if it writes anything. If nothing is enqueued,
+  // the work before the step directly precedes the next step.
   void begin_step(bool launches);
   void write(const Slice& slice);
-  // Remembers the buffers of a launch; the result is filled by find().
+  // Records the buffers of a launch; find() fills the result.
   std::shared_ptr<const Constants> launch(const std::vector<Slice>& buffers);
-  // Fills what was asked for, once all steps are known.
+  // Fills all results, once all steps are known.
   void find();
 
  private:

@@ -1,4 +1,4 @@
-// Opening plugins and kernel libraries, and the book of what a device owns.
+// Opens plugins and kernel libraries, and tracks a device's allocations.
 #include "device.hpp"
 
 #include <dlfcn.h>

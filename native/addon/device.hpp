@@ -34,7 +34,7 @@ class Device {
   void check_open() const;
   bool closed() const { return closed_; }
   void mark_closed() { closed_ = true; }
-  // Frees everything, after the work under way. Later calls of `free` do nothing.
+  // Frees everything, after the current work. Later calls of `free` do nothing.
   void shut();
 
   heddle_device_info info();
@@ -57,7 +57,7 @@ class Device {
   std::unordered_set<heddle_graph*> graphs_;
 };
 
-// A buffer's memory; freed with the last program or JavaScript object that holds it.
+// A buffer's memory; freed with the last program or JavaScript object that refers to it.
 class Memory {
  public:
   Memory(std::shared_ptr<Device> device, uint64_t bytes)
@@ -76,7 +76,7 @@ class Memory {
   uint64_t bytes_;
 };
 
-// The end of work that was handed over and is not waited for. It belongs to the worker thread, as the queue does.
+// The end of work that was enqueued without waiting for it. It belongs to the worker thread, as the queue does.
 class Fence {
  public:
   explicit Fence(std::shared_ptr<Device> device);
@@ -84,7 +84,7 @@ class Fence {
   Fence(const Fence&) = delete;
   Fence& operator=(const Fence&) = delete;
 
-  // True if all of the work is done, its copies out landed. Throws what the work failed with.
+  // True if all of the work is done, including its copies to the host. Throws the failure of the work.
   bool done() const;
 
  private:
@@ -92,7 +92,7 @@ class Fence {
   heddle_fence* fence_ = nullptr;
 };
 
-// A piece of a buffer, checked to lie inside it.
+// A range of a buffer, checked to lie inside it.
 struct Slice {
   std::shared_ptr<Memory> memory;
   uint64_t offset = 0;

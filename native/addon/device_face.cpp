@@ -97,7 +97,7 @@ Napi::Object info_object(Napi::Env env, Device& device) {
   number("driverVersion", info.driver_version);
   number("runtimeVersion", info.runtime_version);
   number("matmulVersion", info.matmul_version);
-  // What a device does not know is absent.
+  // Unknown properties of a device are absent.
   const auto known = [&](const char* name, uint64_t value) {
     if (value > 0) number(name, static_cast<double>(value));
   };
@@ -108,7 +108,7 @@ Napi::Object info_object(Napi::Env env, Device& device) {
   return object;
 }
 
-// As many as a library may offer for one matmul.
+// Maximum number of algorithms that a library may offer for one matmul.
 constexpr uint32_t most_algorithms = 512;
 
 Napi::Object algorithm_object(Napi::Env env, const heddle_algorithm& algorithm) {
@@ -151,7 +151,7 @@ Napi::Value close_device(const Napi::CallbackInfo& info, const std::shared_ptr<H
   const auto undefined = info.Env().Undefined();
   if (host->device()->closed()) return undefined;
   host->device()->mark_closed();
-  // Freed behind the job under way, which stops at its next step.
+  // Freed after the current job, which stops at its next step.
   host->worker().submit([device = host->device()] { device->shut(); }, [host](Napi::Env env) { return env.Undefined(); });
   host->worker().end_when_idle();
   return undefined;

@@ -1,5 +1,5 @@
-// How C++ objects get a face in JavaScript, and how arguments are read. A face is a frozen, type-tagged object whose methods
-// close over their C++ object: no method can be called on a wrong `this`, no foreign object passes for a face.
+// JavaScript faces of C++ objects, and readers of arguments. A face is a frozen, type-tagged object whose methods close over their C++ object: no
+// method can be called on a wrong `this`, and no foreign object passes for a face.
 #pragma once
 
 #include <napi.h>
@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-// ---- errors at the edge ----
+// ---- errors at the boundary to JavaScript ----
 
 Napi::Error to_error(Napi::Env env, const Failure& failure);
 
@@ -34,7 +34,7 @@ auto guarded(Napi::Env env, Body body) -> decltype(body()) {
   }
 }
 
-// The same for a method that returns a promise: failures become rejections.
+// Runs the body of a method that returns a promise; failures become rejections.
 template <class Body>
 Napi::Value promised(Napi::Env env, Body body) {
   try {
@@ -86,7 +86,7 @@ void add_async_method(Napi::Object object, const char* name, const std::shared_p
   object.Set(name, Napi::Function::New(object.Env(), method, name));
 }
 
-// ---- reading arguments: every function throws INVALID with what was expected and what came ----
+// ---- reading arguments: every function throws INVALID with the expected and the actual value ----
 
 // The largest whole number a JavaScript number holds exactly.
 constexpr uint64_t max_safe_integer = (1ull << 53) - 1;
@@ -98,7 +98,7 @@ std::string describe(const Napi::Value& value);
 uint64_t read_whole(const Napi::Value& value, const std::string& what, uint64_t least, uint64_t most);
 double read_number(const Napi::Value& value, const std::string& what);
 bool read_boolean(const Napi::Value& value, const std::string& what);
-// Without NUL, which a C string would end at.
+// Without NUL, which would end a C string.
 std::string read_text(const Napi::Value& value, const std::string& what);
 Napi::Object read_object(const Napi::Value& value, const std::string& what);
 Napi::Array read_array(const Napi::Value& value, const std::string& what, uint32_t most);

@@ -1,5 +1,5 @@
-// The one exception of the addon: a code of src/runtime/native.ts and one line. It never crosses the C interface; at the edge to
-// JavaScript it becomes an Error with that code.
+// The only exception of the addon: a code of src/runtime/native.ts and one line. It never crosses the C interface; at the boundary to JavaScript it
+// becomes an Error with that code.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Failure {
   std::string message;
 };
 
-// A status of the C interface as a code.
+// Code of a status of the C interface.
 inline const char* code_of(int32_t status) {
   switch (status) {
     case HEDDLE_INVALID:
@@ -32,7 +32,7 @@ inline const char* code_of(int32_t status) {
 
 [[noreturn]] inline void invalid(std::string message) { throw Failure{"INVALID", std::move(message)}; }
 
-// Throws what a failing call of the C interface reported.
+// Throws the error that a failing call of the C interface reported.
 inline void require(int32_t status, const heddle_error& error) {
   if (status != HEDDLE_OK) throw Failure{code_of(status), error.message};
 }

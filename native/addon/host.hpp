@@ -1,4 +1,4 @@
-// What every JavaScript face of one device shares: the device and its worker thread.
+// State shared by all JavaScript faces of one device: the device and its worker thread.
 #pragma once
 
 #include <napi.h>
@@ -35,7 +35,7 @@ class Host {
   Worker worker_;
 };
 
-// The C++ halves of the faces. `release` empties them; the memory or program lives on while work holds it.
+// The C++ halves of the faces. `release` empties them; the memory or program stays alive while work refers to it.
 struct BufferFace {
   std::shared_ptr<Host> host;
   std::shared_ptr<Memory> memory;
@@ -61,13 +61,13 @@ Napi::Object buffer_face(Napi::Env env, const std::shared_ptr<Host>& host, uint6
 Napi::Object library_face(Napi::Env env, const std::shared_ptr<Host>& host, const std::string& path);
 Napi::Object program_face(Napi::Env env, const std::shared_ptr<Host>& host, const Napi::Value& steps);
 
-// The memory of a buffer that is in use. Throws CLOSED after its release or its device's end, INVALID for another device's.
+// The memory of a live buffer. Throws CLOSED after its release or the end of its device, INVALID for another device's.
 const std::shared_ptr<Memory>& live_memory(const BufferFace& face, const Device& device, const std::string& what);
 
-// Reads `{ buffer, offset, bytes }`, a piece of a live buffer of the device.
+// Reads `{ buffer, offset, bytes }`, a range of a live buffer of the device.
 Slice read_slice(const Napi::Value& value, const std::string& what, const Device& device);
 
-// A matmul step: what the plugin is asked for, and the buffers and the algorithm that it refers to.
+// A matmul step: the problem for the plugin, and the buffers and the algorithm that it refers to.
 struct MatmulStep {
   std::string label;
   heddle_matmul matmul = {};
@@ -75,7 +75,7 @@ struct MatmulStep {
   std::vector<uint8_t> algorithm;  // empty: the library chooses
 };
 
-// Reads a matmul by itself, for NativeDevice.algorithms.
+// Reads a single matmul, for NativeDevice.algorithms.
 MatmulStep read_matmul_step(const Napi::Value& value, const std::string& what, const Device& device);
 
 // Reads the argument of NativeDevice.program.
@@ -94,7 +94,7 @@ class HostBytes {
   uint8_t* data_;
 };
 
-// The most bytes one read returns: what a typed array surely holds.
+// The most bytes that one read returns: every typed array can hold as many.
 constexpr uint64_t most_read_bytes = 1ull << 32;
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Running, capturing and timing a program.
+// Runs, captures and times a program.
 #include "program.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace heddle {
 
 namespace {
 
-// Device events at the edges of what is measured.
+// Device events around the measured parts.
 class Events {
  public:
   Events(const Device& device, size_t count) : device_(device) {
@@ -98,7 +98,7 @@ void Program::copy_out(const std::vector<CopyOut>& outputs) const {
   }
 }
 
-// Runs work, and waits for the queue where it fails: host memory is in use until then. The first failure is the one reported.
+// Runs work. On failure waits for the queue, since host memory is in use until then. The first failure is reported.
 template <class Work>
 auto Program::waiting_on_failure(Work work) const {
   try {
@@ -110,7 +110,7 @@ auto Program::waiting_on_failure(Work work) const {
   }
 }
 
-// Runs work and waits for the queue whatever happens.
+// Runs work and waits for the queue, also after a failure.
 template <class Work>
 void Program::settled(Work work) const {
   waiting_on_failure(work);
@@ -147,7 +147,7 @@ void Program::capture(uint64_t ticket) {
   check_running(ticket);
   if (captured() || steps_.empty()) return;
   heddle_error error = {};
-  // Loading a kernel and choosing an algorithm are not allowed while capturing: a first plain run does both.
+  // Loading a kernel and choosing an algorithm are not allowed during capture: a first plain run does both.
   if (!warm_) run({}, {}, 1, ticket);
   const int32_t begun = device_->api().graph_begin(device_->queue(), &error);
   if (begun == HEDDLE_UNAVAILABLE) return;

@@ -1,5 +1,5 @@
-// A program: a list of steps, each ready to be enqueued, and the ways to run it. Plain C++: no JavaScript values. Every
-// method but `abort` belongs to the device's worker thread.
+// A program: a list of steps, each ready to be enqueued, and the methods to run it. Plain C++: no JavaScript values. Every method except `abort`
+// belongs to the device's worker thread.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace heddle {
 
 struct Step {
   std::string label;
-  // Enqueues the step; it holds the buffers and the library it needs.
+  // Enqueues the step; it keeps the buffers and the library that it needs alive.
   std::function<int32_t(const Device& device, heddle_error* error)> enqueue;
 };
 
@@ -37,17 +37,17 @@ class Program {
 
   size_t size() const { return steps_.size(); }
   bool captured() const { return graph_ != nullptr; }
-  // Runs that `begin` handed over, and those of them that came while the one before was under way.
+  // Runs that `begin` started, and those of them that arrived while the previous one was running.
   uint64_t begun() const { return begun_; }
   uint64_t begun_ahead() const { return begun_ahead_; }
 
-  // A ticket is taken when work is asked for; `abort` ends all work whose ticket is older.
+  // A ticket is taken when work is requested; `abort` ends all work with an older ticket.
   uint64_t ticket() const { return aborts_; }
   void abort() { ++aborts_; }
 
-  // Runs the steps `repeats` times between the inputs and the outputs. Every repeat is enqueued before the first is waited for.
+  // Runs the steps `repeats` times between the inputs and the outputs. All repeats are enqueued before waiting for the first.
   void run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>& outputs, uint32_t repeats, uint64_t ticket);
-  // Hands the steps over without waiting for them; outputs are there when the fence is done. `busy`: work begun before is under way.
+  // Enqueues the steps without waiting for them; outputs are complete when the fence is done. `busy`: earlier work is still running.
   std::unique_ptr<Fence> begin(const std::vector<CopyOut>& outputs, uint64_t ticket, bool busy);
   void capture(uint64_t ticket);
   std::vector<double> time(uint32_t repeats, uint32_t warmup, uint64_t ticket);

@@ -32,7 +32,7 @@ std::vector<CopyIn> read_inputs(const Napi::Value& value, const Device& device) 
   return inputs;
 }
 
-// What a run copies to the host, and the arrays that hold it when the run is over.
+// Host copies of a run, and the arrays that hold them after the run.
 struct Results {
   std::vector<HostBytes> arrays;
   std::vector<CopyOut> copies;

@@ -1,5 +1,5 @@
-// Bytes on their way to a device: copied, because JavaScript may transfer or overwrite its array while the worker reads. The memory of long
-// writes serves the ones after it, since fresh memory costs a page fault every 4 KiB, which takes longer than the copy.
+// Bytes for a device: copied, because JavaScript may transfer or overwrite its array while the worker reads. The memory of long writes is reused by
+// later ones, since fresh memory costs a page fault every 4 KiB, which takes longer than the copy.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class Staging {
  public:
   using Block = std::vector<uint8_t>;
 
-  // A copy of the bytes, whose last owner may be any thread, and may outlive this.
+  // A copy of the bytes. Its last owner may be any thread, and may outlive this object.
   std::shared_ptr<const Block> copy(const uint8_t* data, size_t size) {
     std::unique_ptr<Block> block = idle_->take(size);
     block->assign(data, data + size);
@@ -22,7 +22,7 @@ class Staging {
   }
 
  private:
-  // Two writes are under way at most where a model is loaded.
+  // Loading a model has at most two writes under way.
   static constexpr size_t most_blocks = 2;
   static constexpr size_t least_bytes = size_t{1} << 20;
   static constexpr size_t most_bytes = size_t{16} << 20;

@@ -1,4 +1,4 @@
-// Reading the steps of a program: every value is checked here once, so that running a step checks nothing.
+// Reads the steps of a program: every value is checked here once, so that running a step checks nothing.
 #include <algorithm>
 #include <array>
 
@@ -46,7 +46,7 @@ Step read_kernel(const Napi::Object& object, const std::string& label, const Dev
   std::vector<heddle_slice> raw;
   for (const Slice& slice : slices) raw.push_back(slice.raw());
   finder.begin_step(std::all_of(dims.begin(), dims.end(), [](int64_t extent) { return extent > 0; }));
-  // A library that does not say what its kernels write may write everything.
+  // A library without access letters may write every buffer.
   for (size_t i = 0; i < slices.size(); ++i) {
     if (kernel->access == nullptr || kernel->access[i] != 'r') finder.write(slices[i]);
   }
@@ -68,7 +68,7 @@ Step read_kernel(const Napi::Object& object, const std::string& label, const Dev
   return {label, enqueue};
 }
 
-// What a matmul operand is: its piece of memory, and how its (batch, rows, columns) elements lie in it.
+// A matmul operand: its range of memory, and the strides of its (batch, rows, columns) elements.
 struct Operand {
   const char* name;
   const Slice& slice;
@@ -96,7 +96,7 @@ void check_operand(const Operand& operand, const std::string& label) {
   }
 }
 
-// Reads `{ bias?, residual?, relu }` into a matmul whose other fields are set; the slices it refers to are returned.
+// Reads `{ bias?, residual?, relu }` into a matmul whose other fields are set; returns the slices that it refers to.
 std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& label, const Device& device, heddle_matmul* p) {
   std::vector<Slice> held;
   if (value.IsUndefined()) return held;
@@ -117,7 +117,7 @@ std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& la
   return held;
 }
 
-// Reads the bytes of an algorithm; none where it is left out.
+// Reads the bytes of an algorithm; empty if omitted.
 std::vector<uint8_t> read_algorithm(const Napi::Value& value, const std::string& label) {
   if (value.IsUndefined()) return {};
   const Bytes bytes = read_bytes(value, label + ".algorithm");
@@ -238,7 +238,7 @@ std::vector<Step> read_steps(const Napi::Value& value, const Device& device) {
     steps.push_back(read_step(array.Get(i), "steps[" + std::to_string(i) + "]", device, finder));
   }
   finder.find();
-  // The last getter may have closed the device under what is read.
+  // The last getter may have closed the device.
   device.check_open();
   return steps;
 }

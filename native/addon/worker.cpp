@@ -1,4 +1,4 @@
-// The worker thread and its way back to JavaScript.
+// The worker thread, and its calls back to JavaScript.
 #include "worker.hpp"
 
 #include <chrono>
@@ -84,7 +84,7 @@ void Worker::finish(std::unique_ptr<Job> job) {
   napi_call_threadsafe_function(signal_, nullptr, napi_tsfn_nonblocking);
 }
 
-// True if the next job need not wait for what is under way.
+// True if the next job need not wait for the work under way.
 bool Worker::can_start() const { return !waiting_.empty() && (under_way_.empty() || waiting_.front()->begin); }
 
 void Worker::start_next(std::unique_lock<std::mutex>& lock) {
@@ -99,7 +99,7 @@ void Worker::start_next(std::unique_lock<std::mutex>& lock) {
     }
   });
   lock.lock();
-  // Promises are settled in the order of their jobs, of those that fail at once too.
+  // Promises are settled in the order of their jobs, also of those that fail at once.
   if (job->done || !under_way_.empty()) {
     under_way_.push_back(std::move(job));
   } else {
@@ -123,18 +123,18 @@ bool Worker::settle_first(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-// How long work under way is left alone between two looks at it: short beside the steps of a model, long for a core.
+// Polling interval for work under way: short compared with the steps of a model, long for a core.
 constexpr std::chrono::microseconds between_looks{20};
 
 void Worker::loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
-    // What is over goes first, so that whoever waits for it can go on while the next is under way.
+    // Finished work is settled first, so that its caller can continue while the next is under way.
     if (settle_first(lock)) continue;
     if (can_start()) {
       start_next(lock);
     } else if (!under_way_.empty()) {
-      // Not by wake_, whose waits for a time need glibc 2.30 (steady clock) or follow a clock that may be set back.
+      // Without wake_, whose timed waits need glibc 2.30 (steady clock) or follow a clock that may be set back.
       lock.unlock();
       std::this_thread::sleep_for(between_looks);
       lock.lock();
@@ -152,8 +152,8 @@ void Worker::on_signal(napi_env env, napi_value, void* context, void*) {
   if (env != nullptr) static_cast<Worker*>(context)->settle_finished(env);
 }
 
-// Node calls on_signal without a frame that catches: an exception that left this would end the process. Every step fails once the thread is
-// terminated, since JavaScript cannot run any more. Nobody waits for the promise then.
+// Node calls on_signal without a frame that catches: an exception from here would end the process. Every step fails once the thread is terminated,
+// since JavaScript cannot run any more. Nothing waits for the promise then.
 void Worker::settle(Napi::Env env, Job& job) noexcept {
   try {
     const Napi::HandleScope scope(env);
@@ -161,7 +161,7 @@ void Worker::settle(Napi::Env env, Job& job) noexcept {
     try {
       if (!job.failure) value = job.result(env);
     } catch (const Napi::Error& error) {
-      // Such as an array that has no room.
+      // Such as an allocation failure of an array.
       job.deferred.Reject(error.Value());
       return;
     } catch (const std::exception& error) {
@@ -184,12 +184,12 @@ void Worker::settle_finished(Napi::Env env) {
     finished.swap(finished_);
     ended = ended_;
   }
-  // Its stack is given back now, not when JavaScript's garbage is next collected.
+  // Frees its stack now, not at the next garbage collection of JavaScript.
   if (ended && thread_.joinable()) thread_.join();
   pending_ -= finished.size();
   if (pending_ == 0 && !finished.empty()) napi_unref_threadsafe_function(env_, signal_);
   for (const std::unique_ptr<Job>& job : finished) settle(env, *job);
-  // Destroying a job may destroy this worker with it: nothing after this line may use a member.
+  // Destroying a job may also destroy this worker: no member may be used after this line.
 }
 
 void Worker::stop() {

@@ -1,6 +1,6 @@
-// One thread per device that does everything slow, in order, and settles promises on the JavaScript thread. Jobs are created
-// and destroyed on the JavaScript thread only, so they may hold JavaScript references. Some jobs only hand work to the device:
-// the next of them are taken while that is under way, and all others wait for its end.
+// One thread per device that does everything slow, in order, and settles promises on the JavaScript thread. Jobs are created and destroyed on the
+// JavaScript thread only, so they may hold JavaScript references. Some jobs only enqueue work on the device: more of these are taken while it is
+// under way, and all others wait for its end.
 #pragma once
 
 #include <napi.h>
@@ -26,13 +26,13 @@ class Worker {
 
   // Queues `work` for the thread; the promise takes the value of `result`, or the Failure that `work` threw.
   Napi::Promise submit(std::function<void()> work, std::function<Napi::Value(Napi::Env)> result);
-  // Asked until it says that work is done, which is once; or throws the Failure that the work ended with. It holds nothing of JavaScript.
+  // Polled until it returns true, which happens once, or throws the Failure of the work. It holds no JavaScript values.
   using Done = std::function<bool()>;
-  // The same for work that the device goes on with when `begin` returns. `begin` is told whether such work is under way already.
+  // Queues work that continues on the device after `begin` returns. `begin` gets true if such work is under way already.
   Napi::Promise submit_ahead(std::function<Done(bool busy)> begin, std::function<Napi::Value(Napi::Env)> result);
-  // Lets the thread end once nothing waits, without anyone having to come back for it. What is submitted later fails with CLOSED.
+  // Ends the thread once no job is waiting, without a further call. Later submissions fail with CLOSED.
   void end_when_idle();
-  // Ends the thread after the job under way and drops the rest. Only for the JavaScript thread; idempotent.
+  // Ends the thread after the current job and drops the rest. Only for the JavaScript thread; idempotent.
   void stop();
 
  private:

@@ -1,4 +1,4 @@
-// The algorithms of cuBLASLt for a matmul, and a matmul by one of them.
+// The algorithms of cuBLASLt for a matmul, and a matmul with one of them.
 #include "heddle/algorithms.h"
 
 #include "device.hpp"

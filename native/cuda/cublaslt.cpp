@@ -1,5 +1,5 @@
-// Finding and opening cuBLASLt: the file HEDDLE_CUBLASLT names, else the loader's path, the toolkit, and the Python environments
-// on PATH (a GPU machine often has the library only inside one).
+// Finds and opens cuBLASLt: the file named by HEDDLE_CUBLASLT, else the loader's path, the toolkit, and the Python environments on PATH (a GPU
+// machine often has the library only inside one).
 #include "cublaslt.hpp"
 
 #include <dlfcn.h>
@@ -27,7 +27,7 @@ std::vector<std::string> matches(const std::string& pattern) {
   return found;
 }
 
-// Where pip puts the library, seen from a folder of PATH: <prefix>/bin -> <prefix>/lib/python3.x/site-packages/nvidia/...
+// Patterns for pip's library folder, relative to a folder of PATH: <prefix>/bin -> <prefix>/lib/python3.x/site-packages/nvidia/...
 std::vector<std::string> python_patterns(const std::string& soname) {
   std::vector<std::string> patterns;
   const char* path = getenv("PATH");

@@ -1,5 +1,5 @@
-// cuBLASLt, opened at run time. Only what the matmul needs is declared, with the numeric values of cuBLAS 12 and 13; cuBLAS
-// headers are not needed to build.
+// cuBLASLt, opened at run time. Only the matmul's part of its interface is declared, with the numeric values of cuBLAS 12 and 13; cuBLAS headers are
+// not needed to build.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -45,7 +45,7 @@ enum CublasLtMatmulPreferenceAttribute : int {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
-// Parts of an algorithm's configuration, for people to read.
+// Parts of an algorithm's configuration, for display.
 enum CublasLtAlgoConfigAttribute : int {
   CUBLASLT_ALGO_CONFIG_ID = 0,              // int32_t
   CUBLASLT_ALGO_CONFIG_TILE_ID = 1,         // uint32_t
@@ -55,7 +55,7 @@ enum CublasLtAlgoConfigAttribute : int {
   CUBLASLT_ALGO_CONFIG_STAGES_ID = 6,       // uint32_t
   CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8  // uint16_t
 };
-// Split-K parts are added in the compute type: never in the output's, which would sum in float16.
+// Split-K partial sums are added in the compute type: never in the output's, which would sum in float16.
 constexpr uint32_t CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2;
 
 struct cublasLtMatmulAlgo_t {
@@ -96,7 +96,7 @@ class CublasLt {
   cublasStatus_t (*heuristic)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                               cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int requested,
                               cublasLtMatmulHeuristicResult_t*, int* returned) = nullptr;
-  // True if an algorithm that was kept may be taken for a problem, and the workspace it then needs.
+  // Checks if a stored algorithm can be used for a problem, and the workspace that it then needs.
   cublasStatus_t (*algo_check)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t*,
                                cublasLtMatmulHeuristicResult_t*) = nullptr;

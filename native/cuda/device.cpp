@@ -1,4 +1,4 @@
-// Opening a GPU, what it is, and its memory pool.
+// Opening a GPU, its properties, and its memory pool.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace heddle {
 
 namespace {
 
-// Free memory as a caller sees it: what the driver has left and what the pool holds unused.
+// Free memory from a caller's view: the driver's free memory and the unused memory of the pool.
 int32_t free_memory(heddle_device* device, uint64_t* free_bytes, uint64_t* total_bytes, heddle_error* error) {
   size_t free_now = 0;
   size_t total = 0;
@@ -44,7 +44,7 @@ int32_t initialise(heddle_device* device, heddle_error* error) {
 cudaError_t allocate_once(heddle_device* device, uint64_t bytes, void** data) {
   if (!device->pooled) return cudaMalloc(data, bytes);
   const cudaError_t result = cudaMallocAsync(data, bytes, device->memory);
-  // Other streams may use the memory at once, so the allocation has to have happened before it is handed out.
+  // Other streams may use the memory at once, so the allocation must be complete before it is returned.
   return result == cudaSuccess ? cudaStreamSynchronize(device->memory) : result;
 }
 
@@ -52,7 +52,7 @@ cudaError_t allocate_once(heddle_device* device, uint64_t bytes, void** data) {
 
 int32_t device_open(int32_t ordinal, heddle_device** device, heddle_error* error) {
   *device = nullptr;
-  // cudart reports a missing driver as an outdated one; asking the loader first gives the true reason.
+  // cudart reports a missing driver as an outdated one; the loader gives the true reason.
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return fail(error, HEDDLE_UNAVAILABLE, "no CUDA driver on this machine (%s)", dlerror());
   dlclose(driver);
@@ -110,7 +110,7 @@ int32_t device_allocate(heddle_device* device, uint64_t bytes, void** data, hedd
   const uint64_t size = std::max<uint64_t>(bytes, 1);
   cudaError_t result = allocate_once(device, size, data);
   if (result == cudaErrorMemoryAllocation && device->pooled) {
-    // What the pool holds may be in pieces too small: give it back and ask once more.
+    // The pool's free memory may be too fragmented: return it to the driver and try once more.
     cudaGetLastError();
     HEDDLE_TRY(cudaStreamSynchronize(device->memory));
     HEDDLE_TRY(cudaMemPoolTrimTo(device->pool, 0));
@@ -128,7 +128,7 @@ int32_t device_allocate(heddle_device* device, uint64_t bytes, void** data, hedd
               bytes, free_bytes, total_bytes);
 }
 
-// The caller releases memory only when no work on any queue uses it: the pool may hand it out again at once.
+// The caller releases memory only when no work on any queue uses it: the pool may reuse it at once.
 int32_t device_release(heddle_device* device, void* data, heddle_error* error) {
   HEDDLE_TRY(cudaSetDevice(device->ordinal));
   if (device->pooled) {

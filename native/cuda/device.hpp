@@ -1,4 +1,4 @@
-// The plugin's objects behind the opaque handles of abi.h, and how a failing call becomes a heddle_error.
+// The plugin's objects behind the opaque handles of abi.h, and the conversion of a failing call to a heddle_error.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,15 +17,15 @@ namespace heddle {
 // Fills *error with one line and returns its status.
 int32_t fail(heddle_error* error, heddle_status status, const char* format, ...) __attribute__((format(printf, 3, 4)));
 
-// Turns a CUDA result into a status; the message names the call. An error that a kernel caused is a FAULT: it stays with the
-// process until the process ends, which the message says.
+// Converts a CUDA result to a status; the message names the call. An error caused by a kernel is a FAULT: it persists until the process ends, which
+// the message says.
 int32_t check(cudaError_t result, const char* call, heddle_error* error);
 
 struct MatmulCache;
 struct MatmulPlan;
 struct Types;
 
-// The matmul plans of a device; cuBLASLt is asked for an algorithm once for each problem.
+// The matmul plans of a device; cuBLASLt chooses an algorithm once per problem.
 class MatmulPlans {
  public:
   MatmulPlans();
@@ -34,9 +34,9 @@ class MatmulPlans {
   MatmulPlans& operator=(const MatmulPlans&) = delete;
 
   const CublasLt& library() const { return library_; }
-  // `chosen` is an algorithm of HEDDLE_ALGORITHM_BYTES bytes; null takes the library's first.
+  // `chosen` is an algorithm of HEDDLE_ALGORITHM_BYTES bytes; null uses the library's first choice.
   int32_t run(const heddle_matmul& problem, const uint8_t* chosen, void* workspace, cudaStream_t stream, heddle_error* error);
-  // At most `capacity` algorithms for a problem, the library's first one first; none where it does not take the problem.
+  // Writes at most `capacity` algorithms for a problem, beginning with the library's first choice; none if the library does not support it.
   int32_t list(const heddle_matmul& problem, uint32_t capacity, heddle_algorithm* algorithms, uint32_t* count, heddle_error* error);
 
  private:
@@ -54,7 +54,7 @@ class MatmulPlans {
   std::unique_ptr<MatmulCache> plans_;
 };
 
-// Plain tiled matmul for any strides: where cuBLASLt is absent, and for operands that it cannot describe.
+// Plain tiled matmul for any strides, used without cuBLASLt, and for operands that it cannot describe.
 int32_t fallback_matmul(const heddle_matmul& problem, cudaStream_t stream, heddle_error* error);
 
 constexpr uint64_t matmul_workspace_bytes = 32ull << 20;
@@ -70,7 +70,7 @@ struct heddle_device {
 };
 
 struct heddle_queue {
-  // A copy out that waits in the pinned staging area: small copies pass through it, so that they do not block the caller.
+  // A copy to the host that waits in the pinned staging area. Small copies pass through it, so that they do not block the caller.
   struct Landing {
     void* host;
     const void* staged;

@@ -1,4 +1,4 @@
-// How a failing call becomes a heddle_error: one line with the call's name and CUDA's own words.
+// Converts a failing call to a heddle_error: one line with the call's name and CUDA's message.
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What a GPU says of its speed, by its attributes: nothing is looked up by name.
+// Speed facts of a GPU from its attributes; no table of names is used.
 #include "heddle/facts.h"
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// An attribute, or 0 where this GPU or driver does not have it.
+// An attribute, or 0 if this GPU or driver does not have it.
 int attribute(cudaDeviceAttr which, int ordinal) {
   int value = 0;
   if (cudaDeviceGetAttribute(&value, which, ordinal) == cudaSuccess && value > 0) return value;
@@ -35,7 +35,7 @@ extern "C" __attribute__((visibility("default"))) int32_t heddle_device_facts(he
   facts->clock_hz = 1000ull * static_cast<uint64_t>(attribute(cudaDevAttrClockRate, device->ordinal));
   const auto bits = static_cast<uint64_t>(attribute(cudaDevAttrGlobalMemoryBusWidth, device->ordinal));
   const auto kilohertz = static_cast<uint64_t>(attribute(cudaDevAttrMemoryClockRate, device->ordinal));
-  // Two transfers a clock on each line of the bus.
+  // Two transfers per clock on each line of the bus.
   facts->bandwidth = 2 * (bits / 8) * kilohertz * 1000;
   return HEDDLE_OK;
 }

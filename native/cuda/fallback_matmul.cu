@@ -1,5 +1,5 @@
-// The plugin's own matmul: 64 x 64 tiles in shared memory, any strides, accumulated in float32 (int32 for int8). It makes a GPU
-// without cuBLASLt useful, and adds what cuBLASLt offers behind a product; it is not meant to be fast.
+// The plugin's own matmul: 64 x 64 tiles in shared memory, any strides, accumulated in float32 (int32 for int8). It makes a GPU without cuBLASLt
+// usable, and applies the epilogues that cuBLASLt offers; it is not meant to be fast.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -30,7 +30,7 @@ __device__ void narrow(float value, __half* out) { *out = __float2half_rn(value)
 __device__ void narrow(float value, __nv_bfloat16* out) { *out = __float2bfloat16_rn(value); }
 __device__ void narrow(int value, int* out) { *out = value; }
 
-// What follows a product of floats: bias of the column, residual of the element, relu.
+// Epilogue of a float matmul: bias of the column, residual of the element, relu.
 template <class Out>
 struct Epilogue {
   const Out* bias;
@@ -42,13 +42,13 @@ template <class Out>
 __device__ float finish(float x, const Epilogue<Out>& epilogue, int64_t column, int64_t at) {
   if (epilogue.bias != nullptr) x += widen(epilogue.bias[column]);
   if (epilogue.residual != nullptr) x += widen(epilogue.residual[at]);
-  // NaN stays, as in maximum(x, 0).
+  // NaN is preserved, as in maximum(x, 0).
   return epilogue.relu && x < 0 ? 0 : x;
 }
 // Sums of int8 are stored as they are.
 __device__ int finish(int x, const Epilogue<int>&, int64_t, int64_t) { return x; }
 
-// Loads a tile x depth piece of an operand, zero outside it. Neighbouring threads read along the direction of stride 1.
+// Loads a tile x depth block of an operand, zero outside it. Adjacent threads read along the direction of stride 1.
 template <class T, class Sum>
 __device__ void load(Sum (&piece)[depth][tile + 1], const T* data, int64_t row0, int64_t rows, int64_t row_stride, int64_t k0,
                      int64_t k, int64_t k_stride) {

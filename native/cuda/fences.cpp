@@ -1,4 +1,4 @@
-// Fences of a queue: an event behind the work, and the copies out that land in host memory once it has passed.
+// Fences of a queue: an event after the work, and the copies that reach host memory once it has passed.
 #include "heddle/fences.h"
 
 #include <cstring>
@@ -53,7 +53,7 @@ int32_t fence_query(heddle_fence* fence, int32_t* done, heddle_error* error) {
   HEDDLE_TRY(cudaSetDevice(fence->queue->device->ordinal));
   const cudaError_t result = cudaEventQuery(fence->event);
   if (result == cudaErrorNotReady) {
-    // It is no error, but kept as the thread's last one, which whoever launches the next kernel would take for its own.
+    // Not an error, but stored as the thread's last one, where the next kernel launch would report it as its own.
     cudaGetLastError();
     return HEDDLE_OK;
   }

@@ -1,4 +1,4 @@
-// Running matmuls through cuBLASLt: a problem is prepared once, and is only enqueued afterwards, which is what a captured graph needs.
+// Runs matmuls through cuBLASLt: a problem is prepared once, and is only enqueued afterwards, as a captured graph requires.
 #include "matmul_plan.hpp"
 
 #include <cstring>
@@ -12,12 +12,12 @@ static_assert(sizeof(cublasLtMatmulAlgo_t) == HEDDLE_ALGORITHM_BYTES, "an algori
 
 namespace {
 
-// True if there is anything the library multiplies.
+// True if the output has no elements.
 bool is_empty(const heddle_matmul& p) { return p.batch == 0 || p.m == 0 || p.n == 0; }
 
 int32_t check_problem(const heddle_matmul& problem, Types* types, heddle_error* error) {
   if (!resolve_types(problem, types)) {
-    return fail(error, HEDDLE_INVALID, "%s: allowed are f32, f16 and bf16 to themselves or f32, and i8 to i32",
+    return fail(error, HEDDLE_INVALID, "%s: expected f32, f16 or bf16 to itself or f32, or i8 to i32",
                 describe_problem(problem).c_str());
   }
   if (problem.batch < 0 || problem.m < 0 || problem.n < 0 || problem.k < 0 || problem.batch > INT32_MAX) {
@@ -29,7 +29,7 @@ int32_t check_problem(const heddle_matmul& problem, Types* types, heddle_error* 
   return HEDDLE_OK;
 }
 
-// Part of an algorithm's configuration; 0 where this version of the library does not have it.
+// Part of an algorithm's configuration; 0 if this version of the library does not have it.
 template <class Value>
 uint32_t part_of(const CublasLt& lt, const cublasLtMatmulAlgo_t& algorithm, CublasLtAlgoConfigAttribute attribute) {
   Value value = 0;
@@ -149,7 +149,7 @@ int32_t MatmulPlans::list(const heddle_matmul& problem, uint32_t capacity, heddl
 
 int32_t MatmulPlans::enqueue(const heddle_matmul& problem, const MatmulPlan& plan, void* workspace, cudaStream_t stream,
                              heddle_error* error) {
-  // Plans are shared by all problems of a kind: each brings its own bias.
+  // Plans are shared by all problems of a kind, so each sets its own bias.
   if (problem.bias.data != nullptr) {
     const cublasStatus_t status =
         library_.desc_set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &problem.bias.data, sizeof problem.bias.data);

@@ -1,4 +1,4 @@
-// Matmuls as cuBLASLt has them: a problem becomes column-major layouts and an algorithm.
+// Matmuls in cuBLASLt's terms: a problem becomes column-major layouts and an algorithm.
 #include "matmul_plan.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct Operands {
   bool swapped;
 };
 
-// A bias has an element for each row of d: those have to be the columns of out. An output of one row or column could be either.
+// A bias has one element per row of d, so these have to be the columns of out. An output of one row or column could be either.
 bool describe_operands(const heddle_matmul& p, Operands* o) {
   if (p.bias.data != nullptr) {
     if (!describe(p.n, p.out_n, p.m, p.out_m, p.out_batch, &o->out) || o->out.transposed) return false;
@@ -41,8 +41,8 @@ cublasStatus_t create_layout(const CublasLt& lt, cudaDataType_t type, const Matr
   return status;
 }
 
-// The residual is no part of it: it is the c of alpha * first x second + beta * c. Some of the library's kernels round that to out's
-// type before the bias is added.
+// Without the residual, which is the c of alpha * first x second + beta * c. Some of the library's kernels round that to out's type before the bias
+// is added.
 CublasLtEpilogue epilogue_of(const heddle_matmul& p) {
   const uint32_t parts = (p.bias.data == nullptr ? 0u : CUBLASLT_EPILOGUE_BIAS) | (p.relu == 0 ? 0u : CUBLASLT_EPILOGUE_RELU);
   return static_cast<CublasLtEpilogue>(parts == 0 ? CUBLASLT_EPILOGUE_DEFAULT : parts);
@@ -91,7 +91,7 @@ cublasStatus_t describe_plan(const CublasLt& lt, const heddle_matmul& p, const T
   set(CUBLASLT_MATMUL_DESC_TRANSA, operation(operands.first));
   set(CUBLASLT_MATMUL_DESC_TRANSB, operation(operands.second));
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
-  // The algorithm may rely on the alignment of the bias, which it reads off the pointer.
+  // The algorithm may rely on the alignment of the bias, which it takes from the pointer.
   if (p.bias.data != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias.data);
   const auto layout = [&](cudaDataType_t type, const Matrix& matrix, cublasLtMatrixLayout_t* created) {
     if (status == CUBLAS_STATUS_SUCCESS) status = create_layout(lt, type, matrix, p.batch, created);
@@ -109,7 +109,7 @@ cublasStatus_t prepare_plan(const CublasLt& lt, cublasLtHandle_t handle, const h
   std::vector<cublasLtMatmulHeuristicResult_t> found;
   if (status == CUBLAS_STATUS_SUCCESS) status = list_algorithms(lt, handle, p, *plan, 1, &found);
   if (status == CUBLAS_STATUS_SUCCESS) status = found.empty() ? CUBLAS_STATUS_NOT_SUPPORTED : found.front().state;
-  // Not every epilogue goes with every alignment, and sums of int8 take multiples of four alone.
+  // Some epilogues are not supported at every alignment, and sums of int8 only for multiples of four.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
     plan->expressible = false;
     return CUBLAS_STATUS_SUCCESS;

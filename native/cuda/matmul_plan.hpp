@@ -1,4 +1,4 @@
-// A matmul as cuBLASLt has it: descriptors, layouts and an algorithm, made once for all problems of a kind.
+// A matmul in cuBLASLt's terms: descriptors, layouts and an algorithm, created once for all problems of a kind.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct MatmulKeyHash {
   }
 };
 
-// cuBLASLt computes column-major d = first x second. Where the output is row-major that is its transpose, so b comes first.
+// cuBLASLt computes column-major d = first x second. For a row-major output d is its transpose, so b comes first.
 struct MatmulPlan {
   explicit MatmulPlan(const CublasLt& library) : library(library) {}
   ~MatmulPlan() {
@@ -50,21 +50,21 @@ struct MatmulCache {
   std::unordered_map<MatmulKey, std::unique_ptr<MatmulPlan>, MatmulKeyHash> by_key;
 };
 
-// Everything but the pointers' values. `algorithm` is null where the library chooses.
+// All properties except the pointers' values. `algorithm` is null if the library chooses.
 MatmulKey key_of(const heddle_matmul& p, const cublasLtMatmulAlgo_t* algorithm);
 
-// Makes the descriptors of a problem; `expressible` says whether it has any.
+// Creates the descriptors of a problem; `expressible` is false if it has none.
 cublasStatus_t describe_plan(const CublasLt& lt, const heddle_matmul& p, const Types& types, MatmulPlan* plan);
 
-// At most `capacity` algorithms for a described problem, best first as the library guesses. Asks with the pointers' true alignment, since 16
+// Lists at most `capacity` algorithms for a described problem, best first by the library's estimate. Passes the pointers' true alignment, since 16
 // bytes is assumed otherwise.
 cublasStatus_t list_algorithms(const CublasLt& lt, cublasLtHandle_t handle, const heddle_matmul& p, const MatmulPlan& plan,
                                uint32_t capacity, std::vector<cublasLtMatmulHeuristicResult_t>* found);
 
-// Describes a problem and takes the library's first algorithm for it.
+// Describes a problem and uses the library's first algorithm for it.
 cublasStatus_t prepare_plan(const CublasLt& lt, cublasLtHandle_t handle, const heddle_matmul& p, const Types& types, MatmulPlan* plan);
 
-// Describes a problem and takes the given algorithm. NOT_SUPPORTED where the library does not take it for the problem.
+// Describes a problem and uses the given algorithm. NOT_SUPPORTED if the library does not support it for the problem.
 cublasStatus_t prepare_plan_by(const CublasLt& lt, cublasLtHandle_t handle, const heddle_matmul& p, const Types& types,
                                const cublasLtMatmulAlgo_t& algorithm, MatmulPlan* plan);
 

@@ -1,4 +1,4 @@
-// The plugin's one exported symbol: the table of functions that abi.h describes.
+// The plugin's only exported symbol: the table of functions that abi.h describes.
 #include "device.hpp"
 
 extern "C" __attribute__((visibility("default"))) const heddle_device_api* heddle_device_plugin(void) {

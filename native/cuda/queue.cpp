@@ -9,18 +9,18 @@ namespace {
 
 constexpr uint64_t staging_bytes = 4ull << 20;
 
-// Room in the staging area for one copy, or null when it does not fit before copies under way are done.
+// Space in the staging area for one copy; null if it does not fit until earlier copies are done.
 uint8_t* stage(heddle_queue* queue, uint64_t bytes) {
   if (bytes > staging_bytes) return nullptr;
   const uint64_t left = staging_bytes - queue->staged % staging_bytes;
-  // A copy lies in one piece: an end of the area that is too short is passed over.
+  // A copy is contiguous: an end of the area that is too short is skipped.
   const uint64_t from = bytes > left ? queue->staged + left : queue->staged;
   if (from + bytes - queue->landed > staging_bytes) return nullptr;
   queue->staged = from + (bytes + 255) / 256 * 256;
   return queue->staging + from % staging_bytes;
 }
 
-// A captured copy would keep reading host memory long after its caller took it back.
+// A captured copy would read host memory after its caller has reused it.
 int32_t refuse_while_capturing(const heddle_queue* queue, const char* what, heddle_error* error) {
   if (!queue->capturing) return HEDDLE_OK;
   return fail(error, HEDDLE_INVALID, "%s cannot be part of a captured graph: copy before or after the graph", what);
@@ -63,7 +63,7 @@ void queue_destroy(heddle_queue* queue) {
   delete queue;
 }
 
-// Launchers launch on the current device, which must be the stream's. A launch on another fails and says so.
+// Launchers launch on the current device, which must be the stream's. A launch on another fails with an error.
 void* queue_native(heddle_queue* queue) {
   cudaSetDevice(queue->device->ordinal);
   return queue->stream;
@@ -76,7 +76,7 @@ int32_t queue_wait(heddle_queue* queue, heddle_error* error) {
     for (const auto& landing : queue->landings) memcpy(landing.host, landing.staged, landing.bytes);
   }
   queue->landings.clear();
-  // What fences have in staging lands when they are asked.
+  // Staged copies of fences reach the host when the fences are queried.
   if (queue->fences == 0) queue->staged = queue->landed = 0;
   return check(result, "cudaStreamSynchronize", error);
 }
@@ -123,7 +123,7 @@ int32_t queue_matmul(heddle_queue* queue, const heddle_matmul* matmul, heddle_er
 int32_t graph_begin(heddle_queue* queue, heddle_error* error) {
   if (queue->capturing) return fail(error, HEDDLE_INVALID, "a graph is already being captured on this queue");
   HEDDLE_TRY(cudaSetDevice(queue->device->ordinal));
-  // Thread-local: what other threads allocate or wait for meanwhile does not break the capture.
+  // Thread-local: allocations and waits of other threads do not break the capture.
   HEDDLE_TRY(cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal));
   queue->capturing = true;
   return HEDDLE_OK;

@@ -1,4 +1,4 @@
-// What an exported program asks of its device. One file implements it for simt and one for CUDA; an export is built with one of them.
+// Device interface of an exported program. One file implements it for simt and one for CUDA; an export is built with one of them.
 #ifndef HEDDLE_EXPORT_BACKEND_HPP
 #define HEDDLE_EXPORT_BACKEND_HPP
 
@@ -11,7 +11,7 @@
 
 namespace heddle::exported {
 
-// What tells runs of a program apart: its dimensions, and where everything lies.
+// Key of a run: its dimensions, and all its addresses.
 using RunKey = std::vector<int64_t>;
 // Enqueues a run on a stream.
 using Enqueue = std::function<int32_t(void* stream, heddle_error* error)>;
@@ -21,18 +21,18 @@ class Backend {
   static int32_t open(std::unique_ptr<Backend>* backend, heddle_error* error);
   virtual ~Backend() = default;
 
-  // As tuning files name it: `sm_90`, or `simt`.
+  // As in tuning files: `sm_90`, or `simt`.
   virtual const std::string& architecture() const = 0;
-  // What launchers take for a stream.
+  // Stream in the form that launchers expect.
   virtual void* queue(void* stream) = 0;
-  // What follows waits for all that came before, whatever launches allow each other.
+  // Orders all later work after all earlier work, regardless of early starts of launches.
   virtual int32_t fence(void* stream, heddle_error* error) = 0;
   virtual int32_t matmul(const heddle_matmul& matmul, void* stream, heddle_error* error) = 0;
-  // Has a run enqueued, or what was kept of an earlier one with the same key.
+  // Enqueues a run, or replays an earlier one with the same key.
   virtual int32_t run(const RunKey& key, void* stream, const Enqueue& enqueue, heddle_error* error) = 0;
 };
 
-// Lets the first launch of a kernel load it while a stream is captured; ends with the scope.
+// Allows the first launch of a kernel to load it while a stream is captured; ends with the scope.
 class Launching {
  public:
   Launching();

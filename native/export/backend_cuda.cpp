@@ -1,4 +1,4 @@
-// Exported programs on CUDA: everything is enqueued on the caller's stream, of the device that is current.
+// Exported programs on CUDA: everything is enqueued on the caller's stream, of the current device.
 #include <map>
 
 #include "backend.hpp"
@@ -29,13 +29,13 @@ class Cuda : public Backend {
   }
   const std::string& architecture() const override { return architecture_; }
   void* queue(void* stream) override { return stream; }
-  // Early starts are between launches: a launch behind a fill waits for it, and the fill for all before.
+  // Early starts happen between launches: a launch after a fill waits for it, and the fill for all earlier work.
   int32_t fence(void* stream, heddle_error* error) override {
     HEDDLE_TRY(cudaMemsetAsync(mark_, 0, 1, native(stream)));
     return HEDDLE_OK;
   }
   int32_t matmul(const heddle_matmul& matmul, void* stream, heddle_error* error) override {
-    // Of each stream its own, since streams may run side by side.
+    // One per stream, since streams may run concurrently.
     void*& workspace = workspaces_[native(stream)];
     if (workspace == nullptr && plans_.library().loaded()) HEDDLE_TRY(cudaMalloc(&workspace, matmul_workspace_bytes));
     return plans_.run(matmul, nullptr, workspace, native(stream), error);
@@ -61,7 +61,7 @@ int32_t Backend::open(std::unique_ptr<Backend>* backend, heddle_error* error) {
   return status;
 }
 
-// Loading a kernel and growing its scratch memory are allowed while capturing in the relaxed mode only.
+// Loading a kernel and growing its scratch memory are allowed during capture in the relaxed mode only.
 Launching::Launching() {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);

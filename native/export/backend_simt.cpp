@@ -1,4 +1,4 @@
-// Exported programs on the CPU device: work is done when a call returns, so streams mean nothing and may be null.
+// Exported programs on the CPU device: work is done when a call returns, so streams are ignored and may be null.
 #include <cstdlib>
 #include <cstring>
 #include <exception>

@@ -21,7 +21,7 @@ __attribute__((format(printf, 3, 4))) inline int32_t refuse(heddle_error* error,
   return status;
 }
 
-// Exceptions end at the C interface.
+// Runs a function of the C interface; exceptions become errors.
 template <class Body>
 int32_t guarded(heddle_error* error, Body body) {
   try {

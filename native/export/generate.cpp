@@ -1,4 +1,4 @@
-// Generating texts: states and memory of a generation, its steps, and what is read of them. One generation at a time.
+// Generates texts: states and memory of a generation, its steps, and the reading of results. One generation at a time.
 #include "generate.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace heddle::exported {
 
 namespace {
 
-// Steps between two looks at what has ended, where nobody looks at each.
+// Steps between two checks for ended texts, if no callback checks each step.
 constexpr uint32_t steps_at_once = 8;
 
 double value_of(Attribute attribute, const Asked& asked) {
@@ -23,7 +23,7 @@ double value_of(Attribute attribute, const Asked& asked) {
   return 0;
 }
 
-// Weights of one program, of those of all.
+// The weights of one program, out of those of all.
 std::vector<heddle_weight> own(const Model& model, const heddle_weight* weights, uint32_t count) {
   std::vector<heddle_weight> found;
   std::copy_if(weights, weights + count, std::back_inserter(found), [&](const heddle_weight& weight) { return has_weight(model, weight.name); });
@@ -108,7 +108,7 @@ int32_t Generator::begin(const heddle_prompts* prompts, const heddle_generation*
   });
 }
 
-// Memory of states, and what they hold before the first step.
+// Allocates states, and sets them to their contents before the first step.
 int32_t Generator::prepare(void* stream, heddle_error* error) {
   dims_ = sizes_.of(stepper_->dims);
   const auto bound = program_->bind(dims_.data(), error);
@@ -148,7 +148,7 @@ int32_t Generator::read(void* stream, heddle_error* error) {
   int32_t status = workspace_.reach(workspace, stream, error);
   if (status == HEDDLE_OK) status = inputs_.reach(ints * sizeof(int32_t), stream, error);
   if (status != HEDDLE_OK) return status;
-  // Caches and what attention reads of sources are states of both programs.
+  // Caches and the sources' keys and values are states of both programs.
   std::vector<void*> shared;
   for (const State& state : model.states) {
     const int32_t found = state_of(stepper_->model(), state.name);
@@ -211,7 +211,7 @@ int32_t Generator::collect(const heddle_texts* texts, void* stream, heddle_error
     if (texts == nullptr) return refuse(error, HEDDLE_INVALID, "there is no place for results");
     const size_t rows = asked_.prompts.size() * asked_.width;
     const Kept& kept = stepper_->kept;
-    // The device counts: steps may have been replayed by a graph of the caller.
+    // The device counts steps, since a graph of the caller may have replayed some.
     std::vector<int32_t> step;
     status = fetch(kept.step, 0, 1, step, stream, error);
     if (status != HEDDLE_OK) return status;

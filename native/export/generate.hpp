@@ -1,5 +1,5 @@
-// A generator: the programs of one way to generate texts, on one device, over the same weights and states. What it is made of are tables that the
-// export wrote: which sizes a program takes, what its states hold before the first step, and which attributes a generation says.
+// A generator: the programs of one way to generate texts, on one device, over the same weights and states. Its tables are written by the export: the
+// sizes that a program takes, the contents of its states before the first step, and the attributes that a generation sets.
 #ifndef HEDDLE_EXPORT_GENERATE_HPP
 #define HEDDLE_EXPORT_GENERATE_HPP
 
@@ -11,19 +11,19 @@
 
 namespace heddle::exported {
 
-// Sizes by what they count.
+// Quantities that dimensions count.
 enum class Quantity { prompts, width, rows, places, steps, source, ends, pass_tokens, pass_sequences, pass_longest };
 
-// Inputs of what reads prompts: of a source its ids and its length; of a pass over prompts where its tokens stand.
+// Inputs of the program that reads prompts: for a source its ids and its length; for a pass over prompts the places of its tokens.
 enum class Input { sources, source_lengths, ids, places, sequences, positions, starts, lengths, first, slots, writers };
 
 // Contents of a state before the first step.
 enum class Begin {
   fill,        // `value` everywhere
   first_beam,  // 0 of the first beam of a prompt, `value` of the others
-  table,       // whose cache holds each place of a row's past
-  words,       // what the first step takes up
-  behind,      // tokens in front of that word
+  table,       // the row whose cache holds each place of a row's past
+  words,       // input of the first step
+  behind,      // tokens before that word
   longest,     // the largest of these
   lengths,     // of sources
   ends,
@@ -44,7 +44,7 @@ struct Beginning {
   double value;
 };
 
-// Attributes that a generation says.
+// Attributes that a generation sets.
 enum class Attribute { max_steps, diversity_rate, length_penalty, early_stopping };
 
 struct Said {
@@ -54,7 +54,7 @@ struct Said {
 
 enum class Way { greedy, sample, sample_narrowed, sample_top, beams, beams_diverse, beams_hf };
 
-// States that results are read from; -1 where a program has none.
+// States that results are read from; -1 if a program has none.
 struct Kept {
   int32_t step, finished, history, parents, cumulative, pool_scores, pool_steps, pool_rows, pool_words;
 };
@@ -78,7 +78,7 @@ struct Reader {
 
 struct Family {
   const char* name;
-  bool sources;  // read whole, of which words are generated anew; prompts that go on where not
+  bool sources;  // sources are read whole, and texts are generated anew; false: prompts are continued
   int32_t vocab, positions, start, pad;
   std::vector<int32_t> ends, banned;
   uint32_t most_top_k, most_beams, most_candidates;
@@ -86,7 +86,7 @@ struct Family {
   std::vector<Stepper> steppers;
 };
 
-// A generation, checked: options of a caller with everything that was left out.
+// A checked generation: the caller's options with defaults filled in.
 struct Asked {
   Way way = Way::greedy;
   uint32_t steps = 0, width = 1, returned = 1, top_k = 0, chunk = 0;
@@ -97,10 +97,10 @@ struct Asked {
   std::vector<std::vector<int32_t>> prompts;
 };
 
-// @returns HEDDLE_OK, or why the prompts or the options are refused
+// @returns HEDDLE_OK, or a status with the reason why the prompts or the options are refused
 int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Asked& asked, heddle_error* error);
 
-// Sizes of a generation: those of its rows, and of the pass that is read.
+// Sizes of a generation: those of its rows, and of the current pass.
 struct Sizes {
   int64_t prompts = 0, width = 0, places = 0, steps = 0, source = 0, ends = 0;
   int64_t pass_tokens = 0, pass_sequences = 0, pass_longest = 0;
@@ -109,10 +109,10 @@ struct Sizes {
 
 Sizes sizes_of(const Family& family, const Asked& asked);
 
-// The `count` numbers of a state before the first step; floats as their bits.
+// The `count` elements of a state before the first step; floats as their bits.
 std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Asked& asked, const Sizes& sizes);
 
-// One run of what reads prompts: its sizes, and its concatenated inputs, each at a multiple of 16 bytes.
+// One run of the program that reads prompts: its sizes, and its concatenated inputs, each at a multiple of 16 bytes.
 struct Pass {
   Sizes sizes;
   std::vector<int32_t> values;
@@ -163,7 +163,7 @@ class Generator {
   std::shared_ptr<Backend> backend_;
   std::unique_ptr<Program> reader_;
   std::vector<std::unique_ptr<Program>> steppers_;
-  // Of the generation that has begun.
+  // Of the current generation.
   const Stepper* stepper_ = nullptr;
   Program* program_ = nullptr;
   Asked asked_;

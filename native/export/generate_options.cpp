@@ -1,4 +1,4 @@
-// Checks of what a caller asks a generator for, against the model and the programs that an export has.
+// Checks a caller's options against the model and the programs of an export.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint32_t usual_tokens = 128, usual_chunk = 2048, most_beams = 64, most_ranked = 64;
 constexpr float least_factor = 1e-6f, largest_factor = 1e6f;
-// Bits of the exponent that a length to the power of its penalty may take.
+// Limit on the exponent bits of a length to the power of its penalty.
 constexpr double most_power_bits = 96;
 
 int32_t check_prompts(const Family& family, const heddle_prompts& given, Asked& asked, heddle_error* error) {
@@ -53,7 +53,7 @@ int32_t check_length(const Family& family, uint32_t wanted, Asked& asked, heddle
                 asked.steps, static_cast<long long>(std::max<int64_t>(room, 0)), family.positions);
 }
 
-// The first option that was given, of those that do not go with a choice; null where none was.
+// The first given option that does not go with a choice; null if there is none.
 const char* draws(const heddle_generation& given) {
   if (given.temperature != 0) return "temperature";
   if (given.top_k != 0) return "top_k";

@@ -10,11 +10,11 @@ namespace heddle::exported {
 
 namespace {
 
-// Steps and sources have room for multiples of these.
+// Capacities in steps and sources are multiples of these.
 constexpr int64_t step_unit = 8, source_unit = 8;
-// Caches have room for at least so many places, and grow in eighths of the next power of two.
+// Minimum capacity of caches, in places; they grow in eighths of the next power of two.
 constexpr int64_t least_places = 32;
-// Rows of a pass at least: matmuls compute as many at once.
+// Minimum rows of a pass: matmuls compute as many at once.
 constexpr int64_t least_tokens = 8;
 
 int64_t rounded(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -41,7 +41,7 @@ int32_t number(const Beginning& beginning, double value) {
   return beginning.integer ? static_cast<int32_t>(value) : bits(static_cast<float>(value));
 }
 
-// Some tokens of a prompt that one pass reads.
+// Tokens of a prompt that one pass reads.
 struct Piece {
   size_t prompt, first, count;
 };
@@ -62,7 +62,7 @@ Pass pass_of(const Family& family, const Asked& asked, const Sizes& sizes, const
   pass.sizes.pass_longest = std::min(power_of_2(static_cast<int64_t>(longest)), std::max(most, static_cast<int64_t>(longest)));
   const auto rows = static_cast<size_t>(pass.sizes.pass_tokens), sequences = static_cast<size_t>(pass.sizes.pass_sequences);
   std::vector<int32_t> ids(rows), places(rows), sequence(rows, -1), positions(rows);
-  // Sequences without tokens lie behind the others.
+  // Sequences without tokens come after the others.
   std::vector<int32_t> starts(sequences, static_cast<int32_t>(tokens)), lengths(sequences), first(sequences), slots(sequences);
   std::vector<int32_t> writers(static_cast<size_t>(sizes.prompts * sizes.width), -1);
   size_t at = 0;
@@ -160,7 +160,7 @@ std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const 
   const auto rows = static_cast<size_t>(sizes.prompts * sizes.width), width = static_cast<size_t>(sizes.width);
   const auto prompt_of = [&](size_t row) -> const std::vector<int32_t>& { return asked.prompts[row / width]; };
   const auto seed_of = [&](size_t row) { return asked.seeds[asked.seeds.size() == 1 ? 0 : row / width]; };
-  // Words follow the longest prompt; of sources they are by themselves.
+  // Words follow the longest prompt; with sources they begin at place 0.
   const int32_t longest = family.sources ? 0 : static_cast<int32_t>(longest_of(asked) - 1);
   const auto of_rows = [&](auto value) {
     std::vector<int32_t> values(rows);
@@ -187,7 +187,7 @@ std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const 
       for (const auto& prompt : asked.prompts) lengths.push_back(static_cast<int32_t>(prompt.size()));
       return lengths;
     }
-    // An end id that no word has, where a text has none.
+    // An id that no word has, if a text has no end id.
     case Begin::ends: return asked.ends.empty() ? std::vector<int32_t>{-1} : asked.ends;
     case Begin::banned: return family.banned;
     case Begin::limit: return of_rows([&](size_t) { return static_cast<int32_t>(asked.steps); });
@@ -207,7 +207,7 @@ std::vector<Pass> passes_of(const Family& family, const Asked& asked, const Size
   std::vector<Piece> runs;
   size_t room = asked.chunk;
   for (size_t prompt = 0; prompt < asked.prompts.size(); ++prompt) {
-    // The first step takes up the last token.
+    // The first step takes the last token.
     const size_t length = asked.prompts[prompt].size() - 1;
     for (size_t first = 0; first < length;) {
       const size_t count = std::min(room, length - first);

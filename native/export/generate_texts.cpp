@@ -1,4 +1,4 @@
-// From what steps leave on the device to texts: words up to an end id, or those that beams lead to.
+// Converts the results of steps on the device to texts: words up to an end id, or those on the paths of beams.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -30,7 +30,7 @@ int32_t cut(const Asked& asked, size_t prompt, Text& text, heddle_error* error) 
   return HEDDLE_OK;
 }
 
-// The words that lead to a row behind some steps.
+// Words on the path to a row after some steps.
 int32_t trace(const Asked& asked, const Left& left, uint32_t steps, size_t row, std::vector<int32_t>& text, heddle_error* error) {
   const auto rows = static_cast<uint32_t>(asked.prompts.size() * asked.width);
   text.resize(steps);
@@ -66,7 +66,7 @@ int32_t pooled_beams(const Asked& asked, const Left& left, std::vector<Text>& fo
       const size_t at = prompt * asked.width + beam;
       const int32_t step = left.pool_steps[at], row = left.pool_rows[at];
       Text text;
-      // A place that is empty: the generation was left before.
+      // An empty place: the generation was stopped early.
       if (step < 0 || static_cast<uint32_t>(step) >= left.steps || row < 0 || static_cast<size_t>(row) >= rows) {
         if (left.whole) return unfinite(error, prompt, beam);
         found.push_back(std::move(text));

@@ -1,4 +1,4 @@
-// The memory planner: the largest storage first, each into the tightest gap between those that are alive with it.
+// The memory planner: the largest storage first, each in the tightest gap between those with overlapping lifetimes.
 #include <algorithm>
 
 #include "program.hpp"

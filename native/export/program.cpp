@@ -1,4 +1,4 @@
-// Binding an exported program to sizes, and running it.
+// Binds an exported program to sizes, and runs it.
 #include "program.hpp"
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace {
 constexpr uint64_t state_alignment = 256;
 constexpr size_t most_bound = 256;
 
-// A value that nobody takes for one: NaN in floats, -1 in integers.
+// Byte pattern of unwritten values: NaN in floats, -1 in integers.
 constexpr uint8_t unwritten = 0xff;
 
-// The strides of one operand: what is never stepped along still has the stride that a dense matrix would have.
+// Strides of one operand. A dimension of extent 1 gets the stride of a dense matrix.
 void settle(int64_t batch, int64_t first, int64_t second, int64_t* strides) {
   if (batch == 1) strides[0] = 0;
   int64_t& x = strides[1];
@@ -26,7 +26,7 @@ void settle(int64_t batch, int64_t first, int64_t second, int64_t* strides) {
   if (first == 1) x = y == 1 ? second : 1;
 }
 
-// The kernel to launch instead of the library; null for none. The CPU device takes those of every architecture, as the runtime does.
+// The kernel to launch instead of the library; null for none. The CPU device uses those of every architecture, as the runtime does.
 const Choice* choose(const std::vector<Choice>& choices, const std::string& architecture, int64_t m, int64_t n, int64_t k) {
   const auto found = std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) {
     const bool here = architecture == "simt" || architecture == choice.architecture;
@@ -80,7 +80,7 @@ std::shared_ptr<const Bound> Program::measure(const int64_t* dims, heddle_error*
   if (found != bound_.end()) return found->second;
   for (size_t i = 0; i < key.size(); ++i) {
     if (key[i] >= 1 && key[i] <= INT32_MAX) continue;
-    refuse(error, HEDDLE_DIMS, "%s: dimension %s is %lld, allowed are 1 to 2147483647", model_.name, model_.dims[i],
+    refuse(error, HEDDLE_DIMS, "%s: dimension %s is %lld, expected 1 to 2147483647", model_.name, model_.dims[i],
            static_cast<long long>(key[i]));
     return nullptr;
   }
@@ -89,7 +89,7 @@ std::shared_ptr<const Bound> Program::measure(const int64_t* dims, heddle_error*
   for (size_t i = 0; i < measured.most.size(); ++i) {
     const int64_t most = measured.most[i].value;
     if (most == 0 || key[i] <= most) continue;
-    refuse(error, HEDDLE_DIMS, "%s: dimension %s is %lld, at these sizes at most %lld", model_.name, model_.dims[i],
+    refuse(error, HEDDLE_DIMS, "%s: dimension %s is %lld, expected at most %lld at these sizes", model_.name, model_.dims[i],
            static_cast<long long>(key[i]), static_cast<long long>(most));
     return nullptr;
   }
@@ -126,11 +126,11 @@ std::shared_ptr<const Bound> Program::measure(const int64_t* dims, heddle_error*
 }
 
 heddle_constancy Program::constancy(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, uint32_t storage) const {
-  // Weights, and inputs behind a fence: what else lies in memory may have been written by a launch that is not complete.
+  // Weights, and inputs after a fence: any other memory may have been written by a launch that is not complete.
   const Home home = model_.storages[storage].home;
   if (home == Home::weight || (model_.fenced && home == Home::input)) return HEDDLE_CONSTANT;
   if (at == 0 || model_.steps[at - 1].kind != Kind::kernel) return HEDDLE_CHANGING;
-  // The kernel in front may write whatever it is given. One of no elements is not launched: another is in front then.
+  // The previous kernel may write any of its buffers. A kernel without elements is not launched, so another one precedes.
   const Step& before = model_.steps[at - 1];
   const int64_t* extents = bound.numbers.data() + before.at;
   if (std::any_of(extents, extents + before.count, [](int64_t extent) { return extent <= 0; })) return HEDDLE_CHANGING;
@@ -219,28 +219,28 @@ int32_t Program::run(const Run& run, heddle_error* error) {
     const std::shared_ptr<const Bound> bound = bind(run.dims, error);
     if (bound == nullptr) return error->status;
     if (bound->workspace > run.workspace_bytes) {
-      return refuse(error, HEDDLE_WORKSPACE, "%s needs a workspace of %llu bytes at these sizes, given are %llu", model_.name,
+      return refuse(error, HEDDLE_WORKSPACE, "%s needs a workspace of %llu bytes at these sizes, got %llu", model_.name,
                     static_cast<unsigned long long>(bound->workspace), static_cast<unsigned long long>(run.workspace_bytes));
     }
     for (size_t i = 0; i < model_.inputs.size(); ++i) {
       if (!is_placed(run.inputs[i])) {
-        return refuse(error, HEDDLE_POINTER, "input %s lies at %p, allowed are addresses that 16 divides", model_.inputs[i], run.inputs[i]);
+        return refuse(error, HEDDLE_POINTER, "input %s lies at %p, expected a multiple of 16", model_.inputs[i], run.inputs[i]);
       }
     }
     for (size_t i = 0; i < model_.outputs.size(); ++i) {
       if (!is_placed(run.outputs[i])) {
-        return refuse(error, HEDDLE_POINTER, "output %s lies at %p, allowed are addresses that 16 divides", model_.outputs[i], run.outputs[i]);
+        return refuse(error, HEDDLE_POINTER, "output %s lies at %p, expected a multiple of 16", model_.outputs[i], run.outputs[i]);
       }
     }
     if (bound->workspace > 0 && !is_placed(run.workspace)) {
-      return refuse(error, HEDDLE_POINTER, "the workspace lies at %p, allowed are addresses that 16 divides", run.workspace);
+      return refuse(error, HEDDLE_POINTER, "the workspace lies at %p, expected a multiple of 16", run.workspace);
     }
     const int32_t kept = run.shared != nullptr ? HEDDLE_OK : check_states(*bound, run.states, run.states_bytes, error);
     if (kept != HEDDLE_OK) return kept;
     std::vector<heddle_slice> slices;
     for (size_t i = 0; i < model_.storages.size(); ++i) {
       const Storage& storage = model_.storages[i];
-      // Slices carry no const; kernels say themselves which of their arguments they write.
+      // Slices have no const; kernels declare which arguments they write.
       void* data = nullptr;
       switch (storage.home) {
         case Home::arena: data = static_cast<uint8_t*>(run.workspace) + bound->offsets[i]; break;
@@ -261,7 +261,7 @@ int32_t Program::run(const Run& run, heddle_error* error) {
 
 RunKey Program::key_of(const Run& run) const {
   RunKey key(run.dims, run.dims + model_.dims.size());
-  // Programs may share a device.
+  // Several programs may share a device.
   key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(this)));
   const auto add = [&](const void* data) { key.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(data))); };
   std::for_each(run.inputs, run.inputs + model_.inputs.size(), add);
@@ -300,11 +300,11 @@ int32_t Program::enqueue(const Bound& bound, const std::vector<heddle_slice>& sl
 
 int32_t Program::check_states(const Bound& bound, const void* states, uint64_t bytes, heddle_error* error) const {
   if (bound.states > bytes) {
-    return refuse(error, HEDDLE_WORKSPACE, "the states of %s take %llu bytes at these sizes, given are %llu", model_.name,
+    return refuse(error, HEDDLE_WORKSPACE, "the states of %s take %llu bytes at these sizes, got %llu", model_.name,
                   static_cast<unsigned long long>(bound.states), static_cast<unsigned long long>(bytes));
   }
   if (bound.states == 0 || is_placed(states)) return HEDDLE_OK;
-  return refuse(error, HEDDLE_POINTER, "the states lie at %p, allowed are addresses that 16 divides", states);
+  return refuse(error, HEDDLE_POINTER, "the states lie at %p, expected a multiple of 16", states);
 }
 
 int32_t Program::reset(const int64_t* dims, void* states, uint64_t states_bytes, void* stream, heddle_error* error) {
@@ -326,12 +326,12 @@ uint8_t* Program::state(const int64_t* dims, void* states, uint64_t states_bytes
   const std::shared_ptr<const Bound> bound = bind(dims, error);
   if (bound == nullptr) return nullptr;
   if (which >= model_.states.size()) {
-    refuse(error, HEDDLE_INVALID, "%s has %zu states, asked for is number %u", model_.name, model_.states.size(), which);
+    refuse(error, HEDDLE_INVALID, "%s has %zu states, got state number %u", model_.name, model_.states.size(), which);
     return nullptr;
   }
   const State& state = model_.states[which];
   if (bound->bytes[state.storage] != bytes) {
-    refuse(error, HEDDLE_INVALID, "state %s has %llu bytes at these sizes, given are %llu", state.name,
+    refuse(error, HEDDLE_INVALID, "state %s has %llu bytes at these sizes, got %llu", state.name,
            static_cast<unsigned long long>(bound->bytes[state.storage]), static_cast<unsigned long long>(bytes));
     return nullptr;
   }

@@ -1,5 +1,5 @@
-// An exported program: its steps and storages are tables that the export wrote, its sizes a function of dimensions. Binding it to sizes
-// happens once for each set of them; a run resolves pointers and enqueues, and allocates no device memory.
+// An exported program: its steps and storages are tables that the export wrote, its sizes a function of dimensions. Binding to sizes happens once per
+// set of sizes. A run resolves pointers and enqueues, and allocates no device memory.
 #ifndef HEDDLE_EXPORT_PROGRAM_HPP
 #define HEDDLE_EXPORT_PROGRAM_HPP
 
@@ -14,7 +14,7 @@
 
 namespace heddle::exported {
 
-// A number of bytes or elements. What leaves int64 sticks at `overflow`.
+// A number of bytes or elements. A result outside of int64 becomes `overflow`, which persists.
 struct Size {
   static constexpr int64_t overflow = INT64_MAX;
   int64_t value = 0;
@@ -45,7 +45,7 @@ struct Size {
   friend bool operator>(Size a, Size b) { return a.value > b.value; }
 };
 
-// Where a value lies. `index` says which weight, state, input or output.
+// Location of a value. `index` is the number of the weight, state, input or output.
 enum class Home { arena, weight, state, input, output };
 
 struct Storage {
@@ -56,7 +56,7 @@ struct Storage {
 
 enum class Kind { kernel, matmul, copy };
 
-// A kernel in the place of a library's matmul, where it was measured to be faster: for one matrix of weights, [n, k], and some numbers of rows.
+// A kernel that replaces a library matmul, where it was measured to be faster: for one matrix of weights, [n, k], and some numbers of rows.
 struct Choice {
   heddle_launcher launch;
   const char* architecture;
@@ -67,15 +67,15 @@ struct Step {
   Kind kind;
   const char* label;
   heddle_launcher launch;          // of a kernel
-  std::vector<uint32_t> storages;  // of a kernel its buffers; of a matmul a, b and out; of a copy from and to
+  std::vector<uint32_t> storages;  // of a kernel its buffers; of a matmul a, b and out; of a copy source and destination
   std::vector<double> attrs;
   uint32_t at, count;                    // its numbers: a kernel's dimensions, or 4 extents and 9 strides of a matmul
   std::vector<int32_t> dtypes;           // of a matmul
   int32_t bias, residual, relu;          // of a matmul: storages, or -1
-  std::vector<Choice> choices;           // of a matmul: the first that fits takes the library's place
+  std::vector<Choice> choices;           // of a matmul: the first that fits replaces the library
 };
 
-// An attribute that is a number of a set of sizes.
+// An attribute whose value depends on the sizes.
 struct SizedAttr {
   uint32_t step, attr, number;
 };
@@ -86,7 +86,7 @@ struct Tensor {
   std::vector<int64_t> shape;
 };
 
-// A weight: given as a whole, or as parts that lie one behind the other.
+// A weight: given as a whole, or as parts that are concatenated.
 struct Weight {
   Tensor whole;
   uint64_t bytes;
@@ -99,16 +99,16 @@ struct State {
   bool cleared;  // starts as zeros
 };
 
-// An output whose value lies elsewhere, and is copied behind the last step.
+// An output whose value lies elsewhere, and is copied after the last step.
 struct Moved {
   uint32_t output, storage;
 };
 
-// What is measured for a set of dimensions.
+// Sizes computed for a set of dimensions.
 struct Measure {
   std::vector<Size> bytes;    // of each storage
   std::vector<Size> numbers;  // of all steps
-  std::vector<Size> most;     // what dimensions may be at most; as many as there are dimensions, 0 for any
+  std::vector<Size> most;     // upper bounds of dimensions; one per dimension, 0 for none
 };
 
 struct Model {
@@ -134,7 +134,7 @@ struct Bound {
   uint64_t workspace = 0, states = 0;
 };
 
-// An attribute that a run says itself.
+// An attribute that a run sets.
 struct Setting {
   uint32_t step, attr;
   double value;
@@ -149,7 +149,7 @@ struct Run {
   void* workspace;
   uint64_t workspace_bytes;
   void* stream;
-  // Of programs that share memory: where each state lies, instead of `states`.
+  // For programs that share memory: the address of each state, instead of `states`.
   const std::vector<void*>* shared = nullptr;
   const std::vector<Setting>* settings = nullptr;
 };
@@ -157,18 +157,18 @@ struct Run {
 class Program {
  public:
   static int32_t create(const Model& model, const heddle_weight* weights, uint32_t count, Program** program, heddle_error* error);
-  // The same on a device that programs share, of weights that other programs may have too.
+  // Creates a program on a shared device; other programs may share its weights.
   static int32_t create(const Model& model, std::shared_ptr<Backend> backend, const heddle_weight* weights, uint32_t count, Program** program,
                         heddle_error* error);
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The sizes of a set of dimensions; null with the error filled where they are none.
+  // Sizes of a set of dimensions; null with the error filled if they are invalid.
   std::shared_ptr<const Bound> bind(const int64_t* dims, heddle_error* error);
   int32_t run(const Run& run, heddle_error* error);
   int32_t reset(const int64_t* dims, void* states, uint64_t states_bytes, void* stream, heddle_error* error);
-  // The place of a state; null with the error filled where `bytes` are not its own.
+  // Address of a state; null with the error filled if `bytes` differs from its size.
   uint8_t* state(const int64_t* dims, void* states, uint64_t states_bytes, uint32_t which, uint64_t bytes, heddle_error* error);
 
  private:
@@ -177,10 +177,10 @@ class Program {
   int32_t take(const heddle_weight* weights, uint32_t count, heddle_error* error);
   int32_t stack(const Weight& weight, const heddle_weight* given, uint32_t count, const void** data, heddle_error* error);
   int32_t check_states(const Bound& bound, const void* states, uint64_t bytes, heddle_error* error) const;
-  // Who may write a storage while step `at` waits or runs.
+  // Constancy of a storage while step `at` waits or runs.
   heddle_constancy constancy(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, uint32_t storage) const;
   RunKey key_of(const Run& run) const;
-  // Enqueues one step, or all of a run.
+  // Enqueues one step, or a whole run.
   int32_t enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
   int32_t launch(size_t at, heddle_launcher launcher, const int64_t* dims, uint32_t count, const Bound& bound,
                  const std::vector<heddle_slice>& slices, const Run& run, void* stream, heddle_error* error);
@@ -195,10 +195,10 @@ class Program {
   std::map<std::vector<int64_t>, std::shared_ptr<const Bound>> bound_;
 };
 
-// True if a model has a weight of a name, as a whole or as a part.
+// True if a model has a weight with a name, as a whole or as a part.
 bool has_weight(const Model& model, const char* name);
 
-// Places storages in the workspace so that those whose lives do not overlap share memory; returns how much it takes.
+// Places storages in the workspace so that those with disjoint lifetimes share memory; returns the size of the workspace.
 uint64_t place(const std::vector<Storage>& storages, Bound& bound);
 
 }  // namespace heddle::exported

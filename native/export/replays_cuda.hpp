@@ -1,6 +1,6 @@
-// Runs that come again, as CUDA graphs: the host takes some three microseconds to launch each kernel of a run, and not much longer for a
-// graph of them all. A run is known by its sizes and by where everything lies. The first one is enqueued as it is, which loads kernels; the
-// second is captured, and replayed from then on. What a caller captures itself is left to it. Threads enqueue one after the other.
+// Replays repeated runs as CUDA graphs: the host takes some three microseconds to launch each kernel of a run, and not much longer for a graph of
+// them all. The key of a run is its sizes and addresses. The first run is enqueued normally, which loads kernels; the second is captured, and
+// replayed from then on. A capture by the caller is left alone. Threads enqueue one after the other.
 #ifndef HEDDLE_EXPORT_REPLAYS_CUDA_HPP
 #define HEDDLE_EXPORT_REPLAYS_CUDA_HPP
 
@@ -56,13 +56,13 @@ class Replays {
   };
   static constexpr size_t most = 16;
 
-  // A graph that is running ends before it is freed.
+  // Waits for a running graph before it is freed.
   static void forget(const Replay& replay) {
     if (replay.graph != nullptr) cudaGraphExecDestroy(replay.graph);
   }
 
-  // The default stream cannot be captured. Each stream has a recorder of its own, since scratch memory belongs to the stream of a launch:
-  // graphs that share it run one after the other.
+  // The default stream cannot be captured. Each stream has a recorder of its own, since scratch memory belongs to the stream of a launch: graphs that
+  // share it run one after the other.
   int32_t record(Replay& replay, const Enqueue& enqueue, heddle_error* error) {
     cudaStream_t& recorder = recorders_[replay.stream];
     if (recorder == nullptr) HEDDLE_TRY(cudaStreamCreateWithFlags(&recorder, cudaStreamNonBlocking));

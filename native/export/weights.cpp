@@ -1,4 +1,4 @@
-// Taking the weights that a caller gives: each is held against what the program was exported for, by name, type and shape.
+// Reads the weights that a caller passes: each is checked against the program's expectation of its name, type and shape.
 #include <cstring>
 
 #include "fail.hpp"
@@ -39,7 +39,7 @@ int32_t check(const Tensor& wanted, const heddle_weight& given, heddle_error* er
                   text(wanted.shape.data(), wanted.shape.size()).c_str(), text(given.shape, rank).c_str());
   }
   if (given.data == nullptr || reinterpret_cast<uintptr_t>(given.data) % 16 != 0) {
-    return refuse(error, HEDDLE_POINTER, "weight %s lies at %p, allowed are addresses that 16 divides", name, given.data);
+    return refuse(error, HEDDLE_POINTER, "weight %s lies at %p, expected a multiple of 16", name, given.data);
   }
   return HEDDLE_OK;
 }

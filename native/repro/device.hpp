@@ -1,4 +1,4 @@
-// Where the kernel of a reproduction runs: the CPU device, or the current CUDA device, by the compiler's flag.
+// Device of a reproduction's kernel: the CPU device, or the current CUDA device, by the compiler's flag.
 #ifndef HEDDLE_REPRO_DEVICE_HPP
 #define HEDDLE_REPRO_DEVICE_HPP
 

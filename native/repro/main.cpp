@@ -1,7 +1,7 @@
-// Runs one kernel on one case and compares what it stores with what its body gives. Exits with 0 where they agree, with 1 where they
-// differ or the kernel faults, and with 2 where the case cannot be run.
+// Runs one kernel on one case and compares its outputs with those of its body. Exits with 0 if they agree, with 1 if they differ or the kernel
+// faults, and with 2 if the case cannot be run.
 //
-// Buffers lie in one block with guard bands between them, outputs are poisoned, and inputs and guards must be as they were afterwards.
+// Buffers lie in one block with guard bands between them, outputs are poisoned, and inputs and guards must be unchanged afterwards.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -32,7 +32,7 @@ std::vector<char> block_before(const example::Tensors& inputs) {
     if (!buffer.is_output) {
       const example::Tensor& tensor = find(inputs, buffer.name);
       if (tensor.data.size() != buffer.bytes)
-        throw std::runtime_error(std::string(buffer.name) + " has " + std::to_string(tensor.data.size()) + " bytes, expected are " +
+        throw std::runtime_error(std::string(buffer.name) + " has " + std::to_string(tensor.data.size()) + " bytes, expected " +
                                  std::to_string(buffer.bytes));
       std::copy(tensor.data.begin(), tensor.data.end(), from);
     } else if (buffer.updates == nullptr) {
@@ -42,7 +42,7 @@ std::vector<char> block_before(const example::Tensors& inputs) {
   return block;
 }
 
-// The first byte outside of the outputs that the run changed, in words; nothing where there is none.
+// Describes the first byte outside of the outputs that the run changed; empty if there is none.
 std::string trespass(const std::vector<char>& before, const std::vector<char>& after) {
   const auto inside = [](size_t byte, const Buffer& buffer) { return byte >= buffer.offset && byte < buffer.offset + buffer.bytes; };
   for (size_t byte = 0; byte < before.size(); ++byte) {
@@ -64,7 +64,7 @@ std::string trespass(const std::vector<char>& before, const std::vector<char>& a
   return "";
 }
 
-// Elements of a buffer in logical order; `places` says where each is stored, where that is not its number.
+// Elements of a buffer in logical order; `places` has the position of each element, if it differs from its index.
 std::vector<double> elements(const Buffer& buffer, const char* data, size_t count, const example::Tensor* places) {
   std::vector<double> found(count);
   for (size_t i = 0; i < count; ++i) {
@@ -74,7 +74,7 @@ std::vector<double> elements(const Buffer& buffer, const char* data, size_t coun
   return found;
 }
 
-// True if the kernel leaves a buffer as it is.
+// True if the kernel leaves a buffer unchanged.
 bool is_constant(const Buffer& buffer) {
   bool is_kept = !buffer.is_output;
   for (const Buffer& other : repro::buffers) {
@@ -157,7 +157,7 @@ int run() {
     if (!verdict.passed) return say(false, std::string(buffer.name) + ": " + verdict.words);
     words += (words.empty() ? "" : "; ") + std::string(buffer.name) + ": " + verdict.words;
     if (buffer.updates == nullptr) continue;
-    // What an update does not replace is as it was to the last bit.
+    // Elements that an update does not replace must be bitwise unchanged.
     const std::vector<double> old = elements(buffer, before.data() + buffer.offset, wanted.size(), places);
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i] == old[i] && stored[i] != old[i])

@@ -1,4 +1,4 @@
-// Numbers of a reproduction: stored elements as doubles, and doubles as the words that `heddle check` prints them in.
+// Numbers of a reproduction: stored elements as doubles, and doubles in the format of `heddle check`.
 #ifndef HEDDLE_REPRO_NUMBERS_HPP
 #define HEDDLE_REPRO_NUMBERS_HPP
 
@@ -30,7 +30,7 @@ double plain(const char* data) {
   return static_cast<double>(value);
 }
 
-// A float of a sign, `exponent` and `mantissa` bits. Without infinities the largest exponent is a number like others, but for one NaN.
+// A float of a sign, `exponent` and `mantissa` bits. Without infinities the largest exponent is an ordinary one, except for one NaN.
 inline double small_float(uint32_t bits, int exponent, int mantissa, bool has_infinity) {
   const int total = exponent + mantissa;
   const uint32_t fraction = bits & ((1u << mantissa) - 1), power = (bits >> mantissa) & ((1u << exponent) - 1);
@@ -47,7 +47,7 @@ inline double small_float(uint32_t bits, int exponent, int mantissa, bool has_in
   return (bits >> total) & 1 ? -value : value;
 }
 
-/// The element at `data` of a storage type. Poisoned int8, which no store leaves, is no number.
+/// The element at `data` of a storage type. The poison of int8, which no store produces, is no number.
 inline double number(int32_t dtype, const char* data) {
   switch (dtype) {
     case HEDDLE_F32: return plain<float>(data);
@@ -70,7 +70,7 @@ inline double number(int32_t dtype, const char* data) {
   return dtype == HEDDLE_F16 ? small_float(bits, 5, 10, true) : small_float(bits, 8, 7, true);
 }
 
-// The decimal digits of a positive number and the power of ten of the first.
+// Decimal digits of a positive number, and the power of ten of the first.
 struct Digits {
   std::string digits;
   int power;
@@ -110,7 +110,7 @@ inline std::string text_of(double value) {
   return (value < 0 ? "-" : "") + text;
 }
 
-/// Two digits behind the point, as in 1.25e-4.
+/// Two digits after the point, as in 1.25e-4.
 inline std::string rough(double value) {
   if (!std::isfinite(value)) return special(value);
   if (value == 0) return "0.00e+0";

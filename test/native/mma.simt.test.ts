@@ -87,7 +87,7 @@ describe('refusals', () => {
     beyond: /dynamic shared byte 4096 is no place for 16 bytes \(4096 bytes\)/,
     misaligned: /dynamic shared byte 8 is no place for 16 bytes \(4096 bytes\)/,
     undeclared: /dynamic shared memory is declared but the launch gives none/,
-    too_large: /232449 bytes of dynamic shared memory, allowed are 232448$/,
+    too_large: /232449 bytes of dynamic shared memory, expected at most 232448$/,
   }
   let results: ReadonlyMap<string, Check>
   beforeAll(async () => {

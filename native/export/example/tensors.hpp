@@ -1,5 +1,5 @@
-// A small reader and writer of safetensors files, for examples: an 8-byte little-endian header length, a JSON header, the bytes of the
-// tensors. It reads what any writer of the format writes, but for escapes in names.
+// A small reader and writer of safetensors files, for examples: an 8-byte little-endian header length, a JSON header, the bytes of the tensors. It
+// reads the output of any writer of the format, except escapes in names.
 #ifndef HEDDLE_EXAMPLE_TENSORS_HPP
 #define HEDDLE_EXAMPLE_TENSORS_HPP
 
@@ -25,7 +25,7 @@ struct Tensor {
 using Tensors = std::map<std::string, Tensor>;
 
 constexpr const char* dtype_names[] = {"F32", "F16", "BF16", "I32", "I8", "U8", "F8_E4M3", "F8_E5M2", "I16", "U32", "I64", "F64"};
-// Of expected values alone: no kernel stores it.
+// For expected values alone: no kernel stores it.
 constexpr int32_t f64 = HEDDLE_I64 + 1;
 
 inline int32_t dtype_of(const std::string& name) {
@@ -35,7 +35,7 @@ inline int32_t dtype_of(const std::string& name) {
   throw std::runtime_error("no program reads tensors of type " + name);
 }
 
-// Walks the header: a JSON object of objects whose values are texts, numbers and lists of numbers.
+// Parses the header: a JSON object of objects whose values are strings, numbers and lists of numbers.
 class Header {
  public:
   explicit Header(const std::string& text) : text_(text) {}

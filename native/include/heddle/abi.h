@@ -49,7 +49,7 @@ typedef enum heddle_dtype {
   HEDDLE_I64 = 10
 } heddle_dtype;
 
-/* A piece of device memory with its size, so that a device that checks accesses can. */
+/* A range of device memory with its size, for devices that check accesses. */
 typedef struct heddle_slice {
   void* data;
   uint64_t bytes;
@@ -57,15 +57,17 @@ typedef struct heddle_slice {
 
 /* ---- kernel libraries ------------------------------------------------------------------------------------------- */
 
-/* Who may write a buffer. A launch starts once all before the one directly in front of it are complete, and may read early what that one
-   does not write. */
+/*
+ * Writers of a buffer. A launch starts once all launches before the previous one are complete, and may prefetch buffers that the previous one does
+ * not write.
+ */
 typedef enum heddle_constancy {
-  HEDDLE_CHANGING = 0, /* the launch in front may write it: it is read once that is complete */
-  HEDDLE_CONSTANT = 1, /* no launch that may run beside this one writes it: it may be read early, and through a read-only path */
-  HEDDLE_SETTLED = 2   /* earlier launches write it, or this one, and not the one in front: it may be read early */
+  HEDDLE_CHANGING = 0, /* the previous launch may write it: it is read once that is complete */
+  HEDDLE_CONSTANT = 1, /* no concurrent launch writes it: it may be prefetched, and read through a read-only path */
+  HEDDLE_SETTLED = 2   /* earlier launches write it, or this one, but not the previous one: it may be prefetched */
 } heddle_constancy;
 
-/* What a launcher receives. Arguments are in the order of the manifest: buffers, dims, attrs. */
+/* Arguments of a launcher, in the order of the manifest: buffers, dims, attrs. */
 typedef struct heddle_launch {
   void* queue; /* the plugin's native queue: cudaStream_t, or heddle_simt_executor* */
   const heddle_slice* buffers;
@@ -74,7 +76,7 @@ typedef struct heddle_launch {
   uint32_t buffer_count;
   uint32_t dim_count;
   uint32_t attr_count;
-  /* For each buffer a heddle_constancy. Null: each may be written at any time. */
+  /* A heddle_constancy per buffer. Null: each may be written at any time. */
   const uint8_t* constants;
 } heddle_launch;
 
@@ -82,12 +84,12 @@ typedef int32_t (*heddle_launcher)(const heddle_launch* launch, heddle_error* er
 
 typedef struct heddle_kernel {
   const char* key;    /* the instance key: layer_norm__f16 */
-  const char* digest; /* of the generated text, as in the manifest */
+  const char* digest; /* of the generated source, as in the manifest */
   uint32_t buffer_count;
   uint32_t dim_count;
   uint32_t attr_count;
   heddle_launcher launch;
-  const char* access; /* a letter for each buffer: r for one that is read, w for one that is written */
+  const char* access; /* one letter per buffer: r if it is read, w if it is written */
 } heddle_kernel;
 
 typedef struct heddle_kernel_library_info {
@@ -101,8 +103,10 @@ typedef const heddle_kernel_library_info* (*heddle_kernel_library_fn)(void);
 
 /* ---- simt executor ---------------------------------------------------------------------------------------------- */
 
-/* How a kernel library reaches the simt plugin's worker threads: run(i) for every i in [0, count), any order, in
-   parallel. Returns the first non-zero result of run; the others may be skipped then. */
+/*
+ * Access of a kernel library to the simt plugin's worker threads: run(i) for every i in [0, count), any order, in parallel. Returns the first
+ * non-zero result of run; the others may be skipped then.
+ */
 typedef struct heddle_simt_executor {
   void* self;
   int32_t (*parallel_for)(void* self, int64_t count, int32_t (*run)(void* data, int64_t index, heddle_error* error), void* data,
@@ -128,16 +132,17 @@ typedef struct heddle_device_info {
   int32_t matmul_version; /* cuBLASLt's version; 0 if absent or on simt */
 } heddle_device_info;
 
-/* out[b, m, n] = sum over k of a[b, m, k] * b[b, n, k] + bias[n] + residual[b, m, n], with relu 0 where that is less than 0,
-   accumulated in float32 (int32 for int8) and rounded once; the sum that a bias is added to may be rounded to out's type as
-   well. Element strides; in each operand one of its two inner strides is 1. bias and residual have out's type,
-   which is a float then, as with relu, and are absent where their data is null; bias is n elements one behind the other,
-   residual lies as out does. */
+/*
+ * out[b, m, n] = sum over k of a[b, m, k] * b[b, n, k] + bias[n] + residual[b, m, n], clamped at 0 from below with relu, accumulated in float32
+ * (int32 for int8) and rounded once. The sum before the bias may be rounded to out's type as well. Strides are in elements; in each operand one of
+ * its two inner strides is 1. bias and residual have out's type, which is a float then, as with relu, and are absent if their data is null. bias is n
+ * contiguous elements; residual has the strides of out.
+ */
 typedef struct heddle_matmul {
   heddle_slice a, b, out;
   heddle_slice bias, residual;
   int32_t dtype_a, dtype_b, dtype_out; /* heddle_dtype */
-  int32_t allow_tf32;                  /* 0: float32 products are float32 */
+  int32_t allow_tf32;                  /* 0: float32 matmuls compute in float32 */
   int32_t relu;                        /* not 0: relu is applied last */
   int64_t batch, m, n, k;
   int64_t a_batch, a_m, a_k;

@@ -1,6 +1,6 @@
 /*
- * The algorithms that a device's matmul library offers for a matmul, and running one of them, so that they can be timed and the best kept. A
- * plugin exports heddle_device_algorithms() beside its table of functions; kernels know nothing of it.
+ * The algorithms that a device's matmul library offers for a matmul, and a matmul with one of them, so that they can be timed and the best one
+ * stored. A plugin exports heddle_device_algorithms() beside its table of functions; kernels do not use it.
  */
 #ifndef HEDDLE_ALGORITHMS_H
 #define HEDDLE_ALGORITHMS_H
@@ -13,14 +13,14 @@ extern "C" {
 
 #define HEDDLE_ALGORITHM_BYTES 64
 
-/* An algorithm with its configuration, as the library writes it: the same library version reads it back on the same kind of device. */
+/* An algorithm with its configuration, in the library's own format: the same library version reads it back on the same kind of device. */
 typedef struct heddle_algorithm {
   uint8_t bytes[HEDDLE_ALGORITHM_BYTES];
-  /* Parts of the configuration, for people; 0 where the library does not tell. */
+  /* Parts of the configuration, for display; 0 if the library does not provide them. */
   uint32_t id;
   uint32_t tile;
   uint32_t stages;
-  uint32_t split; /* parts of k that are summed apart */
+  uint32_t split; /* parts of k that are summed separately */
   uint32_t swizzle;
   uint32_t custom;
   uint32_t cluster;
@@ -28,12 +28,16 @@ typedef struct heddle_algorithm {
 } heddle_algorithm;
 
 typedef struct heddle_algorithms_api {
-  /* Writes at most `capacity` algorithms for a matmul, what it takes unasked first. *count is 0 where the device has no library, or the
-     library does not take the matmul. */
+  /*
+   * Writes at most `capacity` algorithms for a matmul, the library's default first. *count is 0 if the device has no library, or the library does not
+   * support the matmul.
+   */
   int32_t (*list)(heddle_queue* queue, const heddle_matmul* matmul, uint32_t capacity, heddle_algorithm* algorithms, uint32_t* count,
                   heddle_error* error);
-  /* Enqueues a matmul by an algorithm of HEDDLE_ALGORITHM_BYTES bytes, which needs operands aligned to 256 bytes. HEDDLE_INVALID for one that the
-     library does not take for it. */
+  /*
+   * Enqueues a matmul with an algorithm of HEDDLE_ALGORITHM_BYTES bytes, which needs operands aligned to 256 bytes. HEDDLE_INVALID if the library
+   * does not support the algorithm for it.
+   */
   int32_t (*matmul)(heddle_queue* queue, const heddle_matmul* matmul, const uint8_t* algorithm, heddle_error* error);
 } heddle_algorithms_api;
 

@@ -1,6 +1,6 @@
 /*
- * Interface that all exported generators share, in C: prompts, how words are chosen, and where results go. The functions are in the header of
- * the export. Ids, lengths and results are host memory; weights are memory of the device. A zeroed heddle_generation follows the likeliest words.
+ * Interface that all exported generators share, in C: prompts, the choice of words, and destinations of results. The functions are in the header of
+ * the export. Ids, lengths and results are host memory; weights are memory of the device. A zeroed heddle_generation chooses the likeliest words.
  */
 #ifndef HEDDLE_GENERATE_H
 #define HEDDLE_GENERATE_H
@@ -11,10 +11,10 @@
 extern "C" {
 #endif
 
-/* Statuses beside heddle_status and heddle_export_status. */
+/* Statuses in addition to heddle_status and heddle_export_status. */
 typedef enum heddle_generate_status {
   HEDDLE_PROMPT = 110,  /* no prompts, an empty one, an id outside of the vocabulary, or a text longer than the model's positions */
-  HEDDLE_OPTION = 111,  /* out of its range, does not go with another, or the export has no program for it */
+  HEDDLE_OPTION = 111,  /* out of its range, incompatible with another, or the export has no program for it */
   HEDDLE_NUMBERS = 112, /* logits or scores that are no numbers: no word can be chosen by them */
   HEDDLE_ORDER = 113    /* no generation has begun */
 } heddle_generate_status;
@@ -26,21 +26,23 @@ typedef enum heddle_choice { HEDDLE_GREEDY = 0, HEDDLE_SAMPLE = 1, HEDDLE_BEAMS 
    leave the beams, and are compared by sum / length^length_penalty. */
 typedef enum heddle_beam_rule { HEDDLE_PLAIN = 0, HEDDLE_HF = 1 } heddle_beam_rule;
 
-/* When beams of the HF rule end: when no better text is likely, as soon as there are as many as beams, or when no better one is possible. */
+/* End of a search by the HF rule: when no better text is likely, as soon as there are as many texts as beams, or when no better one is possible. */
 typedef enum heddle_early_stopping { HEDDLE_STOP_LIKELY = 0, HEDDLE_STOP_FIRST = 1, HEDDLE_STOP_NEVER = 2 } heddle_early_stopping;
 
 /* Reason that a text ended. */
 typedef enum heddle_finish { HEDDLE_END = 0, HEDDLE_LIMIT = 1, HEDDLE_STOPPED = 2 } heddle_finish;
 
-/* Texts to go on from, or sources to read: ids of all, one text behind the other, and how many each has. */
+/* Texts to continue, or sources to read: concatenated ids of all texts, and the length of each. */
 typedef struct heddle_prompts {
   const int32_t* ids;
   const uint32_t* lengths;
   uint32_t count;
 } heddle_prompts;
 
-/* The words of one step, by row: prompt * beams + beam, or the prompt. -1 where the row had ended before. `parents` are the rows that beams go on
-   from; null without beams. Both are valid during the call. */
+/*
+ * The words of one step, by row: prompt * beams + beam, or the prompt. -1 if the row had ended before. `parents` are the rows that beams continue;
+ * null without beams. Both are valid during the call.
+ */
 typedef struct heddle_chosen {
   uint32_t step, rows;
   const int32_t* words;
@@ -52,10 +54,10 @@ typedef struct heddle_generation {
   uint32_t max_new_tokens; /* 0: 128, but never more than the model has positions for */
   /* Of draws. */
   float temperature; /* 1e-6 to 1e6; 0: 1 */
-  uint32_t top_k;    /* so many of the likeliest words; 0: all */
-  float top_p;       /* the likeliest words that together are so probable; 0: all */
-  float min_p;       /* words at least so probable, times the likeliest; 0: all */
-  const uint64_t* seeds; /* one, or one for each prompt; null: 0 */
+  uint32_t top_k;    /* number of the likeliest words; 0: all */
+  float top_p;       /* the likeliest words with this total probability; 0: all */
+  float min_p;       /* words of at least this probability, relative to the likeliest; 0: all */
+  const uint64_t* seeds; /* one, or one per prompt; null: 0 */
   uint32_t seed_count;
   /* Of beams. */
   uint32_t beams;         /* of each prompt; 0: 1 */
@@ -64,23 +66,23 @@ typedef struct heddle_generation {
   float diversity_rate;   /* of the plain rule: below 0, words of different beams are preferred */
   float length_penalty;   /* of the HF rule; 1 is usual */
   int32_t early_stopping; /* of the HF rule: heddle_early_stopping */
-  /* Ids that end a text: null: the model's own. With end_count 0 and a pointer, only the limit does. */
+  /* Ids that end a text; null: the model's own. With end_count 0 and a non-null pointer, only the limit ends it. */
   const int32_t* end_ids;
   uint32_t end_count;
-  uint32_t chunk; /* tokens of prompts that are read at once; 0: 2048. Sources are read whole. */
-  /* Called after each step; null: none. What it returns but 0 ends the generation there. */
+  uint32_t chunk; /* tokens of prompts per pass; 0: 2048. Sources are read whole. */
+  /* Called after each step; null: none. A result other than 0 ends the generation there. */
   int32_t (*on_step)(void* user, const heddle_chosen* chosen);
   void* user;
 } heddle_generation;
 
-/* Destinations of results: of text number prompt * returned + i, as the options say. All but ids and lengths may be null. */
+/* Destinations of results: of text number prompt * returned + i, in the order of the options. All but ids and lengths may be null. */
 typedef struct heddle_texts {
-  uint32_t room;            /* ids of each text that there is room for, at least max_new_tokens */
-  int32_t* ids;             /* [texts, room], without an end id; -1 behind the last */
+  uint32_t room;            /* capacity of each text in ids, at least max_new_tokens */
+  int32_t* ids;             /* [texts, room], without an end id; -1 after the last */
   uint32_t* lengths;        /* [texts] */
   int32_t* finishes;        /* [texts], heddle_finish */
   float* log_probabilities; /* [texts], of beams: their sums; NaN without beams */
-  float* scores;            /* [texts], of beams: what they are ordered by; NaN without beams */
+  float* scores;            /* [texts], of beams: their sort key; NaN without beams */
 } heddle_texts;
 
 #ifdef __cplusplus

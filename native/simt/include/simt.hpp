@@ -1,4 +1,4 @@
-// The CPU device's side of a kernel file: everything CUDA text needs to compile with a plain C++17 compiler and run as it
+// The CPU device's side of a kernel file: everything that CUDA source needs to compile with a plain C++17 compiler and run as it
 // stands. `kernel.cuh` includes it in place of `cuda.cuh` when HEDDLE_SIMT is defined.
 //
 //   types.hpp    CUDA qualifiers, vector types, math        fiber.hpp   stacks and the switch between them
@@ -27,8 +27,8 @@
 
 #include "heddle/abi.h"
 
-// Hidden, so that two kernel libraries in one process share no state and a library can be unloaded. The system's headers come
-// first: what they declare must stay visible.
+// Hidden, so that two kernel libraries in one process share no state and a library can be unloaded. The system's headers come first, since their
+// declarations must stay visible.
 #pragma GCC visibility push(hidden)
 #include "simt/types.hpp"
 #include "simt/half.hpp"

@@ -1,4 +1,4 @@
-// The CPU device has one way to multiply matrices: there is nothing to choose.
+// The CPU device has one matmul algorithm: there is nothing to choose.
 #include "heddle/algorithms.h"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the CPU behind the simt device says of itself: the size of its last cache. Its bandwidth and clock only a measurement tells.
+// Facts of the CPU behind the simt device: the size of its last-level cache. Its bandwidth and clock are only known from a measurement.
 #include "heddle/facts.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
-// Fences of the simt device: work runs inside the call that enqueues it, so that all of it is done when a fence is asked for. As behind a
-// wait, guard bands are looked at then.
+// Fences of the simt device: work runs inside the call that enqueues it, so that all of it is done when a fence is queried. As after a wait, guard
+// bands are checked then.
 #include "heddle/fences.h"
 
 #include <new>

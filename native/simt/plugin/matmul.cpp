@@ -1,5 +1,5 @@
-// Blocking: the output is cut into rectangles, one task each. A task walks k in steps; each step packs a strip of b once and
-// strips of a against it into dense panels of the accumulator's type, so that the inner loop reads memory in order.
+// Blocking: the output is cut into rectangles, one task each. A task walks k in steps; each step packs a strip of b once and strips of a, one after
+// the other, into dense panels of the accumulator's type, so that the inner loop reads memory in order.
 #include "matmul.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void narrow(float value, __half& to) { to = __float2half_rn(value); }
 void narrow(float value, __nv_bfloat16& to) { to = __float2bfloat16_rn(value); }
 void narrow(int32_t value, int32_t& to) { to = value; }
 
-/// Lines of an operand (rows of a, or of b) as panels of `width` lines: to[panel][i][line], zero beyond the last line.
+/// Packs lines of an operand (rows of a, or of b) into panels of `width` lines: to[panel][i][line], zero beyond the last line.
 template <class From, class T>
 void pack(const void* from, int64_t line_stride, int64_t k_stride, int64_t lines, int64_t depth, int width, T* to) {
   const auto* source = static_cast<const From*>(from);
@@ -54,7 +54,7 @@ PackFunction<float> packer(int32_t dtype, float) {
 }
 PackFunction<int32_t> packer(int32_t, int32_t) { return pack<int8_t, int32_t>; }
 
-/// A task's sums, tile by tile, to the output. `to` is the task's first element.
+/// Writes a task's sums, tile by tile, to the output. `to` is the task's first element.
 template <class To, class T>
 void store(const T* sums, const Tile<T>& tile, int64_t rows, int64_t columns, To* to, int64_t row_stride, int64_t column_stride) {
   for (int64_t row = 0; row < rows; row += tile.rows) {
@@ -84,7 +84,7 @@ void store_as(int32_t, const int32_t* sums, const Tile<int32_t>& tile, int64_t r
   store(sums, tile, rows, columns, reinterpret_cast<int32_t*>(to) + at, row_stride, column_stride);
 }
 
-/// Memory for one task's panels and sums, kept by each worker thread for the next.
+/// Memory for one task's panels and sums, reused by each worker thread.
 struct Scratch {
   static constexpr int64_t kElements = kDepth * (kMaxColumns + kStripRows) + kMaxRows * kMaxColumns;
   std::unique_ptr<void, decltype(&std::free)> memory{nullptr, &std::free};
@@ -156,7 +156,7 @@ int32_t run_as(const heddle_matmul& matmul, int bytes, Workers& workers, heddle_
     product.column_blocks = ceil_div(matmul.n, product.columns);
     return matmul.batch * product.row_blocks * product.column_blocks;
   };
-  // Halve the tasks until each worker has a few, so that none is left waiting for the last.
+  // Halves the tasks until each worker has a few, so that no worker waits for the last task.
   const int64_t wanted = workers.count() == 1 ? 1 : 4 * int64_t{workers.count()};
   while (tasks() < wanted && (product.rows > kMinRows || product.columns > kMinColumns)) {
     const bool split_rows =

@@ -8,7 +8,7 @@
 
 namespace heddle::simt {
 
-/// HEDDLE_INVALID, with the numbers, when types, strides or slices do not make a matmul.
+/// HEDDLE_INVALID, with the numbers, if types, strides or slices do not form a matmul.
 int32_t check_matmul(const heddle_matmul& matmul, Memory& memory, heddle_error* error);
 
 /// Runs a matmul that check_matmul accepts.

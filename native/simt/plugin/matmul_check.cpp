@@ -1,4 +1,4 @@
-// Refuses matmuls that would read or write outside their slices, with the numbers that say why.
+// Refuses matmuls that would read or write outside their slices, with the numbers in the message.
 #include <algorithm>
 
 #include "matmul.hpp"
@@ -22,7 +22,7 @@ struct Operand {
   int64_t strides[3];
 };
 
-/// Bytes from the operand's first element to the end of its last, cut off far beyond any slice. No extent is 0.
+/// Bytes from the operand's first element to the end of its last, saturated far beyond any slice. No extent is 0.
 Wide span(const Operand& operand) {
   constexpr Wide kBeyond = static_cast<Wide>(1) << 70;
   Wide last = 0;
@@ -66,7 +66,7 @@ bool overlap(const Operand& left, const Operand& right) {
 
 bool is_float(int32_t dtype) { return dtype == HEDDLE_F32 || dtype == HEDDLE_F16 || dtype == HEDDLE_BF16; }
 
-/// Bias and residual are read while the result is written: they lie apart from it.
+/// Bias and residual are read while the result is written, so they must not overlap it.
 int32_t check_epilogue(const heddle_matmul& matmul, const Operand& result, Memory& memory, heddle_error* error) {
   if (!has_epilogue(matmul)) return HEDDLE_OK;
   if (!is_float(result.dtype)) return fail(error, HEDDLE_INVALID, "matmul: sums of int8 take no bias, residual or relu");

@@ -1,5 +1,5 @@
-// What a matmul does to its sums before it rounds them: the bias of the column, the residual, relu. It runs
-// over a task's tiles of sums while they are warm, so that the result is written once.
+// Epilogue of a matmul, before sums are rounded: the bias of the column, the residual, relu. It runs over a task's tiles of sums while they are in
+// the cache, so that the result is written once.
 #ifndef HEDDLE_SIMT_PLUGIN_MATMUL_EPILOGUE_HPP
 #define HEDDLE_SIMT_PLUGIN_MATMUL_EPILOGUE_HPP
 
@@ -22,7 +22,7 @@ inline bool has_epilogue(const heddle_matmul& matmul) {
   return matmul.bias.data != nullptr || matmul.residual.data != nullptr || matmul.relu != 0;
 }
 
-/// A task's piece of the output: its first element's place, and how many rows and columns it has.
+/// A task's part of the output: the position of its first element, and its numbers of rows and columns.
 struct Piece {
   int64_t batch, row, column, rows, columns;
 };
@@ -43,7 +43,7 @@ void finish_as(const heddle_matmul& matmul, const Piece& piece, const Tile<float
           float& sum = sums[r * tile.columns + c];
           if (bias != nullptr) sum += widen(bias[column + c], 0.0f);
           if (residual != nullptr) sum += widen(residual[(row + r) * matmul.out_m + (column + c) * matmul.out_n], 0.0f);
-          if (matmul.relu != 0 && sum < 0.0f) sum = 0.0f;  // NaN stays, as in maximum(x, 0)
+          if (matmul.relu != 0 && sum < 0.0f) sum = 0.0f;  // NaN is preserved, as in maximum(x, 0)
         }
       }
     }

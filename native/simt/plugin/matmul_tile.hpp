@@ -1,6 +1,6 @@
-// The inner loop of the matmul: a small tile of the output held in vector registers while it runs along k. One body is
-// compiled for each instruction set and the best one that the machine has is picked at run time, so the plugin itself runs on
-// any CPU of its architecture. Sums run along k in order, whatever the tile: results do not depend on blocking or threads.
+// The inner loop of the matmul: a small tile of the output in vector registers while it runs along k. One body is compiled per instruction set, and
+// the best one of the machine is chosen at run time, so the plugin itself runs on any CPU of its architecture. Sums run along k in order for every
+// tile: results do not depend on blocking or threads.
 #ifndef HEDDLE_SIMT_PLUGIN_MATMUL_TILE_HPP
 #define HEDDLE_SIMT_PLUGIN_MATMUL_TILE_HPP
 
@@ -53,7 +53,7 @@ __attribute__((target("avx512f,avx512dq,avx512vl"))) inline void tile_avx512(int
 }
 #endif
 
-/// The largest tile this machine's registers hold. Rows divide 48 and columns divide 32.
+/// The largest tile that this machine's registers hold. Rows divide 48 and columns divide 32.
 template <class T>
 inline Tile<T> best_tile() {
 #if defined(__x86_64__)

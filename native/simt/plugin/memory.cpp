@@ -19,7 +19,7 @@ constexpr uint64_t kAlign = 256;
 constexpr uint64_t kGuard = 256;
 constexpr unsigned char kGuardByte = 0xa5;
 constexpr unsigned char kPoisonByte = 0xff;
-/// Larger blocks are filled when something may read them.
+/// Larger blocks are filled before something may read them.
 constexpr uint64_t kLargeBlock = 8 << 20;
 
 /// The number after `key` in a text file of the system, or `otherwise`.
@@ -40,18 +40,18 @@ uint64_t read_number(const char* path, const char* key, uint64_t otherwise) {
   return number;
 }
 
-/// Bytes the allocation occupies with both bands; the band after the data starts at its last byte.
+/// Bytes of the allocation with both bands; the band after the data starts at its last byte.
 uint64_t padded(uint64_t bytes) { return (kGuard + bytes + kGuard + kAlign - 1) / kAlign * kAlign; }
 
-/// Has a block come in pages of 2 MiB where the system gives them: a fault every 4 KiB takes longer than filling a block does.
+/// Requests pages of 2 MiB for a block, if the system has them: a fault every 4 KiB takes longer than filling a block does.
 void ask_for_large_pages(void* block, uint64_t bytes) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const auto first = (reinterpret_cast<uintptr_t>(block) + page - 1) / page * page, end = reinterpret_cast<uintptr_t>(block) + bytes;
-  // A hint: a system that cannot take it serves small pages.
+  // A hint: a system without large pages serves small ones.
   if (first < end) madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
 }
 
-/// Whether both bands of the allocation still hold what was put there.
+/// Fails unless both bands of the allocation are intact.
 int32_t check_bands(uintptr_t address, uint64_t bytes, heddle_error* error) {
   const auto* data = reinterpret_cast<const unsigned char*>(address);
   const auto intact = [](const unsigned char* band, int64_t& first) {
@@ -71,7 +71,7 @@ int32_t check_bands(uintptr_t address, uint64_t bytes, heddle_error* error) {
   return HEDDLE_OK;
 }
 
-/// Has the system give all of a range at once, where it can: pages cost half as much as by a fault each.
+/// Populates a range at once, if the system can: pages cost half as much as with a fault each.
 void touch(uintptr_t from, uintptr_t to) {
 #ifdef MADV_POPULATE_WRITE
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -87,7 +87,7 @@ SystemMemory system_memory() {
   sysinfo(&info);
   const uint64_t total = uint64_t{info.totalram} * info.mem_unit;
   const uint64_t free_bytes = read_number("/proc/meminfo", "MemAvailable:", uint64_t{info.freeram} * info.mem_unit / 1024) * 1024;
-  // A control group's limit counts where there is one; "max" is not a number and leaves the machine's own.
+  // A control group's limit takes precedence, if there is one; "max" is not a number and leaves the machine's own.
   const uint64_t group = read_number("/sys/fs/cgroup/memory.max", "", total);
   const uint64_t group_used = read_number("/sys/fs/cgroup/memory.current", "", 0);
   SystemMemory memory = {std::min(total, group), std::min(free_bytes, total)};

@@ -1,5 +1,5 @@
-// The simt device behind the C interface. Work runs inside the call that enqueues it, on the device's worker threads; the
-// caller is a thread of the addon's, never the event loop. So a queue is always done, and waiting only checks guard bands.
+// The simt device behind the C interface. Work runs inside the call that enqueues it, on the device's worker threads. The caller is a thread of the
+// addon, never the event loop. So a queue is always done, and waiting only checks guard bands.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -45,7 +45,7 @@ int32_t guarded(heddle_error* error, Body body) {
   }
 }
 
-/// A positive whole number from the environment into `value`, which keeps its default when the variable is not set.
+/// Reads a positive integer from the environment into `value`, which keeps its default if the variable is not set.
 int32_t read_environment(const char* name, uint64_t most, uint64_t& value, heddle_error* error) {
   const char* text = std::getenv(name);
   if (text == nullptr || *text == '\0') return HEDDLE_OK;
@@ -107,7 +107,7 @@ int32_t queue_create(heddle_device* device, heddle_queue** queue, heddle_error* 
 
 void queue_destroy(heddle_queue* queue) { delete queue; }
 
-/// For a launch, whose kernel reads and writes by addresses.
+/// Prepares memory for a launch, whose kernel accesses it by address.
 void* queue_native(heddle_queue* queue) {
   queue->device->memory.settle();
   return &queue->executor;
@@ -117,7 +117,7 @@ int32_t queue_wait(heddle_queue* queue, heddle_error* error) {
   return guarded(error, [&] { return queue->device->memory.check_guards(error); });
 }
 
-/// Refuses a copy from or to nowhere.
+/// Refuses a copy with a null host address.
 int32_t check_host(const void* host, uint64_t bytes, heddle_error* error) {
   if (host != nullptr || bytes == 0) return HEDDLE_OK;
   return fail(error, HEDDLE_INVALID, "copy of %llu bytes with a null host address", static_cast<unsigned long long>(bytes));

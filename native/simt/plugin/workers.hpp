@@ -1,4 +1,4 @@
-// The threads that run blocks and matmul tiles. One parallel loop runs at a time; its caller works too.
+// The threads that run blocks and matmul tiles. One parallel loop runs at a time; its caller takes part.
 #ifndef HEDDLE_SIMT_PLUGIN_WORKERS_HPP
 #define HEDDLE_SIMT_PLUGIN_WORKERS_HPP
 
@@ -17,7 +17,7 @@ class Workers {
  public:
   using Run = int32_t (*)(void* data, int64_t index, heddle_error* error);
 
-  /// `count` threads in all, the caller of parallel_for among them.
+  /// `count` threads in all, including the caller of parallel_for.
   explicit Workers(uint32_t count);
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -25,8 +25,8 @@ class Workers {
 
   uint32_t count() const { return static_cast<uint32_t>(threads_.size()) + 1; }
 
-  /// run(data, i, error) for every i in [0, count). After a failure later indices are skipped; the failure with the lowest
-  /// index is the one reported, so that the report does not depend on timing. Calls from inside `run` work, serially.
+  /// Calls run(data, i, error) for every i in [0, count). After a failure later indices are skipped. The failure with the lowest index is reported,
+  /// so that the report does not depend on timing. Calls from inside `run` work, serially.
   int32_t parallel_for(int64_t count, Run run, void* data, heddle_error* error);
 
  private:

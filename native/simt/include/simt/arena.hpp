@@ -1,5 +1,5 @@
-// Storage of one block's shared arrays. Each array is found by the address of its declaration, starts every block as 0xFF
-// bytes (NaN as a float), and carries a shadow record per element: who touched it last, and when.
+// Storage of one block's shared arrays. Each array is found by the address of its declaration, starts every block as 0xFF bytes (NaN as a float), and
+// carries a shadow record per element: the thread of the last access, and its time.
 #ifndef HEDDLE_SIMT_ARENA_HPP
 #define HEDDLE_SIMT_ARENA_HPP
 
@@ -10,7 +10,7 @@
 
 namespace heddle::simt {
 
-/// The last accesses to an element. All bytes 0xFF: nobody yet.
+/// The last accesses to an element. All bytes 0xFF: none yet.
 struct Shadow {
   static constexpr uint16_t kNobody = 0xffff;
   static constexpr uint16_t kManyWarps = 0xfffe;
@@ -35,7 +35,7 @@ class SharedArena {
   SharedArena& operator=(const SharedArena&) = delete;
   ~SharedArena() { clear(); }
 
-  /// The array declared at `key` in the block under way; null when memory or the table is full.
+  /// The array declared at `key` in the current block; null when memory or the table is full.
   Array* find(const void* key, size_t bytes, size_t count) {
     uint32_t i = 0;
     while (i < used_ && arrays_[i].key != key) i++;

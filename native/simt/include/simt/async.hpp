@@ -1,5 +1,5 @@
-// Asynchronous copies under way, thread by thread. A copy happens when its thread waits for the group it belongs to, not when
-// it is issued: a kernel that reads a tile without that wait meets the poison its block began with.
+// Asynchronous copies under way, per thread. A copy happens when its thread waits for the group it belongs to, not when it is issued: a kernel that
+// reads a tile without that wait reads the poison of the block's begin.
 #ifndef HEDDLE_SIMT_ASYNC_HPP
 #define HEDDLE_SIMT_ASYNC_HPP
 
@@ -8,7 +8,7 @@
 
 namespace heddle::simt {
 
-/// 16 bytes on their way; a null source stands for zeros.
+/// A pending copy of 16 bytes; a null source stands for zeros.
 struct AsyncCopy {
   const char* from;
   uint32_t to;     // offset in the block's dynamic shared memory
@@ -17,7 +17,7 @@ struct AsyncCopy {
 
 class AsyncCopies {
  public:
-  /// Copies one thread may have under way: more than any pipeline that fits shared memory needs.
+  /// Maximum number of pending copies of one thread: more than any pipeline that fits shared memory needs.
   static constexpr uint32_t kMost = 256;
 
   AsyncCopies() = default;
@@ -25,12 +25,12 @@ class AsyncCopies {
   AsyncCopies& operator=(const AsyncCopies&) = delete;
   ~AsyncCopies() { clear(); }
 
-  /// Forgets what the block before has left under way.
+  /// Drops pending copies of the previous block.
   void begin_block() {
     for (uint32_t i = 0; i < threads_; i++) queues_[i].head = queues_[i].tail = queues_[i].commits = 0;
   }
 
-  /// Makes room for the threads of a block; false without memory.
+  /// Allocates memory for the threads of a block; false without memory.
   bool reserve(uint32_t threads) {
     if (threads <= threads_) return true;
     clear();
@@ -39,7 +39,7 @@ class AsyncCopies {
     return queues_ != nullptr;
   }
 
-  /// False when the thread has kMost copies under way.
+  /// False if the thread has kMost copies under way.
   bool issue(uint32_t thread, uint32_t to, const char* from) {
     Queue& queue = queues_[thread];
     if (queue.tail - queue.head == kMost) return false;
@@ -47,12 +47,12 @@ class AsyncCopies {
     return true;
   }
 
-  /// Closes the thread's group; one that never copied has nothing to close.
+  /// Closes the thread's group; a thread that never copied has nothing to close.
   void commit(uint32_t thread) {
     if (thread < threads_) queues_[thread].commits++;
   }
 
-  /// Hands the thread's copies, oldest first, to `perform` until at most `pending` of its closed groups are left.
+  /// Passes the thread's copies, oldest first, to `perform` until at most `pending` of its closed groups are left.
   template <class Perform>
   void wait(uint32_t thread, uint32_t pending, Perform perform) {
     if (thread >= threads_) return;

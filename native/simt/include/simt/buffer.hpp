@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-/// N neighbours moved in one access of at most 16 bytes.
+/// N adjacent elements moved in one access of at most 16 bytes.
 template <class T, int N>
 struct alignas(N * sizeof(T)) Pack {
   static_assert(N > 0 && (N & (N - 1)) == 0 && N * sizeof(T) <= 16, "a pack is a power of two of elements and at most 16 bytes");
@@ -15,12 +15,12 @@ struct alignas(N * sizeof(T)) Pack {
 
 namespace simt {
 
-/// Ends the kernel's thread where it divides an integer by 0, which would end the process. Outside of kernels nothing happens.
+/// Ends the kernel's thread if it divides an integer by 0, which would end the process. No effect outside of kernels.
 __attribute__((noinline, cold)) inline void divided_by_zero(long long a) {
   if (current != nullptr) current->fault("%lld is divided by 0", a);
 }
 
-/// A buffer as its kernel sees it. The launcher fills it; `launch` refuses it when it is not usable.
+/// A buffer from its kernel's view. The launcher fills it; `launch` refuses it if it is not usable.
 struct Buffer {
   char* data = nullptr;
   uint64_t count = 0;  // elements
@@ -93,7 +93,7 @@ class In {
     return pack;
   }
 
-  /// Whether element i's address is a multiple of `bytes`.
+  /// True if element i's address is a multiple of `bytes`.
   bool aligned(int64_t i, int bytes) const { return buffer_.aligned(i, sizeof(T), bytes); }
 
   const simt::Buffer& buffer() const { return buffer_; }
@@ -102,7 +102,7 @@ class In {
   simt::Buffer buffer_;
 };
 
-/// A tensor to read that no launch writes while this one runs. Launches follow one another here, so it is read like any other.
+/// A tensor to read that no launch writes while this one runs. Launches run one after the other here, so it is read like any other.
 template <class T>
 class ConstantIn : public In<T> {
  public:
@@ -136,7 +136,7 @@ class Out {
     memcpy(buffer_.data + i * static_cast<int64_t>(sizeof(T)), &pack, sizeof pack);
   }
 
-  /// Adds to an integer that other threads may add to at the same time. Whoever else writes it must have met them before.
+  /// Adds to an integer that other threads may add to at the same time. Any other writer must be ordered before by a barrier.
   void add(int64_t i, T value) const {
     static_assert(std::is_integral<T>::value, "sums of floats would depend on their order");
     buffer_.check(i, 1, sizeof(T), "write");
@@ -147,11 +147,11 @@ class Out {
 
   const simt::Buffer& buffer() const { return buffer_; }
   uint32_t* owners() const { return owners_; }
-  /// Records who writes each element from now on: 1 + the thread's linear number in the grid, 0 for nobody.
+  /// Records the writer of each element from now on: 1 + the thread's linear number in the grid, 0 for none.
   void watch(uint32_t* owners) { owners_ = owners; }
 
  private:
-  /// Two threads of one launch must not write the same element: nothing orders them.
+  /// Two threads of one launch must not write the same element, since nothing orders them.
   void own(int64_t i) const {
     const uint64_t block = blockIdx.x + uint64_t{gridDim.x} * (blockIdx.y + uint64_t{gridDim.y} * blockIdx.z);
     const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
@@ -174,13 +174,13 @@ inline In<T> in(const heddle_launch* launch, uint32_t index, const char* name) {
   return In<T>(simt::bind(launch, index, name, sizeof(T)));
 }
 
-/// The same of a tensor that is constant while the launch runs.
+/// The launch's buffer `index` as a tensor that is constant while the launch runs.
 template <class T>
 inline ConstantIn<T> constant_in(const heddle_launch* launch, uint32_t index, const char* name) {
   return ConstantIn<T>(simt::bind(launch, index, name, sizeof(T)));
 }
 
-/// The same to write.
+/// The launch's buffer `index` as a tensor to write.
 template <class T>
 inline Out<T> out(const heddle_launch* launch, uint32_t index, const char* name) {
   return Out<T>(simt::bind(launch, index, name, sizeof(T)));

@@ -1,4 +1,4 @@
-// Why a block cannot go on: turns the state of its fibers into one line. Reached only when every thread that is left waits.
+// Diagnosis of a block that cannot continue: turns the state of its fibers into one line. Reached only when every remaining thread waits.
 #ifndef HEDDLE_SIMT_DIAGNOSE_HPP
 #define HEDDLE_SIMT_DIAGNOSE_HPP
 
@@ -6,7 +6,7 @@
 
 namespace heddle::simt {
 
-/// A growing line of text that stops at its end.
+/// A line of text that is truncated at its capacity.
 struct Line {
   char text[640] = {};
   size_t length = 0;

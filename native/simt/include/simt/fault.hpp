@@ -1,4 +1,4 @@
-// Errors as the C interface wants them: a status and one line of text. The simt plugin uses this header too.
+// Errors of the C interface: a status and one line of text. The simt plugin uses this header too.
 #ifndef HEDDLE_SIMT_FAULT_HPP
 #define HEDDLE_SIMT_FAULT_HPP
 

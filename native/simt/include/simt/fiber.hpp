@@ -1,5 +1,5 @@
-// Fibers: the threads of a block as stacks that one worker thread switches between. A switch saves the registers a function
-// must preserve and takes the other stack; it is a few instructions for x86-64 and aarch64 Linux, ucontext elsewhere.
+// Fibers: the threads of a block as stacks that one worker thread switches between. A switch saves the callee-saved registers and changes the stack.
+// It is a few instructions for x86-64 and aarch64 Linux, ucontext elsewhere.
 #ifndef HEDDLE_SIMT_FIBER_HPP
 #define HEDDLE_SIMT_FIBER_HPP
 
@@ -53,7 +53,7 @@ constexpr size_t kFirstFrameWords = 20;
 constexpr size_t kEntryWord = 11;
 #endif
 
-/// Where a stack was left.
+/// Saved position of a stack.
 struct Context {
   void* stack_pointer = nullptr;
 
@@ -86,8 +86,8 @@ inline void switch_context(Context& from, const Context& to) { swapcontext(&from
 
 #endif
 
-/// The stacks of one worker: one mapping, touched pages only. A canary word ends each stack; below the first lie a spare one,
-/// so that its canary is met first too, and a page without access.
+/// The stacks of one worker: one mapping, of which only touched pages take memory. A canary word ends each stack. Below the first lie a spare stack,
+/// so that its canary is overwritten first too, and a page without access.
 class Stacks {
  public:
   static constexpr size_t kBytes = 64 * 1024;
@@ -97,7 +97,7 @@ class Stacks {
   Stacks& operator=(const Stacks&) = delete;
   ~Stacks() { unmap(); }
 
-  /// Grows to at least `count` stacks; drops what is on them. False when the system has no memory for them.
+  /// Grows to at least `count` stacks and discards their contents. False if the system has no memory for them.
   bool reserve(uint32_t count) {
     if (count <= count_) return true;
     unmap();
@@ -121,7 +121,7 @@ class Stacks {
   void mend(uint32_t i) { *canary(i) = kCanary; }
 
  private:
-  // The odd number of cache lines between stacks keeps their tops, which are hot, out of one another's cache sets.
+  // The odd number of cache lines between stacks puts their tops, which are hot, into different cache sets.
   static constexpr size_t kStride = kBytes + 5 * 64;
   static constexpr uint64_t kCanary = 0x5afe57acc0ffee11u;
 

@@ -1,6 +1,6 @@
-// Half and bfloat16 storage types with their conversions: round to nearest, ties to even; subnormals and infinities exact;
-// a NaN stays a (quiet) NaN with the top bits of its payload. The F16C instructions, where the build allows them, give the
-// same bits. Layouts: IEEE 754 binary16 (1 sign, 5 exponent, 10 mantissa bits); bfloat16 is binary32's upper half.
+// Half and bfloat16 storage types with their conversions: round to nearest, ties to even; subnormals and infinities exact; a NaN stays a (quiet) NaN
+// with the top bits of its payload. The F16C instructions, if the build allows them, give the same bits. Layouts: IEEE 754 binary16 (1 sign, 5
+// exponent, 10 mantissa bits); bfloat16 is binary32's upper half.
 #ifndef HEDDLE_SIMT_HALF_HPP
 #define HEDDLE_SIMT_HALF_HPP
 
@@ -20,7 +20,7 @@ inline uint16_t half_from_float(float value) {
     const float shifted = bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (bit_cast<uint32_t>(shifted) - 0x3f000000u));
   }
-  // Rebias the exponent by 15 - 127, then round the 13 dropped bits; a carry runs into the exponent as it should.
+  // Rebias the exponent by 15 - 127, then round the 13 dropped bits; a carry runs into the exponent, which is correct.
   const uint32_t odd = (magnitude >> 13) & 1u;
   return static_cast<uint16_t>(sign | ((magnitude - 0x38000000u + 0xfffu + odd) >> 13));
 }

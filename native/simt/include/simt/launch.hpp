@@ -1,5 +1,5 @@
-// A launch: checks its shape and buffers, then hands the grid to the plugin's workers in chunks. Blocks are independent, so a
-// chunk's worker runs its blocks one after the other and stops at the first fault.
+// A launch: checks its shape and buffers, then distributes the grid to the plugin's workers in chunks. Blocks are independent, so a chunk's worker
+// runs its blocks one after the other and stops at the first fault.
 #ifndef HEDDLE_SIMT_LAUNCH_HPP
 #define HEDDLE_SIMT_LAUNCH_HPP
 
@@ -19,14 +19,14 @@ struct LaunchConfig {
   uint32_t cluster = 1;       // blocks that share their shared memory: none do here
 };
 
-/// Launches follow one another here: nothing starts early, so nothing is waited for.
+/// Launches run one after the other here: nothing starts early, so there is nothing to wait for.
 inline void wait_for_producers() {}
 inline void release_consumers() {}
 inline void begin_kernel() {}
 
 namespace simt {
 
-/// Workers between launches, kept for their stacks. A spin lock: it is held for two pointer moves.
+/// Workers between launches, cached for their stacks. A spin lock: it is held for two pointer moves.
 class IdleWorkers {
  public:
   constexpr IdleWorkers() = default;
@@ -68,8 +68,8 @@ class IdleWorkers {
 
 inline IdleWorkers idle_workers;
 
-/// What every chunk of a launch shares. The kernel is called through a pointer, so that one text runs them all: as templates, the
-/// functions below would be compiled once for every signature.
+/// State shared by all chunks of a launch. The kernel is called through a pointer, so that one copy of this code runs them all: as templates, the
+/// functions below would be compiled once per signature.
 struct Job {
   const LaunchConfig* config;
   void (*invoke)(const void* body);
@@ -93,7 +93,7 @@ inline void run_threads(Worker& worker, const Job& job) {
   }
 }
 
-/// A fault stops the block and is left in the worker.
+/// A fault stops the block and is stored in the worker.
 inline void run_block(Worker& worker, const Job& job) {
   if (worker.sync == Sync::none) return run_threads(worker, job);
   if (worker.sync == Sync::block) return void(worker.run_fibers(0, worker.threads, job.invoke, job.body));
@@ -148,11 +148,11 @@ __attribute__((noinline)) inline int32_t run_grid(const heddle_launch* launch, h
   return status;
 }
 
-/// What a block can have on the largest devices in use (227 KiB); launchers choose less on others.
+/// Shared memory of a block on the largest devices in use (227 KiB); launchers choose less on others.
 constexpr uint32_t kMaxSharedBytes = 232448;
 
-/// The limits every CUDA device has, so that a launch which works here works there. Checks in front of a launch are called and not
-/// copied into every launcher: they take the compiler's time.
+/// The limits common to all CUDA devices, so that a launch that works here works there. Checks before a launch are functions and not inlined into
+/// every launcher, to save compile time.
 __attribute__((noinline)) inline int32_t check_config(const LaunchConfig& config, heddle_error* error) {
   const dim3 &grid = config.grid, &block = config.block;
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
@@ -165,7 +165,7 @@ __attribute__((noinline)) inline int32_t check_config(const LaunchConfig& config
                 grid.x, grid.y, grid.z);
   }
   if (config.shared_bytes > kMaxSharedBytes) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %u bytes of dynamic shared memory, allowed are %u", config.kernel,
+    return fail(error, HEDDLE_INVALID, "kernel %s: %u bytes of dynamic shared memory, expected at most %u", config.kernel,
                 config.shared_bytes, kMaxSharedBytes);
   }
   if (config.cluster != 1) {
@@ -194,7 +194,7 @@ __attribute__((noinline)) inline int32_t check_buffer(const LaunchConfig& config
   return HEDDLE_OK;
 }
 
-/// Prepares one kernel argument: handles are checked and outputs watched, everything else is taken as it is.
+/// Prepares one kernel argument: handles are checked and outputs watched, everything else is passed unchanged.
 template <class T>
 inline int32_t prepare(const LaunchConfig&, T&, heddle_error*) {
   return HEDDLE_OK;
@@ -208,10 +208,10 @@ inline int32_t prepare(const LaunchConfig& config, ConstantIn<T>& handle, heddle
   return check_buffer(config, handle.buffer(), sizeof(T), error);
 }
 
-/// HEDDLE_SIMT_RACE, set to anything, has every launch watch its outputs for elements that two threads write.
+/// HEDDLE_SIMT_RACE, set to any value, makes every launch watch its outputs for elements that two threads write.
 inline const bool watching_outputs = getenv("HEDDLE_SIMT_RACE") != nullptr;
 
-/// Memory for who writes each element; null, with the error filled, where there is none.
+/// Memory for the writer of each element; null, with the error filled, if there is none.
 __attribute__((noinline, cold)) inline uint32_t* owners_of(const LaunchConfig& config, const Buffer& buffer, heddle_error* error) {
   uint32_t* owners = static_cast<uint32_t*>(calloc(buffer.count + 1, sizeof(uint32_t)));
   if (owners == nullptr) fail(error, HEDDLE_MEMORY, "kernel %s: no memory to watch %s", config.kernel, buffer.name);
@@ -237,8 +237,8 @@ inline void finish(Out<T>& handle) {
 
 }  // namespace simt
 
-/// Runs `kernel(args...)` for every thread of the grid on the launch's executor, or on the calling thread without one. A grid
-/// with no blocks succeeds and does nothing. A fault ends the launch with HEDDLE_FAULT; what other blocks wrote stays.
+/// Runs `kernel(args...)` for every thread of the grid on the launch's executor, or on the calling thread without one. A grid without blocks succeeds
+/// and does nothing. A fault ends the launch with HEDDLE_FAULT; results of other blocks stay.
 template <class... Params, class... Args>
 inline int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchConfig& config, void (*kernel)(Params...),
                       Args... args) {

@@ -1,6 +1,6 @@
-// CPU twins of the PTX wrappers in mma.cuh, whose comments say what each does. A warp's operation is one meeting: lanes leave
-// their operands on their stacks, the last to arrive computes for all 32, and nobody switches twice. Dynamic shared memory is
-// checked in units of 16 bytes: bounds, races as for HEDDLE_SHARED, poison at the start of a block.
+// CPU twins of the PTX wrappers in mma.cuh, whose comments describe each. A warp's operation is one meeting: lanes leave their operands on their
+// stacks, the last to arrive computes for all 32, and no lane switches twice. Dynamic shared memory is checked in units of 16 bytes: bounds, races as
+// for HEDDLE_SHARED, poison at the start of a block.
 #ifndef HEDDLE_SIMT_MMA_HPP
 #define HEDDLE_SIMT_MMA_HPP
 
@@ -31,7 +31,7 @@ inline Shared16 declare_dynamic() {
 
 enum class Access { read, write };
 
-/// The 16 bytes at `place`, once they are in bounds, aligned and safe to access for the running thread.
+/// The 16 bytes at `place`, after checks of bounds, alignment and races for the running thread.
 inline char* shared_16(Shared16 place, Access access) {
   Worker& worker = *current;
   const SharedArena::Array* array = worker.dynamic;
@@ -54,7 +54,7 @@ inline void run_collective(Operands& operands, Site site) {
   meet(Meeting::collective, ~0u, reinterpret_cast<uint64_t>(&operands), 0, site);
 }
 
-/// Branchless, so that loops over it become vector code.
+/// Branchless, so that loops over it are vectorised.
 inline float wide(__half value) {
   const uint32_t magnitude = (value.bits & 0x7fffu) << 13;
   const uint32_t special = (value.bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
@@ -65,8 +65,8 @@ inline float wide(__nv_bfloat16 value) { return float_from_bfloat(value.bits); }
 
 struct MatrixLoad {
   Collective serve;
-  uint32_t row[4];  // brought: the 8 elements this lane's address names
-  uint32_t* to;     // taken away
+  uint32_t row[4];  // input: the 8 elements at this lane's address
+  uint32_t* to;     // output
 };
 
 template <bool Transposed>
@@ -93,7 +93,7 @@ inline void load_matrix(uint32_t (&r)[4], Shared16 row, Site site) {
   run_collective(load, site);
 }
 
-/// What a lane brings to a product: its fragments of the factors, and of the sums.
+/// A lane's operands of a matmul: its fragments of the factors, and of the sums.
 template <class Sum>
 struct Product {
   Collective serve;
@@ -130,7 +130,7 @@ inline void serve_product(void* const (&lanes)[kLanes]) {
   }
 }
 
-/// Adds without sign, since the device's sums wrap around.
+/// Adds in unsigned arithmetic, since the device's sums wrap around.
 inline void serve_product_int8(void* const (&lanes)[kLanes]) {
   int8_t a[16][32], b[8][32];  // b by columns
   for (uint32_t lane = 0; lane < kLanes; lane++) {

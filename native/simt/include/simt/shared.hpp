@@ -12,7 +12,7 @@ class AccessOrder {
  public:
   explicit AccessOrder(Worker& worker) : worker_(worker), me_(static_cast<uint16_t>(worker.running)) {}
 
-  // Inlined: an element written before the last barrier and since read by nobody, by this thread or by several warps.
+  // Inlined: an element written before the last barrier and not read since, or read by this thread or by several warps.
   __forceinline__ void read(Shadow& shadow, const char* name, int64_t i) const {
     const uint32_t barrier = worker_.barrier_stamp;
     if (__builtin_expect(shadow.write_stamp >= barrier, 0)) return read_closely(shadow, name, i);
@@ -39,8 +39,8 @@ class AccessOrder {
     const bool isOld = worker_.barrier_stamp > shadow.write_stamp;
     if (!isAdded && !after(shadow.writer, shadow.write_stamp)) race("added to", name, i, "written", shadow.writer);
     if (!after(shadow.reader, shadow.read_stamp)) race("added to", name, i, "read", shadow.reader);
-    // Who has written the element and met nobody since stays its writer, so that additions of others are found. Lanes of one warp that
-    // add know of one another when they have met, several warps after a barrier only.
+    // A writer that has met no other thread since stays the writer, so that additions of others are found. Lanes of one warp that add know of one
+    // another when they have met, several warps after a barrier only.
     const bool isMet = isOld || worker_.fibers[me_].synced > shadow.write_stamp;
     if (shadow.writer != me_ || isMet) shadow.writer = isAdded && !isOld && shadow.writer != own ? Shadow::kManyWarps : own;
     shadow.write_stamp = worker_.stamp;
@@ -69,7 +69,7 @@ class AccessOrder {
     return (accessor & Shadow::kManyLanes) != 0 ? accessor & 0xffu : accessor / kLanes;
   }
 
-  /// Whether what `accessor`, if anybody, did at `stamp` is ordered before the running thread.
+  /// True if the access of `accessor`, if any, at `stamp` is ordered before the running thread.
   bool after(uint16_t accessor, uint32_t stamp) const {
     if (accessor == Shadow::kNobody || accessor == me_ || worker_.barrier_stamp > stamp) return true;
     const uint32_t warp = me_ / kLanes;
@@ -94,8 +94,8 @@ class AccessOrder {
   uint16_t me_;
 };
 
-/// An element on its way to be read or written. It only exists inside the expression that indexes the array, so code cannot
-/// keep one by accident where CUDA would have copied the value.
+/// An element to be read or written. It only exists inside the expression that indexes the array, so code cannot keep one by accident where CUDA
+/// would have copied the value.
 template <class T>
 class SharedElement {
  public:
@@ -110,7 +110,7 @@ class SharedElement {
   T operator-=(T value) && { return write(read() - value); }
   T operator*=(T value) && { return write(read() * value); }
 
-  /// Adds as atomicAdd does; returns the value before. The threads of a block take turns, so a plain addition is atomic.
+  /// Adds as atomicAdd does; returns the value before. The threads of a block run alternately, so a plain addition is atomic.
   T add(T value) && {
     order_.add(*shadow_, name_, i_);
     const T before = *data_;
@@ -135,7 +135,8 @@ class SharedElement {
   int64_t i_;
 };
 
-/// What HEDDLE_SHARED declares: the running block's array, seen by one thread. A thread keeps its worker, so that both are looked up once.
+/// The array of a HEDDLE_SHARED declaration: the running block's array, seen by one thread. A thread keeps its worker, so that both are looked up
+/// once.
 template <class T, size_t Count>
 class Shared {
   static_assert(Count > 0, "a shared array has at least one element");
@@ -189,7 +190,7 @@ void sum_shared(const simt::Shared<unsigned long long, Count>& array, int i, uns
   static const char name##_declared = 0; \
   const heddle::simt::Shared<type, (count)> name(&name##_declared, #name)
 
-/// Declares a function that gives a block-shared array, the same one wherever a kernel calls it.
+/// Declares a function that returns a block-shared array, the same one for all calls of a kernel.
 #define HEDDLE_SHARED_FUNCTION(type, name, count)         \
   inline heddle::simt::Shared<type, (count)> name() {     \
     static const char declared = 0;                       \

@@ -25,7 +25,7 @@ struct dim3 {
 
 namespace heddle::simt {
 
-/// Where the simulated thread that runs now stands in its grid. Every switch between fibers rewrites `thread`.
+/// Position of the running simulated thread in its grid. Every switch between fibers rewrites `thread`.
 struct Place {
   uint3 thread = {0, 0, 0};
   uint3 block = {0, 0, 0};
@@ -34,11 +34,11 @@ struct Place {
 };
 
 struct Worker;
-/// The worker of the block that runs on this system thread. It is all that a library keeps by thread: a process may load many libraries, and
-/// has room beside its threads' own data for a few hundred bytes of those of libraries that are opened at run time.
+/// The worker of the block that runs on this system thread. It is a library's only thread-local data: a process may load many libraries, and has only
+/// a few hundred bytes of static thread-local storage for libraries that are opened at run time.
 inline thread_local Worker* current = nullptr;
 
-/// Of `current`, inside of kernels.
+/// Place of `current`, inside of kernels.
 __forceinline__ Place& place();
 
 }  // namespace heddle::simt
@@ -108,7 +108,7 @@ using ::abs;
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
-// Conversions saturate, and NaN becomes 0, where C++ leaves both open.
+// Conversions saturate, and NaN becomes 0, where C++ leaves both undefined.
 inline int __float2int_rz(float x) {
   if (x >= 2147483648.0f) return INT32_MAX;
   return x > -2147483648.0f ? static_cast<int>(x) : x == x ? INT32_MIN : 0;

@@ -1,5 +1,5 @@
-// Where threads meet: __syncthreads, __syncwarp, shuffles, votes and reductions, and the atomics. Every call remembers its source line:
-// lanes that wait at different lines do not meet, as the CUDA model demands of code that runs on every GPU.
+// Meetings of threads: __syncthreads, __syncwarp, shuffles, votes and reductions, and the atomics. Every call records its source line: lanes that
+// wait at different lines do not meet, as the CUDA model requires of code that runs on every GPU.
 #ifndef HEDDLE_SIMT_WARP_HPP
 #define HEDDLE_SIMT_WARP_HPP
 
@@ -7,7 +7,7 @@
 
 namespace heddle::simt {
 
-/// All named lanes are in `warp` and have arrived: gives each what it takes away.
+/// Called when all named lanes are in `warp` and have arrived: gives each its result.
 inline void settle(Worker& worker, uint32_t warp, Meeting meeting, uint32_t mask) {
   Fiber* lanes = worker.fibers + warp * kLanes;
   if (meeting == Meeting::shuffle) {
@@ -37,7 +37,7 @@ inline void settle(Worker& worker, uint32_t warp, Meeting meeting, uint32_t mask
     for (uint32_t lane = 0; lane < kLanes; lane++) operands[lane] = reinterpret_cast<void*>(lanes[lane].value);
     (*static_cast<const Collective*>(operands[0]))(operands);
   } else {
-    // Only __syncwarp orders memory; CUDA promises nothing of the kind for shuffles, votes and reductions.
+    // Only __syncwarp orders memory; CUDA guarantees no order for shuffles, votes and reductions.
     worker.stamp++;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
       lanes[__builtin_ctz(rest)].synced = worker.stamp;
@@ -47,7 +47,7 @@ inline void settle(Worker& worker, uint32_t warp, Meeting meeting, uint32_t mask
   }
 }
 
-/// Meets the lanes of `mask` with `value` in hand; returns what the meeting gives this lane.
+/// Meets the lanes of `mask` with `value`; returns this lane's result of the meeting.
 inline uint64_t meet(Meeting meeting, uint32_t mask, uint64_t value, uint32_t source, Site site) {
   Worker& worker = *current;
   if (__builtin_expect(worker.sync == Sync::none, 0)) {
@@ -77,7 +77,7 @@ inline uint64_t meet(Meeting meeting, uint32_t mask, uint64_t value, uint32_t so
   worker.waiting[warp] &= ~mask;
   me.meeting = Meeting::none;
   for (uint32_t rest = mask & ~(1u << lane); rest != 0;) {
-    // The last released runs first: forward order releases from the top.
+    // The lane released last runs first: forward order releases from the top.
     const uint32_t next = order == Order::forward ? 31 - __builtin_clz(rest) : __builtin_ctz(rest);
     rest &= ~(1u << next);
     worker.release(warp * kLanes + next);

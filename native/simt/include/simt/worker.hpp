@@ -1,5 +1,5 @@
-// A worker runs one block at a time. Where threads meet, each is a fiber: it runs until it has to wait for others, and the
-// last to arrive at a meeting releases the rest. When nobody can run and somebody still waits, the block is divergent.
+// A worker runs one block at a time. If threads meet, each is a fiber: it runs until it has to wait for others, and the last to arrive at a meeting
+// releases the rest. If no fiber can run and some still wait, the block is divergent.
 #ifndef HEDDLE_SIMT_WORKER_HPP
 #define HEDDLE_SIMT_WORKER_HPP
 
@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-/// Which threads of a kernel wait for one another: none, lanes of a warp, or a whole block.
+/// Threads of a kernel that wait for one another: none, lanes of a warp, or a whole block.
 enum class Sync { none, warp, block };
 
 }  // namespace heddle
@@ -36,7 +36,7 @@ struct Site {
 
 enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote, maximum, collective };
 
-/// A warp's common operation: what a lane brings begins with it, and the last lane to arrive runs it for all 32.
+/// A warp's common operation: a lane's operands begin with it, and the last lane to arrive runs it for all 32.
 using Collective = void (*)(void* const (&lanes)[kLanes]);
 
 struct Fiber {
@@ -47,9 +47,9 @@ struct Fiber {
   Site site;
   uint32_t mask;         // of the lanes that meet
   uint32_t source;       // shuffle: the lane to read
-  uint64_t value;        // what it brings to the meeting, then what it takes away
+  uint64_t value;        // its value for the meeting, then its result
   uint32_t synced;       // stamp of its last __syncwarp
-  uint32_t synced_mask;  // and who took part
+  uint32_t synced_mask;  // and the lanes that took part
 };
 
 /// The order in which blocks and threads run, from HEDDLE_SIMT_ORDER. No result may depend on it.
@@ -64,7 +64,7 @@ inline Order read_order() {
 
 inline const Order order = read_order();
 
-/// The i-th of n things in the chosen order. Shuffling steps by a prime above every n, so that each is met once.
+/// The i-th of n indices in the chosen order. Shuffling steps by a prime above every n, so that each index occurs once.
 inline uint64_t ordered(uint64_t i, uint64_t n) {
   if (order == Order::forward) return i;
   return order == Order::reverse ? n - 1 - i : (i * (2654435761u % n) + n / 2) % n;
@@ -91,7 +91,7 @@ struct Worker {
   const SharedArena::Array* dynamic = nullptr;  // the block's own, once it is declared
   AsyncCopies copies;
 
-  // Order of shared accesses: meetings counted, the last __syncthreads, each warp's last full __syncwarp.
+  // Order of shared accesses: the number of meetings, the last __syncthreads, each warp's last full __syncwarp.
   uint32_t stamp = 0;
   uint32_t barrier_stamp = 0;
   uint32_t warp_stamp[kMaxThreads / kLanes] = {};
@@ -161,7 +161,7 @@ struct Worker {
     throw Fault{};
   }
 
-  /// Fills `error` with who waits where once no fiber can run. Defined in diagnose.hpp.
+  /// Fills `error` with the waiting threads once no fiber can run. Defined in diagnose.hpp.
   void diagnose(uint32_t first, uint32_t count);
 
  private:
@@ -189,8 +189,8 @@ struct Worker {
     fault("a thread needs more than %zu bytes of stack", Stacks::kBytes);
   }
 
-  /// Goes on with the fiber released last, or with run_fibers when there is none or the block has failed. The fibers that a
-  /// fault leaves behind are dropped: device code owns nothing that a destructor would have to free.
+  /// Continues with the fiber released last, or with run_fibers if there is none or the block has failed. Fibers left by a fault are dropped: device
+  /// code owns nothing that a destructor would have to free.
   void leave(Context& from) {
     if (ready_count_ == 0 || faulted) {
       if (&from != &main_) switch_context(from, main_);
@@ -214,8 +214,8 @@ struct Worker {
 
 __forceinline__ Place& place() { return current->place; }
 
-/// Makes a worker that of this system thread. The first access by a thread may have its data made by calls that spoil registers, which
-/// compilers expect of an ordinary call alone: this is one, and runs before any kernel's text does.
+/// Makes a worker that of this system thread. A thread's first access may allocate its data by calls that clobber registers, which compilers expect
+/// of an ordinary call alone: this is one, and runs before any code of a kernel.
 __attribute__((noinline)) inline void run_as(Worker* worker) { current = worker; }
 
 }  // namespace heddle::simt
