@@ -9,7 +9,13 @@ import type { SourceSpan } from '../ir/kernel.js'
 
 /** Parts of generated source. */
 const names = ['file', 'kernel', 'whole', 'launcher', 'registry', 'template', 'slots', 'part', 'last'] as const
-export type TemplateName = (typeof names)[number] | 'torch' | 'torch_generator' | 'torch_library'
+export type TemplateName =
+  | (typeof names)[number]
+  | `export_${'cmake' | 'example' | 'header'}`
+  | `generator_${'example' | 'header' | 'wrapper'}`
+  | 'torch'
+  | 'torch_generator'
+  | 'torch_library'
 
 /**
  * A place in a spec as the text of a comment. File names may hold what ends a comment or a line; these are written as `%0a`, as in

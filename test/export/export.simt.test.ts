@@ -142,7 +142,7 @@ describe('BERT', () => {
       await expect(built.run({ ...others, 'embeddings.words': turned }, inputs, dims)).rejects.toThrow(
         /status 103: .* has shape \[.*given is/,
       )
-      await expect(built.run(weights, inputs, { ...dims, t: 17 })).rejects.toThrow('dimension t is 17, at these sizes at most 16')
+      await expect(built.run(weights, inputs, { ...dims, t: 17 })).rejects.toThrow('dimension t is 17, expected at most 16 at these sizes')
       await expect(built.run(weights, inputs, { b, s: 0, t: 1 })).rejects.toThrow('status 104: bert: dimension s is 0')
     },
   )
