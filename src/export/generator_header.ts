@@ -14,7 +14,7 @@ export function generatorHeader({ parts, plan, dtype, steppers }: LoweredGenerat
   const { name, sources, vocab, positions, ends, mostBeams, mostTopK } = parts
   const reads = sources
     ? 'Prompts are sources: each is read whole, and a text is generated anew.'
-    : 'Prompts are continued: a text is what comes behind its prompt. They may have any lengths.'
+    : 'Prompts are continued: a text is the continuation of its prompt. They may have any lengths.'
   return render('generator_header', {
     ...{ name, guard: guardOf(name, 'H'), plan, dtype, reads, vocab, positions, mostBeams, mostTopK },
     ends: listText(ends),

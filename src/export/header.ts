@@ -54,7 +54,7 @@ function statesText({ states }: Lowered, names: CNames): string {
     const value = states[i]
     return `  ${names.program}_state_${name} = ${i},${value === undefined ? '' : about(value)}\n`
   })
-  return `/* States by number; their elements lie in the order of their layouts. */
+  return `/* States by number; their elements are in the order of their layouts. */
 typedef enum ${names.program}_state {
 ${lines.join('')}} ${names.program}_state;
 

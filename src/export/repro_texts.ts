@@ -43,7 +43,7 @@ export function caseText({ test, placed, before, wanted }: PreparedCase): string
   })
   const list = (type: string, what: string, items: readonly string[], names: readonly string[]): string =>
     `// ${names.join(', ') || 'none'}\nconst std::vector<${type}> ${what} = ${braced(items)};`
-  return `// One case of a kernel: where its buffers lie, and how far results may be from what is expected. Made by \`heddle repro\`.
+  return `// One case of a kernel: places of its buffers, and tolerances of its results. Made by \`heddle repro\`.
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -74,9 +74,9 @@ struct Buffer {
   const char* name;
   int32_t dtype;  // heddle_dtype
   bool is_output;
-  const char* updates;  // the input whose memory this output has
+  const char* updates;  // the input whose memory this output shares
   uint64_t offset, bytes;
-  int poison;  // what every byte of an output is before the run
+  int poison;  // every byte of an output before the run
   double absolute, relative;  // an element passes when |stored - expected| <= absolute + relative * |expected|
 };
 
@@ -118,13 +118,13 @@ export function readmeText(
       .join(' ') || 'none'
   return `# ${name}
 
-One run of the kernel \`${entry.key}\`, and what its body gives. It needs no heddle. On the CPU device, with any C++17 compiler:
+One run of the kernel \`${entry.key}\`, and the results of its body. heddle is not needed. On the CPU device, with any C++17 compiler:
 
 ${block(commands.simt)}
 On a GPU, with nvcc 12 or later:
 
 ${block(commands.cuda)}
-It exits with 0 where stored and expected agree, and with 1 where they differ or the kernel faults. Here it ${passed ? 'agreed' : 'did not agree'}:
+It exits with 0 if stored and expected values agree, and with 1 if they differ or the kernel faults. Here it ${passed ? 'agreed' : 'did not agree'}:
 
     ${detail.split('\n').join('\n    ')}
 
@@ -133,12 +133,12 @@ It exits with 0 where stored and expected agree, and with 1 where they differ or
 ${shapes.join('')}
 Dimensions: ${numbers(dims)}. Attributes: ${numbers(attrs)}.
 
-| file | holds |
+| file | contents |
 |---|---|
-| \`kernel.cu\` | the generated text, digest ${entry.digest} |
-| \`include\` | the headers it reaches |
-| \`inputs.safetensors\` | what it reads, as it is stored |
-| \`expected.safetensors\` | what the body gives, in doubles |
+| \`kernel.cu\` | the generated source, digest ${entry.digest} |
+| \`include\` | the headers that it includes |
+| \`inputs.safetensors\` | inputs, as they are stored |
+| \`expected.safetensors\` | results of the body, in doubles |
 | \`case.hpp\` | places of buffers, dimensions, attributes, tolerances |
 | \`main.cpp\` | the driver: guard bands around buffers, poisoned outputs, the comparison |
 

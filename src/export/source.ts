@@ -127,7 +127,7 @@ function interfaceText(program: string): string {
   return `${structText(program, 'program')}
 namespace {
 
-// The fields of these structs are all of one type, so that they are arrays of it.
+// All fields of each struct have one type, so that it can be read as an array.
 const int64_t* numbers(const ${program}_dims* dims) { return reinterpret_cast<const int64_t*>(dims); }
 const void* const* pointers(const ${program}_inputs* inputs) { return reinterpret_cast<const void* const*>(inputs); }
 void* const* pointers(const ${program}_outputs* outputs) { return reinterpret_cast<void* const*>(outputs); }

@@ -142,7 +142,9 @@ describe('BERT', () => {
       await expect(built.run({ ...others, 'embeddings.words': turned }, inputs, dims)).rejects.toThrow(
         /status 103: .* has shape \[.*given is/,
       )
-      await expect(built.run(weights, inputs, { ...dims, t: 17 })).rejects.toThrow('dimension t is 17, expected at most 16 at these sizes')
+      await expect(built.run(weights, inputs, { ...dims, t: 17 })).rejects.toThrow(
+        'dimension t is 17, expected at most 16 at these sizes',
+      )
       await expect(built.run(weights, inputs, { b, s: 0, t: 1 })).rejects.toThrow('status 104: bert: dimension s is 0')
     },
   )
@@ -271,7 +273,7 @@ describe("a user's program", () => {
       schemas: ['stack mutates states'],
       fake: [m, n],
       ...{ began: none, once: first, twice: second, left: second, again: first },
-      shape: expect.stringMatching(/^ValueError: x is .*expected is .*\[5, 24\]/),
+      shape: expect.stringMatching(/^ValueError: x is .*expected .*\[5, 24\]/),
       weights: expect.stringMatching(/^HeddleError: weight .* is missing/),
       state: "KeyError: 'nothing'",
     })
