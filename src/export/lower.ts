@@ -5,8 +5,7 @@
 import type { Manifest } from '../emit/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
-import { resolveDType } from '../ir/instance.js'
-import { substitute, substituteShape } from '../lang/program_match.js'
+import { substitute } from '../lang/program_match.js'
 import type { CompiledProgram } from '../program/index.js'
 import { bindingOf, valueInfo } from '../runtime/bind.js'
 import type { Layouts } from '../runtime/layouts.js'
@@ -15,7 +14,8 @@ import { valueBytes } from '../runtime/program_states.js'
 import { tensorOf, type WiredProgram } from '../runtime/program_wiring.js'
 import { recording } from '../runtime/recording.js'
 import { weightSource } from '../runtime/weight_tensors.js'
-import { bytesOf, elementsOf, type Form, isPadded, type Known, type KnownLayouts, stridesOf } from './forms.js'
+import { type CallerValues, callerValues } from './caller_values.js'
+import { bytesOf, type Known, type KnownLayouts } from './forms.js'
 import {
   type Home,
   keysOf,
@@ -27,7 +27,7 @@ import {
 } from './lowered.js'
 import { openDims, trialSizes } from './open_dims.js'
 import { expectSame } from './same.js'
-import { constant } from './sizes.js'
+import { constant, type Size } from './sizes.js'
 import { Symbolic } from './symbolic.js'
 import { storedShape } from './weights_file.js'
 
@@ -66,32 +66,12 @@ export function lower(options: LowerOptions): Lowered {
     { manifest: options.manifest, applications: wired.applications, memory, fixed: known, types },
     flat,
   )
-  const valueAt = (name: string, wire: string, storage: number): LoweredValue => {
-    const form = compiledForm(compiled, wire, known, types)
-    const strides = form.layout === 'row' ? undefined : stridesOf(form, memory)
-    const padded = isPadded(form, memory) ? { padded: elementsOf(form, memory) } : {}
-    return { name, storage, ...form, ...padded, ...(strides === undefined ? {} : { strides }) }
-  }
-  const states = Object.entries(compiled.states).map(([name, { cleared }]) => {
-    const storage = flat.storages.findIndex(({ state }) => state === name)
-    return { cleared, ...valueAt(name, name, storage) }
-  })
-  const inputs = wired.inputs.flatMap((name) => {
-    const found = flat.inputs[name]
-    return found === undefined ? [] : [valueAt(name, name, found.storage)]
-  })
-  const outputs = Object.entries(compiled.outputs).flatMap(([name, wire]) => {
-    const found = flat.outputs[wire]
-    return found === undefined ? [] : [valueAt(name, wire, found.storage)]
-  })
+  const values = callerValues(options, flat, { known, types, memory })
+  const { states, inputs, outputs } = values
   for (const { storage, dtype, shape, layout } of [...states, ...inputs, ...outputs])
     symbolic.learn(storage, { dtype, shape, layout })
   symbolic.spread()
-  const homes = { weights: weights.map(({ name }) => name), states: states.map(({ name }) => name), inputs, outputs }
-  const storages = flat.storages.map(({ weight, state, first, last }, id): LoweredStorage => {
-    const [home, index] = homeOf(id, { weight, state }, homes)
-    return { home, index, first, last, bytes: bytesOf(symbolic.form(id), memory) }
-  })
+  const storages = storagesOf(flat, weights, values, (id) => bytesOf(symbolic.form(id), memory))
   const steps = flat.steps.map((step) => symbolic.step(step))
   const lowered: Lowered = {
     name: compiled.name,
@@ -107,10 +87,7 @@ export function lower(options: LowerOptions): Lowered {
     storages,
     steps,
     fenced: readsInputsAsConstants(steps, storages, options.manifest),
-    moved: outputs.flatMap(({ storage }, output) => {
-      const { home, index } = storages[storage] ?? { home: 'arena', index: 0 }
-      return home === 'output' && index === output ? [] : [{ output, storage }]
-    }),
+    moved: movedOutputs(outputs, storages),
   }
   for (const trial of [first, flatAt(1), flatAt(2)]) expectSame(lowered, trial.flat, trial.dims)
   return lowered
@@ -122,13 +99,6 @@ const typesOf = ({ values, weights, graphs }: CompiledProgram, dtype: DType): Re
       (value) => (typeof value.dtype === 'string' ? [] : [[value.dtype.param, dtype]]),
     ),
   )
-
-function compiledForm({ values }: CompiledProgram, name: string, known: Known, types: Readonly<Record<string, DType>>): Form {
-  const value = values[name]
-  if (value === undefined) throw new Error(`internal: there is no value ${name}`)
-  const { dtype, shape, layout } = value
-  return { dtype: resolveDType(dtype, types), shape: substituteShape(shape, known), layout }
-}
 
 /** Every tensor that an application reads, without duplicates. Dimensions of weights are fixed, so any sizes of the others do. */
 function weightsOf(
@@ -188,6 +158,27 @@ function flattenAt(
     })
   }
 }
+
+/** Storages of the program with their homes. @param bytes of a storage */
+function storagesOf(
+  flat: FlatProgram,
+  weights: readonly LoweredWeight[],
+  { states, inputs, outputs }: CallerValues,
+  bytes: (id: number) => Size,
+): readonly LoweredStorage[] {
+  const homes = { weights: weights.map(({ name }) => name), states: states.map(({ name }) => name), inputs, outputs }
+  return flat.storages.map(({ weight, state, first, last }, id) => {
+    const [home, index] = homeOf(id, { weight, state }, homes)
+    return { home, index, first, last, bytes: bytes(id) }
+  })
+}
+
+/** Outputs that are not in the caller's memory after the last step. */
+const movedOutputs = (outputs: readonly LoweredValue[], storages: readonly LoweredStorage[]): Lowered['moved'] =>
+  outputs.flatMap(({ storage }, output) => {
+    const { home, index } = storages[storage] ?? { home: 'arena', index: 0 }
+    return home === 'output' && index === output ? [] : [{ output, storage }]
+  })
 
 interface Homes {
   readonly weights: readonly string[]
