@@ -13,6 +13,7 @@ export type TemplateName =
   | (typeof names)[number]
   | `export_${'cmake' | 'example' | 'header'}`
   | `generator_${'example' | 'header' | 'wrapper'}`
+  | 'repro_case'
   | 'torch'
   | 'torch_generator'
   | 'torch_library'

@@ -1,4 +1,5 @@
 /** Texts of a reproduction: the case as C++ tables, the commands that build and run it, and the folder's README. */
+import { render } from '../emit/templates.js'
 import { abiType } from '../ir/dtype.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import type { Target } from '../toolchain/index.js'
@@ -26,67 +27,43 @@ function doubleText(value: number): string {
 /** The case as tables that native/repro/main.cpp reads. */
 export function caseText({ test, placed, before, wanted }: PreparedCase): string {
   const { entry, dims, attrs, name } = test
-  const buffers = placed.map(({ buffer, offset, bytes }) => {
-    const bound = wanted.get(buffer.name)?.bound ?? { absolute: 0, relative: 0 }
-    const isOutput = buffer.access === 'out'
-    return braced([
-      quoted(buffer.name),
-      String(abiType(buffer.dtype)),
-      String(isOutput),
-      buffer.updates === undefined ? 'nullptr' : quoted(buffer.updates),
-      String(offset),
-      String(bytes),
-      String(poisonByte(buffer.dtype)),
-      doubleText(bound.absolute),
-      doubleText(bound.relative),
-    ])
+  return render('repro_case', {
+    key: entry.key,
+    name: quoted(name),
+    dims: listText(
+      'int64_t',
+      'dims',
+      entry.dims.map((dim) => [dim, String(dims[dim] ?? 1)]),
+    ),
+    attrs: listText(
+      'double',
+      'attrs',
+      entry.attrs.map((attr) => [attr.name, doubleText(attrs[attr.name] ?? attr.default)]),
+    ),
+    blockBytes: before.byteLength,
+    guardByte,
+    buffers: placed.map((each) => bufferText(each, wanted)),
   })
-  const list = (type: string, what: string, items: readonly string[], names: readonly string[]): string =>
-    `// ${names.join(', ') || 'none'}\nconst std::vector<${type}> ${what} = ${braced(items)};`
-  return `// One case of a kernel: places of its buffers, and tolerances of its results. Made by \`heddle repro\`.
-#include <cstdint>
-#include <limits>
-#include <vector>
+}
 
-#include "heddle/abi.h"
+/** A named list of values, after a comment with the name of each. */
+const listText = (type: string, name: string, items: readonly (readonly [name: string, value: string])[]): string =>
+  `// ${items.map(([each]) => each).join(', ') || 'none'}\nconst std::vector<${type}> ${name} = ${braced(items.map(([, value]) => value))};`
 
-extern "C" int32_t heddle_launch_${entry.key}(const heddle_launch* launch, heddle_error* error);
-
-namespace repro {
-
-const char* const name = ${quoted(name)};
-const heddle_launcher launcher = heddle_launch_${entry.key};
-
-${list(
-  'int64_t',
-  'dims',
-  entry.dims.map((dim) => String(dims[dim] ?? 1)),
-  entry.dims,
-)}
-${list(
-  'double',
-  'attrs',
-  entry.attrs.map((attr) => doubleText(attrs[attr.name] ?? attr.default)),
-  entry.attrs.map((attr) => attr.name),
-)}
-
-struct Buffer {
-  const char* name;
-  int32_t dtype;  // heddle_dtype
-  bool is_output;
-  const char* updates;  // the input whose memory this output shares
-  uint64_t offset, bytes;
-  int poison;  // every byte of an output before the run
-  double absolute, relative;  // an element passes when |stored - expected| <= absolute + relative * |expected|
-};
-
-const size_t block_bytes = ${before.byteLength};
-const int guard_byte = ${guardByte};
-const Buffer buffers[] = {
-${buffers.map((buffer) => `    ${buffer},\n`).join('')}};
-
-}  // namespace repro
-`
+/** A buffer as an initialiser of `Buffer`. */
+function bufferText({ buffer, offset, bytes }: PreparedCase['placed'][number], wanted: PreparedCase['wanted']): string {
+  const bound = wanted.get(buffer.name)?.bound ?? { absolute: 0, relative: 0 }
+  return braced([
+    quoted(buffer.name),
+    String(abiType(buffer.dtype)),
+    String(buffer.access === 'out'),
+    buffer.updates === undefined ? 'nullptr' : quoted(buffer.updates),
+    String(offset),
+    String(bytes),
+    String(poisonByte(buffer.dtype)),
+    doubleText(bound.absolute),
+    doubleText(bound.relative),
+  ])
 }
 
 /** @param isHopper true if the source has parts for sm_90a alone */
