@@ -6,14 +6,8 @@ import { usageError } from '../errors.js'
 import { type Refusal, readAt, withFile } from '../files.js'
 import { type PieceSource, readPieces, versionOf } from './file_pieces.js'
 import { blockTypes, fromBlocks } from './gguf_blocks.js'
-import {
-  type GgufHeader,
-  type GgufTensor,
-  type GgufType,
-  type GgufValue,
-  HeaderTooShort,
-  parseGgufHeader,
-} from './gguf_header.js'
+import { type GgufHeader, type GgufTensor, type GgufType, type GgufValue, parseGgufHeader } from './gguf_header.js'
+import { HeaderTooShort } from './gguf_reader.js'
 import type { FileTensor } from './safetensors.js'
 
 export interface Gguf {

@@ -2,8 +2,9 @@
  * Header of a GGUF file: metadata, and the location of each tensor. The file is not trusted: every count is checked against the bytes left in the
  * file before memory is allocated for it.
  */
-import { type CodeOf, usageError } from '../errors.js'
+import { usageError } from '../errors.js'
 import { blockTypes } from './gguf_blocks.js'
+import { type Reader, readerOf } from './gguf_reader.js'
 import { shown } from './safetensors_header.js'
 
 export type GgufValue = string | number | boolean | readonly string[] | readonly number[] | readonly boolean[]
@@ -50,18 +51,12 @@ export interface GgufHeader {
   readonly first: number
 }
 
-/** Thrown when more of the file is needed to read its header. */
-export class HeaderTooShort extends Error {}
-
 const magic = 'GGUF'
 /** First characters of a Git LFS pointer. */
 const pointer = 'vers'
 const pointerHint = 'it may be a pointer of Git LFS: fetch the model with `git lfs pull` in the folder'
 const maxRank = 4
-const maxText = 2 ** 26
 const maxAlignment = 2 ** 20
-/** Limit on entries of all lists together: the largest vocabularies have half a million words and merges. */
-const maxItems = 2 ** 23
 
 /**
  * Reads a header.
@@ -94,80 +89,6 @@ export function parseGgufHeader(bytes: Uint8Array, fileBytes: number, name: stri
   const first = Math.ceil(reader.place() / alignment) * alignment
   checkPlaces(tensors, { alignment, body: fileBytes - first, name })
   return { metadata, tensors, first }
-}
-
-type Reader = ReturnType<typeof readerOf>
-
-function readerOf(bytes: Uint8Array, fileBytes: number, name: string) {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  const text = new TextDecoder()
-  let at = 0
-  let items = 0
-  const refuse = (code: CodeOf<'gguf'>, what: string, hint?: string) =>
-    usageError(code, `${name}: the file ${what}`, hint === undefined ? {} : { hint })
-  /** Position of the next `count` bytes, after a bounds check. */
-  const take = (count: number): number => {
-    const from = at
-    if (from + count > fileBytes) {
-      throw refuse(
-        'gguf.truncated',
-        `ends in its header: ${count} bytes at ${from} are missing`,
-        'the download may be incomplete',
-      )
-    }
-    if (from + count > bytes.byteLength) throw new HeaderTooShort()
-    at += count
-    return from
-  }
-  /** No valid file has integers beyond 2^53. */
-  const whole = (value: bigint): number => {
-    if (value >= BigInt(Number.MIN_SAFE_INTEGER) && value <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(value)
-    throw refuse('gguf.header', `has the integer ${value} at ${at - 8}, expected a magnitude below 2^53`)
-  }
-  const scalars = {
-    0: { bytes: 1, read: (place: number) => view.getUint8(place) },
-    1: { bytes: 1, read: (place: number) => view.getInt8(place) },
-    2: { bytes: 2, read: (place: number) => view.getUint16(place, true) },
-    3: { bytes: 2, read: (place: number) => view.getInt16(place, true) },
-    4: { bytes: 4, read: (place: number) => view.getUint32(place, true) },
-    5: { bytes: 4, read: (place: number) => view.getInt32(place, true) },
-    6: { bytes: 4, read: (place: number) => view.getFloat32(place, true) },
-    10: { bytes: 8, read: (place: number) => whole(view.getBigUint64(place, true)) },
-    11: { bytes: 8, read: (place: number) => whole(view.getBigInt64(place, true)) },
-    12: { bytes: 8, read: (place: number) => view.getFloat64(place, true) },
-  } as const
-  const u32 = (): number => view.getUint32(take(4), true)
-  const u64 = (): number => whole(view.getBigUint64(take(8), true))
-  return {
-    refuse,
-    u32,
-    u64,
-    scalar: (type: number) => (Object.hasOwn(scalars, type) ? scalars[type as keyof typeof scalars] : undefined),
-    take,
-    flag: (): boolean => view.getUint8(take(1)) !== 0,
-    place: (): number => at,
-    ascii: (count: number): string => {
-      const from = take(count)
-      return String.fromCharCode(...bytes.subarray(from, from + count))
-    },
-    text(): string {
-      const length = u64()
-      if (length > maxText) throw refuse('gguf.header', `has a text of ${length} bytes at ${at}, at most ${maxText} are read`)
-      const from = take(length)
-      return text.decode(bytes.subarray(from, from + length))
-    },
-    /** A count of entries that take at least `least` bytes each. */
-    count(what: string, least: number): number {
-      const count = u64()
-      if (count * least > fileBytes - at) {
-        throw refuse('gguf.truncated', `claims ${count} ${what}, more than its ${fileBytes} bytes can hold`)
-      }
-      items += count
-      if (items > maxItems) throw refuse('gguf.header', `claims ${count} ${what}, at most ${maxItems} things are read in all`)
-      if (count * least > bytes.byteLength - at) throw new HeaderTooShort()
-      return count
-    },
-  }
 }
 
 const textType = 8

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openGguf } from '../../src/checkpoint/gguf.js'
-import { HeaderTooShort, parseGgufHeader } from '../../src/checkpoint/gguf_header.js'
+import { parseGgufHeader } from '../../src/checkpoint/gguf_header.js'
+import { HeaderTooShort } from '../../src/checkpoint/gguf_reader.js'
 import { type LlamaConfig, parseLlamaConfig } from '../../src/models/llama/config.js'
 import { openLlamaGguf } from '../../src/models/llama/gguf_model.js'
 import { openLlamaFiles, openLlamaText } from '../../src/models/llama/open_files.js'
@@ -313,7 +314,7 @@ describe('hostile GGUF files', () => {
       [changed(0, 0x4d), 'gguf.header', 'does not begin with GGUF'],
       [new Uint8Array(Buffer.from('version https://git-lfs.github.com/spec/v1\n')), 'gguf.header', 'does not begin with GGUF'],
       [changed(4, 1), 'gguf.version', 'has version 1'],
-      [changed(4, 0, 0, 0, 3), 'gguf.version', 'turned around'],
+      [changed(4, 0, 0, 0, 3), 'gguf.version', 'big-endian byte order'],
       [changed(8, 255, 255, 255, 255), 'gguf.truncated', 'claims 4294967295 tensors'],
       [changed(16, 255, 255, 255, 255, 255, 255, 255), 'gguf.header', 'the integer 72057594037927935'],
       [changed(24, 255, 255, 255, 255), 'gguf.header', 'a text of 4294967295 bytes'],
