@@ -59,16 +59,15 @@ const given = (value: GraphTensor | undefined): GraphTensor => {
   return value
 }
 
+/** Normed tokens, the dimension of their rows, and their places. */
+interface HeadInputs {
+  readonly x: GraphTensor
+  readonly rows: 'r' | 't'
+  readonly places: GraphTensor
+}
+
 /** Queries, keys and values of the heads of every row, with queries and keys rotated. */
-function heads(
-  g: GraphBuilder,
-  rows: 'r' | 't',
-  x: GraphTensor,
-  places: GraphTensor,
-  w: Weights,
-  { bias, norm }: LlamaFlags,
-  eps: AttrValue,
-) {
+function heads(g: GraphBuilder, { x, rows, places }: HeadInputs, w: Weights, { bias, norm }: LlamaFlags, eps: AttrValue) {
   const nodes: Record<string, GraphTensor> = {}
   const keep = (name: string, value: GraphTensor): GraphTensor => {
     nodes[name] = value
@@ -140,7 +139,7 @@ function stepLayer(flags: LlamaFlags) {
     typical: llamaStep,
     build: (g, { x, places, ...caches }, w: Weights, { scale: factor, eps, window }) => {
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
-      const { nodes, query, key, value } = heads(g, 'r', attentionNorm, places, w, flags, eps)
+      const { nodes, query, key, value } = heads(g, { x: attentionNorm, rows: 'r', places }, w, flags, eps)
       const { keys, values } = givenCaches(caches)
       const { after: keyAfter, past: keyPast } = rememberPlace(g, keys, key, places)
       const { after: valueAfter, past: valuePast } = rememberPlace(g, values, value, places)
@@ -180,7 +179,7 @@ function beamLayer(flags: LlamaFlags) {
     build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
       const { x, places, beams, cached, first, slot, ...caches } = inputs
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
-      const { nodes, query, key, value } = heads(g, 'r', attentionNorm, places, w, flags, eps)
+      const { nodes, query, key, value } = heads(g, { x: attentionNorm, rows: 'r', places }, w, flags, eps)
       const { keys, values } = givenCaches(caches)
       const { after: keyAfter, past: keyPast } = rememberBeams(g, keys, key, { slot, beams })
       const { after: valueAfter, past: valuePast } = rememberBeams(g, values, value, { slot, beams })
@@ -224,7 +223,7 @@ function promptLayer(flags: LlamaFlags) {
     build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
       const { x, places, sequences, positions, starts, lengths, first, slots, writers, ...caches } = inputs
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
-      const { nodes, query, key, value } = heads(g, 't', attentionNorm, places, w, flags, eps)
+      const { nodes, query, key, value } = heads(g, { x: attentionNorm, rows: 't', places }, w, flags, eps)
       const { keys, values } = givenCaches(caches)
       const where = { slots, writers, starts, lengths, first }
       const { after: keyAfter, past: keyPast } = rememberTokens(g, keys, key, where)

@@ -57,44 +57,60 @@ const splittings: Readonly<Record<string, Splitting>> = {
  * @throws usage `tokenizer.read` with the reason, if none can be made from the file; `tokenizer.invalid`, `tokenizer.time`
  */
 export function ggufTokenizer(metadata: Metadata, name: string): Tokenizer {
-  const refuse = (what: string) =>
+  const refuse: Refuse = (what) =>
     usageError('tokenizer.read', `${name} ${what}`, { hint: 'without a tokenizer, give token ids instead of text' })
   const tokens = list(metadata, 'tokens', 'string')
   if (tokens === undefined) throw refuse('has no words of a tokenizer')
   if (new Set(tokens).size !== tokens.length) throw refuse('has words of a tokenizer twice')
   const types = list(metadata, 'token_type', 'number') ?? []
-  const common = {
-    version: '1.0',
-    added_tokens: tokens.flatMap((content, id) => {
-      const type = types[id]
-      if (type !== kinds.control && type !== kinds.userDefined && type !== kinds.unknown) return []
-      const special = type !== kinds.userDefined
-      return [{ id, content, special, normalized: false, lstrip: false, rstrip: false, single_word: false }]
-    }),
-  }
-  const vocab = Object.fromEntries(tokens.map((token, id) => [token, id]))
   const model = metadata.get('tokenizer.ggml.model')
-  if (model === 'gpt2') {
-    const pre = metadata.get('tokenizer.ggml.pre') ?? 'none'
-    const splitting = typeof pre === 'string' && Object.hasOwn(splittings, pre) ? splittings[pre] : undefined
-    const merges = list(metadata, 'merges', 'string')
-    if (splitting === undefined) {
-      throw refuse(`splits texts by ${shown(JSON.stringify(pre))}, expected one of ${Object.keys(splittings).join(', ')}`)
-    }
-    if (merges === undefined) throw refuse('has no merges of a tokenizer')
-    const { pre_tokenizer, normalizer = null, ignore_merges = false } = splitting
-    const definition = {
-      ...{ ...common, normalizer, pre_tokenizer, post_processor: beginning(metadata, tokens, splitting.first), decoder: word },
-      model: { type: 'BPE', unk_token: null, byte_fallback: false, ignore_merges, vocab, merges },
-    }
-    return tokenizerOf(definition, { clean_up_tokenization_spaces: false }, name)
+  const specific =
+    model === 'gpt2' ? byteLevelDefinition(metadata, tokens, refuse) : sentencePieceDefinition(metadata, tokens, types, refuse)
+  const definition = { version: '1.0', added_tokens: addedTokens(tokens, types), ...specific }
+  return tokenizerOf(definition, { clean_up_tokenization_spaces: false }, name)
+}
+
+type Refuse = (what: string) => Error
+
+const addedTokens = (tokens: readonly string[], types: readonly number[]) =>
+  tokens.flatMap((content, id) => {
+    const type = types[id]
+    if (type !== kinds.control && type !== kinds.userDefined && type !== kinds.unknown) return []
+    const special = type !== kinds.userDefined
+    return [{ id, content, special, normalized: false, lstrip: false, rstrip: false, single_word: false }]
+  })
+
+const vocabOf = (tokens: readonly string[]) => Object.fromEntries(tokens.map((token, id) => [token, id]))
+
+/** BPE over bytes, with the file's merges and a pre-tokenizer by name. */
+function byteLevelDefinition(metadata: Metadata, tokens: readonly string[], refuse: Refuse): object {
+  const pre = metadata.get('tokenizer.ggml.pre') ?? 'none'
+  const splitting = typeof pre === 'string' && Object.hasOwn(splittings, pre) ? splittings[pre] : undefined
+  const merges = list(metadata, 'merges', 'string')
+  if (splitting === undefined) {
+    throw refuse(`splits texts by ${shown(JSON.stringify(pre))}, expected one of ${Object.keys(splittings).join(', ')}`)
   }
+  if (merges === undefined) throw refuse('has no merges of a tokenizer')
+  const { pre_tokenizer, normalizer = null, ignore_merges = false } = splitting
+  return {
+    ...{ normalizer, pre_tokenizer, post_processor: beginning(metadata, tokens, splitting.first), decoder: word },
+    model: { type: 'BPE', unk_token: null, byte_fallback: false, ignore_merges, vocab: vocabOf(tokens), merges },
+  }
+}
+
+/** SentencePiece's BPE, whose merges follow from the scores of words. */
+function sentencePieceDefinition(
+  metadata: Metadata,
+  tokens: readonly string[],
+  types: readonly number[],
+  refuse: Refuse,
+): object {
+  const model = metadata.get('tokenizer.ggml.model')
   const scores = list(metadata, 'scores', 'number')
   if (model !== 'llama' || scores === undefined) {
     throw refuse(`has a tokenizer of type ${shown(JSON.stringify(model ?? null))}, expected gpt2, or llama with scores`)
   }
-  const definition = {
-    ...common,
+  return {
     normalizer: {
       type: 'Sequence',
       normalizers: [
@@ -114,11 +130,10 @@ export function ggufTokenizer(metadata: Metadata, name: string): Tokenizer {
       ],
     },
     model: {
-      ...{ type: 'BPE', fuse_unk: true, byte_fallback: true, vocab, merges: mergesOf(tokens, types, scores) },
+      ...{ type: 'BPE', fuse_unk: true, byte_fallback: true, vocab: vocabOf(tokens), merges: mergesOf(tokens, types, scores) },
       unk_token: tokens[types.indexOf(kinds.unknown)] ?? null,
     },
   }
-  return tokenizerOf(definition, { clean_up_tokenization_spaces: false }, name)
 }
 
 /** The chat template of a file's metadata, if it has one. @throws usage `chat.template` */
