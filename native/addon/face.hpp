@@ -56,10 +56,10 @@ const napi_type_tag* type_tag();
 template <class T>
 void wrap(Napi::Object object, const std::shared_ptr<T>& self) {
   object.TypeTag(type_tag<T>());
-  auto* held = new std::shared_ptr<T>(self);
+  auto* pointer = new std::shared_ptr<T>(self);
   const auto release = [](napi_env, void* data, void*) { delete static_cast<std::shared_ptr<T>*>(data); };
-  if (napi_wrap(object.Env(), object, held, release, nullptr, nullptr) != napi_ok) {
-    delete held;
+  if (napi_wrap(object.Env(), object, pointer, release, nullptr, nullptr) != napi_ok) {
+    delete pointer;
     throw Failure{"DEVICE", "cannot wrap a native object"};
   }
 }
@@ -112,13 +112,13 @@ Bytes read_bytes(const Napi::Value& value, const std::string& what);
 
 template <class T>
 std::shared_ptr<T> unwrap(const Napi::Value& value, const std::string& what, const char* kind) {
-  void* held = nullptr;
+  void* pointer = nullptr;
   if (value.IsObject()) {
     const auto object = value.As<Napi::Object>();
-    if (object.CheckTypeTag(type_tag<T>())) napi_unwrap(value.Env(), value, &held);
+    if (object.CheckTypeTag(type_tag<T>())) napi_unwrap(value.Env(), value, &pointer);
   }
-  if (held == nullptr) expected(what, kind, value);
-  return *static_cast<std::shared_ptr<T>*>(held);
+  if (pointer == nullptr) expected(what, kind, value);
+  return *static_cast<std::shared_ptr<T>*>(pointer);
 }
 
 }  // namespace heddle

@@ -71,7 +71,7 @@ Slice read_slice(const Napi::Value& value, const std::string& what, const Device
 struct MatmulStep {
   std::string label;
   heddle_matmul matmul = {};
-  std::vector<Slice> held;
+  std::vector<Slice> slices;
   std::vector<uint8_t> algorithm;  // empty: the library chooses
 };
 

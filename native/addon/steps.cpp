@@ -98,8 +98,8 @@ void check_operand(const Operand& operand, const std::string& label) {
 
 // Reads `{ bias?, residual?, relu }` into a matmul whose other fields are set; returns the slices that it refers to.
 std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& label, const Device& device, heddle_matmul* p) {
-  std::vector<Slice> held;
-  if (value.IsUndefined()) return held;
+  std::vector<Slice> slices;
+  if (value.IsUndefined()) return slices;
   const Napi::Object object = read_object(value, label + ".epilogue");
   p->relu = read_boolean(object.Get("relu"), label + ".relu");
   const bool to_float = p->dtype_out == HEDDLE_F32 || p->dtype_out == HEDDLE_F16 || p->dtype_out == HEDDLE_BF16;
@@ -108,13 +108,13 @@ std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& la
   const auto read = [&](const char* name, const std::array<int64_t, 3>& extents, const std::vector<int64_t>& strides) {
     const Napi::Value entry = object.Get(name);
     if (entry.IsUndefined()) return heddle_slice{};
-    held.push_back(read_slice(entry, label + "." + name, device));
-    check_operand({name, held.back(), element, extents, strides}, label);
-    return held.back().raw();
+    slices.push_back(read_slice(entry, label + "." + name, device));
+    check_operand({name, slices.back(), element, extents, strides}, label);
+    return slices.back().raw();
   };
   p->bias = read("bias", {1, 1, p->n}, {p->n, p->n, 1});
   p->residual = read("residual", {p->batch, p->m, p->n}, {p->out_batch, p->out_m, p->out_n});
-  return held;
+  return slices;
 }
 
 // Reads the bytes of an algorithm; empty if omitted.
@@ -167,14 +167,14 @@ MatmulStep read_matmul(const Napi::Object& object, const std::string& label, con
   matmul.out_batch = strides[2][0];
   matmul.out_m = strides[2][1];
   matmul.out_n = strides[2][2];
-  std::vector<Slice> held = read_epilogue(object.Get("epilogue"), label, device, &matmul);
-  held.insert(held.end(), {a, b, out});
-  return {label, matmul, std::move(held), read_algorithm(object.Get("algorithm"), label)};
+  std::vector<Slice> slices = read_epilogue(object.Get("epilogue"), label, device, &matmul);
+  slices.insert(slices.end(), {a, b, out});
+  return {label, matmul, std::move(slices), read_algorithm(object.Get("algorithm"), label)};
 }
 
 Step matmul_step(MatmulStep read, ConstantFinder& finder) {
   finder.begin_step(false);
-  finder.write(read.held.back());
+  finder.write(read.slices.back());
   const std::string label = read.label;
   const auto enqueue = [read = std::move(read)](const Device& on, heddle_error* error) {
     if (read.algorithm.empty()) return on.api().matmul(on.queue(), &read.matmul, error);

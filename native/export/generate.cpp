@@ -13,12 +13,12 @@ namespace {
 // Steps between two checks for ended texts, if no callback checks each step.
 constexpr uint32_t steps_at_once = 8;
 
-double value_of(Attribute attribute, const Asked& asked) {
+double value_of(Attribute attribute, const Request& request) {
   switch (attribute) {
-    case Attribute::max_steps: return asked.steps;
-    case Attribute::diversity_rate: return static_cast<double>(asked.diversity_rate);
-    case Attribute::length_penalty: return static_cast<double>(asked.length_penalty);
-    case Attribute::early_stopping: return asked.early_stopping;
+    case Attribute::max_steps: return request.steps;
+    case Attribute::diversity_rate: return static_cast<double>(request.diversity_rate);
+    case Attribute::length_penalty: return static_cast<double>(request.length_penalty);
+    case Attribute::early_stopping: return request.early_stopping;
   }
   return 0;
 }
@@ -92,12 +92,12 @@ int32_t Generator::begin(const heddle_prompts* prompts, const heddle_generation*
   return guarded(error, [&]() -> int32_t {
     stepper_ = nullptr;
     if (prompts == nullptr || options == nullptr) return refuse(error, HEDDLE_INVALID, "prompts or options are null");
-    asked_ = Asked();
-    int32_t status = check(family_, *prompts, *options, asked_, error);
+    request_ = Request();
+    int32_t status = check(family_, *prompts, *options, request_, error);
     if (status != HEDDLE_OK) return status;
-    sizes_ = sizes_of(family_, asked_);
+    sizes_ = sizes_of(family_, request_);
     for (size_t i = 0; i < family_.steppers.size(); ++i) {
-      if (family_.steppers[i].way != asked_.way) continue;
+      if (family_.steppers[i].way != request_.way) continue;
       stepper_ = &family_.steppers[i];
       program_ = steppers_[i].get();
     }
@@ -122,7 +122,7 @@ int32_t Generator::prepare(void* stream, heddle_error* error) {
   for (const State& state : model.states) states_.push_back(static_cast<uint8_t*>(memory_.data) + bound->offsets[state.storage]);
   for (const Beginning& beginning : stepper_->beginnings) {
     const uint64_t bytes = bound->bytes[model.states[beginning.state].storage];
-    const std::vector<int32_t> values = begin_with(beginning, bytes / sizeof(int32_t), family_, asked_, sizes_);
+    const std::vector<int32_t> values = begin_with(beginning, bytes / sizeof(int32_t), family_, request_, sizes_);
     if (values.size() * sizeof(int32_t) != bytes)
       return refuse(error, HEDDLE_INVALID, "state %s has %llu bytes, it begins with %zu numbers", model.states[beginning.state].name,
                     static_cast<unsigned long long>(bytes), values.size());
@@ -130,13 +130,13 @@ int32_t Generator::prepare(void* stream, heddle_error* error) {
     if (status != HEDDLE_OK) return status;
   }
   settings_.clear();
-  for (const Said& said : stepper_->said) settings_.push_back({said.step, said.attr, value_of(said.attribute, asked_)});
+  for (const SetAttribute& set : stepper_->set_attributes) settings_.push_back({set.step, set.attr, value_of(set.attribute, request_)});
   taken_ = 0;
   return HEDDLE_OK;
 }
 
 int32_t Generator::read(void* stream, heddle_error* error) {
-  const std::vector<Pass> passes = passes_of(family_, asked_, sizes_);
+  const std::vector<Pass> passes = passes_of(family_, request_, sizes_);
   const Model& model = family_.reader.model();
   uint64_t ints = 0, workspace = 0;
   for (const Pass& pass : passes) {
@@ -177,7 +177,7 @@ int32_t Generator::step(void* stream, heddle_error* error) {
 
 int32_t Generator::advance(uint32_t steps, void* stream, heddle_error* error) {
   if (stepper_ == nullptr) return refuse(error, HEDDLE_ORDER, "no generation of %s has begun", family_.name);
-  for (; steps > 0 && taken_ < asked_.steps; --steps, ++taken_) {
+  for (; steps > 0 && taken_ < request_.steps; --steps, ++taken_) {
     const int32_t status = step(stream, error);
     if (status != HEDDLE_OK) return status;
   }
@@ -195,9 +195,9 @@ int32_t Generator::fetch(int32_t state, size_t from, size_t count, std::vector<T
 int32_t Generator::ended(int32_t* ended, void* stream, heddle_error* error) {
   return guarded(error, [&]() -> int32_t {
     if (stepper_ == nullptr) return refuse(error, HEDDLE_ORDER, "no generation of %s has begun", family_.name);
-    const size_t count = asked_.prompts.size() * (asked_.way == Way::beams_hf ? 1 : asked_.width);
+    const size_t count = request_.prompts.size() * (request_.way == Way::beams_hf ? 1 : request_.width);
     std::vector<int32_t> finished;
-    const int32_t status = fetch(stepper_->kept.finished, 0, count, finished, stream, error);
+    const int32_t status = fetch(stepper_->result_states.finished, 0, count, finished, stream, error);
     if (status == HEDDLE_OK) *ended = std::all_of(finished.begin(), finished.end(), [](int32_t flag) { return flag != 0; });
     return status;
   });
@@ -209,38 +209,38 @@ int32_t Generator::collect(const heddle_texts* texts, void* stream, heddle_error
     int32_t status = ended(&over, stream, error);
     if (status != HEDDLE_OK) return status;
     if (texts == nullptr) return refuse(error, HEDDLE_INVALID, "there is no place for results");
-    const size_t rows = asked_.prompts.size() * asked_.width;
-    const Kept& kept = stepper_->kept;
+    const size_t rows = request_.prompts.size() * request_.width;
+    const ResultStates& from = stepper_->result_states;
     // The device counts steps, since a graph of the caller may have replayed some.
     std::vector<int32_t> step;
-    status = fetch(kept.step, 0, 1, step, stream, error);
+    status = fetch(from.step, 0, 1, step, stream, error);
     if (status != HEDDLE_OK) return status;
-    Left left;
-    left.steps = static_cast<uint32_t>(std::clamp<int64_t>(step[0], 0, asked_.steps));
-    left.whole = over != 0 || left.steps == asked_.steps;
-    status = fetch(kept.history, 0, left.steps * rows, left.history, stream, error);
-    if (status == HEDDLE_OK && kept.parents >= 0) status = fetch(kept.parents, 0, left.steps * rows, left.parents, stream, error);
-    if (status == HEDDLE_OK && kept.cumulative >= 0) status = fetch(kept.cumulative, 0, rows, left.cumulative, stream, error);
-    if (status == HEDDLE_OK && kept.pool_scores >= 0) status = fetch(kept.pool_scores, 0, rows, left.pool_scores, stream, error);
-    if (status == HEDDLE_OK && kept.pool_steps >= 0) status = fetch(kept.pool_steps, 0, rows, left.pool_steps, stream, error);
-    if (status == HEDDLE_OK && kept.pool_rows >= 0) status = fetch(kept.pool_rows, 0, rows, left.pool_rows, stream, error);
-    if (status == HEDDLE_OK && kept.pool_words >= 0) status = fetch(kept.pool_words, 0, rows, left.pool_words, stream, error);
-    return status == HEDDLE_OK ? write_texts(asked_, left, *texts, error) : status;
+    StepResults results;
+    results.steps = static_cast<uint32_t>(std::clamp<int64_t>(step[0], 0, request_.steps));
+    results.whole = over != 0 || results.steps == request_.steps;
+    status = fetch(from.history, 0, results.steps * rows, results.history, stream, error);
+    if (status == HEDDLE_OK && from.parents >= 0) status = fetch(from.parents, 0, results.steps * rows, results.parents, stream, error);
+    if (status == HEDDLE_OK && from.cumulative >= 0) status = fetch(from.cumulative, 0, rows, results.cumulative, stream, error);
+    if (status == HEDDLE_OK && from.pool_scores >= 0) status = fetch(from.pool_scores, 0, rows, results.pool_scores, stream, error);
+    if (status == HEDDLE_OK && from.pool_steps >= 0) status = fetch(from.pool_steps, 0, rows, results.pool_steps, stream, error);
+    if (status == HEDDLE_OK && from.pool_rows >= 0) status = fetch(from.pool_rows, 0, rows, results.pool_rows, stream, error);
+    if (status == HEDDLE_OK && from.pool_words >= 0) status = fetch(from.pool_words, 0, rows, results.pool_words, stream, error);
+    return status == HEDDLE_OK ? write_texts(request_, results, *texts, error) : status;
   });
 }
 
 int32_t Generator::stream_step(const heddle_generation& options, uint32_t at, std::vector<bool>& over, bool& stop, void* stream,
                                heddle_error* error) {
-  const size_t rows = asked_.prompts.size() * asked_.width;
-  const Kept& kept = stepper_->kept;
+  const size_t rows = request_.prompts.size() * request_.width;
+  const ResultStates& from = stepper_->result_states;
   std::vector<int32_t> words, parents;
-  int32_t status = fetch(kept.history, at * rows, rows, words, stream, error);
-  if (status == HEDDLE_OK && kept.parents >= 0) status = fetch(kept.parents, at * rows, rows, parents, stream, error);
+  int32_t status = fetch(from.history, at * rows, rows, words, stream, error);
+  if (status == HEDDLE_OK && from.parents >= 0) status = fetch(from.parents, at * rows, rows, parents, stream, error);
   if (status != HEDDLE_OK) return status;
   over.resize(rows);
-  for (size_t row = 0; kept.parents < 0 && row < rows; ++row) {
+  for (size_t row = 0; from.parents < 0 && row < rows; ++row) {
     const bool before = over[row];
-    over[row] = before || std::find(asked_.ends.begin(), asked_.ends.end(), words[row]) != asked_.ends.end();
+    over[row] = before || std::find(request_.ends.begin(), request_.ends.end(), words[row]) != request_.ends.end();
     if (before) words[row] = -1;
   }
   const heddle_chosen chosen = {at, static_cast<uint32_t>(rows), words.data(), parents.empty() ? nullptr : parents.data()};
@@ -256,7 +256,7 @@ int32_t Generator::generate(const heddle_prompts* prompts, const heddle_generati
     std::vector<bool> over;
     const bool watched = options->on_step != nullptr;
     int32_t done = 0;
-    for (bool stop = false; done == 0 && !stop && taken_ < asked_.steps;) {
+    for (bool stop = false; done == 0 && !stop && taken_ < request_.steps;) {
       status = advance(watched ? 1 : steps_at_once, stream, error);
       if (status == HEDDLE_OK && watched) status = stream_step(*options, taken_ - 1, over, stop, stream, error);
       if (status == HEDDLE_OK) status = ended(&done, stream, error);

@@ -47,7 +47,7 @@ struct Beginning {
 // Attributes that a generation sets.
 enum class Attribute { max_steps, diversity_rate, length_penalty, early_stopping };
 
-struct Said {
+struct SetAttribute {
   Attribute attribute;
   uint32_t step, attr;
 };
@@ -55,7 +55,7 @@ struct Said {
 enum class Way { greedy, sample, sample_narrowed, sample_top, beams, beams_diverse, beams_hf };
 
 // States that results are read from; -1 if a program has none.
-struct Kept {
+struct ResultStates {
   int32_t step, finished, history, parents, cumulative, pool_scores, pool_steps, pool_rows, pool_words;
 };
 
@@ -65,8 +65,8 @@ struct Stepper {
   const Model& (*model)();
   std::vector<Quantity> dims;
   std::vector<Beginning> beginnings;
-  std::vector<Said> said;
-  Kept kept;
+  std::vector<SetAttribute> set_attributes;
+  ResultStates result_states;
 };
 
 // The program that reads sources, or passes over prompts.
@@ -87,7 +87,7 @@ struct Family {
 };
 
 // A checked generation: the caller's options with defaults filled in.
-struct Asked {
+struct Request {
   Way way = Way::greedy;
   uint32_t steps = 0, width = 1, returned = 1, top_k = 0, chunk = 0;
   float temperature = 1, top_p = 1, min_p = 0, diversity_rate = 0, length_penalty = 0;
@@ -98,7 +98,7 @@ struct Asked {
 };
 
 // @returns HEDDLE_OK, or a status with the reason why the prompts or the options are refused
-int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Asked& asked, heddle_error* error);
+int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Request& request, heddle_error* error);
 
 // Sizes of a generation: those of its rows, and of the current pass.
 struct Sizes {
@@ -107,10 +107,10 @@ struct Sizes {
   std::vector<int64_t> of(const std::vector<Quantity>& dims) const;
 };
 
-Sizes sizes_of(const Family& family, const Asked& asked);
+Sizes sizes_of(const Family& family, const Request& request);
 
 // The `count` elements of a state before the first step; floats as their bits.
-std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Asked& asked, const Sizes& sizes);
+std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Request& request, const Sizes& sizes);
 
 // One run of the program that reads prompts: its sizes, and its concatenated inputs, each at a multiple of 16 bytes.
 struct Pass {
@@ -119,17 +119,17 @@ struct Pass {
   std::vector<size_t> at;
 };
 
-std::vector<Pass> passes_of(const Family& family, const Asked& asked, const Sizes& sizes);
+std::vector<Pass> passes_of(const Family& family, const Request& request, const Sizes& sizes);
 
 // Results of the steps, on the host.
-struct Left {
+struct StepResults {
   uint32_t steps = 0;
   bool whole = false;  // all steps were taken, or every row has ended
   std::vector<int32_t> history, parents, pool_steps, pool_rows, pool_words;
   std::vector<float> cumulative, pool_scores;
 };
 
-int32_t write_texts(const Asked& asked, const Left& left, const heddle_texts& texts, heddle_error* error);
+int32_t write_texts(const Request& request, const StepResults& results, const heddle_texts& texts, heddle_error* error);
 
 class Generator {
  public:
@@ -166,7 +166,7 @@ class Generator {
   // Of the current generation.
   const Stepper* stepper_ = nullptr;
   Program* program_ = nullptr;
-  Asked asked_;
+  Request request_;
   Sizes sizes_;
   std::vector<int64_t> dims_;
   std::vector<Setting> settings_;

@@ -14,7 +14,7 @@ constexpr float least_factor = 1e-6f, largest_factor = 1e6f;
 // Limit on the exponent bits of a length to the power of its penalty.
 constexpr double most_power_bits = 96;
 
-int32_t check_prompts(const Family& family, const heddle_prompts& given, Asked& asked, heddle_error* error) {
+int32_t check_prompts(const Family& family, const heddle_prompts& given, Request& request, heddle_error* error) {
   if (given.count == 0 || given.ids == nullptr || given.lengths == nullptr) return refuse(error, HEDDLE_PROMPT, "there are no prompts");
   const int32_t* ids = given.ids;
   for (uint32_t i = 0; i < given.count; ++i) {
@@ -26,31 +26,31 @@ int32_t check_prompts(const Family& family, const heddle_prompts& given, Asked& 
       if (ids[at] >= 0 && ids[at] < family.vocab) continue;
       return refuse(error, HEDDLE_PROMPT, "token %u of prompt %u is %d, expected 0 to %d", at, i, ids[at], family.vocab - 1);
     }
-    asked.prompts.emplace_back(ids, ids + length);
+    request.prompts.emplace_back(ids, ids + length);
     ids += length;
   }
   return HEDDLE_OK;
 }
 
-int32_t check_ends(const Family& family, const heddle_generation& given, Asked& asked, heddle_error* error) {
-  asked.ends = given.end_ids == nullptr ? family.ends : std::vector<int32_t>(given.end_ids, given.end_ids + given.end_count);
+int32_t check_ends(const Family& family, const heddle_generation& given, Request& request, heddle_error* error) {
+  request.ends = given.end_ids == nullptr ? family.ends : std::vector<int32_t>(given.end_ids, given.end_ids + given.end_count);
   if (given.end_ids == nullptr && given.end_count != 0) return refuse(error, HEDDLE_OPTION, "end_count is %u, and end_ids is null", given.end_count);
-  for (const int32_t id : asked.ends) {
+  for (const int32_t id : request.ends) {
     if (id < 0 || id >= family.vocab) return refuse(error, HEDDLE_OPTION, "end id %d, expected 0 to %d", id, family.vocab - 1);
   }
-  if (asked.ends.empty() && given.max_new_tokens == 0)
+  if (request.ends.empty() && given.max_new_tokens == 0)
     return refuse(error, HEDDLE_OPTION, "nothing says when a text ends: there are no end ids, and max_new_tokens is 0");
   return HEDDLE_OK;
 }
 
-int32_t check_length(const Family& family, uint32_t wanted, Asked& asked, heddle_error* error) {
+int32_t check_length(const Family& family, uint32_t wanted, Request& request, heddle_error* error) {
   size_t longest = 0;
-  for (const auto& prompt : asked.prompts) longest = std::max(longest, prompt.size());
+  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
   const int64_t room = family.positions - (family.sources ? 0 : static_cast<int64_t>(longest));
-  asked.steps = wanted != 0 ? wanted : static_cast<uint32_t>(std::min<int64_t>(usual_tokens, std::max<int64_t>(room, 1)));
-  if (asked.steps <= room) return HEDDLE_OK;
+  request.steps = wanted != 0 ? wanted : static_cast<uint32_t>(std::min<int64_t>(usual_tokens, std::max<int64_t>(room, 1)));
+  if (request.steps <= room) return HEDDLE_OK;
   return refuse(error, HEDDLE_PROMPT, "a text of %zu tokens may get %u more, expected at most %lld of the model's %d positions", longest,
-                asked.steps, static_cast<long long>(std::max<int64_t>(room, 0)), family.positions);
+                request.steps, static_cast<long long>(std::max<int64_t>(room, 0)), family.positions);
 }
 
 // The first given option that does not go with a choice; null if there is none.
@@ -71,75 +71,80 @@ const char* searches(const heddle_generation& given) {
   return given.early_stopping != HEDDLE_STOP_LIKELY ? "early_stopping" : nullptr;
 }
 
-int32_t check_draws(const Family& family, const heddle_generation& given, Asked& asked, heddle_error* error) {
-  asked.temperature = given.temperature == 0 ? 1 : given.temperature;
-  if (!(asked.temperature >= least_factor && asked.temperature <= largest_factor))
+int32_t check_draws(const Family& family, const heddle_generation& given, Request& request, heddle_error* error) {
+  request.temperature = given.temperature == 0 ? 1 : given.temperature;
+  if (!(request.temperature >= least_factor && request.temperature <= largest_factor))
     return refuse(error, HEDDLE_OPTION, "temperature is %g, expected 1e-6 to 1e6", static_cast<double>(given.temperature));
-  asked.top_p = given.top_p == 0 ? 1 : given.top_p;
-  asked.min_p = given.min_p;
-  if (!(asked.top_p > 0 && asked.top_p <= 1)) return refuse(error, HEDDLE_OPTION, "top_p is %g, expected 0 to 1", static_cast<double>(given.top_p));
-  if (!(asked.min_p >= 0 && asked.min_p <= 1)) return refuse(error, HEDDLE_OPTION, "min_p is %g, expected 0 to 1", static_cast<double>(given.min_p));
-  asked.top_k = given.top_k;
+  request.top_p = given.top_p == 0 ? 1 : given.top_p;
+  request.min_p = given.min_p;
+  if (!(request.top_p > 0 && request.top_p <= 1)) {
+    return refuse(error, HEDDLE_OPTION, "top_p is %g, expected 0 to 1", static_cast<double>(given.top_p));
+  }
+  if (!(request.min_p >= 0 && request.min_p <= 1)) {
+    return refuse(error, HEDDLE_OPTION, "min_p is %g, expected 0 to 1", static_cast<double>(given.min_p));
+  }
+  request.top_k = given.top_k;
   if (given.top_k > static_cast<uint32_t>(family.vocab))
     return refuse(error, HEDDLE_OPTION, "top_k is %u, expected at most the %d words of the model", given.top_k, family.vocab);
   if (given.top_k > family.most_top_k && given.top_k <= most_ranked)
     return refuse(error, HEDDLE_OPTION, "top_k is %u, the programs of this export rank %u: export with a larger topK", given.top_k, family.most_top_k);
-  asked.seeds.assign(1, 0);
-  if (given.seeds != nullptr) asked.seeds.assign(given.seeds, given.seeds + given.seed_count);
-  if (asked.seeds.size() != 1 && asked.seeds.size() != asked.prompts.size())
-    return refuse(error, HEDDLE_OPTION, "there are %zu seeds, expected one, or one for each of %zu prompts", asked.seeds.size(), asked.prompts.size());
-  const bool narrowed = asked.top_k != 0 || asked.top_p != 1 || asked.min_p != 0;
-  asked.way = asked.top_k != 0 && asked.top_k <= most_ranked ? Way::sample_top : narrowed && !family.sources ? Way::sample_narrowed : Way::sample;
+  request.seeds.assign(1, 0);
+  if (given.seeds != nullptr) request.seeds.assign(given.seeds, given.seeds + given.seed_count);
+  if (request.seeds.size() != 1 && request.seeds.size() != request.prompts.size())
+    return refuse(error, HEDDLE_OPTION, "there are %zu seeds, expected one, or one for each of %zu prompts", request.seeds.size(),
+                  request.prompts.size());
+  const bool narrowed = request.top_k != 0 || request.top_p != 1 || request.min_p != 0;
+  request.way = request.top_k != 0 && request.top_k <= most_ranked ? Way::sample_top : narrowed && !family.sources ? Way::sample_narrowed : Way::sample;
   return HEDDLE_OK;
 }
 
-int32_t check_beams(const Family& family, const heddle_generation& given, Asked& asked, heddle_error* error) {
-  asked.width = std::max(given.beams, 1u);
-  asked.returned = std::max(given.returned, 1u);
+int32_t check_beams(const Family& family, const heddle_generation& given, Request& request, heddle_error* error) {
+  request.width = std::max(given.beams, 1u);
+  request.returned = std::max(given.returned, 1u);
   const uint32_t most = std::min({most_beams, static_cast<uint32_t>(family.vocab) / 2, family.most_beams});
-  if (asked.width > most)
-    return refuse(error, HEDDLE_OPTION, "%u beams, expected at most %u: of an export with more, or half of the vocabulary", asked.width, most);
-  if (asked.returned > asked.width) return refuse(error, HEDDLE_OPTION, "%u texts are returned of %u beams", asked.returned, asked.width);
+  if (request.width > most)
+    return refuse(error, HEDDLE_OPTION, "%u beams, expected at most %u: of an export with more, or half of the vocabulary", request.width, most);
+  if (request.returned > request.width) return refuse(error, HEDDLE_OPTION, "%u texts are returned of %u beams", request.returned, request.width);
   if (given.rule != HEDDLE_PLAIN && given.rule != HEDDLE_HF) return refuse(error, HEDDLE_OPTION, "rule is %d, expected 0 or 1", given.rule);
   const bool hf = given.rule == HEDDLE_HF;
   if (!hf && (given.length_penalty != 0 || given.early_stopping != HEDDLE_STOP_LIKELY))
     return refuse(error, HEDDLE_OPTION, "length_penalty and early_stopping are of the HF rule");
   if (hf && given.diversity_rate != 0) return refuse(error, HEDDLE_OPTION, "diversity_rate is of the plain rule");
-  const size_t candidates = std::max<size_t>(2, 1 + std::max<size_t>(asked.ends.size(), 1)) * asked.width;
+  const size_t candidates = std::max<size_t>(2, 1 + std::max<size_t>(request.ends.size(), 1)) * request.width;
   if (hf && candidates > family.most_candidates)
-    return refuse(error, HEDDLE_OPTION, "%u beams of the HF rule and %zu end ids need %zu candidates, this export has %u", asked.width,
-                  asked.ends.size(), candidates, family.most_candidates);
+    return refuse(error, HEDDLE_OPTION, "%u beams of the HF rule and %zu end ids need %zu candidates, this export has %u", request.width,
+                  request.ends.size(), candidates, family.most_candidates);
   if (!(std::abs(given.diversity_rate) <= largest_factor))
     return refuse(error, HEDDLE_OPTION, "diversity_rate is %g, expected -1e6 to 1e6", static_cast<double>(given.diversity_rate));
-  const double steepest = std::floor(most_power_bits / std::log2(asked.steps + 1.0));
+  const double steepest = std::floor(most_power_bits / std::log2(request.steps + 1.0));
   if (!(std::abs(given.length_penalty) <= steepest))
     return refuse(error, HEDDLE_OPTION, "length_penalty is %g, expected -%g to %g", static_cast<double>(given.length_penalty), steepest, steepest);
   if (given.early_stopping < HEDDLE_STOP_LIKELY || given.early_stopping > HEDDLE_STOP_NEVER)
     return refuse(error, HEDDLE_OPTION, "early_stopping is %d, expected 0, 1 or 2", given.early_stopping);
-  asked.diversity_rate = given.diversity_rate;
-  asked.length_penalty = given.length_penalty;
-  asked.early_stopping = given.early_stopping;
-  asked.way = hf ? Way::beams_hf : given.diversity_rate == 0 ? Way::beams : Way::beams_diverse;
+  request.diversity_rate = given.diversity_rate;
+  request.length_penalty = given.length_penalty;
+  request.early_stopping = given.early_stopping;
+  request.way = hf ? Way::beams_hf : given.diversity_rate == 0 ? Way::beams : Way::beams_diverse;
   return HEDDLE_OK;
 }
 
 }  // namespace
 
-int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Asked& asked, heddle_error* error) {
-  int32_t status = check_prompts(family, prompts, asked, error);
-  if (status == HEDDLE_OK) status = check_ends(family, options, asked, error);
-  if (status == HEDDLE_OK) status = check_length(family, options.max_new_tokens, asked, error);
+int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_generation& options, Request& request, heddle_error* error) {
+  int32_t status = check_prompts(family, prompts, request, error);
+  if (status == HEDDLE_OK) status = check_ends(family, options, request, error);
+  if (status == HEDDLE_OK) status = check_length(family, options.max_new_tokens, request, error);
   if (status != HEDDLE_OK) return status;
-  asked.chunk = options.chunk == 0 ? usual_chunk : options.chunk;
+  request.chunk = options.chunk == 0 ? usual_chunk : options.chunk;
   if (options.choice < HEDDLE_GREEDY || options.choice > HEDDLE_BEAMS)
     return refuse(error, HEDDLE_OPTION, "choice is %d, expected 0, 1 or 2", options.choice);
   const char* wrong = options.choice == HEDDLE_SAMPLE ? searches(options) : options.choice == HEDDLE_BEAMS ? draws(options) : nullptr;
   if (options.choice == HEDDLE_GREEDY) wrong = draws(options) != nullptr ? draws(options) : searches(options);
   if (wrong != nullptr) return refuse(error, HEDDLE_OPTION, "%s does not go with choice %d", wrong, options.choice);
-  if (options.choice == HEDDLE_SAMPLE) status = check_draws(family, options, asked, error);
-  if (options.choice == HEDDLE_BEAMS) status = check_beams(family, options, asked, error);
+  if (options.choice == HEDDLE_SAMPLE) status = check_draws(family, options, request, error);
+  if (options.choice == HEDDLE_BEAMS) status = check_beams(family, options, request, error);
   if (status != HEDDLE_OK) return status;
-  const auto of = [&](const Stepper& stepper) { return stepper.way == asked.way; };
+  const auto of = [&](const Stepper& stepper) { return stepper.way == request.way; };
   if (std::any_of(family.steppers.begin(), family.steppers.end(), of)) return HEDDLE_OK;
   return refuse(error, HEDDLE_OPTION, "this export has no program that chooses words so: name the choice when it is exported");
 }

@@ -25,9 +25,9 @@ int64_t power_of_2(int64_t least) {
   return power;
 }
 
-int64_t longest_of(const Asked& asked) {
+int64_t longest_of(const Request& request) {
   size_t longest = 0;
-  for (const auto& prompt : asked.prompts) longest = std::max(longest, prompt.size());
+  for (const auto& prompt : request.prompts) longest = std::max(longest, prompt.size());
   return static_cast<int64_t>(longest);
 }
 
@@ -48,13 +48,13 @@ struct Piece {
 
 int64_t eighths(int64_t tokens) { return rounded(tokens, std::max(power_of_2(tokens) / 8, least_tokens)); }
 
-Pass pass_of(const Family& family, const Asked& asked, const Sizes& sizes, const std::vector<Piece>& runs) {
+Pass pass_of(const Family& family, const Request& request, const Sizes& sizes, const std::vector<Piece>& runs) {
   size_t tokens = 0, longest = 0;
   for (const Piece& run : runs) {
     tokens += run.count;
     longest = std::max(longest, run.count);
   }
-  const auto most = static_cast<int64_t>(asked.chunk);
+  const auto most = static_cast<int64_t>(request.chunk);
   Pass pass;
   pass.sizes = sizes;
   pass.sizes.pass_tokens = std::max(std::min(eighths(static_cast<int64_t>(tokens)), std::max(most, static_cast<int64_t>(tokens))), least_tokens);
@@ -68,14 +68,14 @@ Pass pass_of(const Family& family, const Asked& asked, const Sizes& sizes, const
   size_t at = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
     const Piece& run = runs[i];
-    const auto row = static_cast<int32_t>(run.prompt * asked.width);
+    const auto row = static_cast<int32_t>(run.prompt * request.width);
     starts[i] = static_cast<int32_t>(at);
     lengths[i] = static_cast<int32_t>(run.count);
     first[i] = static_cast<int32_t>(run.first);
     slots[i] = row;
     writers[static_cast<size_t>(row)] = static_cast<int32_t>(i);
     for (size_t position = 0; position < run.count; ++position, ++at) {
-      ids[at] = asked.prompts[run.prompt][run.first + position];
+      ids[at] = request.prompts[run.prompt][run.first + position];
       places[at] = static_cast<int32_t>(run.first + position);
       sequence[at] = static_cast<int32_t>(i);
       positions[at] = static_cast<int32_t>(position);
@@ -98,14 +98,14 @@ Pass pass_of(const Family& family, const Asked& asked, const Sizes& sizes, const
   return pass;
 }
 
-Pass source_pass(const Family& family, const Asked& asked, const Sizes& sizes) {
+Pass source_pass(const Family& family, const Request& request, const Sizes& sizes) {
   Pass pass;
   pass.sizes = sizes;
   pass.sizes.pass_tokens = sizes.prompts * sizes.source;
   for (const Input input : family.reader.inputs) {
     pass.values.resize(static_cast<size_t>(rounded(static_cast<int64_t>(pass.values.size()), 4)));
     pass.at.push_back(pass.values.size());
-    for (const auto& prompt : asked.prompts) {
+    for (const auto& prompt : request.prompts) {
       if (input == Input::source_lengths) {
         pass.values.push_back(static_cast<int32_t>(prompt.size()));
         continue;
@@ -139,29 +139,29 @@ std::vector<int64_t> Sizes::of(const std::vector<Quantity>& dims) const {
   return found;
 }
 
-Sizes sizes_of(const Family& family, const Asked& asked) {
+Sizes sizes_of(const Family& family, const Request& request) {
   Sizes sizes;
-  sizes.prompts = static_cast<int64_t>(asked.prompts.size());
-  sizes.width = asked.width;
-  sizes.ends = std::max<int64_t>(1, static_cast<int64_t>(asked.ends.size()));
-  sizes.steps = rounded(asked.steps, step_unit);
-  const int64_t longest = longest_of(asked);
+  sizes.prompts = static_cast<int64_t>(request.prompts.size());
+  sizes.width = request.width;
+  sizes.ends = std::max<int64_t>(1, static_cast<int64_t>(request.ends.size()));
+  sizes.steps = rounded(request.steps, step_unit);
+  const int64_t longest = longest_of(request);
   if (family.sources) {
     sizes.source = std::min<int64_t>(rounded(longest, source_unit), family.positions);
     sizes.places = sizes.steps;
   } else {
-    const int64_t length = longest + asked.steps;
+    const int64_t length = longest + request.steps;
     sizes.places = std::min<int64_t>(rounded(length, std::max(power_of_2(length) / 8, least_places)), family.positions);
   }
   return sizes;
 }
 
-std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Asked& asked, const Sizes& sizes) {
+std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const Family& family, const Request& request, const Sizes& sizes) {
   const auto rows = static_cast<size_t>(sizes.prompts * sizes.width), width = static_cast<size_t>(sizes.width);
-  const auto prompt_of = [&](size_t row) -> const std::vector<int32_t>& { return asked.prompts[row / width]; };
-  const auto seed_of = [&](size_t row) { return asked.seeds[asked.seeds.size() == 1 ? 0 : row / width]; };
+  const auto prompt_of = [&](size_t row) -> const std::vector<int32_t>& { return request.prompts[row / width]; };
+  const auto seed_of = [&](size_t row) { return request.seeds[request.seeds.size() == 1 ? 0 : row / width]; };
   // Words follow the longest prompt; with sources they begin at place 0.
-  const int32_t longest = family.sources ? 0 : static_cast<int32_t>(longest_of(asked) - 1);
+  const int32_t longest = family.sources ? 0 : static_cast<int32_t>(longest_of(request) - 1);
   const auto of_rows = [&](auto value) {
     std::vector<int32_t> values(rows);
     for (size_t row = 0; row < rows; ++row) values[row] = value(row);
@@ -184,43 +184,43 @@ std::vector<int32_t> begin_with(const Beginning& beginning, size_t count, const 
     case Begin::longest: return std::vector<int32_t>(count, longest);
     case Begin::lengths: {
       std::vector<int32_t> lengths;
-      for (const auto& prompt : asked.prompts) lengths.push_back(static_cast<int32_t>(prompt.size()));
+      for (const auto& prompt : request.prompts) lengths.push_back(static_cast<int32_t>(prompt.size()));
       return lengths;
     }
     // An id that no word has, if a text has no end id.
-    case Begin::ends: return asked.ends.empty() ? std::vector<int32_t>{-1} : asked.ends;
+    case Begin::ends: return request.ends.empty() ? std::vector<int32_t>{-1} : request.ends;
     case Begin::banned: return family.banned;
-    case Begin::limit: return of_rows([&](size_t) { return static_cast<int32_t>(asked.steps); });
-    case Begin::temperature: return of_rows([&](size_t) { return bits(asked.temperature); });
-    case Begin::top_k: return of_rows([&](size_t) { return static_cast<int32_t>(asked.top_k); });
-    case Begin::top_p: return of_rows([&](size_t) { return bits(asked.top_p); });
-    case Begin::min_p: return of_rows([&](size_t) { return bits(asked.min_p); });
+    case Begin::limit: return of_rows([&](size_t) { return static_cast<int32_t>(request.steps); });
+    case Begin::temperature: return of_rows([&](size_t) { return bits(request.temperature); });
+    case Begin::top_k: return of_rows([&](size_t) { return static_cast<int32_t>(request.top_k); });
+    case Begin::top_p: return of_rows([&](size_t) { return bits(request.top_p); });
+    case Begin::min_p: return of_rows([&](size_t) { return bits(request.min_p); });
     case Begin::seeds_low: return of_rows([&](size_t row) { return static_cast<int32_t>(static_cast<uint32_t>(seed_of(row))); });
     case Begin::seeds_high: return of_rows([&](size_t row) { return static_cast<int32_t>(static_cast<uint32_t>(seed_of(row) >> 32)); });
   }
   return {};
 }
 
-std::vector<Pass> passes_of(const Family& family, const Asked& asked, const Sizes& sizes) {
-  if (family.sources) return {source_pass(family, asked, sizes)};
+std::vector<Pass> passes_of(const Family& family, const Request& request, const Sizes& sizes) {
+  if (family.sources) return {source_pass(family, request, sizes)};
   std::vector<Pass> passes;
   std::vector<Piece> runs;
-  size_t room = asked.chunk;
-  for (size_t prompt = 0; prompt < asked.prompts.size(); ++prompt) {
+  size_t room = request.chunk;
+  for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
     // The first step takes the last token.
-    const size_t length = asked.prompts[prompt].size() - 1;
+    const size_t length = request.prompts[prompt].size() - 1;
     for (size_t first = 0; first < length;) {
       const size_t count = std::min(room, length - first);
       runs.push_back({prompt, first, count});
       first += count;
       room -= count;
       if (room > 0) continue;
-      passes.push_back(pass_of(family, asked, sizes, runs));
+      passes.push_back(pass_of(family, request, sizes, runs));
       runs.clear();
-      room = asked.chunk;
+      room = request.chunk;
     }
   }
-  if (!runs.empty()) passes.push_back(pass_of(family, asked, sizes, runs));
+  if (!runs.empty()) passes.push_back(pass_of(family, request, sizes, runs));
   return passes;
 }
 

@@ -18,11 +18,11 @@ struct Text {
 };
 
 // Cuts a text at its first end id.
-int32_t cut(const Asked& asked, size_t prompt, Text& text, heddle_error* error) {
+int32_t cut(const Request& request, size_t prompt, Text& text, heddle_error* error) {
   for (size_t i = 0; i < text.ids.size(); ++i) {
     if (text.ids[i] < 0)
       return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the logits of token %zu are no numbers, so that no word is chosen by them", prompt, i + 1);
-    if (std::find(asked.ends.begin(), asked.ends.end(), text.ids[i]) == asked.ends.end()) continue;
+    if (std::find(request.ends.begin(), request.ends.end(), text.ids[i]) == request.ends.end()) continue;
     text.ids.resize(i);
     text.ended = true;
     break;
@@ -31,27 +31,28 @@ int32_t cut(const Asked& asked, size_t prompt, Text& text, heddle_error* error) 
 }
 
 // Words on the path to a row after some steps.
-int32_t trace(const Asked& asked, const Left& left, uint32_t steps, size_t row, std::vector<int32_t>& text, heddle_error* error) {
-  const auto rows = static_cast<uint32_t>(asked.prompts.size() * asked.width);
+int32_t trace(const Request& request, const StepResults& results, uint32_t steps, size_t row, std::vector<int32_t>& text, heddle_error* error) {
+  const auto rows = static_cast<uint32_t>(request.prompts.size() * request.width);
   text.resize(steps);
-  if (heddle_trace_row(left.history.data(), left.parents.data(), steps, rows, asked.width, static_cast<uint32_t>(row), text.data()) == 0) return HEDDLE_OK;
-  return refuse(error, HEDDLE_NUMBERS, "beam %zu of prompt %zu goes on from a beam of another prompt", row % asked.width, row / asked.width);
+  const auto last = static_cast<uint32_t>(row);
+  if (heddle_trace_row(results.history.data(), results.parents.data(), steps, rows, request.width, last, text.data()) == 0) return HEDDLE_OK;
+  return refuse(error, HEDDLE_NUMBERS, "beam %zu of prompt %zu continues a beam of another prompt", row % request.width, row / request.width);
 }
 
 int32_t unfinite(heddle_error* error, size_t prompt, uint32_t beam) {
   return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the score of beam %u is no number", prompt, beam);
 }
 
-int32_t plain_beams(const Asked& asked, const Left& left, std::vector<Text>& found, heddle_error* error) {
-  for (size_t prompt = 0; prompt < asked.prompts.size(); ++prompt) {
-    for (uint32_t beam = 0; beam < asked.returned; ++beam) {
-      const size_t row = prompt * asked.width + beam;
+int32_t plain_beams(const Request& request, const StepResults& results, std::vector<Text>& found, heddle_error* error) {
+  for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
+    for (uint32_t beam = 0; beam < request.returned; ++beam) {
+      const size_t row = prompt * request.width + beam;
       Text text;
-      const int32_t status = trace(asked, left, left.steps, row, text.ids, error);
+      const int32_t status = trace(request, results, results.steps, row, text.ids, error);
       if (status != HEDDLE_OK) return status;
-      text.score = text.log_probability = left.cumulative[row];
+      text.score = text.log_probability = results.cumulative[row];
       if (!std::isfinite(text.score)) return unfinite(error, prompt, beam);
-      const int32_t wrong = cut(asked, prompt, text, error);
+      const int32_t wrong = cut(request, prompt, text, error);
       if (wrong != HEDDLE_OK) return wrong;
       found.push_back(std::move(text));
     }
@@ -59,26 +60,26 @@ int32_t plain_beams(const Asked& asked, const Left& left, std::vector<Text>& fou
   return HEDDLE_OK;
 }
 
-int32_t pooled_beams(const Asked& asked, const Left& left, std::vector<Text>& found, heddle_error* error) {
-  const size_t rows = asked.prompts.size() * asked.width;
-  for (size_t prompt = 0; prompt < asked.prompts.size(); ++prompt) {
-    for (uint32_t beam = 0; beam < asked.returned; ++beam) {
-      const size_t at = prompt * asked.width + beam;
-      const int32_t step = left.pool_steps[at], row = left.pool_rows[at];
+int32_t pooled_beams(const Request& request, const StepResults& results, std::vector<Text>& found, heddle_error* error) {
+  const size_t rows = request.prompts.size() * request.width;
+  for (size_t prompt = 0; prompt < request.prompts.size(); ++prompt) {
+    for (uint32_t beam = 0; beam < request.returned; ++beam) {
+      const size_t at = prompt * request.width + beam;
+      const int32_t step = results.pool_steps[at], row = results.pool_rows[at];
       Text text;
       // An empty place: the generation was stopped early.
-      if (step < 0 || static_cast<uint32_t>(step) >= left.steps || row < 0 || static_cast<size_t>(row) >= rows) {
-        if (left.whole) return unfinite(error, prompt, beam);
+      if (step < 0 || static_cast<uint32_t>(step) >= results.steps || row < 0 || static_cast<size_t>(row) >= rows) {
+        if (results.whole) return unfinite(error, prompt, beam);
         found.push_back(std::move(text));
         continue;
       }
-      const int32_t status = trace(asked, left, static_cast<uint32_t>(step), static_cast<size_t>(row), text.ids, error);
+      const int32_t status = trace(request, results, static_cast<uint32_t>(step), static_cast<size_t>(row), text.ids, error);
       if (status != HEDDLE_OK) return status;
-      text.ids.push_back(left.pool_words[at]);
-      text.score = left.pool_scores[at];
+      text.ids.push_back(results.pool_words[at]);
+      text.score = results.pool_scores[at];
       if (!std::isfinite(text.score)) return unfinite(error, prompt, beam);
-      text.log_probability = static_cast<float>(static_cast<double>(text.score) * std::pow(step + 1.0, static_cast<double>(asked.length_penalty)));
-      const int32_t wrong = cut(asked, prompt, text, error);
+      text.log_probability = static_cast<float>(static_cast<double>(text.score) * std::pow(step + 1.0, static_cast<double>(request.length_penalty)));
+      const int32_t wrong = cut(request, prompt, text, error);
       if (wrong != HEDDLE_OK) return wrong;
       found.push_back(std::move(text));
     }
@@ -86,12 +87,12 @@ int32_t pooled_beams(const Asked& asked, const Left& left, std::vector<Text>& fo
   return HEDDLE_OK;
 }
 
-int32_t followed(const Asked& asked, const Left& left, std::vector<Text>& found, heddle_error* error) {
-  const size_t rows = asked.prompts.size();
+int32_t followed(const Request& request, const StepResults& results, std::vector<Text>& found, heddle_error* error) {
+  const size_t rows = request.prompts.size();
   for (size_t row = 0; row < rows; ++row) {
     Text text;
-    for (uint32_t step = 0; step < left.steps; ++step) text.ids.push_back(left.history[step * rows + row]);
-    const int32_t wrong = cut(asked, row, text, error);
+    for (uint32_t step = 0; step < results.steps; ++step) text.ids.push_back(results.history[step * rows + row]);
+    const int32_t wrong = cut(request, row, text, error);
     if (wrong != HEDDLE_OK) return wrong;
     found.push_back(std::move(text));
   }
@@ -100,22 +101,22 @@ int32_t followed(const Asked& asked, const Left& left, std::vector<Text>& found,
 
 }  // namespace
 
-int32_t write_texts(const Asked& asked, const Left& left, const heddle_texts& texts, heddle_error* error) {
+int32_t write_texts(const Request& request, const StepResults& results, const heddle_texts& texts, heddle_error* error) {
   if (texts.ids == nullptr || texts.lengths == nullptr) return refuse(error, HEDDLE_POINTER, "results have no ids or no lengths");
-  if (texts.room < asked.steps)
-    return refuse(error, HEDDLE_OPTION, "there is room for %u ids of a text, which may get %u", texts.room, asked.steps);
+  if (texts.room < request.steps)
+    return refuse(error, HEDDLE_OPTION, "there is room for %u ids of a text, which may get %u", texts.room, request.steps);
   std::vector<Text> found;
-  const bool beams = asked.way == Way::beams || asked.way == Way::beams_diverse;
-  const int32_t status = beams                         ? plain_beams(asked, left, found, error)
-                         : asked.way == Way::beams_hf ? pooled_beams(asked, left, found, error)
-                                                       : followed(asked, left, found, error);
+  const bool beams = request.way == Way::beams || request.way == Way::beams_diverse;
+  const int32_t status = beams                         ? plain_beams(request, results, found, error)
+                         : request.way == Way::beams_hf ? pooled_beams(request, results, found, error)
+                                                       : followed(request, results, found, error);
   if (status != HEDDLE_OK) return status;
   for (size_t i = 0; i < found.size(); ++i) {
     const Text& text = found[i];
     int32_t* ids = texts.ids + i * texts.room;
     std::fill(std::copy(text.ids.begin(), text.ids.end(), ids), ids + texts.room, -1);
     texts.lengths[i] = static_cast<uint32_t>(text.ids.size());
-    if (texts.finishes != nullptr) texts.finishes[i] = text.ended ? HEDDLE_END : text.ids.size() == asked.steps ? HEDDLE_LIMIT : HEDDLE_STOPPED;
+    if (texts.finishes != nullptr) texts.finishes[i] = text.ended ? HEDDLE_END : text.ids.size() == request.steps ? HEDDLE_LIMIT : HEDDLE_STOPPED;
     if (texts.log_probabilities != nullptr) texts.log_probabilities[i] = text.log_probability;
     if (texts.scores != nullptr) texts.scores[i] = text.score;
   }

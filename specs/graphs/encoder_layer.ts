@@ -20,7 +20,7 @@ import {
 import { bertLayer } from './typical.js'
 
 /** The layer after its attention. */
-function behind<Nodes extends Readonly<Record<string, GraphTensor>> & { readonly projectionBias: GraphTensor }>(
+function afterAttention<Nodes extends Readonly<Record<string, GraphTensor>> & { readonly projectionBias: GraphTensor }>(
   g: GraphBuilder,
   x: GraphTensor,
   attending: Nodes,
@@ -50,7 +50,7 @@ export function encoderLayer(activation: Elementwise) {
     ...common,
     inputs,
     build: (g, { x, lengths }, w, { scale, eps }) =>
-      behind(g, x, selfAttention(g, x, byLengths(lengths), w, scale), w, eps, activation),
+      afterAttention(g, x, selfAttention(g, x, byLengths(lengths), w, scale), w, eps, activation),
   })
 }
 
@@ -60,7 +60,7 @@ export function pairLayer(activation: Elementwise) {
     ...common,
     inputs: { ...inputs, mask: tensor('bool', 'b s s') },
     build: (g, { x, lengths, mask }, w, { scale, eps }) =>
-      behind(g, x, selfAttention(g, x, byPairs(lengths, mask), w, scale), w, eps, activation),
+      afterAttention(g, x, selfAttention(g, x, byPairs(lengths, mask), w, scale), w, eps, activation),
   })
 }
 
@@ -75,7 +75,7 @@ export function memoryLayer(activation: Elementwise) {
     typical: { ...bertLayer, n: bertLayer.s },
     build: (g, { x, memory, lengths, mask }, w, { scale, eps }) => {
       const attended = attention(g, { x, memory, keys: 'n' }, byPairs(lengths, mask), w, scale)
-      return behind(g, x, attended, w, eps, activation)
+      return afterAttention(g, x, attended, w, eps, activation)
     },
   })
 }

@@ -80,19 +80,19 @@ function heads(g: GraphBuilder, { x, rows, places }: HeadInputs, w: Weights, { b
   const query = product('query', w.queryWeight, w.queryBias)
   const key = product('key', w.keyWeight, w.keyBias)
   const value = product('value', w.valueWeight, w.valueBias)
-  const turn = (name: string, made: GraphTensor, of: 'h' | 'g', gamma: GraphTensor | undefined): GraphTensor => {
+  const rotate = (name: string, made: GraphTensor, of: 'h' | 'g', gamma: GraphTensor | undefined): GraphTensor => {
     const normed = norm
       ? keep(`${name}Norm`, g.apply(rmsNorm, { x: g.view(made, `${rows}*${of} d`), gamma: given(gamma) }, { eps }).y)
       : made
     const seen = g.view(normed, `${rows} ${of} d`)
     return keep(`${name}Turned`, g.apply(rotateHalves, { x: seen, places, cos: w.cos, sin: w.sin }).y)
   }
-  const turned = {
-    query: turn('query', query, 'h', w.queryGamma),
-    key: turn('key', key, 'g', w.keyGamma),
+  const rotated = {
+    query: rotate('query', query, 'h', w.queryGamma),
+    key: rotate('key', key, 'g', w.keyGamma),
     value: g.view(value, `${rows} g d`),
   }
-  return { nodes, ...turned }
+  return { nodes, ...rotated }
 }
 
 /** The nodes that write a token into the caches. */
@@ -240,8 +240,8 @@ function promptLayer(flags: LlamaFlags) {
       const context = g.apply(packRows, { x: g.view(merged, 'b s h*d'), sequences, positions }).y
       const after = rest(g, x, context, w, flags, eps)
       const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, queryRuns, queryHeads, scores, scaled, masked }
-      const behind = { probabilities, attended, merged, context }
-      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...behind, ...after }
+      const weighted = { probabilities, attended, merged, context }
+      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...weighted, ...after }
       return { nodes: all, outputs: { hidden: after.outputResidual, ...madeCaches(keyAfter, valueAfter) } }
     },
   })

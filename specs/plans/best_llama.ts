@@ -14,7 +14,7 @@ type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
 /** Names of a plan's matmuls, and the nodes between their sums and their epilogues. */
 interface Products {
   readonly multiply: string
-  readonly behind: (product: string) => readonly string[]
+  readonly after: (product: string) => readonly string[]
   /** True if the matmul takes floats. A preceding norm may then be computed as they are multiplied. */
   readonly takesFloats: boolean
 }
@@ -35,8 +35,8 @@ const stacks = ({ bias }: LlamaFlags): Readonly<Record<string, readonly string[]
  * Matmuls with their epilogues, and in a step with the preceding norm, which costs a launch by itself. The matmul of queries, keys and values is the
  * library's in prompts if it has no epilogue: a step's few rows are multiplied while the preceding launch still runs.
  */
-function products(form: Form, { multiply, behind, takesFloats }: Products, { bias }: LlamaFlags): Groups {
-  const made = (product: string, ...more: readonly string[]) => [product, ...behind(product), ...more]
+function products(form: Form, { multiply, after, takesFloats }: Products, { bias }: LlamaFlags): Groups {
+  const made = (product: string, ...more: readonly string[]) => [product, ...after(product), ...more]
   const isNormed = takesFloats && form !== 'prompt'
   const normed = (norm: string) => (isNormed ? [norm] : [])
   const first = `${isNormed ? 'rms_norm_' : ''}${multiply}`
@@ -77,17 +77,17 @@ function stepInt8(form: 'step' | 'beams', flags: LlamaFlags): Groups {
 /** In a step everything between matmuls is one kernel. It also includes a norm of heads, and the end of a window. */
 function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
   if (flags.int8Caches) return stepInt8(form, flags)
-  const turned = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
+  const rotated = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
   const normed = flags.norm ? ['queryNorm', 'keyNorm'] : []
   const name = `${form === 'beams' ? 'beam' : 'past'}_attention${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
-  return { [name]: [[...parts(flags), ...normed, ...turned, ...weighing, 'context']] }
+  return { [name]: [[...parts(flags), ...normed, ...rotated, ...weighing, 'context']] }
 }
 
 /** In a prompt queries are rotated by one kernel, keys by the one that writes them into the cache, or before that if they are normed. */
 function promptAttention(flags: LlamaFlags): Groups {
   const [query = '', key = '', value = ''] = parts(flags)
   const caches = ['keyCache', 'valueCache']
-  const turned: Groups = flags.norm
+  const rotated: Groups = flags.norm
     ? {
         take_rms_norm_rotate_queries: [[query, 'queryNorm', 'queryTurned']],
         take_rms_norm_rotate_keys: [[key, 'keyNorm', 'keyTurned']],
@@ -98,7 +98,7 @@ function promptAttention(flags: LlamaFlags): Groups {
         [flags.int8Caches ? 'rotate_append_tokens_int8' : 'rotate_append']: [[key, value, 'keyTurned', ...caches]],
       }
   const attention = ['keyPast', 'valuePast', 'queryRuns', 'queryHeads', ...weighing, 'attended', 'merged', 'context']
-  return { ...turned, [`prompt_attention${flags.int8Caches ? '_int8' : ''}${flags.window ? '_window' : ''}`]: [attention] }
+  return { ...rotated, [`prompt_attention${flags.int8Caches ? '_int8' : ''}${flags.window ? '_window' : ''}`]: [attention] }
 }
 
 /** Stacks and groups of a layer, for any type of its matmuls. */
@@ -109,7 +109,7 @@ export const bestLayer = (form: Form, flags: LlamaFlags, of: Products) => ({
 
 const over = (form: Form, flags: LlamaFlags) => {
   const layer: GraphDecl = llamaLayer(form, flags)
-  return plan('best-llama', layer, bestLayer(form, flags, { multiply: 'matmul', behind: () => [], takesFloats: true }))
+  return plan('best-llama', layer, bestLayer(form, flags, { multiply: 'matmul', after: () => [], takesFloats: true }))
 }
 
 export const bestLlama = [

@@ -30,7 +30,7 @@ const softmax = (form: Form, { window }: LlamaFlags): Groups => ({
 })
 
 /** Heads as inputs of attention: normed if the family does, and rotated. */
-const turned = (flags: LlamaFlags, node: 'query' | 'key'): readonly string[] => [
+const rotation = (flags: LlamaFlags, node: 'query' | 'key'): readonly string[] => [
   ...(flags.norm ? [`${node}Norm`] : []),
   `${node}Turned`,
 ]
@@ -47,19 +47,19 @@ function rotated(form: Form, flags: LlamaFlags): Groups {
     return {
       ...(flags.bias === 'none' ? {} : { dequantize_rows_bias: [floats('query'), floats('key'), ...biased] }),
       ...(form === 'prompt' ? { unpack_split_heads: [transposed] } : {}),
-      rms_norm_rotate_queries_keys: [[...turned(flags, 'query'), ...turned(flags, 'key')]],
+      rms_norm_rotate_queries_keys: [[...rotation(flags, 'query'), ...rotation(flags, 'key')]],
     }
   }
   const kernel = named('dequantize_rows', hasBias(flags), 'rotate')
   const both: Groups =
     form === 'prompt'
       ? {
-          [named(kernel, 'queries', 'transpose')]: [[...floats('query'), ...turned(flags, 'query'), ...transposed]],
-          [named(kernel, 'keys')]: [[...floats('key'), ...turned(flags, 'key')]],
+          [named(kernel, 'queries', 'transpose')]: [[...floats('query'), ...rotation(flags, 'query'), ...transposed]],
+          [named(kernel, 'keys')]: [[...floats('key'), ...rotation(flags, 'key')]],
         }
       : {
           [named(kernel, 'queries', 'keys')]: [
-            [...floats('query'), ...turned(flags, 'query'), ...floats('key'), ...turned(flags, 'key')],
+            [...floats('query'), ...rotation(flags, 'query'), ...floats('key'), ...rotation(flags, 'key')],
           ],
         }
   return { ...both, ...(biased.length === 0 ? {} : { dequantize_rows_bias: biased }) }
@@ -108,7 +108,7 @@ const fasterllama = (form: Form, flags: LlamaFlags) =>
 /** An int8 matmul whose sums are converted back to floats. */
 const scaled = (multiply: string, takesFloats: boolean) => ({
   multiply,
-  behind: (product: string) => [`${product}.float`],
+  after: (product: string) => [`${product}.float`],
   takesFloats,
 })
 

@@ -87,7 +87,7 @@ function fileTensor(source: PieceSource, entry: TensorEntry): FileTensor {
 /** Reads a whole file into host memory. @throws what `openSafetensors` and its tensors throw */
 export async function readSafetensors(path: string): Promise<Safetensors> {
   const { tensors, metadata } = await openSafetensors(path)
-  const held = new Map<string, StoredTensor>()
+  const loaded = new Map<string, StoredTensor>()
   for (const [name, { dtype, shape, bytes, pieces }] of tensors) {
     const data = new Uint8Array(bytes)
     let at = 0
@@ -95,9 +95,9 @@ export async function readSafetensors(path: string): Promise<Safetensors> {
       data.set(piece, at)
       at += piece.byteLength
     }
-    held.set(name, { dtype, shape, data })
+    loaded.set(name, { dtype, shape, data })
   }
-  return { tensors: held, metadata }
+  return { tensors: loaded, metadata }
 }
 
 /**

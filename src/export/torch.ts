@@ -53,14 +53,14 @@ export function torchText(lowered: Lowered, names: CNames): string {
   // Inside the op, dimensions and outputs have names that no tensor has.
   const results = names.outputs.map((name) => `out_${name}`)
   const outside = (dim: string): string => (args.includes(dim) || taken.has(dim) || dim === program ? `size_${dim}` : dim)
-  const { axes, said, defaulted } = sourcesOf(lowered, args)
+  const { axes, explicit, defaulted } = sourcesOf(lowered, args)
   const stateful = lowered.states.length > 0
   const tensors = [...args, ...(stateful ? ['states'] : [])]
   const optional = (dim: string, text: string): string => `${outside(dim)}${defaulted(dim) ? text : ''}`
   const parameters = [
     ...tensors.map((name) => `${name}: torch.Tensor`),
     'program: int',
-    ...said.map((dim) => `${outside(dim)}: int${defaulted(dim) ? ' = -1' : ''}`),
+    ...explicit.map((dim) => `${outside(dim)}: int${defaulted(dim) ? ' = -1' : ''}`),
   ]
   const types = results.map(() => 'torch.Tensor').join(', ')
   const most = (dim: string): string => text(lowered.most[dim] ?? { factor: 0, dims: [] })
@@ -80,7 +80,7 @@ export function torchText(lowered: Lowered, names: CNames): string {
       device,
       library: libraryText(program),
     },
-    given: [...tensors, ...said.filter((dim) => !defaulted(dim)).map(outside)].join(', '),
+    given: [...tensors, ...explicit.filter((dim) => !defaulted(dim)).map(outside)].join(', '),
     dtypes: numberedTypes,
     stateNames: lowered.states.map(({ name }) => quoted(name)).join(', '),
     states: lowered.states.map(stateText),
@@ -90,7 +90,7 @@ export function torchText(lowered: Lowered, names: CNames): string {
     returned: results.length === 0 ? 'None' : results.length === 1 ? types : `Tuple[${types}]`,
     sizes: [
       ...axes.map(({ dim, input, axis }) => `${inside(dim)} = ${input}.shape[${axis}]`),
-      ...said.map(
+      ...explicit.map(
         (dim) => `${inside(dim)} = ${defaulted(dim) ? `${most(dim)} if ${outside(dim)} < 0 else ` : ''}${outside(dim)}`,
       ),
     ],
@@ -100,8 +100,8 @@ export function torchText(lowered: Lowered, names: CNames): string {
     inputs: args.join(', '),
     outputs: results.join(', '),
     results: results.length === 0 ? 'None' : results.join(', '),
-    called: ['self', ...tensors, ...said.map((dim) => optional(dim, '=-1'))].join(', '),
-    passed: [...tensors, 'self.handle', ...said.map(outside)].join(', '),
+    called: ['self', ...tensors, ...explicit.map((dim) => optional(dim, '=-1'))].join(', '),
+    passed: [...tensors, 'self.handle', ...explicit.map(outside)].join(', '),
   })
 }
 
@@ -141,5 +141,5 @@ function sourcesOf({ dims, inputs, most }: Lowered, args: readonly string[]) {
   })
   const rest = dims.filter((dim) => !axes.some((axis) => axis.dim === dim))
   const defaulted = (dim: string): boolean => most[dim] !== undefined
-  return { axes, said: [...rest.filter((dim) => !defaulted(dim)), ...rest.filter(defaulted)], defaulted }
+  return { axes, explicit: [...rest.filter((dim) => !defaulted(dim)), ...rest.filter(defaulted)], defaulted }
 }

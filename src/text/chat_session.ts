@@ -59,15 +59,15 @@ export function openChat({ reader, generator, system, stop = [], variables = {} 
       if (tokenizer === undefined) throw new Error('internal: a conversation without a tokenizer')
       if (talking) throw usageError('chat.turn', 'an answer is still coming, expected it to end before the next message')
       talking = true
-      const said = [...messages, { role: 'user', content }]
+      const turns = [...messages, { role: 'user', content }]
       try {
-        const prompt = promptIds({ messages: said, variables }, reader)
+        const prompt = promptIds({ messages: turns, variables }, reader)
         const shown = shownText(tokenizer, stop)
         let answer = ''
         const add = (text: string): string => {
           answer += text
           // The turn counts from its first text: a caller that leaves now has seen it.
-          messages = [...said, { role: 'assistant', content: answer }]
+          messages = [...turns, { role: 'assistant', content: answer }]
           return text
         }
         const before = messages

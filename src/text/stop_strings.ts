@@ -49,25 +49,25 @@ export function checkStops(stops: readonly string[]): void {
  */
 export function stopStrings(stops: readonly string[]): StopStrings {
   checkStops(stops)
-  let held = ''
+  let pending = ''
   let stopped = false
   return {
     push(piece) {
       if (stopped) return { text: '' }
-      const text = held + piece
+      const text = pending + piece
       const found = firstComplete(text, stops)
       if (found !== undefined) {
         stopped = true
-        held = ''
+        pending = ''
         return { text: text.slice(0, found.at), stop: found.stop }
       }
       const safe = text.length - heldBack(text, stops)
-      held = text.slice(safe)
+      pending = text.slice(safe)
       return { text: text.slice(0, safe) }
     },
     finish() {
-      const rest = held
-      held = ''
+      const rest = pending
+      pending = ''
       stopped = true
       return rest
     },

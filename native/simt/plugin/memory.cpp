@@ -101,7 +101,7 @@ Memory::~Memory() {
 
 uint64_t Memory::untouched_locked() const {
   uint64_t bytes = 0;
-  for (const auto& [address, held] : held_) bytes += sizes_.at(address) - held;
+  for (const auto& [address, filled] : filled_) bytes += sizes_.at(address) - filled;
   return bytes;
 }
 
@@ -131,7 +131,7 @@ int32_t Memory::allocate(uint64_t bytes, void** data, heddle_error* error) {
   std::memset(block + kGuard + bytes, kGuardByte, kGuard);
   const auto address = reinterpret_cast<uintptr_t>(block + kGuard);
   if (bytes > kLargeBlock) {
-    held_.emplace(address, 0);
+    filled_.emplace(address, 0);
   } else {
     std::memset(block + kGuard, kPoisonByte, bytes);
   }
@@ -148,7 +148,7 @@ int32_t Memory::release(void* data, heddle_error* error) {
   if (found == sizes_.end()) return fail(error, HEDDLE_INVALID, "release of %p, which is not a live device buffer", data);
   const int32_t status = check_bands(found->first, found->second, error);
   used_ -= found->second;
-  held_.erase(found->first);
+  filled_.erase(found->first);
   sizes_.erase(found);
   std::free(static_cast<unsigned char*>(data) - kGuard);
   return status;
@@ -186,11 +186,11 @@ int32_t Memory::write(void* data, const void* host, uint64_t bytes, heddle_error
     const std::lock_guard<std::mutex> lock(mutex_);
     const uintptr_t block = find_locked(data, bytes, "copy to the device", error);
     if (block == 0) return HEDDLE_INVALID;
-    if (const auto held = held_.find(block); held != held_.end()) {
+    if (const auto filled = filled_.find(block); filled != filled_.end()) {
       const uint64_t from = reinterpret_cast<uintptr_t>(data) - block;
-      if (from > held->second) std::memset(reinterpret_cast<void*>(block + held->second), kPoisonByte, from - held->second);
-      touch(block + held->second, block + std::max(held->second, from + bytes));
-      held->second = std::max(held->second, from + bytes);
+      if (from > filled->second) std::memset(reinterpret_cast<void*>(block + filled->second), kPoisonByte, from - filled->second);
+      touch(block + filled->second, block + std::max(filled->second, from + bytes));
+      filled->second = std::max(filled->second, from + bytes);
     }
   }
   std::memcpy(data, host, bytes);
@@ -199,8 +199,8 @@ int32_t Memory::write(void* data, const void* host, uint64_t bytes, heddle_error
 
 void Memory::settle() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [address, held] : held_) std::memset(reinterpret_cast<void*>(address + held), kPoisonByte, sizes_.at(address) - held);
-  held_.clear();
+  for (const auto& [address, filled] : filled_) std::memset(reinterpret_cast<void*>(address + filled), kPoisonByte, sizes_.at(address) - filled);
+  filled_.clear();
 }
 
 int32_t Memory::check_range(const void* data, uint64_t bytes, const char* what, heddle_error* error) {

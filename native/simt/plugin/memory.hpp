@@ -52,7 +52,7 @@ class Memory {
   uint64_t untouched_locked() const;
 
   std::map<uintptr_t, uint64_t> sizes_;  // address -> bytes
-  std::map<uintptr_t, uint64_t> held_;   // address -> initialised bytes from its start, of blocks whose rest is not filled
+  std::map<uintptr_t, uint64_t> filled_;   // address -> initialised bytes from its start, of blocks whose rest is not filled
   uint64_t used_ = 0;
   const uint64_t limit_;
 };

@@ -96,9 +96,9 @@ function cutBy(rules: TokenRules): (text: string) => readonly string[] {
     const sections = (splitter === undefined ? [text] : text.split(splitter)).filter((section) => section !== '')
     return sections.flatMap((section, i) => {
       if (byContent.has(section)) return [section]
-      const [before, behind] = [byContent.get(sections[i - 1] ?? ''), byContent.get(sections[i + 1] ?? '')]
+      const [before, after] = [byContent.get(sections[i - 1] ?? ''), byContent.get(sections[i + 1] ?? '')]
       const left = before?.rstrip === true ? section.trimStart() : section
-      return rules.cut(behind?.lstrip === true ? left.trimEnd() : left, i === 0)
+      return rules.cut(after?.lstrip === true ? left.trimEnd() : left, i === 0)
     })
   }
 }
