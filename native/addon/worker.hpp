@@ -40,7 +40,7 @@ class Worker {
     explicit Job(Napi::Env env) : deferred(Napi::Promise::Deferred::New(env)) {}
     std::function<void()> work;
     std::function<Done(bool)> begin;  // instead of `work`
-    Done done;                        // while what `begin` handed over is under way
+    Done done;                        // while the work of `begin` is under way
     std::function<Napi::Value(Napi::Env)> result;
     Napi::Promise::Deferred deferred;
     std::optional<Failure> failure;

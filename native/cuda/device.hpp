@@ -64,7 +64,7 @@ constexpr uint64_t matmul_workspace_bytes = 32ull << 20;
 struct heddle_device {
   int ordinal = 0;
   bool pooled = false;            // memory pools are supported
-  cudaMemPool_t pool = nullptr;   // the device's default pool; keeps what is released
+  cudaMemPool_t pool = nullptr;   // the device's default pool; keeps released memory
   cudaStream_t memory = nullptr;  // orders allocations
   heddle::MatmulPlans matmuls;
 };

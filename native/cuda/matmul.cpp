@@ -107,7 +107,7 @@ int32_t MatmulPlans::plan_by(const heddle_matmul& problem, const Types& types, c
   cublasLtMatmulAlgo_t algorithm;
   memcpy(&algorithm, chosen, sizeof algorithm);
   if (!is_aligned(problem)) {
-    return fail(error, HEDDLE_INVALID, "%s: an algorithm that is given needs operands aligned to 256 bytes",
+    return fail(error, HEDDLE_INVALID, "%s: an explicit algorithm needs operands aligned to 256 bytes",
                 describe_problem(problem).c_str());
   }
   std::unique_ptr<MatmulPlan>& plan = plans_->by_key[key_of(problem, &algorithm)];
@@ -115,7 +115,7 @@ int32_t MatmulPlans::plan_by(const heddle_matmul& problem, const Types& types, c
     auto prepared = std::make_unique<MatmulPlan>(library_);
     const cublasStatus_t status = prepare_plan_by(library_, handle_, problem, types, algorithm, prepared.get());
     if (status != CUBLAS_STATUS_SUCCESS) {
-      return fail(error, HEDDLE_INVALID, "%s: the library does not take the algorithm that is given: status %d (%s)",
+      return fail(error, HEDDLE_INVALID, "%s: the library does not support the given algorithm: status %d (%s)",
                   describe_problem(problem).c_str(), status, library_.status_name(status));
     }
     plan = std::move(prepared);

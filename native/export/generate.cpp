@@ -208,7 +208,7 @@ int32_t Generator::collect(const heddle_texts* texts, void* stream, heddle_error
     int32_t over = 0;
     int32_t status = ended(&over, stream, error);
     if (status != HEDDLE_OK) return status;
-    if (texts == nullptr) return refuse(error, HEDDLE_INVALID, "there is no place for results");
+    if (texts == nullptr) return refuse(error, HEDDLE_INVALID, "texts is null");
     const size_t rows = request_.prompts.size() * request_.width;
     const ResultStates& from = stepper_->result_states;
     // The device counts steps, since a graph of the caller may have replayed some.

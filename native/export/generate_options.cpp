@@ -39,7 +39,7 @@ int32_t check_ends(const Family& family, const heddle_generation& given, Request
     if (id < 0 || id >= family.vocab) return refuse(error, HEDDLE_OPTION, "end id %d, expected 0 to %d", id, family.vocab - 1);
   }
   if (request.ends.empty() && given.max_new_tokens == 0)
-    return refuse(error, HEDDLE_OPTION, "nothing says when a text ends: there are no end ids, and max_new_tokens is 0");
+    return refuse(error, HEDDLE_OPTION, "nothing ends a text: there are no end ids, and max_new_tokens is 0");
   return HEDDLE_OK;
 }
 
@@ -108,8 +108,8 @@ int32_t check_beams(const Family& family, const heddle_generation& given, Reques
   if (given.rule != HEDDLE_PLAIN && given.rule != HEDDLE_HF) return refuse(error, HEDDLE_OPTION, "rule is %d, expected 0 or 1", given.rule);
   const bool hf = given.rule == HEDDLE_HF;
   if (!hf && (given.length_penalty != 0 || given.early_stopping != HEDDLE_STOP_LIKELY))
-    return refuse(error, HEDDLE_OPTION, "length_penalty and early_stopping are of the HF rule");
-  if (hf && given.diversity_rate != 0) return refuse(error, HEDDLE_OPTION, "diversity_rate is of the plain rule");
+    return refuse(error, HEDDLE_OPTION, "length_penalty and early_stopping apply to the HF rule only");
+  if (hf && given.diversity_rate != 0) return refuse(error, HEDDLE_OPTION, "diversity_rate applies to the plain rule only");
   const size_t candidates = std::max<size_t>(2, 1 + std::max<size_t>(request.ends.size(), 1)) * request.width;
   if (hf && candidates > family.most_candidates)
     return refuse(error, HEDDLE_OPTION, "%u beams of the HF rule and %zu end ids need %zu candidates, this export has %u", request.width,
@@ -146,7 +146,7 @@ int32_t check(const Family& family, const heddle_prompts& prompts, const heddle_
   if (status != HEDDLE_OK) return status;
   const auto of = [&](const Stepper& stepper) { return stepper.way == request.way; };
   if (std::any_of(family.steppers.begin(), family.steppers.end(), of)) return HEDDLE_OK;
-  return refuse(error, HEDDLE_OPTION, "this export has no program that chooses words so: name the choice when it is exported");
+  return refuse(error, HEDDLE_OPTION, "this export has no program for this choice of words: export with it");
 }
 
 }  // namespace heddle::exported

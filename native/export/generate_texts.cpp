@@ -21,7 +21,7 @@ struct Text {
 int32_t cut(const Request& request, size_t prompt, Text& text, heddle_error* error) {
   for (size_t i = 0; i < text.ids.size(); ++i) {
     if (text.ids[i] < 0)
-      return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the logits of token %zu are no numbers, so that no word is chosen by them", prompt, i + 1);
+      return refuse(error, HEDDLE_NUMBERS, "prompt %zu: the logits of token %zu are no numbers, so no word can be chosen", prompt, i + 1);
     if (std::find(request.ends.begin(), request.ends.end(), text.ids[i]) == request.ends.end()) continue;
     text.ids.resize(i);
     text.ended = true;

@@ -191,7 +191,7 @@ class Program {
   std::shared_ptr<Backend> backend_;
   std::vector<const void*> weights_;
   std::vector<void*> owned_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::map<std::vector<int64_t>, std::shared_ptr<const Bound>> bound_;
 };
 

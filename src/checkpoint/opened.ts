@@ -114,14 +114,14 @@ function tensorOfFile(name: string, file: FileTensor): CheckpointTensor {
   const dtype = storageTypes[file.dtype]
   const { shape, stored = file.dtype } = file
   async function read(options: ReadOptions = {}): Promise<Tensor<DType>> {
-    const { dtype: asked, signal } = checked(options)
-    if (asked !== undefined && asked !== dtype && !isFloat(dtype)) {
-      throw usageError('weights.dtype', `tensor ${shown(name)} is ${dtype}, which is not read as ${asked}`, {
+    const { dtype: requested, signal } = checked(options)
+    if (requested !== undefined && requested !== dtype && !isFloat(dtype)) {
+      throw usageError('weights.dtype', `tensor ${shown(name)} is ${dtype}, which is not read as ${requested}`, {
         hint: 'omit dtype: integers are read as they are stored',
       })
     }
     const whole = tensorOf(dtype, shape, await wholeOf(file, signal))
-    return asked === undefined || asked === dtype ? whole : rounded(name, whole, asked)
+    return requested === undefined || requested === dtype ? whole : rounded(name, whole, requested)
   }
   return {
     ...{ name, dtype, stored, shape },

@@ -1,4 +1,4 @@
-/** The C++ example of an exported program: it reads weights, inputs and states from files, runs, and writes what came out. */
+/** C++ example of an exported program: reads weights, inputs and states from files, runs, and writes the results. */
 import { render } from '../emit/templates.js'
 import { abiType, dtypeInfo } from '../ir/dtype.js'
 import { multiplyExtents } from '../ir/shape.js'

@@ -118,13 +118,13 @@ async function choose(
   { test: wanted, kernel, signal }: ReproOptions,
 ): Promise<Chosen> {
   const keyed = entries.filter(({ key }) => wanted === key)
-  const asked = keyed.length > 0 ? undefined : wanted
+  const requested = keyed.length > 0 ? undefined : wanted
   const tried = keyed.length > 0 ? keyed : entries
-  if (asked !== undefined) {
+  if (requested !== undefined) {
     const found = entries
       .flatMap((entry) => Object.values(checkedElements).flatMap((largest) => casesOf(entry, largest)))
-      .find(({ name }) => name === asked)
-    if (found === undefined) throw noCase(kernel, asked, entries)
+      .find(({ name }) => name === requested)
+    if (found === undefined) throw noCase(kernel, requested, entries)
     return { test: found, result: await runCase(subject, found) }
   }
   let last: Chosen | undefined
@@ -144,9 +144,9 @@ async function choose(
 
 const sizeOf = ({ dims }: KernelCase): number => Object.values(dims).reduce((product, extent) => product * extent, 1)
 
-const noCase = (kernel: string, asked: string, entries: readonly KernelEntry[]) => {
+const noCase = (kernel: string, requested: string, entries: readonly KernelEntry[]) => {
   const names = entries.flatMap((entry) => casesOf(entry, checkedElements.usual).slice(0, 1)).map(({ name }) => name)
-  return usageError('repro.case', `${kernel} has no case ${asked}`, {
+  return usageError('repro.case', `${kernel} has no case ${requested}`, {
     hint: names.length === 0 ? 'choose a storage type that it has' : `cases are such as ${names.join(', ')}`,
   })
 }

@@ -27,7 +27,7 @@ export function placed(count: Count, extents: Readonly<Record<string, Extent>>):
     const extent = extents[axis]
     return extent === undefined ? undefined : countOfExtent(extent)
   })
-  if (renamed === undefined) throw new Error(`internal: nothing says ${namesOf(count).join(', ')}`)
+  if (renamed === undefined) throw new Error(`internal: the sizes of ${namesOf(count).join(', ')} are unknown`)
   const size = folded(renamed)
   return typeof size === 'number' ? constant(size) : size
 }
@@ -55,7 +55,7 @@ function folded(count: Count): Count {
 export function evaluateSize(size: Size, dims: Readonly<Record<string, number>>): number {
   if (isExtent(size)) return evaluateExtent(size, dims)
   const value = evaluateCount(size, dims)
-  if (value === undefined) throw new Error(`internal: nothing says ${namesOf(size).join(', ')}`)
+  if (value === undefined) throw new Error(`internal: the sizes of ${namesOf(size).join(', ')} are unknown`)
   return value
 }
 

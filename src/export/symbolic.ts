@@ -131,7 +131,7 @@ export class Symbolic {
     const numbers = entry.dims.map((dim) => {
       const buffer = entry.buffers.find(({ dims }) => dims.includes(dim))
       const extent = buffer === undefined ? undefined : formOf(scope, ids[buffer.name] ?? -1).shape[buffer.dims.indexOf(dim)]
-      if (extent === undefined) throw new Error(`internal: nothing says ${dim} of ${step.key}`)
+      if (extent === undefined) throw new Error(`internal: ${dim} of ${step.key} is unknown`)
       return extent
     })
     return {

@@ -129,14 +129,17 @@ function formatDate(date: Date, format: string): string {
 /** Messages whose content is one string each. @throws usage `chat.message` */
 function wholeMessages(messages: readonly ChatMessage[]): Readonly<Record<string, unknown>>[] {
   if (!Array.isArray(messages) || messages.length === 0) {
-    throw usageError('chat.message', 'there are no messages, expected one at least', {
+    throw usageError('chat.message', 'there are no messages, expected at least one', {
       hint: 'for example [{"role": "user", "content": "..."}]',
     })
   }
   return messages.map((message, i) => {
     const { role, content, tool_calls: calls } = typeof message === 'object' && message !== null ? message : {}
     if (typeof role !== 'string' || role === '') {
-      throw usageError('chat.message', `message ${i} has no role, expected user, assistant, system or what the template knows`)
+      throw usageError(
+        'chat.message',
+        `message ${i} has no role, expected user, assistant, system or another role of the template`,
+      )
     }
     if (typeof content === 'string' || (content == null && calls != null)) return message
     if (Array.isArray(content))

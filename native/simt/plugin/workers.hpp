@@ -44,7 +44,7 @@ class Workers {
   void serve();
 
   std::mutex one_loop_;  // held by the caller whose loop is running
-  std::mutex mutex_;     // guards what follows
+  std::mutex mutex_;     // guards the members below
   std::condition_variable wake_, idle_;
   Loop* loop_ = nullptr;
   uint64_t generation_ = 0;

@@ -68,7 +68,7 @@ export function tokensBy(rules: TokenRules): TokenLibrary {
       const ids = tokens.map((token) => idOf(token) ?? rules.unknown)
       return { ids, tokens, ...(typed === true && { token_type_ids: types }) }
     },
-    decode(ids, { skip_special_tokens: bare, clean_up_tokenization_spaces: asked }) {
+    decode(ids, { skip_special_tokens: bare, clean_up_tokenization_spaces: requested }) {
       let [text, run]: [string, string[]] = ['', []]
       for (const token of ids.map(tokenOf)) {
         const special = byContent.get(token)
@@ -80,7 +80,7 @@ export function tokensBy(rules: TokenRules): TokenLibrary {
       }
       text += rules.shown.text(run)
       if (rules.trimmed) text = text.trim()
-      return (asked ?? rules.cleanUp) ? cleanUp(text) : text
+      return (requested ?? rules.cleanUp) ? cleanUp(text) : text
     },
     token_to_id: idOf,
     id_to_token: (id) => byId.get(id)?.content ?? rules.tokenOf(id),
