@@ -7,7 +7,8 @@ import { largestOf, ofParts, sumOver } from './beam_scores.js'
 
 /**
  * The `k` largest of the `n` = p*k candidates of rows `r` from `beam_candidates`, sorted from the largest, ties by the lower part and then the lower
- * id; and the row as one part: its largest logit, and the sum of exp(logit - top). If a row has fewer candidates, the rest is -Infinity with id -1.
+ * id. The row also becomes one part: its largest logit, and the sum of exp(logit - top). If a row has fewer candidates, the rest is -Infinity with id
+ * -1.
  */
 export const beamRank = op('beam_rank', {
   dims: ['r', 'p', 'k', 'n'],

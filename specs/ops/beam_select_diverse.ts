@@ -1,5 +1,5 @@
 /**
- * Second stage of a step of beam search, by FasterTransformer's plain rule with a diversity rate: words are compared by their score plus the rate
+ * Second stage of a step of beam search, by FasterTransformer's plain rule with a diversity rate. Words are compared by their score plus the rate
  * times the number of better words of the same beam. A rate below 0 favours words of different beams (Li, Jurafsky 2016). Only the comparison
  * changes: the scores of surviving beams are sums of log-probabilities.
  */

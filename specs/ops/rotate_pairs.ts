@@ -1,5 +1,5 @@
 /**
- * Rotary position embedding in the order of the article (Su et al. 2021) and of Meta's files: elements `2c` and `2c + 1` of a head are rotated
+ * Rotary position embedding in the order of the article (Su et al. 2021) and of Meta's files. Elements `2c` and `2c + 1` of a head are rotated
  * together by the angle of their place. Models here rotate halves (`rotate_halves`), with weights whose rows are reordered on loading; this body is
  * for graphs over heads as they are stored. If a head has more than `2e` elements, the last ones stay unchanged.
  */

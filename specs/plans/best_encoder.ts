@@ -1,6 +1,7 @@
 /**
- * This project's own encoder, `best-encoder` for BERT and as part of `best-decoder` for encoder-decoder models: tokens packed from the embedding to the output, one matmul for query, key and value with its bias
- * in the epilogue, attention in one kernel that reads packed rows, activation in the epilogue of the first inner matmul.
+ * This project's own encoder, `best-encoder` for BERT and as part of `best-decoder` for encoder-decoder models. Tokens are packed from the embedding
+ * to the output. Query, key and value are one matmul with its bias in the epilogue. Attention is one kernel that reads packed rows. The activation is
+ * in the epilogue of the first inner matmul.
  */
 import { plan } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'

@@ -1,6 +1,6 @@
 /**
- * FasterTransformer v3.0's INT8 encoder, kernel for kernel: everything between two matmuls is one kernel that converts int32 sums back to floats,
- * computes, and quantises for the next matmul; matrices are stored in COL32, weights and keys in an order of tensor cores. In mode 1 the residual is
+ * FasterTransformer v3.0's INT8 encoder, kernel for kernel. Everything between two matmuls is one kernel that converts int32 sums back to floats,
+ * computes, and quantises for the next matmul. Matrices are stored in COL32, weights and keys in an order of tensor cores. In mode 1 the residual is
  * float, and inputs of a matmul are quantised by a kernel of its own; in mode 2 the residual is int8 as well. Query, key and value are one launch,
  * which reads its input once. Packed, padding is removed before the first layer and restored around attention.
  */

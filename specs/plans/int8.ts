@@ -1,7 +1,7 @@
 /**
- * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, with the kernels of FasterTransformer v3.0 between them: the
+ * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, with the kernels of FasterTransformer v3.0 between them. The
  * six with weights are the library's, or generated ones that a tuning file lists as faster. `best-encoder-int8` keeps attention in floats, where it
- * is one kernel, and quantises in the stores of attention and of the norms, and in the epilogues of the other matmuls, so that no kernel only
+ * is one kernel. It quantises in the stores of attention and of the norms, and in the epilogues of the other matmuls, so that no kernel only
  * converts. Pre-LN layers pass on floats: the next matmuls read the normalised values, and the residual is not normalised.
  */
 import { plan } from 'heddle'

@@ -1,6 +1,6 @@
 /**
  * Layers of the LLaMA family with int8 weights. `fasterllama-v1` is FasterLLaMA v1.0, kernel by kernel: activations are quantised row by row by the
- * kernels that make them, and matmuls are int8: a layer of a step is 9 kernels and 9 matmuls, as there. `best-llama-w8a8` multiplies the same
+ * kernels that make them, and matmuls are int8. A layer of a step is 9 kernels and 9 matmuls, as there. `best-llama-w8a8` multiplies the same
  * integers with the kernels of `best-llama`, whose matmuls convert sums back to floats first. `best-llama-int8w` has these as well and keeps
  * activations in floats: with few rows, weights dominate the time, and they take half as many bytes.
  */

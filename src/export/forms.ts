@@ -1,6 +1,6 @@
 /**
- * Values in a program's dimensions, for the source of an export: the form of a graph's value in the program that applies the graph, the memory it
- * takes, and the order of its axes there. Computed once, when a program is exported.
+ * Values in a program's dimensions, for the source of an export. A form has the shape of a graph's value in the program that applies the graph, the
+ * memory it takes, and the order of its axes there. Computed once, when a program is exported.
  */
 import type { LayoutForm } from '../emit/layout_forms.js'
 import { usageError } from '../errors.js'

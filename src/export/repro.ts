@@ -1,6 +1,6 @@
 /**
- * Writes a reproduction for `heddle repro`: one case of one kernel as a folder that builds and runs without heddle, with any C++17 compiler for the
- * CPU device and with nvcc for CUDA, and reports what `heddle check` reports for it. An archive of the folder can be attached to an issue.
+ * Writes a reproduction for `heddle repro`: one case of one kernel as a folder that builds and runs without heddle. It needs any C++17 compiler for
+ * the CPU device, and nvcc for CUDA, and reports what `heddle check` reports for the case. An archive of the folder can be attached to an issue.
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

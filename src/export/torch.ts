@@ -1,6 +1,6 @@
 /**
- * The Python file of an export: an op of `torch.library` over the exported library, with a fake implementation that knows its shapes, so that
- * `torch.compile` sees no break, and launches on the current stream, so that a CUDA graph can hold it.
+ * Python file of an export: an op of `torch.library` over the exported library. A fake implementation computes its shapes, so that `torch.compile`
+ * has no graph break. Launches are on the current stream, so that a CUDA graph can capture it.
  */
 
 import { render } from '../emit/templates.js'

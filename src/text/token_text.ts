@@ -1,6 +1,6 @@
 /**
- * Streams token ids to text. The text equals that of decoding all ids at once, from the beginning: a character that is split over tokens appears with
- * its last one, and a blank that a tokenizer strips at the beginning of a text is preserved elsewhere.
+ * Streams token ids to text. The text equals that of decoding all ids at once, from the beginning. A character that is split over tokens appears with
+ * its last one. A blank that a tokenizer strips at the beginning of a text is preserved elsewhere.
  */
 import type { Tokenizer } from './tokenizer.js'
 

@@ -1,5 +1,5 @@
-// Blocking: the output is cut into rectangles, one task each. A task walks k in steps; each step packs a strip of b once and strips of a, one after
-// the other, into dense panels of the accumulator's type, so that the inner loop reads memory in order.
+// Blocking: the output is cut into rectangles, one task each. A task walks k in steps; each step packs a strip of b once, and multiplies it with
+// packed strips of a. Strips are packed into dense panels of the accumulator's type, so that the inner loop reads memory in order.
 #include "matmul.hpp"
 
 #include <algorithm>

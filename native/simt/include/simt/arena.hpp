@@ -1,5 +1,5 @@
-// Storage of one block's shared arrays. Each array is found by the address of its declaration, starts every block as 0xFF bytes (NaN as a float), and
-// carries a shadow record per element: the thread of the last access, and its time.
+// Storage of one block's shared arrays. Each array is found by the address of its declaration, and starts every block as 0xFF bytes (NaN as a float).
+// It carries a shadow record per element: the thread of the last access, and its time.
 #ifndef HEDDLE_SIMT_ARENA_HPP
 #define HEDDLE_SIMT_ARENA_HPP
 
