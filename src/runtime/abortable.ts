@@ -1,7 +1,7 @@
-/** Work on a device that an AbortSignal can stop: the signal asks the device, which stops between two steps. */
+/** Work on a device that an AbortSignal can stop: the device stops between two steps. */
 import { HeddleError } from '../errors.js'
 
-/** Starts `run`, with the signal wired to `work.abort`. @throws the signal's reason when it aborts, else what `run` rejects with */
+/** Starts `run` with the signal wired to `work.abort`. @throws the signal's reason when it aborts, else the error of `run` */
 export async function abortable<T>(work: { abort(): void }, signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
   signal?.throwIfAborted()
   const abort = (): void => work.abort()

@@ -1,6 +1,6 @@
 /**
- * Finds and loads the Node addon. It lies beside the device plugins: below the user's cache, next to the JavaScript file in a bundle, or where
- * HEDDLE_NATIVE says, and is looked for nowhere else. Loading it needs neither a GPU nor CUDA.
+ * Finds and loads the Node addon. It lies beside the device plugins: in the user's cache, next to the JavaScript file in a bundle, or in the
+ * folder HEDDLE_NATIVE. No other place is searched. Loading it needs neither a GPU nor CUDA.
  */
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -24,8 +24,8 @@ function candidates(): string[] {
 }
 
 /**
- * The folder that holds the addon and the device plugins.
- * @throws environment `addon.missing` naming the folders that were looked at
+ * Folder of the addon and the device plugins.
+ * @throws environment `addon.missing` naming the searched folders
  */
 export function nativeFolder(): string {
   const folders = candidates()
@@ -41,7 +41,7 @@ let loaded: { readonly folder: string; readonly addon: NativeAddon } | undefined
 
 /**
  * Loads the addon, once per process and folder.
- * @throws environment `addon.missing`, `addon.load` when the file cannot be loaded, `addon.version` when it is from another version
+ * @throws environment `addon.missing`, `addon.load` if the file cannot be loaded, `addon.version` if it is from another version
  */
 export function loadAddon(): NativeAddon {
   const folder = nativeFolder()

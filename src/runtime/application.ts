@@ -1,4 +1,4 @@
-/** What a program is made of: graphs, and how they are wired to each other and to a model's tensors. */
+/** Graph applications: a program is a sequence of them, wired to each other and to a model's tensors. */
 import type { Graph } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import type { Extent } from '../ir/shape.js'

@@ -1,6 +1,6 @@
 /**
  * Binds a graph node to the kernel instance that runs it: looks the instance up by its storage types and puts buffers,
- * extents and attributes into the order its launcher expects. Runs once for each node when a program is built.
+ * extents and attributes into the order its launcher expects. Runs once per node when a program is built.
  */
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { environmentError, usageError } from '../errors.js'
@@ -12,7 +12,7 @@ import { kernelName } from '../ir/op_name.js'
 import { evaluateDim, evaluateExtent } from '../ir/shape.js'
 import type { GraphApplication } from './application.js'
 
-/** The numbers and storage types a graph leaves open. */
+/** Dimensions, storage types and attributes of a graph's parameters. */
 export interface Binding {
   readonly dims: Readonly<Record<string, number>>
   readonly types: Readonly<Record<string, DType>>
@@ -33,7 +33,7 @@ export interface BoundKernel {
   readonly attrs: readonly number[]
 }
 
-/** What a graph is bound to that a program of these sizes and types applies. @throws usage `graph.dim` */
+/** Binding of an application's graph in a program of the given sizes and types. @throws usage `graph.dim` */
 export function bindingOf({ attrs, dims = {}, types = {} }: GraphApplication, program: Omit<Binding, 'attrs'>): Binding {
   const extents = Object.entries(dims).map(([dim, extent]) => [dim, evaluateExtent(extent, program.dims)] as const)
   const stored = Object.entries(types).map(([param, type]) => [param, resolveDType(type, program.types)] as const)
@@ -89,7 +89,7 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
   for (const [name, { extent, allowed }] of unfit) {
     const list = [...new Set(allowed)].sort((a, b) => a - b).join(', ')
     throw usageError('bind.extent', `${where}: dimension ${name} is ${extent}, kernels of ${op} are compiled for ${list}`, {
-      hint: `take the next larger of ${list} for ${name}`,
+      hint: `use the next larger of ${list} for ${name}`,
     })
   }
   const known = manifest.kernels.filter((entry) => entry.op === op).map((entry) => entry.key)
@@ -111,7 +111,7 @@ function missingDim(where: string, entry: KernelEntry, name: string): never {
   throw usageError('bind.dim', `${where}: no buffer of kernel ${entry.key} fixes dimension ${name}`)
 }
 
-/** Reads the kernel's dimensions off the extents of its buffers, checking storage types and layouts on the way. */
+/** Infers the kernel's dimensions from the extents of its buffers, and checks storage types and layouts. */
 function bindDims(where: string, entry: KernelEntry, info: (name: string) => ValueInfo): Record<string, number> {
   const dims: Record<string, number> = {}
   for (const buffer of entry.buffers) {
@@ -135,7 +135,7 @@ function bindDims(where: string, entry: KernelEntry, info: (name: string) => Val
   return dims
 }
 
-/** Dimensions that no buffer has, by the facts of the kernel. */
+/** Dimensions that no buffer has, solved from the facts of the kernel. */
 function alone(
   { dims, facts, attrs }: KernelEntry,
   known: Readonly<Record<string, number>>,
@@ -147,16 +147,16 @@ function alone(
   return fixedByFacts(facts?.dims ?? {}, { ...numbers, ...known }, open)
 }
 
-/** @throws usage `bind.extent` for a dimension that is no multiple of what facts say */
+/** @throws usage `bind.extent` for a dimension that is not the multiple its facts state */
 function expectMultiples(where: string, { op, facts }: KernelEntry, dims: Readonly<Record<string, number>>): void {
   for (const [dim, { multipleOf = 1 }] of Object.entries(facts?.dims ?? {})) {
     const extent = dims[dim] ?? 0
     if (extent % multipleOf === 0) continue
     throw usageError(
       'bind.extent',
-      `${where}: dimension ${dim} of ${op} is ${extent}, and its facts say a multiple of ${multipleOf}`,
+      `${where}: dimension ${dim} of ${op}: expected a multiple of ${multipleOf}, by its facts, got ${extent}`,
       {
-        hint: `the next is ${Math.ceil(extent / multipleOf) * multipleOf}`,
+        hint: `the next multiple is ${Math.ceil(extent / multipleOf) * multipleOf}`,
       },
     )
   }

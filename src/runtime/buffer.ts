@@ -1,13 +1,13 @@
 /**
- * Between host arrays and the bytes of a tensor. Float types are Float32Array on the host, whatever their storage type; every
- * rounding is to nearest, ties to even, as the device rounds. 64-bit integers are doubles here, which are exact up to 2^53.
+ * Conversion between host arrays and the bytes of a tensor. Float types are Float32Array on the host, whatever their storage type. Every
+ * rounding is to nearest, ties to even, as on the device. 64-bit integers are doubles here, which are exact up to 2^53.
  */
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { type Float8, f8e4m3Codes, f8e5m2Codes } from './float8.js'
 import type { NativeBuffer } from './native.js'
 
-/** The host array of each storage type. */
+/** Host array of each storage type. */
 export interface HostArrays {
   readonly f32: Float32Array
   readonly f16: Float32Array
@@ -26,7 +26,7 @@ export interface HostArrays {
 
 interface Codec<D extends DType> {
   readonly array: abstract new (...args: never[]) => HostArrays[D]
-  /** @param into memory that the result may lie in, which is large enough */
+  /** @param into memory that the result may use, large enough for it */
   encode(values: HostArrays[D], into?: ArrayBuffer): Uint8Array
   /** `bytes` is aligned to the element. */
   decode(bytes: Uint8Array, into?: ArrayBuffer): HostArrays[D]
@@ -45,7 +45,7 @@ function encode16(values: Float32Array, round: (bits: number) => number, into?: 
 
 let widened: Uint32Array | undefined
 
-/** All of binary16 as float32 bits: looking one up takes a quarter of the time of working it out. */
+/** Table of all binary16 values as float32 bits: a lookup takes a quarter of the time of the computation. */
 function widenedF16(): Uint32Array {
   widened ??= Uint32Array.from({ length: 2 ** 16 }, (_, half) => widenF16(half))
   return widened
@@ -62,7 +62,7 @@ function decodeF16(bytes: Uint8Array, into?: ArrayBuffer): Float32Array {
 function decodeBf16(bytes: Uint8Array, into?: ArrayBuffer): Float32Array {
   const halves = halvesOf(bytes)
   const bits = new Int32Array(into ?? new ArrayBuffer(4 * halves.length), 0, halves.length)
-  // Two at a time where they lie so that one load has both.
+  // Two at a time if their alignment allows one load for both.
   const pairs = halves.byteOffset % 4 === 0 ? new Int32Array(halves.buffer, halves.byteOffset, halves.length >>> 1) : undefined
   const paired = 2 * (pairs?.length ?? 0)
   if (pairs !== undefined) {
@@ -85,7 +85,7 @@ const codec8 = ({ round, values }: Float8): Codec<'f8e4m3'> & Codec<'f8e5m2'> =>
   decode: (bytes) => Float32Array.from(bytes, (code) => values[code] ?? Number.NaN),
 })
 
-/** Integers as their 64 bits: the fraction is cut off, NaN is 0, and what does not fit becomes the nearest number that does. */
+/** Double to a 64-bit integer: the fraction is truncated, NaN becomes 0, and values out of range saturate. */
 const wide = (value: number): bigint =>
   Number.isNaN(value) ? 0n : BigInt(Math.trunc(Math.max(-(2 ** 63), Math.min(value, 2 ** 63 - 1024))))
 
@@ -96,7 +96,7 @@ function roundToF16(bits: number): number {
   if (magnitude > 0x7f800000) return sign | 0x7e00 | ((magnitude >>> 13) & 0x3ff)
   // From 65520 on the nearest binary16 is infinity.
   if (magnitude >= 0x477ff000) return sign | 0x7c00
-  // From 2^-14 on the result is normal: rebias the exponent and round the 13 bits that go; a carry moves into the exponent.
+  // From 2^-14 on the result is normal: rebias the exponent and round off the low 13 bits; a carry moves into the exponent.
   if (magnitude >= 0x38800000) return sign | ((magnitude - 0x38000000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13)
   // At most half the smallest subnormal, 2^-25.
   if (magnitude <= 0x33000000) return sign
@@ -108,7 +108,7 @@ function roundToF16(bits: number): number {
   return sign | (kept + (rest > half || (rest === half && (kept & 1) === 1) ? 1 : 0))
 }
 
-/** Binary16 bits to float32 bits, exactly. */
+/** Binary16 bits to float32 bits, without rounding. */
 function widenF16(half: number): number {
   const sign = (half & 0x8000) << 16
   const exponent = (half >>> 10) & 0x1f
@@ -116,7 +116,7 @@ function widenF16(half: number): number {
   if (exponent === 0x1f) return sign | 0x7f800000 | (fraction << 13)
   if (exponent !== 0) return sign | ((exponent + 112) << 23) | (fraction << 13)
   if (fraction === 0) return sign
-  // Subnormal: move the leading bit up to where a normal number has it.
+  // Subnormal: shift the leading bit to its position in a normal number.
   const shift = Math.clz32(fraction) - 21
   return sign | ((113 - shift) << 23) | ((fraction << (shift + 13)) & 0x7fffff)
 }
@@ -163,7 +163,7 @@ const codecs: { readonly [D in DType]: Codec<D> } = {
 }
 
 /**
- * The storage bytes of host values. Types the host stores alike share the array's memory instead of copying it.
+ * Encodes host values as storage bytes. Types with the same representation on the host share the array's memory instead of copying it.
  * @param into memory for values of 16-bit floats: fresh memory takes longer than the rounding
  * @throws usage `buffer.values` for the wrong kind of array
  */
@@ -172,16 +172,16 @@ export function encode<D extends DType>(dtype: D, values: HostArrays[D], into?: 
   if (!(values instanceof codec.array)) {
     throw usageError(
       'buffer.values',
-      `${dtype} values must be a ${codec.array.name}, got ${Object.prototype.toString.call(values)}`,
+      `${dtype} values: expected a ${codec.array.name}, got ${Object.prototype.toString.call(values)}`,
     )
   }
   return codec.encode(values, into)
 }
 
 /**
- * The host values of storage bytes. May share the bytes' memory.
+ * Decodes storage bytes to host values. May share the bytes' memory.
  * @param into memory for values of 16-bit floats
- * @throws usage `buffer.bytes` when the bytes are not whole elements
+ * @throws usage `buffer.bytes` if the bytes are not whole elements
  */
 export function decode<D extends DType>(dtype: D, bytes: Uint8Array, into?: ArrayBuffer): HostArrays[D] {
   const size = dtypeInfo[dtype].bytes
@@ -195,7 +195,7 @@ export function decode<D extends DType>(dtype: D, bytes: Uint8Array, into?: Arra
 export const upload = <D extends DType>(buffer: NativeBuffer, offset: number, dtype: D, values: HostArrays[D]): Promise<void> =>
   buffer.write(offset, encode(dtype, values))
 
-/** Reads `count` elements of a buffer from a byte offset. */
+/** Reads `count` elements of a buffer, starting at a byte offset. */
 export const download = async <D extends DType>(
   buffer: NativeBuffer,
   offset: number,

@@ -1,6 +1,6 @@
 /**
- * Kernels that are compiled when a program first asks for them: the source that `run`, `demo` and the like use. What is asked for
- * together is compiled together and lies in one library; what is asked for later is loaded beside it.
+ * Kernels that are compiled when a program first requests them: the kernel source of `run`, `demo` and the like. Kernels requested together
+ * are compiled together into one library; later ones are loaded in addition.
  */
 import { availableParallelism } from 'node:os'
 import pLimit from 'p-limit'
@@ -19,15 +19,15 @@ import type { NativeDevice, NativeLibrary } from './native.js'
 
 export interface DemandedKernelsOptions {
   readonly root: string
-  /** Cancels what is compiled, whoever asked for it. */
+  /** Cancels all compilation, for every caller. */
   readonly signal?: AbortSignal | undefined
-  /** Called for every file that is compiled or found, once at least one has to be compiled. */
+  /** Called for every file that is compiled or found in the cache, once at least one has to be compiled. */
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
-  /** How far text for the CPU device is optimised: less for what is run on small cases only. */
+  /** Optimisation level of source for the CPU device: lower for kernels that only run on small cases. */
   readonly optimise?: DemandOptions['optimise']
 }
 
-/** A kernel source over the search path of a project. It opens nothing until it is asked. */
+/** Kernel source over the search path of a project. It loads nothing until the first request. */
 export function demandedKernels(device: NativeDevice, searched: SearchedManifest, options: DemandedKernelsOptions): KernelSource {
   const info = device.info()
   const architecture = info.kind === 'cuda' ? architectureOn(architectureOf(info).replace(/\D/g, '')) : undefined
@@ -44,7 +44,7 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
     })
   }
   const progress = together(options.onProgress)
-  // Compilers of calls that overlap take turns on the cores.
+  // Compilers of overlapping calls share one limit of processes.
   const jobs = pLimit(availableParallelism())
   const make = async (missing: readonly KernelEntry[], ensuring: EnsureOptions): Promise<void> => {
     const signals = [options.signal, ensuring.signal].filter((signal) => signal !== undefined)
@@ -64,13 +64,13 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
       const kernel = kernels.get(entry.key)
       const difference = kernel === undefined ? 'it is missing' : describeDifference(kernel, entry)
       if (difference !== undefined) {
-        const message = `kernel ${entry.key} in ${path} is not what the manifest describes: ${difference}`
+        const message = `kernel ${entry.key} in ${path} differs from the manifest: ${difference}`
         throw environmentError('library.stale', message, { hint: 'run heddle gen, then heddle clean' })
       }
       loaded.set(entry.key, library)
     }
   }
-  // Kernels that somebody asked for and that are not there yet: what two ask for is made once.
+  // Kernels being compiled: a kernel that two calls request is compiled once.
   const underway = new Map<string, Promise<unknown>>()
   const ensure = async (keys: Iterable<string>, ensuring: EnsureOptions = {}): Promise<void> => {
     const absent = [...new Set(keys)].filter((key) => !loaded.has(key))
@@ -82,7 +82,7 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
       await making
     }
     if (others.length === 0) return
-    // A failure of another call is not this one's, which tries again.
+    // A failure of another call does not fail this one, which tries again.
     await Promise.allSettled(others)
     await ensure(absent, ensuring)
   }
@@ -91,13 +91,13 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
     ensure,
     of(key) {
       const library = loaded.get(key)
-      if (library === undefined) throw new Error(`internal: kernel ${key} is launched before it is asked for`)
+      if (library === undefined) throw new Error(`internal: kernel ${key} is launched before it is requested`)
       return library
     },
   }
 }
 
-/** Progress of calls that overlap, counted as of one. */
+/** Combined progress of overlapping calls. */
 function together(onProgress: DemandedKernelsOptions['onProgress']) {
   let [calls, done, total] = [0, 0, 0]
   return {

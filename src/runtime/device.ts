@@ -1,6 +1,6 @@
 /**
- * Opening devices. A `Device` is the addon's device with every failure turned into a `HeddleError`, and with big transfers cut
- * into pieces so that no call holds the event loop for long.
+ * Opening devices. A `Device` wraps the addon's device: every failure becomes a `HeddleError`, and large transfers are split so that no call
+ * blocks the event loop for long.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,14 +28,15 @@ export interface Device extends NativeDevice {
   readonly kind: DeviceKind
 }
 
-/** What `heddle doctor` says about one kind of device. */
+/** Entry of `heddle doctor` for one kind of device. */
 export type DeviceReport =
   | { readonly kind: DeviceKind; readonly available: true; readonly info: NativeDeviceInfo }
   | { readonly kind: DeviceKind; readonly available: false; readonly reason: string; readonly hint: string | undefined }
 
 /**
  * Opens a device.
- * @throws usage `device.kind`; environment `device.plugin` when its plugin is not built, `device.unavailable` when the machine lacks the device or driver
+ * @throws usage `device.kind`; environment `device.plugin` if its plugin is not built, `device.unavailable` if the machine lacks the device or
+ * the driver
  */
 export function openDevice(name: DeviceName): Device {
   const { kind, ordinal } = parseDevice(name)
@@ -84,7 +85,7 @@ const translations: Readonly<Record<NativeCode, Translate>> = {
 
 const isNativeCode = (code: unknown): code is NativeCode => typeof code === 'string' && Object.hasOwn(translations, code)
 
-/** The addon's error as a `HeddleError`; anything else as it is. */
+/** Converts an error of the addon to a `HeddleError`; returns any other unchanged. */
 function toHeddleError(error: unknown): unknown {
   if (!(error instanceof Error) || !('code' in error) || !isNativeCode(error.code)) return error
   return translations[error.code](error.message, error)
@@ -106,7 +107,7 @@ async function settled<T>(promise: Promise<T>): Promise<T> {
   }
 }
 
-/** The addon's buffer behind each wrapped one; steps and copies must name the addon's own. */
+/** Addon buffer of each wrapped buffer; steps and copies must name the addon's. */
 const nativeBuffers = new WeakMap<NativeBuffer, NativeBuffer>()
 
 const unwrapSlice = (slice: NativeSlice): NativeSlice => ({ ...slice, buffer: nativeBuffers.get(slice.buffer) ?? slice.buffer })
@@ -199,6 +200,6 @@ function wrapDevice(native: NativeDevice): NativeDevice {
   }
 }
 
-/** The device's architecture as tuning files name it: `sm_90`, or `simt`. */
+/** Architecture of the device, as tuning files name it: `sm_90`, or `simt`. */
 export const architectureOf = ({ kind, computeCapability }: Pick<NativeDeviceInfo, 'kind' | 'computeCapability'>): string =>
   kind === 'simt' || computeCapability === undefined ? 'simt' : `sm_${computeCapability.replace('.', '')}`

@@ -1,6 +1,6 @@
 /**
- * Devices as users name them: `simt`, `cuda`, and `cuda:1` for the second GPU. The one place that takes such a name apart; whoever opens a
- * device or reads `--device` comes here.
+ * Names of devices: `simt`, `cuda`, and `cuda:1` for the second GPU. The only parser of such names, used for opening devices and for the
+ * option `--device`.
  */
 import { usageError } from '../errors.js'
 
@@ -17,7 +17,7 @@ export interface NamedDevice {
 
 const names = 'simt, cuda or cuda:N with the number N of a GPU from 0'
 
-/** The kind and the ordinal that a name says. @throws usage `device.kind` */
+/** Parses a device name into kind and ordinal. @throws usage `device.kind` */
 export function parseDevice(name: unknown): NamedDevice {
   if (typeof name !== 'string') throw refuse(name, "write openDevice('simt', { root }): the name comes first, options second")
   const [, kind, ordinal] = /^(simt|cuda)(?::(\d{1,5}))?$/.exec(name) ?? []
@@ -26,7 +26,7 @@ export function parseDevice(name: unknown): NamedDevice {
   throw refuse(name, name.startsWith('simt') ? 'the CPU device has no number: write simt' : `devices are ${names}`)
 }
 
-/** A name that is one. @throws usage `device.kind` */
+/** Validates and normalises a device name. @throws usage `device.kind` */
 export function deviceName(text: string): DeviceName {
   const { kind, ordinal } = parseDevice(text)
   return ordinal === 0 ? kind : `cuda:${ordinal}`

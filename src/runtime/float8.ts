@@ -1,21 +1,21 @@
 /**
- * Between float32 and the 8-bit floats of the OCP specification (OFP8). e4m3 has no infinity, NaN at 0x7f and 0xff, and 448 as its
- * largest number; e5m2 is binary16 without its lower byte. Rounding is to nearest, ties to even; what is too large, infinities
- * too, becomes the largest number, and every NaN 0x7f: as native/device/float8.cuh and the conversion instructions of GPUs do. (PyTorch's casts make
- * NaN, or infinities of e5m2, of what is too large; within range they are the same.)
+ * Conversion between float32 and the 8-bit floats of the OCP specification (OFP8). e4m3 has no infinity, NaN at 0x7f and 0xff, and 448 as its
+ * largest number; e5m2 is binary16 without its lower byte. Rounding is to nearest, ties to even. Values out of range, infinities too,
+ * saturate to the largest number, and every NaN becomes 0x7f, as in native/device/float8.cuh and the conversion instructions of GPUs.
+ * (PyTorch's casts turn values out of range into NaN, or infinities for e5m2; within range they agree.)
  */
 
 export interface Float8 {
-  /** The code of float32 bits. */
+  /** Code of float32 bits. */
   round(bits: number): number
-  /** The float32 that each code stands for, exactly. */
+  /** Exact float32 value of each code. */
   readonly values: Float32Array
 }
 
 function float8(mantissa: number, bias: number, largest: number, noNumber: (magnitude: number) => boolean): Float8 {
   const dropped = 23 - mantissa
   const leastNormal = (128 - bias) << 23
-  /** Subnormals are multiples of it. */
+  /** Spacing of subnormals. */
   const step = 2 ** (1 - bias - mantissa)
   const values = Float32Array.from({ length: 256 }, (_, code) => {
     const magnitude = code & 0x7f
@@ -33,7 +33,7 @@ function float8(mantissa: number, bias: number, largest: number, noNumber: (magn
       const odd = (magnitude >>> dropped) & 1
       return Math.min((magnitude - ((127 - bias) << 23) + (1 << (dropped - 1)) - 1 + odd) >>> dropped, largest)
     }
-    // The distance of floats from 2^23 steps on is a step, so that the addition rounds.
+    // From 2^23 steps on, the spacing of floats is one step, so that the addition rounds.
     word[0] = magnitude
     single[0] = (single[0] ?? 0) + step * 2 ** 23
     return (word[0] ?? 0) & 0xff

@@ -1,6 +1,6 @@
 /**
- * Layouts at run time: how many elements a tensor's buffer holds, and the element strides of layouts that have them.
- * Kernels carry their layouts compiled in; this serves buffer sizes and matmuls, which address operands by strides.
+ * Layouts at run time: the number of elements in a tensor's buffer, and the element strides of layouts that have them.
+ * Kernels have their layouts compiled in. This module serves buffer sizes and matmuls, which address operands by strides.
  */
 import { usageError } from '../errors.js'
 import { parseLayoutName } from '../ir/split_layout.js'
@@ -9,7 +9,7 @@ import { type LayoutDecl, rowMajorDecl } from '../lang/layout.js'
 /** Declared layouts by name; `row` needs no entry. */
 export type Layouts = Readonly<Record<string, LayoutDecl>>
 
-/** The layout a graph value names, for a tensor of the given rank. @throws usage `layout.unknown`, `layout.rank` */
+/** Layout named by a graph value, for a tensor of the given rank. @throws usage `layout.unknown`, `layout.rank` */
 export function findLayout(layouts: Layouts, text: string, rank: number): LayoutDecl {
   const { name, runs } = parseLayoutName(text)
   if (runs === undefined) return findWhole(layouts, name, rank)
@@ -30,7 +30,7 @@ function split(layout: LayoutDecl, runs: readonly number[], rank: number): Layou
     return { axis: layout.axes[i] ?? '', decl: rowMajorDecl(axes.slice(first, first + run)) }
   })
   type Numbers = Readonly<Record<string, number>>
-  // One record each serves every element of a tensor: a layout's functions read them and keep nothing.
+  // Both records are reused for every element of a tensor: a layout's functions read them and hold no reference.
   const indices: Record<string, number> = {}
   const sizes: Record<string, number> = {}
   const index = (at: Numbers, extent: Numbers): Numbers => {
@@ -54,7 +54,7 @@ function findWhole(layouts: Layouts, name: string, rank: number): LayoutDecl {
   const layout = layouts[name]
   if (layout === undefined) {
     throw usageError('layout.unknown', `unknown layout ${name}`, {
-      hint: `known: ${['row', ...Object.keys(layouts)].join(', ')}; one that only a plan names comes with the plan itself: load(graph, { plan: myPlan })`,
+      hint: `known: ${['row', ...Object.keys(layouts)].join(', ')}; a layout that only a plan names comes with the plan: load(graph, { plan: myPlan })`,
     })
   }
   if (layout.axes.length !== rank) {
@@ -73,7 +73,7 @@ export const layoutSize = (layout: LayoutDecl, extents: readonly number[]): numb
 export const layoutOffset = (layout: LayoutDecl, index: readonly number[], extents: readonly number[]): number =>
   layout.offset(named(layout, index), named(layout, extents))
 
-/** Below this many elements every index is checked; above, lines, corners and a fixed sample of indices. */
+/** Up to this many elements every index is checked; above, lines, corners and a fixed sample of indices. */
 const exhaustive = 4096
 const samples = 512
 
@@ -91,11 +91,11 @@ export function layoutStrides(layout: LayoutDecl, extents: readonly number[]): r
   return indicesToCheck(extents).every(linear) ? strides : undefined
 }
 
-/** What strides of tensors were found to be, by layout and extents: models multiply the same shapes layer after layer. */
+/** Strides of tensors, memoised by layout and extents: models multiply the same shapes in every layer. */
 const known = new WeakMap<Layouts, Map<string, readonly number[] | undefined>>()
 
 /**
- * `layoutStrides` of a tensor by the name of its layout. Those of rows are what rows are by definition; of others, they are looked for once.
+ * `layoutStrides` of a tensor by the name of its layout. Row-major strides follow from the extents; others are searched for once.
  * @throws usage `layout.unknown`, `layout.rank`
  */
 export function stridesOf(layouts: Layouts, text: string, extents: readonly number[]): readonly number[] | undefined {

@@ -1,7 +1,7 @@
 /**
- * Where programs get their kernels from: a kernel library as it was built, held against the manifest of the generated text, or
- * kernels that are compiled when they are first asked for (demand.ts). A library built from other text, or with another argument
- * schema, is refused before anything is launched from it.
+ * Kernel sources of programs: a kernel library as built, checked against the manifest of the generated source, or kernels that are compiled on
+ * first request (demand.ts). A library built from different source, or with a different argument schema, is refused before anything is
+ * launched from it.
  */
 import { existsSync } from 'node:fs'
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
@@ -12,7 +12,7 @@ const hint = 'run heddle build'
 
 export interface EnsureOptions {
   readonly signal?: AbortSignal | undefined
-  /** What needs a kernel, in the words of messages. */
+  /** Name of the step that needs a kernel, for messages. */
   readonly neededBy?: (key: string) => string | undefined
 }
 
@@ -20,20 +20,20 @@ export interface EnsureOptions {
 export interface KernelSource {
   readonly target: NativeLibrary['target']
   /**
-   * Resolves when every kernel of these keys can be launched; what is missing is compiled where the source can do that. Calls may overlap.
-   * @throws environment `library.kernel` for a kernel that is neither there nor can be made; what compiling throws
+   * Resolves when every kernel of these keys can be launched; missing kernels are compiled if the source can do that. Calls may overlap.
+   * @throws environment `library.kernel` for a kernel that does not exist and cannot be compiled; errors of compiling
    */
   ensure(keys: Iterable<string>, options?: EnsureOptions): Promise<void>
-  /** The library to launch a kernel from, which `ensure` was asked for. */
+  /** Library from which to launch a kernel, after `ensure` of its key. */
   of(key: string): NativeLibrary
 }
 
-/** The kernels of one library that is loaded whole. */
+/** Kernels of one library that is loaded whole. */
 export interface LoadedKernels extends KernelSource {
   readonly library: NativeLibrary
 }
 
-/** The kernels of a library, of which none can be added. */
+/** Kernel source over a loaded library; it cannot compile others. */
 export function loadedKernels(library: NativeLibrary): LoadedKernels {
   const known = new Set(library.kernels.map(({ key }) => key))
   const expectKernel = (key: string, { neededBy }: EnsureOptions = {}): void => {
@@ -57,8 +57,8 @@ export function loadedKernels(library: NativeLibrary): LoadedKernels {
 
 /**
  * Loads the kernel library at `path` for a device.
- * @throws environment `library.missing` when there is no such file, `library.stale` naming the first kernel that the manifest
- * describes otherwise; kernels the manifest does not name are left alone
+ * @throws environment `library.missing` if there is no such file, `library.stale` naming the first kernel that differs from the manifest;
+ * kernels that the manifest does not name are ignored
  */
 export function loadKernels(device: NativeDevice, path: string, manifest: Manifest): LoadedKernels {
   if (!existsSync(path)) throw environmentError('library.missing', `there is no kernel library ${path}`, { hint })
@@ -74,10 +74,10 @@ export function loadKernels(device: NativeDevice, path: string, manifest: Manife
   return loadedKernels(library)
 }
 
-/** In what a built kernel differs from the manifest's entry, in words. */
+/** Describes how a built kernel differs from the manifest's entry; undefined if it does not. */
 export function describeDifference(kernel: NativeKernelInfo, entry: KernelEntry): string | undefined {
   if (kernel.digest !== entry.digest)
-    return `it was built from text ${shorten(kernel.digest)}, the manifest has ${shorten(entry.digest)}`
+    return `it was built from source ${shorten(kernel.digest)}, the manifest has ${shorten(entry.digest)}`
   for (const list of ['buffers', 'dims', 'attrs'] as const) {
     if (kernel[list] !== entry[list].length) return `it takes ${kernel[list]} ${list}, the manifest lists ${entry[list].length}`
   }

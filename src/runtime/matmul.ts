@@ -1,8 +1,8 @@
 /**
- * Lowers an einsum-style product to the strided batched matmuls devices offer. Axes fall into four groups: in both operands
- * and the result (batch), in a and the result (m), in b and the result (n), in both operands only (k). Axes of a group that lie
- * together in every tensor that has them are one; layouts decide whether they do. A matmul takes one of the axes that stay of
- * batch, m and n each, and the product is repeated over the others. Those of k are added up, so all of them must be one.
+ * Lowers an einsum to the strided batched matmuls that devices offer. Axes fall into four groups: in both operands and the result (batch),
+ * in a and the result (m), in b and the result (n), in both operands only (k). Axes of a group collapse into one if they are contiguous
+ * with each other in every tensor that has them, which depends on the layouts. A matmul takes one of the collapsed axes of batch, m and n
+ * each, and is repeated over the others. The axes of k are reduced, so they must collapse into one.
  */
 import { usageError } from '../errors.js'
 
@@ -25,10 +25,10 @@ export interface StridedMatmul {
   ]
 }
 
-/** A product as matmuls of one form, one for each place of its elements. */
+/** An einsum as matmuls of one shape at several offsets. */
 export interface LoweredMatmul {
   readonly matmul: StridedMatmul
-  /** First elements of a, b and out. One of zeros where one matmul is all. */
+  /** First elements of a, b and out of each matmul. A single matmul has one entry of zeros. */
   readonly offsets: readonly Offsets[]
 }
 
@@ -37,23 +37,23 @@ export type Offsets = readonly [a: number, b: number, out: number]
 type Role = 'a' | 'b' | 'out'
 type Operands = Readonly<Record<Role, StridedOperand>>
 
-/** Axes that are one. */
+/** Axes collapsed into one. */
 interface Group {
   readonly extent: number
   /** Stride of the collapsed group in each tensor that has it. */
   readonly strides: Readonly<Partial<Record<Role, number>>>
 }
 
-/** What is never stepped along. */
+/** Group of extent 1. */
 const single: Group = { extent: 1, strides: {} }
 
-/** So many matmuls of one product are too many to start one by one. */
+/** Limit on the matmuls that one einsum launches. */
 const mostMatmuls = 65_536
 
 /**
  * @param label names the node in errors
- * @param whole whether n must be one axis, as for a bias along it
- * @throws usage `matmul.layout` for an operand without strides, `matmul.axes` for an axis that is in one tensor only or twice,
+ * @param whole true if n must collapse into one axis, as for a bias along it
+ * @throws usage `matmul.layout` for an operand without strides, `matmul.axes` for an axis that is in one tensor only or twice in one,
  * `matmul.extent` for disagreeing extents, `matmul.strides` for axes of k that do not collapse, or for too many matmuls
  */
 export function lowerMatmul(label: string, operands: Operands, whole = false): LoweredMatmul {
@@ -61,7 +61,7 @@ export function lowerMatmul(label: string, operands: Operands, whole = false): L
   for (const [role, operand] of Object.entries(operands)) {
     if (operand.strides === undefined) {
       throw usageError('matmul.layout', `${label}: the layout of ${role} (${operand.axes.join(' ')}) has no strides`, {
-        hint: 'give the matmul an operand in a strided layout, or convert it by an identity op before',
+        hint: 'give the matmul an operand in a strided layout, or convert it by an identity op first',
       })
     }
     if (new Set(operand.axes).size !== operand.axes.length) {
@@ -72,7 +72,7 @@ export function lowerMatmul(label: string, operands: Operands, whole = false): L
   for (const axis of new Set([...a.axes, ...b.axes, ...out.axes])) {
     if ([a, b, out].filter((operand) => has(operand)(axis)).length < 2) {
       throw usageError('matmul.axes', `${label}: axis ${axis} is in one tensor only`, {
-        hint: 'sum or broadcast it by an op of its own',
+        hint: 'sum or broadcast it in a separate op',
       })
     }
   }
@@ -102,8 +102,8 @@ export function lowerMatmul(label: string, operands: Operands, whole = false): L
     )
   const chosen = choose(batch, m, n, k, whole)
   if (chosen.matmuls > mostMatmuls) {
-    throw usageError('matmul.strides', `${label}: no strides describe it but those of ${chosen.matmuls} matmuls`, {
-      hint: `at most ${mostMatmuls} are started: store its tensors in layouts that keep axes together, or make the matmul a group of the plan`,
+    throw usageError('matmul.strides', `${label}: its strides need ${chosen.matmuls} separate matmuls`, {
+      hint: `at most ${mostMatmuls} are launched: store its tensors in layouts that keep axes together, or make the matmul a group of the plan`,
     })
   }
   return { matmul: chosen.matmul, offsets: places(chosen.repeated) }
@@ -111,12 +111,12 @@ export function lowerMatmul(label: string, operands: Operands, whole = false): L
 
 interface Choice {
   readonly matmul: StridedMatmul
-  /** The axes it is repeated over. */
+  /** Axes over which it is repeated. */
   readonly repeated: readonly Group[]
   readonly matmuls: number
 }
 
-/** The axes of one matmul that leave the fewest to start. A matmul of one row and one column always has strides. */
+/** The axes of one matmul that minimise the number of launches. A matmul of one row and one column always has strides. */
 function choose(batch: readonly Group[], m: readonly Group[], n: readonly Group[], k: Group, whole: boolean): Choice {
   let best: Choice | undefined
   for (const p of [...batch, single]) {
@@ -132,11 +132,11 @@ function choose(batch: readonly Group[], m: readonly Group[], n: readonly Group[
       }
     }
   }
-  if (best === undefined) throw new Error('internal: a product of one row and one column has strides')
+  if (best === undefined) throw new Error('internal: a matmul of one row and one column has strides')
   return best
 }
 
-/** The first elements of every matmul. */
+/** First elements of every matmul. */
 function places(repeated: readonly Group[]): readonly Offsets[] {
   let found: readonly Offsets[] = [[0, 0, 0]]
   for (const { extent, strides } of repeated) {
@@ -153,13 +153,13 @@ const axisOf = ({ axes, extents, strides }: StridedOperand, axis: string): { ext
   return { extent: extents[position] ?? 1, stride: strides?.[position] ?? 0 }
 }
 
-/** Axes of a group that are stepped along, outermost first by their strides in the first tensor that has them. */
+/** Axes of a group with an extent above 1, outermost first by their strides in the first tensor that has them. */
 function stepped(operands: Operands, axes: readonly string[], [lead]: readonly [Role, ...Role[]]): readonly string[] {
   const { [lead]: first } = operands
   return axes.filter((axis) => axisOf(first, axis).extent !== 1).sort((x, y) => axisOf(first, y).stride - axisOf(first, x).stride)
 }
 
-/** Merges the axes of a group that lie together in every tensor. */
+/** Merges the axes of a group that are contiguous with each other in every tensor. */
 function collapse(
   label: string,
   operands: Operands,
@@ -186,7 +186,7 @@ function collapse(
   return groups
 }
 
-/** What is the matter with axes that must be one and are not. */
+/** Error for axes that must collapse into one and do not. */
 function notOne(label: string, operands: Operands, axes: readonly string[], roles: readonly [Role, ...Role[]]) {
   const order = stepped(operands, axes, roles)
   for (const role of roles) {
@@ -201,12 +201,12 @@ function notOne(label: string, operands: Operands, axes: readonly string[], role
       )
     }
   }
-  throw new Error('internal: axes that are one are none')
+  throw new Error('internal: axes that collapse are reported as separate')
 }
 
 /**
- * The strides of one tensor; undefined where neither inner axis is contiguous. An inner axis of extent 1 is never stepped along; it still
- * gets the stride a dense matrix would have, because matmul libraries check leading dimensions.
+ * Strides of one tensor; undefined if neither inner axis is contiguous. An inner axis of extent 1 still gets the stride a dense matrix would
+ * have, because matmul libraries check leading dimensions.
  */
 function inner(role: Role, batch: Group, first: Group, second: Group): readonly [number, number, number] | undefined {
   let [x, y] = [first.strides[role] ?? 0, second.strides[role] ?? 0]

@@ -1,6 +1,6 @@
 /**
- * The addon's typed face: exactly what `native/addon` exports, nothing more. Callers validate before they call; the
- * addon repeats every check it needs so as not to crash, and rejects with an `Error` whose `code` is one of `NativeCode`.
+ * Types of the addon: exactly the exports of `native/addon`. Callers validate before they call. The addon repeats every check that prevents a
+ * crash, and rejects with an `Error` whose `code` is one of `NativeCode`.
  */
 
 export type NativeCode = 'INVALID' | 'UNAVAILABLE' | 'MEMORY' | 'FAULT' | 'DEVICE' | 'ABORTED' | 'CLOSED'
@@ -16,13 +16,13 @@ export interface NativeDeviceInfo {
   readonly driverVersion: number
   readonly runtimeVersion: number
   readonly matmulVersion: number
-  /** Bytes of the last cache in front of the device's memory. This and what follows is absent where the device does not know it. */
+  /** Bytes of the last-level cache. This field and the following ones are absent if the device does not report them. */
   readonly cacheBytes?: number
-  /** Bytes a second between memory and the device, by the width of its bus and its clock. */
+  /** Memory bandwidth in bytes per second, by bus width and memory clock. */
   readonly bandwidth?: number
-  /** The highest clock of a multiprocessor. */
+  /** Maximum clock of a multiprocessor. */
   readonly clockHz?: number
-  /** Of this very device, the same whenever it is opened: `GPU-<uuid>`. */
+  /** Stable identifier of this device: `GPU-<uuid>`. */
   readonly id?: string
 }
 
@@ -33,11 +33,11 @@ export interface NativeSlice {
   readonly bytes: number
 }
 
-/** What a matmul does to its sums before it rounds them. Both slices have the result's type. */
+/** Operations of a matmul on its sums before it rounds them. Both slices have the result's type. */
 export interface NativeEpilogue {
   /** n elements. */
   readonly bias?: NativeSlice
-  /** Lies as the result does. */
+  /** Same shape and strides as the result. */
   readonly residual?: NativeSlice
   /** Negative results become 0, after bias and residual. */
   readonly relu: boolean
@@ -62,15 +62,15 @@ export interface NativeMatmul {
     readonly [number, number, number],
   ]
   readonly epilogue?: NativeEpilogue
-  /** Bytes of one of the device's `algorithms` for it; the library's first where it is left out. */
+  /** `bytes` of one of the device's `algorithms` for this matmul; by default the library's first. */
   readonly algorithm?: Uint8Array
 }
 
-/** A way of the device's matmul library to compute a matmul. */
+/** An algorithm of the device's matmul library for a matmul. */
 export interface NativeAlgorithm {
-  /** All of its configuration, as the library writes it. */
+  /** Complete configuration, in the library's encoding. */
   readonly bytes: Uint8Array
-  /** Parts of the configuration, in the library's numbers. */
+  /** Fields of the configuration, in the library's numbering. */
   readonly id: number
   readonly tile: number
   readonly stages: number
@@ -110,10 +110,10 @@ export type NativeStep = NativeKernelStep | NativeMatmul | NativeFill | NativeCo
 
 export interface NativeBuffer {
   readonly bytes: number
-  /** Copies host bytes in. Resolves when the copy is done; the bytes may be overwritten as soon as the call returns, up to `transferBytes` of them. */
+  /** Copies host bytes in. Resolves when the copy is done; up to `transferBytes` of the bytes may be overwritten as soon as the call returns. */
   write(offset: number, data: Uint8Array): Promise<void>
   read(offset: number, bytes: number): Promise<Uint8Array>
-  /** Frees the memory. Using the buffer afterwards rejects with CLOSED; steps that hold it keep it alive. */
+  /** Frees the memory. Later use of the buffer rejects with CLOSED; steps that reference it keep it alive. */
   release(): void
 }
 
@@ -130,14 +130,14 @@ export interface NativeLibrary {
   readonly kernels: readonly NativeKernelInfo[]
 }
 
-/** A graph inside a program that is replayed with one call, or the plain step list where the device cannot capture. */
+/** A program: a device graph that is replayed with one call, or the plain list of steps if the device cannot capture. */
 export interface NativeProgram {
   readonly steps: number
   /** True once the steps were captured into a device graph. */
   readonly captured: boolean
   /**
-   * Copies `inputs` in, runs every step `repeats` times (1 to 100,000, by default once), copies `outputs` out; all on a worker thread.
-   * Rejects with ABORTED when `abort` was called.
+   * Copies `inputs` in, runs all steps `repeats` times (1 to 100,000, by default once), and copies `outputs` out, all on a worker thread.
+   * Rejects with ABORTED after a call of `abort`.
    */
   run(
     inputs: readonly { readonly to: NativeSlice; readonly data: Uint8Array }[],
@@ -145,15 +145,15 @@ export interface NativeProgram {
     repeats?: number,
   ): Promise<Uint8Array[]>
   /**
-   * Like `run` without inputs, but the next of these runs is handed to the device while this one is under way: whoever asks for it in time
-   * leaves the device no pause between them. Resolves, in order, with what `outputs` held when the run was over. Everything else that is
-   * asked of the device waits for its end.
+   * Like `run` without inputs, but the next such run is submitted to the device while this one is still running. If the caller requests it in
+   * time, the device has no idle time between them. Resolves, in order, with the contents of `outputs` at the end of the run. All other calls
+   * of the device wait for that end.
    */
   runAhead(outputs: readonly NativeSlice[]): Promise<Uint8Array[]>
-  /** Runs of `runAhead` so far that were handed over, and those of them for which the one before was under way then. */
+  /** Number of `runAhead` runs submitted so far, and of those submitted while the previous one was running. */
   readonly begun: number
   readonly begunAhead: number
-  /** Stops the run under way between two steps, or between two launches of a captured graph. */
+  /** Stops the current run between two steps, or between two launches of a captured graph. */
   abort(): void
   /** Records the steps into a device graph; later runs replay it. A no-op on simt. */
   capture(): Promise<void>
@@ -166,11 +166,11 @@ export interface NativeProgram {
 
 export interface NativeDevice {
   info(): NativeDeviceInfo
-  /** @throws MEMORY naming the bytes asked for and free */
+  /** @throws MEMORY naming the requested and the free bytes */
   allocate(bytes: number): NativeBuffer
   loadLibrary(path: string): NativeLibrary
   program(steps: readonly NativeStep[]): NativeProgram
-  /** Algorithms that its matmul library offers for a matmul, the default first; empty if it has no library, or the library does not take the matmul. */
+  /** Algorithms of the matmul library for a matmul, the default first; empty without a library, or if it does not support the matmul. */
   algorithms(matmul: NativeMatmul): Promise<NativeAlgorithm[]>
   close(): void
 }

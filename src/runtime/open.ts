@@ -1,6 +1,6 @@
 /**
- * Opens what programs run on: the addon (built when it is missing), a device, the manifest of the project's search path, and kernels that
- * are compiled when they are asked for. In the portable bundle everything is built already.
+ * Opens a device with its kernels: the addon (built when it is missing), the device, the manifest of the project's search path, and kernels
+ * that are compiled on demand. In the portable bundle everything is built already.
  */
 import { existsSync, realpathSync } from 'node:fs'
 import { isAbsolute, relative, sep } from 'node:path'
@@ -19,33 +19,33 @@ import { type KernelSource, loadKernels } from './library.js'
 import { untunedNote } from './tuned_matmuls.js'
 
 export interface OpenOptions {
-  /** The project; its kernels are found first, the package's behind them. */
+  /** The project. Its kernels are searched first, the package's after them. */
   readonly root: string
-  /** The model folder that is run, if one is. Where it is the project's, or holds it, the package's own kernels run and no others. */
+  /** Model folder to run, if any. If it is the project's folder, or contains it, only the package's own kernels run. */
   readonly model?: string | undefined
-  /** Cancels what is compiled. */
+  /** Cancels compilation. */
   readonly signal?: AbortSignal | undefined
-  /** Called for every kernel that is compiled or found in the cache. */
+  /** Called for each kernel that is compiled or found in the cache. */
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
-  /** Called with what else takes long or is worth a line: the addon is built, an own name hides a shipped one. */
+  /** Called with other notices: the addon is being built, a name of the project hides a shipped one. */
   readonly onNotice?: ((text: string) => void) | undefined
-  /** How far text for the CPU device is optimised: less for what is run on small cases only. */
+  /** Optimisation level of source for the CPU device: lower for kernels that only run on small cases. */
   readonly optimise?: DemandedKernelsOptions['optimise']
 }
 
-/** A device with its kernels, and the manifest of the text they are built from. */
+/** A device with its kernels, and the manifest of their source. */
 export interface OpenKernels {
   readonly device: Device
   readonly library: KernelSource
   readonly manifest: Manifest
 }
 
-/** The device to use when the caller names none. */
+/** Default device. */
 export function defaultDevice(): DeviceKind {
   return detectDevices().some(({ kind, available }) => kind === 'cuda' && available) ? 'cuda' : 'simt'
 }
 
-/** Builds the addon and the plugins unless they are there. @throws what `ensureNative` throws */
+/** Builds the addon and the plugins unless they exist. @throws errors of `ensureNative` */
 export async function prepareNative(
   name: DeviceName | undefined,
   { root, signal, onNotice }: Pick<OpenOptions, 'root' | 'signal' | 'onNotice'>,
@@ -54,26 +54,26 @@ export async function prepareNative(
   const built = installation(root)
   // The user's own folder is used as it is.
   if (built.portable || (stated && stated !== built.native)) return
-  // No CUDA is compiled for a machine without a CUDA device: opening it says what is missing.
+  // No CUDA is compiled for a machine without a CUDA device: opening the device reports what is missing.
   await ensureNative({ signal, cuda: name !== 'simt' && hasCudaDevice(), onStart: onNotice })
 }
 
-/** A model folder is never a project: what else lies in it came with the model. */
+/** The project's folder. A model folder is never a project: its other files came with the model. */
 function projectOf({ root, model }: OpenOptions): string {
   if (model === undefined || !existsSync(root) || !existsSync(model)) return root
-  const way = relative(realpathSync(model), realpathSync(root))
-  return way.split(sep)[0] === '..' || isAbsolute(way) ? root : packageRoot()
+  const path = relative(realpathSync(model), realpathSync(root))
+  return path.split(sep)[0] === '..' || isAbsolute(path) ? root : packageRoot()
 }
 
 /**
- * @param name cuda where a GPU works, else simt, when it is left out
+ * @param name by default cuda if a GPU works, else simt
  * @throws environment for a missing device, addon or compiler; usage `manifest.*`
  */
 export async function openKernels(name: DeviceName | undefined, options: OpenOptions): Promise<OpenKernels> {
   const root = projectOf(options)
   const searched = await searchManifests(root)
   const { manifest, hidden } = searched
-  if (hidden.length > 0) options.onNotice?.(`the project's own take the place of what is shipped: ${hidden.join(', ')}`)
+  if (hidden.length > 0) options.onNotice?.(`the project's own definitions override shipped ones: ${hidden.join(', ')}`)
   await prepareNative(name, options)
   const device = openDevice(name ?? defaultDevice())
   try {

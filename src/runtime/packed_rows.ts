@@ -1,8 +1,8 @@
-/** How many rows a batch of sequences takes without padding. */
+/** Row counts of packed batches of sequences (without padding). */
 
-/** Packed rows are rounded up to steps of this many in the padded ones: a program serves many batches and computes at most 1 % too much. */
+/** Packed rows are rounded up to 1/128 of the padded rows: a program serves many batches and computes at most 1 % too much. */
 const steps = 128
-/** And to multiples of this, so that rows of matmuls fill tiles. */
+/** They are also rounded up to multiples of 8, so that rows of matmuls fill tiles. */
 const multiple = 8
 
 /** Packed rows for sequences of the given lengths, padded to `seq`: at least their sum, at most all padded rows. */

@@ -1,6 +1,6 @@
 /**
- * Storage types that a plan has kernels for: a plan may be generated for fewer of them than its graph declares. A model is refused in
- * another type when it is loaded, before its weights are brought to the device.
+ * Storage types for which a plan has kernels: a plan may be generated for fewer of them than its graph declares. Loading refuses a model in
+ * any other type before its weights are uploaded.
  */
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -15,17 +15,17 @@ type Types = Readonly<Record<string, DType>>
 interface Missing {
   readonly where: string
   readonly op: string
-  /** The kernel that it would be. */
+  /** Key of the missing kernel. */
   readonly kernel: string
 }
 
-/** Storage types that are tried for the hint. */
+/** Candidate storage types of the hint. */
 const floats = ['f32', 'f16', 'bf16'] as const
 
 /**
- * Refuses storage types that a step of the model has no kernel for.
+ * Refuses storage types for which a step of the model has no kernel.
  * @param types of the type parameters of the model
- * @throws usage `plan.dtype` naming plan, types, step and kernel, and the types that every step has kernels for
+ * @throws usage `plan.dtype` naming plan, types, step and kernel, and the types for which every step has kernels
  */
 export function expectPlanTypes(
   plan: string,
@@ -43,11 +43,11 @@ export function expectPlanTypes(
   const has = there.length > 0 ? `kernels of ${op}: ${there.join(', ')}` : `no kernel of ${op} was generated: run heddle gen`
   const asked = [...new Set(Object.values(types))].join(', ')
   throw usageError('plan.dtype', `plan ${plan} does not run in ${asked}: there is no kernel ${kernel} for ${where}`, {
-    hint: others.length > 0 ? `it runs in ${others.join(' and ')}; or take another plan` : has,
+    hint: others.length > 0 ? `it runs in ${others.join(' and ')}; or use another plan` : has,
   })
 }
 
-/** A kernel and its types, whatever order they are listed in. */
+/** Key of a kernel and its types, independent of their order. */
 const unordered = (op: string, types: Types): string =>
   [
     op,
@@ -56,7 +56,7 @@ const unordered = (op: string, types: Types): string =>
       .sort(),
   ].join(' ')
 
-/** The first step that has no kernel. */
+/** First step without a kernel. */
 function missingStep(applications: readonly GraphApplication[], program: Types, known: ReadonlySet<string>): Missing | undefined {
   for (const { graph, label, types = {} } of applications) {
     const own = Object.entries(types).map(([param, type]) => [param, resolveDType(type, program)] as const)

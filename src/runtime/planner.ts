@@ -1,12 +1,12 @@
 /**
- * The memory planner: places the buffers of a program in one arena so that buffers whose lives do not overlap share memory.
- * Runs once when a program is built; the largest buffer is placed first, each into the tightest gap that fits it.
+ * The memory planner: places the buffers of a program in one arena so that buffers with disjoint live ranges share memory.
+ * Runs once when a program is built. Buffers are placed largest first, each into the tightest gap that fits it (best fit).
  */
 
-/** Device memory is handed out in these steps, so that every buffer starts as aligned as an allocation of its own. */
+/** Alignment of buffers in the arena, in bytes: that of a device allocation. */
 export const arenaAlignment = 256
 
-/** A buffer and the steps during which it holds a value, both ends included. */
+/** A buffer and its live range in steps, both ends included. */
 export interface Life {
   readonly bytes: number
   readonly first: number
@@ -18,7 +18,7 @@ export interface MemoryPlan {
   readonly offsets: readonly number[]
   /** Size of the arena: the peak. */
   readonly bytes: number
-  /** The most bytes alive at any one step, which no plan can undercut. */
+  /** Peak of the bytes alive at any one step; no plan can need less. */
   readonly lowerBound: number
 }
 
@@ -31,7 +31,7 @@ interface Placed {
   readonly offset: number
 }
 
-/** Places every buffer. Buffers of zero bytes take no room. */
+/** Places every buffer. Buffers of zero bytes take no space. */
 export function planMemory(lives: readonly Life[]): MemoryPlan {
   const order = lives.map((_, i) => i).sort((a, b) => size(lives, b) - size(lives, a) || a - b)
   const offsets: number[] = lives.map(() => 0)
@@ -55,7 +55,7 @@ export function planMemory(lives: readonly Life[]): MemoryPlan {
 
 const size = (lives: readonly Life[], i: number): number => lives[i]?.bytes ?? 0
 
-/** The offset of the smallest gap between the given buffers that holds `bytes`, or the end of the last one. */
+/** Offset of the smallest gap between the given buffers that fits `bytes`, or the end of the last one. */
 function bestFit(bytes: number, neighbours: readonly Placed[]): number {
   let end = 0
   let best: { offset: number; room: number } | undefined
@@ -67,14 +67,14 @@ function bestFit(bytes: number, neighbours: readonly Placed[]): number {
   return best?.offset ?? end
 }
 
-/** The largest sum of aligned sizes alive at one step. The sum only grows where a life begins. */
+/** Largest sum of aligned sizes alive at one step. The sum only grows where a live range begins. */
 function maxLiveBytes(lives: readonly Life[]): number {
   const alive = (step: number): number =>
     lives.reduce((sum, life) => sum + (life.first <= step && step <= life.last ? align(life.bytes) : 0), 0)
   return Math.max(0, ...lives.map((life) => alive(life.first)))
 }
 
-/** The first two buffers that are alive together and share memory, or undefined: the planner's checker. */
+/** Checker of the planner: the first two buffers that are alive together and share memory, or undefined. */
 export function findClash(lives: readonly Life[], offsets: readonly number[]): readonly [number, number] | undefined {
   for (const [i, a] of lives.entries()) {
     for (const [j, b] of lives.entries()) {

@@ -1,6 +1,6 @@
 /**
- * The weights that applications read, as they are uploaded: stacked where a plan stacks, int8 where it quantises. They are made when
- * they are asked for, so that host memory holds one tensor at most.
+ * Weights of applications in the form in which they are uploaded: concatenated where a plan stacks, int8 where it quantises. They are computed
+ * lazily, so that host memory holds one tensor at most.
  */
 import { usageError } from '../errors.js'
 import { getOwn } from '../ir/get_own.js'
@@ -21,25 +21,24 @@ import { type WeightSource, weightSources } from './weight_tensors.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
-/** Numbers of int8 weights that are known before they are made, by tensor. */
+/** Int8 weights and maxima that are known beforehand, by tensor. */
 export interface KnownInt8 {
-  /** Those that the model has as int8 itself. */
+  /** Weights that the model itself stores as int8. */
   readonly stored?: Readonly<Record<string, Int8Tensor>>
-  /** The magnitudes that become 127, one for each output channel or one for all: of others, the channels' own. */
+  /** Magnitudes that become 127, one per output channel or one for all; by default the largest of each channel. */
   readonly maxima?: Readonly<Record<string, number | readonly number[]>> | undefined
 }
 
-/** Weights in float32, and the maxima that are given for them. */
+/** Weights in float32, and their given maxima. */
 interface Exact {
   readonly exact: Weights
   readonly maxima: NonNullable<KnownInt8['maxima']>
 }
 
 /**
- * The weights the applications read, and nothing that none of them reads. `exact` holds the model's weights in float32: int8 ones
- * are made from these, so that they are rounded once, but for those that the model has as int8 itself. Reading an int8 weight throws usage
- * `quant.*`.
- * @throws usage `program.weight` for a part that does not exist, and for one whose rows are not those of the others
+ * Prepares the weights that the applications read, and no others. `exact` holds the model's weights in float32. Int8 weights are computed from
+ * these, so that they are rounded once, except for those that the model itself stores as int8. Reading an int8 weight throws usage `quant.*`.
+ * @throws usage `program.weight` for a part that does not exist, and for one whose rows differ in form from those of the others
  */
 export function prepareWeights(
   applications: readonly GraphApplication[],
@@ -76,7 +75,7 @@ function maximaOf(parts: readonly string[], matrix: WeightMatrix, { exact, maxim
   return all
 }
 
-/** @param known steps of the matrices that have been read, by their parts: a matrix has the same steps in every layout */
+/** @param known scales of the matrices read so far, by their parts: a matrix has the same scales in every layout */
 function int8(
   { name, parts, made, layout, factor = 1 }: WeightSource,
   weight: Weight,
@@ -95,7 +94,7 @@ function int8(
     return computedTensor('f32', [rows], async function* (signal) {
       const steps = known.get(key) ?? stepsOf(maximaOf(parts, await matrix(signal), floats))
       known.set(key, steps)
-      // A product of float32 numbers, rounded once, as the kernel would compute it.
+      // Product of two float32 numbers, rounded once, as a kernel would compute it.
       yield bytesOf(steps.map((step) => step * factor))
     })
   }
@@ -111,7 +110,7 @@ function int8(
   }
 }
 
-/** Int8 of the parts that the model has as floats, beside others that it has as int8: rows have steps of their own, so that parts can be made alone. */
+/** Quantises the parts that the model has as floats, next to parts that it has as int8: scales are per row, so each part is independent. */
 function madeInt8(source: WeightSource, floats: Exact, stored: Readonly<Record<string, Int8Tensor>>): Record<string, Int8Tensor> {
   const made: Record<string, Int8Tensor> = {}
   for (const part of source.parts) {
@@ -125,7 +124,7 @@ function madeInt8(source: WeightSource, floats: Exact, stored: Readonly<Record<s
   return made
 }
 
-/** Int8 that the model has itself: its integers where the plan wants them to lie, or its steps. */
+/** Int8 weights that the model itself stores: its integers in the plan's layout, or its scales. */
 function asStored(source: WeightSource, stored: Readonly<Record<string, Int8Tensor>>, layouts: Layouts): DeferredTensor {
   const { name, made, layout, factor = 1 } = source
   const part = (what: keyof Int8Tensor): Weight => {
@@ -159,7 +158,7 @@ function asStored(source: WeightSource, stored: Readonly<Record<string, Int8Tens
 const bytesOf = ({ buffer, byteOffset, byteLength }: Int8Array | Float32Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength)
 
-/** Tensors one behind the other along their first axis; undefined for one tensor that does not exist, which is reported where it is read. */
+/** Concatenates tensors along their first axis; undefined for a single tensor that does not exist, which is reported where it is read. */
 function stack({ name, parts }: WeightSource, weights: Weights): Weight | undefined {
   const [only, ...more] = parts
   if (more.length === 0) return weights[only ?? '']

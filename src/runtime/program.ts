@@ -21,10 +21,10 @@ import { tensorBytes } from './weight.js'
 export type { GraphApplication } from './application.js'
 export type { ProgramState, ProgramStates } from './program_states.js'
 
-/** Everything but what the session holds. */
+/** Flattening options, without those of the session. */
 export type ProgramConfig = Omit<FlattenConfig, SessionContext> & {
   readonly session: Session
-  /** Memory for what lives during a run alone, shared with programs that never run at the same time; its own where undefined. */
+  /** Memory for values that live during one run only, shared with programs that never run at the same time. Undefined: an arena of its own. */
   readonly arena?: SharedArena | undefined
 }
 
@@ -34,7 +34,7 @@ export interface Program {
   readonly outputs: Readonly<Record<string, ValueInfo>>
   readonly memory: {
     readonly arenaBytes: number
-    /** The most bytes alive at any one step. */
+    /** Peak of the bytes alive at any one step. */
     readonly lowerBound: number
     readonly weightBytes: number
     /** Memory of the states, which the program does not own. */
@@ -42,46 +42,46 @@ export interface Program {
   }
   readonly captured: boolean
   /**
-   * Copies the inputs in, from the host or from device memory, runs every step, and returns the outputs that are wanted nowhere else. One
-   * run at a time. @throws usage `program.input`, `program.repeats`
+   * Copies the inputs in, from the host or from device memory, runs every step, and returns the outputs that are not copied to device memory.
+   * One run at a time. @throws usage `program.input`, `program.repeats`
    */
   run(
     inputs: Readonly<Record<string, Uint8Array | NativeSlice>>,
     options?: RunOptions,
   ): Promise<Readonly<Record<string, Uint8Array>>>
   /**
-   * Runs the steps once, behind the runs that were asked for before: the device goes on with the next while it is looked at what this one
-   * left. For programs whose inputs are states alone. Returns what pieces of device memory held when the run was over.
-   * @throws usage `program.input` where there are inputs
+   * Runs the steps once, after the runs requested before: the device continues with the next run while the host inspects the results of this
+   * one. For programs whose inputs are states alone. Returns the contents of slices of device memory at the end of the run.
+   * @throws usage `program.input` if there are inputs
    */
   runAhead(reads: readonly NativeSlice[]): Promise<readonly Uint8Array[]>
-  /** Runs of `runAhead` so far, and those of them that the device was given while it had the one before. */
+  /** Number of `runAhead` runs so far, and of those submitted while the previous one was still running. */
   readonly begun: { readonly runs: number; readonly ahead: number }
-  /** Stops the run under way between two steps; it rejects with ABORTED. States may then hold values of any of its steps. */
+  /** Stops the current run between two steps; it rejects with ABORTED. States may then hold values of any of its steps. */
   abort(): void
   /**
-   * Records the steps into a device graph; a no-op where the device has none. Steps that have never run are run once first: states
-   * that they read must have been written, and are moved on, so that they have to be written again afterwards.
+   * Records the steps into a device graph; a no-op where the device has none. Steps that have never run are run once first. States that they
+   * read must be written before, and advance, so they have to be written again afterwards.
    */
   capture(): Promise<void>
-  /** Milliseconds of each of `repeats` runs without copies, after `warmup` runs. Each moves states on. */
+  /** Milliseconds of each of `repeats` runs without copies, after `warmup` runs. Each run advances the states. */
   time(repeats: number, warmup: number): Promise<Float64Array>
-  /** Milliseconds of each step, median of `repeats`. Each moves states on. */
+  /** Milliseconds of each step, median of `repeats`. Each run advances the states. */
   profile(repeats: number): Promise<Float64Array>
   release(): void
 }
 
 export interface RunOptions {
-  /** How often the steps run, one run behind the other, between the inputs and the outputs: 1 to 100,000, by default 1. */
+  /** Number of consecutive runs of the steps between the inputs and the outputs: 1 to 100,000, by default 1. */
   readonly repeats?: number
-  /** Device memory that outputs are copied to, instead of being returned. */
+  /** Device memory to which outputs are copied instead of being returned. */
   readonly into?: Readonly<Record<string, NativeSlice>>
 }
 
 /**
  * Flattens the graphs, plans the arena, allocates and poisons it, and hands the steps to the device.
  * @throws usage `program.*`, `bind.*`, `matmul.*` for graphs that do not fit together, environment `library.kernel` for a kernel
- * that is not there and cannot be made, and what the device rejects with
+ * that does not exist and cannot be compiled, and errors of the device
  */
 export async function buildProgram(config: ProgramConfig): Promise<Program> {
   const { session } = config
@@ -92,7 +92,7 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
   const memory = planMemory(inArena)
   const bytes = Math.max(memory.bytes, 1)
   const arena = (await config.arena?.take(bytes)) ?? session.device.allocate(bytes)
-  /** Shared memory is freed by whoever shares it. */
+  /** A shared arena is freed by its owner. */
   const free = (): void => {
     if (config.arena === undefined) arena.release()
   }
@@ -151,11 +151,11 @@ function assemble(
       const writes = given.flatMap(({ to, from }) => (from instanceof Uint8Array ? [{ to, data: from }] : []))
       const returned = outputs.filter(([name]) => into[name] === undefined)
       const before = given.flatMap(({ from, ...rest }) => (from instanceof Uint8Array ? [] : [{ ...rest, from }]))
-      const behind = outputs.flatMap(([label, { storage }]) => {
+      const after = outputs.flatMap(([label, { storage }]) => {
         const to = into[label]
         return to === undefined ? [] : [{ label, from: slice(storage), to }]
       })
-      // All of them are handed over before the first is waited for, so that nothing comes between.
+      // All three are submitted before the first is awaited, so that no other work runs between them.
       const [, results] = await Promise.all([
         moveSlices(session.device, before),
         native.run(
@@ -163,7 +163,7 @@ function assemble(
           returned.map(([, { storage }]) => slice(storage)),
           repeats,
         ),
-        moveSlices(session.device, behind),
+        moveSlices(session.device, after),
       ])
       return Object.fromEntries(returned.map(([name], i) => [name, results[i] ?? new Uint8Array()]))
     },
@@ -185,18 +185,18 @@ function assemble(
   }
 }
 
-/** Bytes of the weights or states a program uses, each counted once. */
+/** Total bytes of the weights or states a program uses, each counted once. */
 function distinctBytes({ storages }: FlatProgram, kind: 'weight' | 'state'): number {
   const bytes = new Map(storages.flatMap((storage) => (storage[kind] === undefined ? [] : [[storage[kind], storage.bytes]])))
   return [...bytes.values()].reduce((sum, each) => sum + each, 0)
 }
 
-/** NativeProgram.run takes as many. */
+/** Limit of NativeProgram.run. */
 const mostRepeats = 100_000
 
 function checkRepeats(repeats: number): void {
   if (Number.isInteger(repeats) && repeats >= 1 && repeats <= mostRepeats) return
-  throw usageError('program.repeats', `repeats is ${repeats}, allowed are whole numbers from 1 to ${mostRepeats}`)
+  throw usageError('program.repeats', `repeats: expected an integer in [1, ${mostRepeats}], got ${repeats}`)
 }
 
 /** Poisons the arena and zeroes the inputs in it, so that steps captured or timed before the first run read valid indices. */
@@ -215,7 +215,7 @@ async function initialise(session: Session, arena: NativeBuffer, inputs: readonl
 
 const isInArena = ({ weight, state }: Storage): boolean => weight === undefined && state === undefined
 
-/** Where a program's values live. */
+/** Memory of a program's values. */
 interface Home {
   readonly session: Session
   readonly states: ProgramStates

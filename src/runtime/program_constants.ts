@@ -1,8 +1,8 @@
 /**
- * What kernels read as constants. A kernel is compiled before programs exist, for graphs in which some of its inputs are weights: it reads
- * those through the read-only path, and before the launches in front of it are complete. Only a program knows what its steps write,
- * so it is here that a program which breaks the promise is refused. Programs of a device run one after the other, each waited for, so
- * that the steps of others do not count; what a launch may read early besides, the addon finds in the same way.
+ * Check of constant inputs. A kernel is compiled before programs exist, for graphs in which some of its inputs are weights. It reads those
+ * through the read-only path, and before earlier launches are complete. Only a program knows the writes of its steps, so a program that
+ * breaks this contract is refused here. Programs of a device run one after the other, each awaited, so the steps of other programs do not
+ * count. The addon finds the other inputs that a launch may prefetch in the same way.
  */
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -11,7 +11,7 @@ import type { StorageId } from './program_memory.js'
 import { overlap } from './program_states.js'
 import type { FlatStep } from './program_steps.js'
 
-/** @throws usage `program.constant` naming the step that reads a tensor as a constant, the tensor, and a step that writes it */
+/** Checks that no step writes a constant. @throws usage `program.constant` naming the step that reads it, the tensor, and a step that writes it */
 export function checkConstants(steps: readonly FlatStep[], manifest: Manifest, slice: (id: StorageId) => NativeSlice): void {
   const entries = new Map(manifest.kernels.map((entry) => [entry.key, entry]))
   const buffersOf = (step: FlatStep & { readonly kind: 'kernel' }) =>
@@ -31,7 +31,7 @@ export function checkConstants(steps: readonly FlatStep[], manifest: Manifest, s
       throw usageError(
         'program.constant',
         `${step.label}: ${step.key} reads ${buffer.name} as a constant, and ${writer.label} writes its memory`,
-        { hint: `let the graph take ${buffer.name} as an input instead of a weight: the plan's kernel then reads it as one` },
+        { hint: `declare ${buffer.name} as an input of the graph instead of a weight: the plan's kernel then reads it as one` },
       )
     }
   }

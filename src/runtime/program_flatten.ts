@@ -1,7 +1,6 @@
 /**
- * Flattens a sequence of graphs into steps over storages: views become aliases, ops become bound kernels, einsum products
- * become strided matmuls, states get their next values. Pure: nothing here touches a device, so the result can be inspected and
- * tested by itself.
+ * Flattens a sequence of graphs into steps over storages: views become aliases, ops become bound kernels, einsums become strided matmuls,
+ * states get their next values. Pure: no device is touched, so the result can be inspected and tested by itself.
  */
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
@@ -33,7 +32,7 @@ export interface FlatProgram {
   readonly outputs: Readonly<Record<string, ProgramValue>>
 }
 
-/** @throws usage `program.*` for wiring that does not fit, and what binding and matmul lowering throw */
+/** @throws usage `program.*` for wiring that does not fit, and errors of binding and matmul lowering */
 export function flatten(config: FlattenConfig): FlatProgram {
   const memory = new ProgramMemory()
   const { states = {}, layouts } = config
@@ -66,7 +65,7 @@ export function flatten(config: FlattenConfig): FlatProgram {
   return { storages: memory.storages, steps, inputs, outputs }
 }
 
-/** What grows while the applications are walked in order. */
+/** Mutable state of flattening. */
 interface State {
   readonly config: FlattenConfig
   readonly memory: ProgramMemory
@@ -107,7 +106,7 @@ function flattenApplication(state: State, application: GraphApplication): void {
   }
 }
 
-/** Appends a kernel. An output that updates an input becomes a new value of its memory; of a weight or a program input, of a copy. */
+/** Appends a kernel. An output that updates an input becomes a new value in the input's memory, or in a copy of a weight or a program input. */
 function appendKernel(
   state: State,
   name: string,
@@ -138,7 +137,7 @@ function appendKernel(
         'program.replaced',
         `${name} replaces elements of ${updates} in place and reads the same memory as ${twin.name}`,
         {
-          hint: 'give it two values, or split it in two nodes',
+          hint: 'wire it to two values, or split it into two nodes',
         },
       )
     }
@@ -149,11 +148,11 @@ function appendKernel(
   for (const { id } of buffers) memory.extend(storageOf(id), steps.length - 1)
 }
 
-/** True if memory must hold its value for the next run too: a weight's or a program input's. */
+/** True if a storage must keep its value for the next run: that of a weight or a program input. */
 const isKept = ({ memory, inputs }: State, id: StorageId): boolean =>
   memory.at(id).weight !== undefined || Object.values(inputs).some(({ storage }) => storage === id)
 
-/** The program value a graph input is wired to; the first use of a program input creates it. */
+/** Program value to which a graph input is wired; the first use of a program input creates it. */
 function inputValue(state: State, { label, inputs }: GraphApplication, name: string, info: ValueInfo): Held {
   const wire = wired(label, 'input', name, inputs)
   const known = state.named.get(wire)
@@ -206,6 +205,6 @@ function wired(label: string, what: string, name: string, wires: Readonly<Record
 
 function expectSame(what: string, expected: ValueInfo, found: ValueInfo): void {
   if (describeValue(expected) !== describeValue(found)) {
-    throw usageError('program.shape', `${what}: expected ${describeValue(expected)}, found ${describeValue(found)}`)
+    throw usageError('program.shape', `${what}: expected ${describeValue(expected)}, got ${describeValue(found)}`)
   }
 }

@@ -1,7 +1,6 @@
 /**
- * What lies where while a program is flattened: storages with the steps during which they hold a value, and which of the values a
- * storage has held is there now. A kernel that replaces elements in place makes a new value of an old one's memory, so whoever reads
- * the old one afterwards is refused.
+ * Memory of a program while it is flattened: storages with their live ranges in steps, and the current version of each storage's value. A
+ * kernel that updates elements in place creates a new value in the memory of the old one, so a later read of the old one is an error.
  */
 import { usageError } from '../errors.js'
 
@@ -14,12 +13,12 @@ export interface Storage {
   readonly weight: string | undefined
   /** Wire of the state whose memory it is. */
   state: string | undefined
-  /** Steps during which it holds its value, both ends included; before the first of them where nothing has used it. */
+  /** Live range in steps, both ends included; `last` is below `first` if no step has used it. */
   first: number
   last: number
 }
 
-/** A value: a storage, and how many values lay there before it. */
+/** A value: a storage, and the number of earlier values in it. */
 export interface Held {
   readonly storage: StorageId
   readonly version: number
@@ -27,16 +26,16 @@ export interface Held {
 
 export class ProgramMemory {
   readonly storages: Storage[] = []
-  /** Steps that replaced elements, of each storage in order. */
+  /** Labels of the steps that updated elements in place, by storage, in order. */
   readonly #updates = new Map<StorageId, string[]>()
 
-  /** Memory for a value that step `step` makes. */
+  /** Allocates memory for a value that step `step` computes. */
   allocate(bytes: number, step: number, weight?: string): Held {
     this.storages.push({ bytes, weight, state: undefined, first: step, last: step })
     return { storage: this.storages.length - 1, version: 0 }
   }
 
-  /** The memory of a state, which holds a value before the first step. */
+  /** Allocates the memory of a state, which holds a value before the first step. */
   allocateState(bytes: number, state: string): Held {
     this.storages.push({ bytes, weight: undefined, state, first: 0, last: -1 })
     return { storage: this.storages.length - 1, version: 0 }
@@ -48,7 +47,7 @@ export class ProgramMemory {
     return storage
   }
 
-  /** Lengthens a storage's life to include a step. */
+  /** Extends a storage's live range to include a step. */
   extend(id: StorageId, step: number): StorageId {
     const storage = this.at(id)
     storage.first = Math.min(storage.first, step)
@@ -57,8 +56,8 @@ export class ProgramMemory {
   }
 
   /**
-   * The storage of a value that a step reads.
-   * @throws usage `program.replaced` when a step before has replaced elements of the value in place
+   * Storage of a value that a step reads.
+   * @throws usage `program.replaced` if an earlier step has replaced elements of the value in place
    */
   read({ storage, version }: Held, step: number, reader: string): StorageId {
     const by = this.#updates.get(storage)?.[version]
@@ -70,7 +69,7 @@ export class ProgramMemory {
     return this.extend(storage, step)
   }
 
-  /** The value that a step makes of another in its memory. The other must have been read with `read`. */
+  /** Returns the new value of a step that updates another in place. The other must have been read with `read`. */
   replace({ storage, version }: Held, by: string): Held {
     this.#updates.set(storage, [...(this.#updates.get(storage) ?? []), by])
     return { storage, version: version + 1 }

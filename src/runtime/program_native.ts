@@ -1,4 +1,4 @@
-/** Flattened steps for the device that runs them and for whoever measures them. */
+/** Flattened steps as the device runs them and as measurements describe them. */
 import { abiType, type DType, dtypeInfo } from '../ir/dtype.js'
 import type { NativeEpilogue, NativeMatmul, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'
@@ -17,13 +17,13 @@ export interface ProgramStep {
   readonly flops: number
 }
 
-/** Every kernel the steps launch is there or is made. @throws environment `library.kernel`; what compiling throws */
+/** Loads or compiles every kernel that the steps launch. @throws environment `library.kernel`; errors of compiling */
 export async function ensureKernels({ library }: Session, steps: readonly FlatStep[]): Promise<void> {
   const labels = new Map(steps.flatMap((step) => (step.kind === 'kernel' ? [[step.key, step.label] as const] : [])).reverse())
   await library.ensure(labels.keys(), { neededBy: (key) => labels.get(key) })
 }
 
-/** A step as the device takes it. */
+/** Device step of a flattened step. */
 export function nativeStep(session: Session, step: FlatStep, slice: (id: StorageId) => NativeSlice): NativeStep {
   if (step.kind === 'kernel') {
     const { kind, label, key, dims, attrs } = step
@@ -47,13 +47,13 @@ export function nativeStep(session: Session, step: FlatStep, slice: (id: Storage
   return algorithm === undefined ? matmul : { ...matmul, algorithm }
 }
 
-/** A slice from one of its elements on. */
+/** Rest of a slice, starting at an element. */
 function from({ buffer, offset, bytes }: NativeSlice, dtype: DType, element: number): NativeSlice {
   const skipped = element * dtypeInfo[dtype].bytes
   return { buffer, offset: offset + skipped, bytes: bytes - skipped }
 }
 
-/** A bias is along all of n; a residual lies as the result does, and is taken from the same element on. */
+/** A bias spans all of n. A residual has the layout of the result and starts at the same element. */
 const nativeEpilogue = (
   { bias, residual, relu }: FlatEpilogue,
   slice: (id: StorageId) => NativeSlice,
@@ -71,7 +71,7 @@ function buffersOf(step: FlatStep): readonly StorageId[] {
   return [step.a, step.b, step.out, step.epilogue?.bias, step.epilogue?.residual].flatMap((id) => id ?? [])
 }
 
-/** Bytes of one of the matmuls that make up a product. */
+/** Bytes of one of the matmuls that make up an einsum. */
 function partBytes({ dtypes: [a, b, out], matmul: { extents } }: Extract<FlatStep, { kind: 'matmul' }>): number {
   const [batch, m, n, k] = extents
   return batch * (m * k * dtypeInfo[a].bytes + n * k * dtypeInfo[b].bytes + m * n * dtypeInfo[out].bytes)

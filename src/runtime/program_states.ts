@@ -1,8 +1,7 @@
 /**
- * States of a program: values that outlive its runs in device memory of their own. A state exists before the first step; with `next`,
- * its memory holds the value of that wire after the last one. It gets there without being moved where steps replace elements of the
- * state in place, and where the state has been read for the last time before the other value is made: then that value is made in the
- * state's memory. Otherwise a copy at the end moves it.
+ * States of a program: values that outlive its runs in device memory of their own. A state exists before the first step; with `next`, its
+ * memory holds the value of that wire after the last one. No copy is needed if steps update the state in place, or if the last read of the
+ * state precedes the first write of the next value: that value is then computed in the state's memory. Otherwise a copy at the end moves it.
  */
 import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -12,7 +11,7 @@ import type { Held, ProgramMemory, StorageId } from './program_memory.js'
 import type { FlatStep } from './program_steps.js'
 import type { DeviceTensor } from './session.js'
 
-/** Device memory of a state, and the wire whose value it holds after a run; what it held before where undefined. */
+/** Device memory of a state, and the wire whose value it holds after a run; unchanged if `next` is undefined. */
 export interface ProgramState {
   readonly tensor: DeviceTensor
   readonly next?: string
@@ -33,7 +32,7 @@ export const describeValue = ({ dtype, shape, layout }: ValueInfo): string => `$
 
 const refuse = (state: string, why: string, hint: string) => usageError('program.state', `state ${state}: ${why}`, { hint })
 
-/** The values of the states before the first step, by wire. @throws usage `program.state` for memory of another size, or shared by two */
+/** Values of the states before the first step, by wire. @throws usage `program.state` for memory of a wrong size, or shared by two states */
 export function openStates(states: ProgramStates, memory: ProgramMemory, layouts: Layouts): Map<string, ProgramValue> {
   const entries = Object.entries(states)
   return new Map(
@@ -44,7 +43,7 @@ export function openStates(states: ProgramStates, memory: ProgramMemory, layouts
       if (slice.bytes !== bytes) {
         throw refuse(
           wire,
-          `its memory has ${slice.bytes} bytes, ${describeValue(info)} takes ${bytes}`,
+          `expected ${bytes} bytes of memory for ${describeValue(info)}, got ${slice.bytes}`,
           'allocate it with openStates',
         )
       }
@@ -55,15 +54,15 @@ export function openStates(states: ProgramStates, memory: ProgramMemory, layouts
   )
 }
 
-/** True if two pieces share a byte. */
+/** True if two slices share a byte. */
 export const overlap = (a: DeviceTensor['slice'], b: DeviceTensor['slice']): boolean =>
   a.buffer === b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes
 
-/** What `carryStates` needs to know of the flattened program. */
+/** Flattened program, as input of `carryStates`. */
 export interface Carried {
   readonly states: ProgramStates
   readonly memory: ProgramMemory
-  /** Every value by its wire; those of states are what they are before the first step. */
+  /** Every value by its wire; states have their value before the first step. */
   readonly values: ReadonlyMap<string, ProgramValue>
   readonly inputs: Readonly<Record<string, ProgramValue>>
   readonly outputs: readonly string[]
@@ -80,9 +79,9 @@ interface Move {
 }
 
 /**
- * Sees to it that every state holds its next value after the last step.
- * @throws usage `program.state` for a next value that does not exist, differs in form or is replaced itself, for a state that steps
- * replace without saying what is next, and for a program output that is what a state was before the run
+ * Makes every state hold its next value after the last step.
+ * @throws usage `program.state` for a next value that does not exist, differs in form or is replaced itself, for a state that steps update
+ * without `next`, and for a program output that is the value of a state before the run
  */
 export function carryStates(carried: Carried): void {
   const { states, memory, values, outputs } = carried
@@ -90,11 +89,11 @@ export function carryStates(carried: Carried): void {
     const before = valueAt(values, state)
     const by = memory.replacedBy(before.storage)
     if (next === undefined && by !== undefined)
-      throw refuse(state, `${by} replaces elements of it, and its next value is not said`, "say next: '<wire of the result>'")
+      throw refuse(state, `${by} replaces elements of it, but it has no next value`, "add next: '<wire of the result>'")
     return next === undefined || next === state ? [] : [{ state, before, after: nextValue(carried, state, next) }]
   })
   const moved = wanted.filter(({ before, after }) => before.storage !== after.storage)
-  // What is read at the end must still be there then.
+  // Values that are read at the end must still exist then.
   const readAtEnd = new Set<StorageId>([
     ...moved.map(({ after }) => after.storage),
     ...outputs.flatMap((wire) => values.get(wire)?.storage ?? []),
@@ -104,7 +103,7 @@ export function carryStates(carried: Carried): void {
     if (output !== undefined)
       throw refuse(
         state,
-        `its value before the run is output ${output}, and its next value takes its place`,
+        `its value before the run is output ${output}, and its next value overwrites it`,
         'return the next value',
       )
     const made = memory.at(after.storage)
@@ -132,12 +131,12 @@ function nextValue({ values, memory, steps }: Carried, state: string, next: stri
     throw refuse(state, `its next value ${next} is not computed`, `computed: ${[...values.keys()].join(', ') || 'none'}`)
   }
   const [have, want] = [describeValue(after.info), describeValue(valueAt(values, state).info)]
-  if (have !== want) throw refuse(state, `it is ${want}, its next value ${next} is ${have}`, 'a state keeps its form')
+  if (have !== want) throw refuse(state, `expected next value ${next} of form ${want}, got ${have}`, 'a state keeps its form')
   memory.read(after, Math.max(0, steps.length - 1), `state ${state}`)
   return after
 }
 
-/** Copies at the end, as if all were made at once: a state that is read and written goes through memory of the arena. */
+/** Appends the copies at the end, with the effect of simultaneous ones: a state that is read and written is copied through the arena. */
 function appendCopies(moves: readonly Move[], { memory, steps }: Carried): void {
   const copy = (label: string, from: StorageId, to: StorageId): void => {
     memory.extend(from, steps.length)

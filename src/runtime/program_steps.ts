@@ -1,4 +1,4 @@
-/** Lowering one node to a step: ops to kernels with their arguments in the launcher's order, products to strided matmuls. */
+/** Lowers one node to steps: ops to kernels with their arguments in the launcher's order, matmuls to strided matmuls. */
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo, isFloat8 } from '../ir/dtype.js'
@@ -25,11 +25,11 @@ export type FlatStep =
       readonly out: StorageId
       readonly dtypes: readonly [DType, DType, DType]
       readonly matmul: StridedMatmul
-      /** First elements of a, b and out, where it is one of several that make up a product. */
+      /** First elements of a, b and out, if several matmuls make up one einsum. */
       readonly offsets?: Offsets
       readonly epilogue?: FlatEpilogue
     }
-  /** Moves a value to the memory of a state, or out of the way of a step that replaces elements of it. */
+  /** Copies a value to the memory of a state, or preserves it from a step that updates elements in place. */
   | { readonly kind: 'copy'; readonly label: string; readonly from: StorageId; readonly to: StorageId }
 
 /** `MatmulEpilogue` over storages. */
@@ -39,11 +39,11 @@ export interface FlatEpilogue {
   readonly relu: boolean
 }
 
-/** What lowering needs to know besides the graph. */
+/** Context of lowering besides the graph. */
 export interface StepContext {
   readonly layouts: Layouts
   readonly manifest: Manifest
-  /** Of the device, as tuning files name it. */
+  /** Architecture of the device, as tuning files name it. */
   readonly architecture: string
 }
 
@@ -56,8 +56,8 @@ export function kernelStep(
 }
 
 /**
- * The steps of a product: one, or one for each place along axes that no strides of a matmul describe.
- * @throws usage `matmul.*` for a product that no strides describe, or whose sums int32 might not hold
+ * Steps of a matmul: one, or one per index of the axes that no strides of a single matmul describe.
+ * @throws usage `matmul.*` for a matmul that no strides describe, or whose sums may overflow int32
  */
 export function matmulSteps(
   label: string,
@@ -96,8 +96,8 @@ export function matmulSteps(
 }
 
 /**
- * The generated kernel of a product, if it was measured to be faster than the library's for this size: its arguments are a, b and the
- * result, m, n and k. The CPU device takes it for the sizes of every architecture, so that it checks what a GPU would run.
+ * Generated kernel of a matmul, if it was measured to be faster than the library's at this size. Its arguments are a, b and the result, m, n
+ * and k. The CPU device takes it for the sizes of every architecture, so that it checks the kernel a GPU would run.
  */
 function measuredKernel(
   { generated }: NodeOf<'matmul'>,
@@ -124,7 +124,7 @@ function measuredKernel(
   )
 }
 
-/** What a library multiplies: floats of one type, and int8 into int32. */
+/** True if a library multiplies these types: floats of one type, and int8 into int32. */
 export function isMultiplied([a, b, out]: readonly [DType, DType, DType]): boolean {
   const isFloat = [a, out].every((dtype) => dtypeInfo[dtype].scalar === 'f32' && dtype !== 'i8' && !isFloat8(dtype))
   return a === b && (a === 'i8' ? out === 'i32' : isFloat)
@@ -138,7 +138,7 @@ function expectMultiplied(label: string, dtypes: readonly [DType, DType, DType])
   })
 }
 
-/** The most products of int8 whose sum int32 holds, for factors within [-127, 127]. */
+/** Maximum number of int8 products whose sum fits int32, for factors within [-127, 127]. */
 const mostInt8Terms = Math.floor((2 ** 31 - 1) / 127 ** 2)
 
 function expectSummable(label: string, k: number): void {

@@ -1,6 +1,6 @@
 /**
- * A compiled program as the runtime takes it: graphs wired by the names of values, scales put in, sizes completed. Cheap: nothing is
- * compiled, and no name is taken apart.
+ * Converts a compiled program to the runtime's form: graphs wired by the names of values, scales filled in, sizes completed. Cheap: nothing
+ * is compiled, and no name is parsed.
  */
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
@@ -13,10 +13,10 @@ import type { CompiledProgram, CompiledValue, ScaleAttr } from '../program/compi
 import type { GraphApplication } from './application.js'
 import type { StateDecl } from './states.js'
 
-/** The magnitude of a value that becomes 127, by what calibration knows it as; undefined where nothing says it. */
+/** Magnitude that quantises to 127, by the place and site that calibration recorded; undefined if unknown. */
 export type Amax = (at: string, site: string) => number | undefined
 
-/** What `buildProgram` takes of a program, but for sizes and types. */
+/** Input of `buildProgram`, without sizes and types. */
 export interface WiredProgram {
   readonly applications: readonly GraphApplication[]
   readonly inputs: readonly string[]
@@ -26,11 +26,11 @@ export interface WiredProgram {
 
 export interface WiringOptions {
   readonly amax?: Amax | undefined
-  /** What the session's tensors are called, by the program's names of weights; alike where undefined. */
+  /** Names of the session's tensors, by the program's names of weights; the same names where undefined. */
   readonly tensors?: Readonly<Record<string, string>>
 }
 
-/** @throws usage `run.scales` for a quantised plan without the scale of a value */
+/** @throws usage `run.scales` if a quantised plan lacks the scale of a value */
 export function wireProgram(
   compiled: CompiledProgram,
   { amax = () => undefined, tensors = {} }: WiringOptions = {},
@@ -53,15 +53,15 @@ export function wireProgram(
 function scaleOf(plan: string, { at, site, as }: ScaleAttr, amax: Amax): number {
   const value = amax(at, site)
   if (value !== undefined && Number.isFinite(value) && value >= 0) return as === 'step' ? stepOf(value) : stepsPerUnit(value)
-  const found = value === undefined ? 'there is none' : `found ${value}`
+  const found = value === undefined ? 'got none' : `got ${value}`
   throw usageError('run.scales', `plan ${plan} needs a scale for ${site} of ${at}, ${found}`, {
     hint: 'make scales with `heddle calibrate`, and name the file with --scales',
   })
 }
 
 /**
- * Sizes of every dimension. The number of rows without padding may be left out: then there is room for full sequences.
- * @throws usage `program.dims` for a dimension without a size, and for one that is none
+ * Sizes of every dimension. The number of packed rows may be omitted: the default holds full sequences.
+ * @throws usage `program.dims` for a dimension without a size, for an invalid size and for an unknown dimension
  */
 export function programSizes(
   { name, dims, ragged }: CompiledProgram,
@@ -98,10 +98,10 @@ export function programSizes(
 export const hasInt8Weights = ({ applications }: Pick<WiredProgram, 'applications'>): boolean =>
   applications.some(({ graph }) => isQuantised(graph))
 
-/** True if a value is held without padding: whoever supplies or takes it has rows of tokens one behind the other. */
+/** True if a value is packed, without padding: its caller supplies or receives the token rows concatenated. */
 export const isPacked = ({ values }: CompiledProgram, name: string): boolean => values[name]?.rows === 'packed'
 
-/** What `openStates` takes, for the states of one or more programs that share them. */
+/** Declarations for `openStates`, for the states of one or more programs that share them. */
 export function stateDecls(
   { states, values }: CompiledProgram,
   sizes: Readonly<Record<string, number>>,
@@ -112,7 +112,7 @@ export function stateDecls(
   )
 }
 
-/** Form of a value at some sizes. */
+/** Storage type, shape and layout of a value at the given sizes. */
 export function tensorOf(
   value: CompiledValue | CompiledProgram['weights'][string] | undefined,
   name: string,

@@ -1,40 +1,40 @@
 /**
- * Quantising weights on the host: every output channel by itself, symmetrically, so that its largest magnitude becomes 127. Runs once
- * when a model is loaded.
+ * Quantises weights on the host: per output channel, symmetrically, so that its largest magnitude becomes 127. Runs once when a model is
+ * loaded.
  */
 import { usageError } from '../errors.js'
 import type { LayoutDecl } from '../lang/layout.js'
 
-/** A weight matrix as checkpoints have it: row-major, one row an output channel. */
+/** A weight matrix of a checkpoint: row-major, one row per output channel. */
 export interface WeightMatrix {
   /** For messages. */
   readonly name: string
   readonly values: Float32Array
   /** Output channels. */
   readonly rows: number
-  /** Inputs of each. */
+  /** Inputs of each channel. */
   readonly columns: number
 }
 
 export interface QuantisedWeights {
-  /** In the layout asked for; its padding is zero. */
+  /** In the requested layout; its padding is zero. */
   readonly values: Int8Array
-  /** What a step of each channel is worth: float32, 0 for a channel of zeros. */
+  /** Scale of each channel: float32, 0 for a channel of zeros. */
   readonly scales: Float32Array
 }
 
 const largest = 127
 
-/** Adding and subtracting it rounds a double of moderate size to the nearest integer, halves to the even one. */
+/** Adding and subtracting it rounds a double of moderate size to the nearest integer, ties to even. */
 const rounder = 1.5 * 2 ** 52
 
 /**
- * The largest magnitude of each output channel.
- * @throws usage `quant.weights` for a value that is not finite, naming tensor and place; `quant.shape` for another number of values
+ * Largest magnitude of each output channel.
+ * @throws usage `quant.weights` for a value that is not finite, naming tensor and index; `quant.shape` for a wrong number of values
  */
 export function channelMaxima({ name, values, rows, columns }: WeightMatrix): Float32Array {
   if (values.length !== rows * columns) {
-    throw usageError('quant.shape', `tensor ${name} has ${values.length} values, expected ${rows} x ${columns}`)
+    throw usageError('quant.shape', `tensor ${name}: expected ${rows} x ${columns} values, got ${values.length}`)
   }
   const maxima = new Float32Array(rows)
   for (let row = 0; row < rows; row++) {
@@ -53,26 +53,29 @@ export function channelMaxima({ name, values, rows, columns }: WeightMatrix): Fl
 }
 
 /**
- * The magnitudes of channels that become 127: those given, or those of the weights themselves.
- * @param given one for each output channel, or one for all
- * @throws usage `quant.maxima` for another number of them, and for a 0 of a channel that has weights
+ * Magnitude of each channel that becomes 127: the given one, or the largest of the weights themselves.
+ * @param given one per output channel, or one for all
+ * @throws usage `quant.maxima` for a wrong number of maxima, and for a 0 of a channel with nonzero weights
  */
 export function givenMaxima(name: string, own: Float32Array, given: number | readonly number[] | undefined): Float32Array {
   if (given === undefined) return own
   const maxima = typeof given === 'number' ? new Float32Array(own.length).fill(given) : Float32Array.from(given)
   if (maxima.length !== own.length)
-    throw usageError('quant.maxima', `tensor ${name} has ${own.length} output channels, ${maxima.length} maxima are given`)
+    throw usageError(
+      'quant.maxima',
+      `tensor ${name}: expected ${own.length} maxima, one per output channel, got ${maxima.length}`,
+    )
   const lost = maxima.findIndex((amax, channel) => amax === 0 && own[channel] !== 0)
   if (lost < 0) return maxima
   throw usageError('quant.maxima', `tensor ${name}: the maximum of channel ${lost} is 0, its weights reach ${own[lost]}`, {
-    hint: 'weights beyond a maximum are cut off, and by 0 all are: leave maxima out, and channels go by their largest weights',
+    hint: 'weights beyond a maximum are clamped, to 0 by a maximum of 0: omit maxima to take the largest weight of each channel',
   })
 }
 
 /**
  * Quantises a matrix, row-major or into a layout over (output channel, input): `w * 127 / amax` of the channel, rounded to nearest,
  * ties to even, within [-127, 127].
- * @param maxima of the channels, where they are not those of the weights
+ * @param maxima of the channels; by default those of the weights
  * @throws usage `quant.weights`, `quant.shape`; `quant.layout` for a layout that does not have two axes
  */
 export function quantiseWeights(matrix: WeightMatrix, layout?: LayoutDecl, maxima = channelMaxima(matrix)): QuantisedWeights {
@@ -81,7 +84,7 @@ export function quantiseWeights(matrix: WeightMatrix, layout?: LayoutDecl, maxim
   return { values: plain ? values : intoLayout(layout, matrix, values), scales: stepsOf(maxima) }
 }
 
-/** What a step of each channel is worth, by the channels' largest magnitudes. */
+/** Scale of each channel, from the largest magnitude of each. */
 export const stepsOf = (maxima: Float32Array): Float32Array => maxima.map((amax) => amax / largest)
 
 /** Bytes of a quantised matrix, padding included. @throws usage `quant.layout` for a layout that does not have two axes */
@@ -91,14 +94,17 @@ export function quantisedBytes({ name, rows, columns }: Omit<WeightMatrix, 'valu
   return layout.size({ [r]: rows, [c]: columns })
 }
 
-/** The two axes of a matrix's layout. @throws usage `quant.layout` */
+/** Returns the two axes of a matrix's layout. @throws usage `quant.layout` */
 function axesOf(layout: LayoutDecl, name: string): readonly [string, string] {
   const [r, c, ...more] = layout.axes
   if (r !== undefined && c !== undefined && more.length === 0) return [r, c]
-  throw usageError('quant.layout', `layout ${layout.name} of ${name} has axes (${layout.axes.join(' ')}), a matrix has two`)
+  throw usageError(
+    'quant.layout',
+    `layout ${layout.name} of ${name} has axes (${layout.axes.join(' ')}); expected two, as of a matrix`,
+  )
 }
 
-/** A weight in steps of its channel; one beyond the channel's maximum is cut off. */
+/** Quantises a weight by the scale of its channel; a weight beyond the channel's maximum is clamped. */
 const quantise = (value: number, amax: number): number =>
   Math.max(-largest, Math.min(largest, (value * largest) / amax)) + rounder - rounder
 
@@ -113,7 +119,7 @@ function quantiseRows({ values, rows, columns }: WeightMatrix, maxima: Float32Ar
   return quantised
 }
 
-/** Row-major integers of a matrix in a layout over (output channel, input), its padding zero. @throws usage `quant.layout` */
+/** Converts row-major integers of a matrix to a layout over (output channel, input), with zero padding. @throws usage `quant.layout` */
 export function intoLayout(
   layout: LayoutDecl,
   { name, rows, columns }: Omit<WeightMatrix, 'values'>,

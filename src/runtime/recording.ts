@@ -1,6 +1,6 @@
 /**
- * A device that computes nothing and a source of kernels that only notes what it is asked for: a model that is run on them says which
- * kernels it needs, on a machine that has neither the device nor the kernels.
+ * A device that computes nothing and a kernel source that only records requests. Running a model on them yields the kernels it needs, on a
+ * machine that has neither the device nor the kernels.
  */
 import type { KernelSource } from './library.js'
 import type { NativeBuffer, NativeDevice, NativeDeviceInfo, NativeMatmul, NativeProgram } from './native.js'
@@ -8,9 +8,9 @@ import type { NativeBuffer, NativeDevice, NativeDeviceInfo, NativeMatmul, Native
 export interface Recording {
   readonly device: NativeDevice
   readonly library: KernelSource
-  /** Keys of the kernels asked for so far, sorted. */
+  /** Keys of the kernels requested so far, sorted. */
   keys(): readonly string[]
-  /** Matmuls of its library in the programs so far, in order. */
+  /** Library matmuls in the programs so far, in order. */
   matmuls(): readonly NativeMatmul[]
 }
 

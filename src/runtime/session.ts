@@ -1,4 +1,4 @@
-/** A session: what all programs of one model share on a device, above all its weights, uploaded once. */
+/** A session: state shared by all programs of one model on a device, above all its weights, uploaded once. */
 import type { Manifest } from '../emit/manifest.js'
 import type { DType } from '../ir/dtype.js'
 import { architectureOf } from './device.js'
@@ -35,13 +35,13 @@ export interface Session extends Omit<Required<SessionConfig>, 'weights'> {
   readonly weights: ReadonlyMap<string, DeviceTensor>
   /** Device memory the weights take. */
   readonly weightBytes: number
-  /** Algorithms of the device's matmul library that were measured. */
+  /** Tuned algorithms of the device's matmul library. */
   readonly algorithmOf: AlgorithmOf
   /** Frees the weights. Programs built from the session keep them alive until they are released too. */
   release(): void
 }
 
-/** What flattening a graph for a session's device depends on. */
+/** Flattening context of a session. */
 export const contextOf = ({ weights, layouts, manifest, device }: Session) => ({
   weights,
   layouts,
@@ -49,13 +49,13 @@ export const contextOf = ({ weights, layouts, manifest, device }: Session) => ({
   architecture: architectureOf(device.info()),
 })
 
-/** The names of that. */
+/** Field names of the flattening context. */
 export type SessionContext = keyof ReturnType<typeof contextOf>
 
 /**
- * Uploads the weights into one device buffer, one after the other and each piece by piece: of deferred weights, host memory holds a few
- * pieces at a time.
- * @throws whatever the device rejects with, such as a lack of memory; what reading a weight throws; the signal's reason when it aborts
+ * Uploads the weights into one device buffer, one after the other, each piece by piece. Of deferred weights, host memory holds a few pieces
+ * at a time.
+ * @throws errors of the device, such as a lack of memory; errors of reading a weight; the signal's reason when it aborts
  */
 export async function openSession(config: SessionConfig, signal?: AbortSignal): Promise<Session> {
   const tensors = Object.entries(config.weights)

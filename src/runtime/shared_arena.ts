@@ -1,27 +1,27 @@
 /**
- * One piece of memory for the arenas of programs that run one after the other: prompts of many lengths are read by many programs, and what
- * one of them leaves behind means nothing to the next.
+ * Arena shared by programs that run one after the other: prompts of many lengths are read by many programs, and the next program does not need
+ * the values that one leaves in the arena.
  */
 import type { NativeBuffer, NativeDevice } from './native.js'
 
 export interface SharedArena {
-  /** Memory of at least `bytes`. What was handed out before lasts as long as the programs that have it. @throws what the device rejects with */
+  /** Returns memory of at least `bytes`. Memory returned earlier stays valid while its programs exist. @throws errors of the device */
   take(bytes: number): Promise<NativeBuffer>
 }
 
 export interface OwnedArena {
-  /** Device memory that programs made from now on share. */
+  /** Size of the device memory that newly built programs share. */
   readonly bytes: number
   /**
-   * The arena for a program.
-   * @param outgrown releases the programs that have less memory than this one needs: theirs goes before more is allocated
+   * Arena for a program.
+   * @param outgrown releases the programs with less memory than this one needs: their memory is freed before more is allocated
    */
   for(outgrown: () => Promise<void>): SharedArena
-  /** Frees the memory, as soon as no program has it. */
+  /** Frees the memory once no program uses it. */
   release(): void
 }
 
-/** An arena that grows with the largest program. Programs are made one after the other. */
+/** Creates an arena that grows with the largest program. Programs are built one after the other. */
 export function sharedArena(device: NativeDevice): OwnedArena {
   let held: NativeBuffer | undefined
   const release = (): void => {

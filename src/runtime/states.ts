@@ -1,6 +1,6 @@
 /**
  * States of programs on a device: named tensors in one buffer that outlive runs and programs, such as the caches, the counters and
- * the flags of decoding. Whoever owns them allocates them here, gives them to programs and releases them when no program runs.
+ * the flags of decoding. The owner allocates them here, passes them to programs and releases them when no program runs.
  */
 import { environmentError, HeddleError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
@@ -17,7 +17,7 @@ export interface StateDecl<D extends DType = DType> {
   readonly shape: readonly number[]
   /** Row-major where undefined. */
   readonly layout?: string
-  /** Starts as zeros: for a state of which steps read more than was written, such as a cache whose rest is weighted by 0. */
+  /** Initialised to zeros: for a state of which steps read unwritten elements, such as a cache whose rest is weighted by 0. */
   readonly cleared?: boolean
 }
 
@@ -30,28 +30,28 @@ export interface StatesConfig {
 }
 
 export interface States<S extends Decls = Decls> {
-  /** What programs take: `states: { step: { tensor: states.tensors.step, next: 'step.1' } }`. */
+  /** Tensors to pass to programs: `states: { step: { tensor: states.tensors.step, next: 'step.1' } }`. */
   readonly tensors: { readonly [K in keyof S]: DeviceTensor }
   /** Device memory of all of them. */
   readonly bytes: number
   /**
-   * Sets elements as they lie in the state's layout, padding included: behind every run that was asked for before, ahead of the later ones.
-   * @throws usage `states.values` for another number of elements, and what the device rejects with
+   * Sets all elements in the order of the state's layout, padding included: after every run requested earlier, before the later ones.
+   * @throws usage `states.values` for a wrong number of elements, and errors of the device
    */
   write<K extends keyof S & string>(name: K, values: HostArrays[S[K]['dtype']]): Promise<void>
-  /** Sets several states; neighbours, in the order they were declared, go to the device as one. @throws like `write` */
+  /** Sets several states; states declared next to each other are written in one transfer. @throws like `write` */
   writeAll(values: { readonly [K in keyof S]?: HostArrays[S[K]['dtype']] }): Promise<void>
-  /** The elements as they lie in the state's layout, ordered among runs as writes are. */
+  /** Reads all elements in the order of the state's layout, ordered among runs like writes. */
   read<K extends keyof S & string>(name: K): Promise<HostArrays[S[K]['dtype']]>
   /** Frees the memory. Programs that use it keep it alive until they are released too. */
   release(): void
 }
 
 /**
- * Allocates states in one buffer. What is read of a state before anything was written to it is no value anyone could mistake for one,
- * unless the state is to be cleared: NaN in float types, -1 in integers, which lies outside of every table that it might be an index of.
- * @throws environment `states.memory` naming the bytes needed and free, usage `states.name` for reads and writes of unknown ones, and
- * what the device rejects with
+ * Allocates states in one buffer. Unless a state is cleared, it is filled with poison that shows in results: NaN in float types, -1 in
+ * integers, which is out of bounds of every table it might index.
+ * @throws environment `states.memory` naming the bytes needed and free, usage `states.name` for reads and writes of unknown states, and
+ * errors of the device
  */
 export async function openStates<const S extends Decls>({ device, layouts }: StatesConfig, decls: S): Promise<States<S>> {
   let bytes = 0
@@ -104,7 +104,7 @@ export async function openStates<const S extends Decls>({ device, layouts }: Sta
   }
 }
 
-/** Bytes and where they go. */
+/** Bytes and their offset in the buffer. */
 interface Piece {
   readonly offset: number
   readonly data: Uint8Array
@@ -114,14 +114,17 @@ function pieceOf(name: string, { dtype, shape, layout = 'row', slice }: DeviceTe
   const data = encode(dtype, values)
   if (data.byteLength !== slice.bytes) {
     const wanted = `${describeValue({ dtype, shape, layout })}, ${slice.bytes} bytes`
-    throw usageError('states.values', `state ${name} is ${wanted}: ${values.length} elements have ${data.byteLength}`)
+    throw usageError(
+      'states.values',
+      `state ${name}: expected ${wanted}, got ${values.length} elements, ${data.byteLength} bytes`,
+    )
   }
   return { offset: slice.offset, data }
 }
 
 const aligned = (bytes: number): number => Math.ceil(bytes / arenaAlignment) * arenaAlignment
 
-/** Pieces that lie one behind the other as one; between them is nothing but alignment. */
+/** Merges adjacent pieces; only alignment padding lies between them. */
 function joined(pieces: readonly Piece[]): Piece[] {
   const runs: Piece[][] = []
   for (const piece of pieces.toSorted((a, b) => a.offset - b.offset)) {
@@ -137,7 +140,7 @@ function joined(pieces: readonly Piece[]): Piece[] {
   })
 }
 
-/** The device's own message does not say what the memory is for. */
+/** Allocates, and names states in the error: the device's own message does not say what the memory is for. */
 function allocate(device: NativeDevice, bytes: number): NativeBuffer {
   try {
     return device.allocate(bytes)

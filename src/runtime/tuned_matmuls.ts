@@ -1,6 +1,6 @@
 /**
- * Algorithms of the matmul library that were measured to be faster than its first: found by what a matmul is, for the device and the library
- * they were measured with. Another device or version takes the library's first, which a note says.
+ * Algorithms of the matmul library that were measured to be faster than its first. They are looked up by the name of a matmul, and apply to
+ * the device and the library version they were measured with. Others take the library's first, which a note reports.
  */
 import { dtypes } from '../ir/dtype.js'
 import type { TunedMatmul } from '../schedule/library_tuning.js'
@@ -29,7 +29,7 @@ export function matmulName({
   return parts.join(', ')
 }
 
-/** True if a matmul's operands lie where a kept algorithm may expect them. */
+/** True if a matmul's operands have the alignment that a tuned algorithm may expect. */
 export const isAligned = ({ a, b, out, epilogue }: NativeMatmul): boolean =>
   [a, b, out, epilogue?.bias, epilogue?.residual].every((slice) => slice === undefined || slice.offset % arenaAlignment === 0)
 
@@ -40,11 +40,11 @@ const fits =
   ({ device, library }: TunedMatmul): boolean =>
     device === name && library === matmulVersion
 
-/** Those of a device and its library. */
+/** Tuned matmuls of a device and its library version. */
 export const keptFor = (matmuls: readonly TunedMatmul[] | undefined, info: DeviceInfo): readonly TunedMatmul[] =>
   (matmuls ?? []).filter(fits(info))
 
-/** The kept algorithms that are of a device and its library, by matmul. */
+/** Tuned algorithms of a device and its library version, by matmul. */
 export function tunedAlgorithms(matmuls: readonly TunedMatmul[] | undefined, info: DeviceInfo): AlgorithmOf {
   const own = keptFor(matmuls, info)
   if (own.length === 0) return () => undefined
@@ -55,13 +55,13 @@ export function tunedAlgorithms(matmuls: readonly TunedMatmul[] | undefined, inf
 /** `13.1` for 130100, as cuBLASLt counts. */
 export const libraryVersion = (version: number): string => `${Math.floor(version / 10_000)}.${Math.floor(version / 100) % 100}`
 
-/** Why kept algorithms are not taken on a GPU; undefined where some are, where there are none, and on the CPU device, which has none. */
+/** Reason why no tuned algorithm applies on a GPU; undefined if one does, if there are none, and on the CPU device, which has none. */
 export function untunedNote(matmuls: readonly TunedMatmul[] | undefined, info: DeviceInfo): string | undefined {
   const [first] = matmuls ?? []
   if (first === undefined || info.kind !== 'cuda' || info.matmulVersion === 0 || matmuls?.some(fits(info))) return undefined
   const measured = new Set(matmuls?.map(({ device, library }) => `${device} with cuBLASLt ${libraryVersion(library)}`))
   return (
-    `matmuls of the library take its first algorithm: the tuned ones are of ${[...measured].join(' and ')}, ` +
+    `library matmuls use the default algorithm: the tuned ones are of ${[...measured].join(' and ')}, ` +
     `this is ${info.name} with ${libraryVersion(info.matmulVersion)}; heddle tune --library measures them here`
   )
 }

@@ -1,6 +1,6 @@
 /**
- * Weights on the host: held in memory, or made piece by piece when they are uploaded, so that a checkpoint larger than the host's memory
- * passes through it without ever being held whole.
+ * Weights on the host: in memory, or produced piece by piece during the upload, so that a checkpoint larger than the host's memory is never
+ * loaded whole.
  */
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 
@@ -12,24 +12,24 @@ export interface WeightTensor {
   readonly data: Uint8Array
 }
 
-/** A tensor in its storage type that is read or computed when it is asked for; row-major unless a layout is named. */
+/** A tensor in its storage type that is read or computed lazily; row-major unless a layout is named. */
 export interface DeferredTensor {
   readonly dtype: DType
   readonly shape: readonly number[]
   readonly layout?: string
-  /** Of all pieces together. */
+  /** Total bytes of all pieces. */
   readonly bytes: number
   /**
-   * The tensor's bytes in order. A piece is valid until the next one is asked for.
-   * @throws what reading throws; the signal's reason when it aborts
+   * Yields the tensor's bytes in order. A piece is valid until the next one is requested.
+   * @throws errors of reading; the signal's reason when it aborts
    */
   pieces(signal?: AbortSignal): AsyncIterable<Uint8Array>
 }
 
-/** A tensor that is in host memory, or comes when it is asked for. */
+/** A tensor in host memory, or a lazy one. */
 export type Weight = WeightTensor | DeferredTensor
 
-/** A matrix that is int8 as a model has it: int8 `[rows, columns]`, row-major, and what a step of each row is worth, float32 `[rows]`. */
+/** An int8 matrix of a model: int8 `[rows, columns]`, row-major, and the scale of each row, float32 `[rows]`. */
 export interface Int8Tensor {
   readonly values: Weight
   readonly steps: Weight
@@ -39,7 +39,7 @@ export interface Int8Tensor {
 export const tensorBytes = (dtype: DType, shape: readonly number[]): number =>
   shape.reduce((product, extent) => product * extent, dtypeInfo[dtype].bytes)
 
-/** A row-major tensor whose pieces are made when they are asked for. */
+/** A row-major tensor whose pieces are computed lazily. */
 export const computedTensor = (dtype: DType, shape: readonly number[], pieces: DeferredTensor['pieces']): DeferredTensor => ({
   dtype,
   shape,
@@ -55,14 +55,14 @@ export async function* piecesOf(weight: Weight, signal?: AbortSignal): AsyncGene
   else yield* weight.pieces(signal)
 }
 
-/** A weight in host memory. @throws what its pieces throw */
+/** Loads a weight into host memory. @throws errors of its pieces */
 export async function inMemory(weight: Weight, signal?: AbortSignal): Promise<WeightTensor> {
   if ('data' in weight) return weight
   const { bytes: _, pieces: __, ...tensor } = weight
   return { ...tensor, data: await wholeOf(weight, signal) }
 }
 
-/** All pieces of a tensor as one. @throws what its pieces throw */
+/** Concatenates all pieces of a tensor. @throws errors of its pieces */
 export async function wholeOf(tensor: Pick<DeferredTensor, 'bytes' | 'pieces'>, signal?: AbortSignal): Promise<Uint8Array> {
   const data = new Uint8Array(tensor.bytes)
   let at = 0

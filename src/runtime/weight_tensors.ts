@@ -1,24 +1,24 @@
 /**
- * Which tensors an application's weights are: the model's own by name, several of them laid one behind the other, or one of these in
- * int8 with the steps of its rows. Programs look tensors up by these names, and whoever loads a model makes them.
+ * Tensors of an application's weights: the model's own by name, several of them concatenated, or one of these in int8 with the scales of its
+ * rows. Programs look tensors up by these names, and loading a model creates them.
  */
 import { usageError } from '../errors.js'
 import type { GraphApplication } from './application.js'
 
-/** A weight tensor of a program, by how it is made. */
+/** Recipe of a weight tensor of a program. */
 export interface WeightSource {
   /** Unique among the tensors of a session. */
   readonly name: string
-  /** Tensors of the model, of which several are laid one behind the other along their first axis. */
+  /** Tensors of the model, concatenated along their first axis. */
   readonly parts: readonly string[]
-  /** `int8`: each row quantised by itself; `steps`: what a step of each row is worth, times `factor`. As it is where undefined. */
+  /** `int8`: each row quantised by itself; `steps`: the scale of each row, times `factor`. Undefined: unchanged. */
   readonly made?: 'int8' | 'steps'
   readonly factor?: number
-  /** Name of the layout it is stored in. */
+  /** Name of its storage layout. */
   readonly layout: string
 }
 
-/** @throws usage `program.wire` for a weight that is wired to nothing, `program.attr` for steps without their factor */
+/** @throws usage `program.wire` for a weight that is not wired, `program.attr` for scales without their factor */
 export function weightSource(application: GraphApplication, weight: string): WeightSource {
   const { graph } = application
   const quantised = graph.steps?.[weight]
@@ -31,12 +31,12 @@ export function weightSource(application: GraphApplication, weight: string): Wei
   }
   const value = graph.values[graph.weights[weight] ?? -1]
   const layout = value?.layout ?? 'row'
-  // A weight that the graph itself declares as int8 has no steps of a plan: its integers are what its author gave.
+  // A weight that the graph itself declares as int8 has no scales of a plan: its integers come from its author.
   const isMade = Object.values(graph.steps ?? {}).some((of) => of.weight === weight)
   return isMade ? { name: `${base}:int8:${layout}`, parts, made: 'int8', layout } : { name: base, parts, layout }
 }
 
-/** Every weight tensor an application reads. */
+/** All weight tensors that an application reads. */
 export const weightSources = (application: GraphApplication): WeightSource[] =>
   Object.keys(application.graph.weights).map((name) => weightSource(application, name))
 

@@ -83,13 +83,13 @@ describe('refused are', () => {
 
   it('a quantised plan without scales, with too few, and with one that is no scale', () => {
     expect(failure(() => assembleBert(config, findPlan('int8-row', plans), false))).toBe(
-      'run.scales: plan int8-row needs a scale for x of layer0, there is none',
+      'run.scales: plan int8-row needs a scale for x of layer0, got none',
     )
     expect(failure(() => assemble('int8-row', scales.slice(1)))).toBe('run.scales: there are scales of 1 layers, the model has 2')
     const { attentionNorm: _, ...lacking } = amax(1)
     expect(failure(() => assemble('int8-row', [amax(0), lacking]))).toContain('needs a scale for attentionNorm of layer1')
     for (const wrong of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
-      expect(failure(() => assemble('int8-row', [amax(0), { ...amax(1), merged: wrong }]))).toContain(`found ${wrong}`)
+      expect(failure(() => assemble('int8-row', [amax(0), { ...amax(1), merged: wrong }]))).toContain(`got ${wrong}`)
     }
   })
 

@@ -110,8 +110,8 @@ describe('refused is', () => {
 
   it('a scale that is missing or invalid', () => {
     const made = compiled('int8-row')
-    expect(failure(() => wireProgram(made))).toBe('run.scales: plan int8-row needs a scale for x of layer0, there is none')
-    expect(failure(() => wireProgram(made, { amax: () => -1 }))).toContain('found -1')
+    expect(failure(() => wireProgram(made))).toBe('run.scales: plan int8-row needs a scale for x of layer0, got none')
+    expect(failure(() => wireProgram(made, { amax: () => -1 }))).toContain('got -1')
   })
 
   it('two graphs of one name', () => {

@@ -69,8 +69,8 @@ describe('bindKernel', () => {
     expect(() => bind(facts(64))).toThrow(
       expect.objectContaining({
         code: 'bind.extent',
-        message: 'norm/y: dimension n of layer_norm is 32, and its facts say a multiple of 64',
-        hint: 'the next is 64',
+        message: 'norm/y: dimension n of layer_norm: expected a multiple of 64, by its facts, got 32',
+        hint: 'the next multiple is 64',
       }),
     )
   })

@@ -79,7 +79,7 @@ it('is that of int8 activations for a model that is stored for it, on any device
   expect(Object.keys(plans)).toContain('best-llama-int8w')
   expect(int8(gpu('9.0'), { ...manifest, plans })).toEqual({
     name: 'best-llama',
-    reason: `${floats(gpu('9.0')).reason}; its int8 weights are taken for floats, as no plan covers llama_prompt and llama_step in int8`,
+    reason: `${floats(gpu('9.0')).reason}; its int8 weights are used as floats, as no plan covers llama_prompt and llama_step in int8`,
   })
 })
 

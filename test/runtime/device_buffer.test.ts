@@ -109,6 +109,6 @@ it('reads bytes at any offset', () => {
 
 it('refuses the wrong array and broken elements', () => {
   const wrong: unknown = [1, 2]
-  expect(() => encode('f16', wrong as Float32Array)).toThrow(/f16 values must be a Float32Array, got \[object Array\]/)
+  expect(() => encode('f16', wrong as Float32Array)).toThrow(/f16 values: expected a Float32Array, got \[object Array\]/)
   expect(() => decode('f16', new Uint8Array(3))).toThrow(/3 bytes are not whole f16 elements of 2 bytes/)
 })

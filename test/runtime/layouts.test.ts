@@ -65,7 +65,7 @@ describe('findLayout', () => {
     expect(() => findLayout(layouts, 'col32', 2)).toThrow(
       expect.objectContaining({
         code: 'layout.unknown',
-        hint: 'known: row, split_heads; one that only a plan names comes with the plan itself: load(graph, { plan: myPlan })',
+        hint: 'known: row, split_heads; a layout that only a plan names comes with the plan: load(graph, { plan: myPlan })',
       }),
     )
     expect(() => findLayout(layouts, 'split_heads', 3)).toThrow(expect.objectContaining({ code: 'layout.rank' }))

@@ -87,7 +87,7 @@ describe('a type without kernels', () => {
     expect(refusal(() => under('bf16', kernels))).toMatchObject({
       code: 'plan.dtype',
       message: 'plan ft-v3-mode1 does not run in bf16: there is no kernel quantize_col32__bf16 for encoder_layer_gelu/x.int8',
-      hint: 'it runs in f32 and f16; or take another plan',
+      hint: 'it runs in f32 and f16; or use another plan',
     })
     expect(() => under('f16', kernels)).not.toThrow()
   })
@@ -110,7 +110,7 @@ describe('a type without kernels', () => {
       } as unknown as Parameters<typeof loadEncoder>[1])
     await expect(loading('bf16')).rejects.toMatchObject({
       code: 'plan.dtype',
-      hint: 'it runs in f32 and f16; or take another plan',
+      hint: 'it runs in f32 and f16; or use another plan',
     })
     await expect(loading('f16')).rejects.toThrow('the device is asked for')
   })

@@ -151,7 +151,7 @@ describe('prepareWeights', () => {
       numbers(prepareWeights([application], tensors('f32'), layouts, tensors('f32'), { maxima })['q+k:int8:row'])
     await expect(made({ k: [1, 2] })).rejects.toMatchObject({
       code: 'quant.maxima',
-      message: 'tensor k has 5 output channels, 2 maxima are given',
+      message: 'tensor k: expected 5 maxima, one per output channel, got 2',
     })
     await expect(made({ k: [1, 1, 0, 1, 1] })).rejects.toMatchObject({
       code: 'quant.maxima',

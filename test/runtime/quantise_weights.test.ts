@@ -59,7 +59,7 @@ describe('quantiseWeights', () => {
   it.each([
     ['NaN', matrix(2, 2, 1, 2, 3, Number.NaN), 'quant.weights', 'tensor w is NaN at [1, 1]'],
     ['infinity', matrix(2, 2, Number.NEGATIVE_INFINITY, 2, 3, 4), 'quant.weights', 'tensor w is -Infinity at [0, 0]'],
-    ['another number of values', matrix(2, 2, 1, 2, 3), 'quant.shape', 'tensor w has 3 values, expected 2 x 2'],
+    ['another number of values', matrix(2, 2, 1, 2, 3), 'quant.shape', 'tensor w: expected 2 x 2 values, got 3'],
   ])('refuses %s', (_, given, code, message) =>
     expect(() => quantiseWeights(given)).toThrow(expect.objectContaining({ code, message })),
   )

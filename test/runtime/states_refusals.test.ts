@@ -89,13 +89,13 @@ describe('refusals', () => {
   it('of a replaced state without a next value', async () =>
     expect(historic([first], {})).rejects.toMatchObject({
       code: 'program.state',
-      message: expect.stringContaining('first/recorded replaces elements of it, and its next value is not said'),
+      message: expect.stringContaining('first/recorded replaces elements of it, but it has no next value'),
     }))
 
   it('of a next value of another form, and of memory of another size', async () => {
     await expect(historic([first], { next: 't1' })).rejects.toMatchObject({
       code: 'program.state',
-      message: 'state history: it is i32 [4, 3] in layout row, its next value t1 is i32 [3] in layout row',
+      message: 'state history: expected next value t1 of form i32 [4, 3] in layout row, got i32 [3] in layout row',
     })
     const session = await open().session
     const { tensors } = await openStates(session, { a: { dtype: 'i32', shape: [3] } })
@@ -103,7 +103,7 @@ describe('refusals', () => {
       buildProgram({ session, applications: [], inputs: [], outputs: [], states, dims: {}, types: {} })
     await expect(build({ a: { tensor: { ...tensors.a, shape: [4] } } })).rejects.toMatchObject({
       code: 'program.state',
-      message: 'state a: its memory has 12 bytes, i32 [4] in layout row takes 16',
+      message: 'state a: expected 16 bytes of memory for i32 [4] in layout row, got 12',
     })
     await expect(build({ a: { tensor: tensors.a }, b: { tensor: tensors.a } })).rejects.toMatchObject({
       code: 'program.state',
@@ -142,7 +142,7 @@ describe('refusals', () => {
     const { states } = await countingProgram(await open().session, 1, 4)
     await expect(states.write('step', integers(1, 2))).rejects.toMatchObject({
       code: 'states.values',
-      message: 'state step is i32 [1] in layout row, 4 bytes: 2 elements have 8',
+      message: 'state step: expected i32 [1] in layout row, 4 bytes, got 2 elements, 8 bytes',
     })
     const unknown: string = 'steps'
     await expect(states.read(unknown as 'step')).rejects.toMatchObject({ code: 'states.name' })

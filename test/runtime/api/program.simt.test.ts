@@ -183,7 +183,7 @@ test('int8 uses the given scales, and no others', async () => {
 
 test('a stream continues with the state, and without a plan one is chosen and named', async () => {
   const model = await device.load(mixers, { weights: weightsOf(4), dims: { b, s } })
-  expect([model.plan, model.planReason]).toEqual(['unfused', "products are the device's own"])
+  expect([model.plan, model.planReason]).toEqual(['unfused', "matmuls are the device's own"])
   const x = drawn('x', [b, s, n])
   const seen: Tensor[] = []
   for await (const { result } of model.stream([
