@@ -74,7 +74,7 @@ describe('a call of such an op', () => {
   it('refuses contradictions', () => {
     expect(refusal(() => checkCall(halves, { x: zeros('f32', [2, 6]) }, {}))).toMatchObject({
       code: 'call.extent',
-      message: 'halves: dimension n is 6 by x [2, 6], and the facts of the op say that it is 4*u',
+      message: 'halves: dimension n: expected 4*u, by the facts of the op, got 6 by x [2, 6]',
     })
   })
 })

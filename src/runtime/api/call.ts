@@ -1,4 +1,4 @@
-/** A call from end to end: checked against its op, its kernel found and made ready, launched in its turn. */
+/** A call from end to end: it is checked against its op, its kernel is found and made ready, and launched in order. */
 
 import { usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
@@ -21,7 +21,7 @@ const known: { readonly [K in keyof Required<GivenOptions>]: true } = {
   signal: true,
 }
 
-/** What `Device.call` does, without its types. */
+/** Untyped implementation of `Device.call`. */
 export async function callOp(
   core: DeviceCore,
   op: unknown,
@@ -63,7 +63,7 @@ export async function callOp(
   }
 }
 
-/** The call with host tensors of its own, for one that has to wait: whoever made it may change theirs. */
+/** Copies the host tensors of a call that has to wait: its caller may change the originals. */
 const snapshot = (call: CheckedCall): CheckedCall => ({
   ...call,
   inputs: Object.fromEntries(
@@ -74,7 +74,7 @@ const snapshot = (call: CheckedCall): CheckedCall => ({
   ),
 })
 
-/** A kernel that replaces elements of a tensor must not read the same memory as another of its inputs. */
+/** Refuses a call whose kernel updates a tensor in place and reads the same memory as another input. */
 function refuseAliases({ op, inputs }: CheckedCall): void {
   for (const name of Object.values(op.updates)) {
     if (!(inputs[name] instanceof DeviceTensor)) continue

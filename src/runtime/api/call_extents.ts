@@ -1,4 +1,4 @@
-/** Extents of a call: by the shapes of its inputs, by the option `dims`, and by the facts of the op where neither says them. */
+/** Extents of a call: from the shapes of its inputs, from the option `dims`, else from the facts of the op. */
 import { usageError } from '../../errors.js'
 import { type ExtentFact, namesOf } from '../../ir/facts/facts.js'
 import { sizeText } from '../../ir/facts/size_text.js'
@@ -12,7 +12,7 @@ import { nameHint } from './names.js'
 export const axesOf = ({ dims }: TensorDecl): readonly string[] => (dims === '' ? [] : dims.split(' '))
 const shapeText = (shape: readonly number[]): string => `[${shape.join(', ')}]`
 
-/** Extents of the op's dimensions, by what fixed them. */
+/** Extents of the op's dimensions, each with its origin. */
 export class Extents {
   readonly #op: AnyOp
   readonly #found = new Map<string, { readonly extent: number; readonly by: string }>()
@@ -24,7 +24,7 @@ export class Extents {
         throw usageError('call.dims', `${op.name} has no dimension ${dim}`, { hint: nameHint('dimensions', op.dims, dim) })
       }
       if (!Number.isSafeInteger(extent) || extent < 0) {
-        throw usageError('call.dims', `${op.name}: dimension ${dim} is ${extent}, extents are whole numbers from 0`)
+        throw usageError('call.dims', `${op.name}: dimension ${dim}: expected an integer >= 0, got ${extent}`)
       }
       this.#found.set(dim, { extent, by: 'dims' })
     }
@@ -34,8 +34,8 @@ export class Extents {
     const axes = axesOf(decl)
     if (axes.length !== shape.length) {
       const wanted = axes.length === 0 ? 'a scalar' : `"${decl.dims}", of rank ${axes.length}`
-      throw usageError('call.rank', `${this.#op.name}: ${name} is ${wanted}: the tensor given has shape ${shapeText(shape)}`, {
-        hint: 'give the same data with another shape',
+      throw usageError('call.rank', `${this.#op.name}: ${name}: expected ${wanted}, got shape ${shapeText(shape)}`, {
+        hint: 'reshape the data',
       })
     }
     for (const [i, axis] of axes.entries()) {
@@ -52,7 +52,7 @@ export class Extents {
     }
   }
 
-  /** Those of all dimensions: what no input has and nobody gave follows from the facts of the op. */
+  /** Extents of all dimensions: those that neither an input nor the option fixes follow from the facts of the op. */
   all(attrs: Readonly<Record<string, number>>): Record<string, number> {
     const { name, dims } = this.#op
     const facts = dimFactsOf(this.#op)
@@ -62,7 +62,7 @@ export class Extents {
     this.#expectFulfilled(facts, { ...attrs, ...extents })
     const missing = dims.find((dim) => extents[dim] === undefined)
     if (missing !== undefined) {
-      throw usageError('call.dims', `${name}: no input has dimension ${missing}, so that its extent must be given`, {
+      throw usageError('call.dims', `${name}: no input has dimension ${missing}: its extent must be given`, {
         hint: `call(${name}, { ... }, { dims: { ${missing}: ... } })`,
       })
     }
@@ -75,7 +75,7 @@ export class Extents {
     return found === undefined ? '' : ` by ${found.by}`
   }
 
-  /** Facts about dimensions that no input has: of those that inputs have, facts say what is usual. */
+  /** Checks the facts about dimensions that no input has; for those of inputs, facts only state the usual sizes. */
   #expectFulfilled(facts: Readonly<Record<string, ExtentFact>>, sizes: Readonly<Record<string, number>>): void {
     const { name, dims, inputs } = this.#op
     const given = new Set(Object.values(inputs).flatMap(axesOf))
@@ -91,8 +91,8 @@ export class Extents {
     )
     throw usageError(
       'call.extent',
-      `${name}: dimension ${dim} is ${sizes[dim]}${this.#by(dim)}, and the facts of the op say that it is ${sizeText(equal)}`,
-      { hint: others.length === 0 ? `no extent of ${namesOf(equal).join(', ')} makes it that` : others.join(', ') },
+      `${name}: dimension ${dim}: expected ${sizeText(equal)}, by the facts of the op, got ${sizes[dim]}${this.#by(dim)}`,
+      { hint: others.length === 0 ? `no extent of ${namesOf(equal).join(', ')} gives this size` : others.join(', ') },
     )
   }
 
@@ -100,8 +100,8 @@ export class Extents {
     if (extent % of === 0) return
     throw usageError(
       'call.extent',
-      `${this.#op.name}: dimension ${dim} is ${extent}${this.#by(dim)}, and the facts of the op say that it is a multiple of ${of}`,
-      { hint: `the next is ${Math.ceil(extent / of) * of}` },
+      `${this.#op.name}: dimension ${dim}: expected a multiple of ${of}, by the facts of the op, got ${extent}${this.#by(dim)}`,
+      { hint: `the next multiple is ${Math.ceil(extent / of) * of}` },
     )
   }
 }

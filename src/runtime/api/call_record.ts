@@ -3,7 +3,7 @@ import { usageError } from '../../errors.js'
 import type { AnyOp } from './call_types.js'
 import { typeName } from './tensor.js'
 
-/** A record of options without those that are undefined. */
+/** Returns a record of options without undefined values. @throws usage `call.dims`, `call.attrs`, `call.dtype` */
 export function checkRecord(
   op: AnyOp,
   option: 'dims' | 'attrs' | 'dtype',
@@ -12,7 +12,7 @@ export function checkRecord(
 ): Record<string, number> {
   if (given === undefined) return {}
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
-    throw usageError(`call.${option}`, `${op.name}: the option ${option} is ${form}, got ${typeName(given)}`)
+    throw usageError(`call.${option}`, `${op.name}: expected ${form} as the option ${option}, got ${typeName(given)}`)
   }
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }

@@ -1,6 +1,6 @@
 /**
- * The types of a call, derived from the declaration of the op: the names of what it takes and gives, and which storage types each may
- * have. A wrong name does not compile; what TypeScript cannot know (extents, types of values it has widened) is checked when it runs.
+ * Types of a call, derived from the declaration of the op: names of inputs and results, and their possible storage types. A wrong name does
+ * not compile. Properties unknown to TypeScript (extents, types of values it has widened) are checked at run time.
  */
 import type { DType } from '../../ir/dtype.js'
 import type { Op, SplitDims, Tensors, TypeChoices } from '../../lang/types.js'
@@ -10,43 +10,43 @@ import type { Tensor } from './tensor.js'
 /** Any op. */
 export type AnyOp = Op<Tensors, Tensors, Readonly<Record<string, number>>, TypeChoices>
 
-/** The storage types that a reference in a declaration may stand for: itself, or what its type parameter may be. */
+/** Storage types of a reference in a declaration: itself, or the choices of its type parameter. */
 type Choice<T extends TypeChoices, Ref extends string> = Ref extends DType ? Ref : Ref extends keyof T ? T[Ref][number] : DType
 
-/** What a call takes for a tensor: one of the host, or one that is on the device already. */
+/** Tensor argument of a call: a host tensor or a device tensor. */
 export type AnyTensor<D extends DType = DType> = Tensor<D> | DeviceTensor<D>
 
-/** The inputs of an op, each in a storage type that the op allows. */
+/** Inputs of an op, each in a storage type that the op allows. */
 export type CallInputs<O extends AnyOp> = {
   readonly [K in keyof O['inputs'] & string]: AnyTensor<Choice<O['types'], O['inputs'][K]['type']>>
 }
 
-/** Names that something does not have. */
+/** Rejects keys of `G` that `Known` does not have. */
 export type NoOthers<G, Known> = { readonly [K in Exclude<keyof G, keyof Known>]: never }
 
-/** Storage types for an op's type parameters: one for all of them, or one for each by name. */
+/** Storage types for an op's type parameters: one for all of them, or one per name. */
 export type CallDType<T extends TypeChoices> = Choice<T, keyof T & string> | { readonly [P in keyof T & string]?: T[P][number] }
 
-/** Dimensions named in a list of declarations. */
+/** Dimensions named in declarations of tensors. */
 type DimNames<T extends Tensors> = { readonly [K in keyof T]: SplitDims<T[K]['dims']>[number] }[keyof T]
 
-/** A record with some of these keys; without keys, one that takes none. */
+/** Partial record of these keys; an empty record if there are none. */
 type Some<K extends string> = [K] extends [never] ? Readonly<Record<string, never>> : { readonly [N in K]?: number | undefined }
 
 export interface CallOptions<O extends AnyOp, P = CallDType<O['types']>, Keep extends boolean = boolean> {
-  /** Values of attributes; the op's defaults serve for the others. */
+  /** Values of attributes; the others have the op's defaults. */
   readonly attrs?: Some<keyof O['attrs'] & string>
-  /** Storage types of type parameters that no input has. Those that inputs have must agree with it. */
+  /** Storage types of type parameters that no input fixes. Those of inputs must agree with it. */
   readonly dtype?: P | undefined
-  /** Extents of dimensions that no input has. Those that inputs have must agree with it. */
+  /** Extents of dimensions that no input has. Those of inputs must agree with it. */
   readonly dims?: Some<DimNames<O['inputs']> | DimNames<O['outputs']>>
-  /** Leaves the results on the device. */
+  /** Keeps the results on the device. */
   readonly keep?: Keep | undefined
   /** Stops the call before it starts or while its kernels are compiled. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** The storage types that the inputs `G` give a type parameter. */
+/** Storage types that the inputs `G` fix for a type parameter. */
 type Given<O extends AnyOp, G, Param extends string> = {
   [K in keyof O['inputs'] & keyof G]: O['inputs'][K]['type'] extends Param
     ? G[K] extends { readonly dtype: infer D extends DType }
@@ -55,14 +55,14 @@ type Given<O extends AnyOp, G, Param extends string> = {
     : never
 }[keyof O['inputs'] & keyof G]
 
-/** The storage types that the option gives a type parameter. */
+/** Storage types that the option fixes for a type parameter. */
 type Chosen<P, Param extends string> = P extends DType
   ? P
   : P extends { readonly [K in Param]: infer D extends DType }
     ? D
     : never
 
-/** The storage type of a result: that of its type parameter, as far as inputs and options say it. */
+/** Storage type of a result: that of its type parameter, as far as inputs and options fix it. */
 type ResultType<O extends AnyOp, G, P, Ref extends string> = Ref extends DType
   ? Ref
   : [Given<O, G, Ref>] extends [never]
@@ -71,7 +71,7 @@ type ResultType<O extends AnyOp, G, P, Ref extends string> = Ref extends DType
       : Chosen<P, Ref>
     : Given<O, G, Ref>
 
-/** What a call gives back: tensors of the host, or device tensors with `keep`. */
+/** Results of a call: host tensors, or device tensors with `keep`. */
 export type CallResult<O extends AnyOp, G, P, Keep extends boolean> = {
   readonly [K in keyof O['outputs'] & string]: Kept<ResultType<O, G, P, O['outputs'][K]['type']>, Keep>
 }

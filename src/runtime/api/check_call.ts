@@ -1,6 +1,6 @@
 /**
- * A call against the declaration of its op: names, storage types, ranks and extents of what is given, values of dimensions and attributes.
- * Pure: what comes out says everything about the call except which kernel computes it.
+ * Checks a call against the declaration of its op: names, storage types, ranks and extents of inputs, values of dimensions and attributes.
+ * Pure: the result describes the call completely, except for its kernel.
  */
 import { usageError } from '../../errors.js'
 import { type DType, isDType } from '../../ir/dtype.js'
@@ -64,16 +64,16 @@ function checkOp(given: unknown): AnyOp {
   const isOp =
     typeof given === 'object' && given !== null && 'body' in given && 'inputs' in given && 'outputs' in given && 'name' in given
   if (isOp) return given as AnyOp
-  throw usageError('call.op', `the first argument of call must be an op, got ${typeName(given)}`, {
-    hint: "an op is what op('name', { ... }) returns: import { double } from './specs/double.js'",
+  throw usageError('call.op', `first argument of call: expected an op, got ${typeName(given)}`, {
+    hint: "pass an op, as op('name', { ... }) returns it: import { double } from './specs/double.js'",
   })
 }
 
-/** The tensors that were given, by the names that the op has for them. */
+/** Given tensors, by the op's names of inputs. */
 function checkNames(op: AnyOp, inputs: unknown): Readonly<Record<string, AnyTensor>> {
   const names = Object.keys(op.inputs)
   if (typeof inputs !== 'object' || inputs === null) {
-    throw usageError('call.input', `${op.name}: the inputs of a call must be an object, got ${typeName(inputs)}`, {
+    throw usageError('call.input', `${op.name}: inputs of a call: expected an object, got ${typeName(inputs)}`, {
       hint: `write { ${names.join(', ')} }`,
     })
   }
@@ -92,7 +92,7 @@ function checkNames(op: AnyOp, inputs: unknown): Readonly<Record<string, AnyTens
   )
 }
 
-/** Storage types of the op's type parameters, by what fixed them. */
+/** Storage types of the op's type parameters, each with its origin. */
 class Types {
   readonly #op: AnyOp
   readonly #found = new Map<string, { readonly dtype: DType; readonly by: string }>()
@@ -102,7 +102,7 @@ class Types {
     const params = Object.keys(op.types)
     if (given === undefined) return
     if (params.length === 0) {
-      throw usageError('call.dtype', `${op.name} has no type parameter that the option dtype could be of`)
+      throw usageError('call.dtype', `${op.name} has no type parameter for the option dtype`)
     }
     const chosen = typeof given === 'string' ? Object.fromEntries(params.map((param) => [param, given])) : given
     for (const [param, dtype] of Object.entries(checkRecord(op, 'dtype', chosen, "'f32', or { T: 'f32' }"))) {
@@ -118,7 +118,7 @@ class Types {
   bind(name: string, { type }: TensorDecl, dtype: DType): void {
     const where = `${this.#op.name}: ${name}`
     if (isDType(type)) {
-      if (dtype !== type) throw usageError('call.dtype', `${where} must be ${type}, the tensor given is ${dtype}`)
+      if (dtype !== type) throw usageError('call.dtype', `${where}: expected ${type}, got ${dtype}`)
       return
     }
     const known = this.#found.get(type)
@@ -130,13 +130,13 @@ class Types {
     this.#found.set(type, known ?? { dtype: this.#allowed(type, dtype, name), by: name })
   }
 
-  /** In the order of the declaration, which is that of instance keys. */
+  /** All storage types, in the order of the declaration, which is that of instance keys. */
   all(): Record<string, DType> {
     return Object.fromEntries(
       Object.keys(this.#op.types).map((param) => {
         const found = this.#found.get(param)
         if (found !== undefined) return [param, found.dtype]
-        throw usageError('call.dtype', `${this.#op.name}: no input has type ${param}, so that its storage type must be given`, {
+        throw usageError('call.dtype', `${this.#op.name}: no input has type ${param}: its storage type must be given`, {
           hint: `call(${this.#op.name}, { ... }, { dtype: { ${param}: '${this.#op.types[param]?.[0]}' } })`,
         })
       }),
@@ -147,7 +147,7 @@ class Types {
     const choices = this.#op.types[param] ?? []
     const found = choices.find((choice) => choice === dtype)
     if (found !== undefined) return found
-    throw usageError('call.dtype', `${this.#op.name}: ${param} cannot be ${String(dtype)}, which it is by ${by}`, {
+    throw usageError('call.dtype', `${this.#op.name}: ${param} cannot be ${String(dtype)}, as given by ${by}`, {
       hint: `${param} may be ${choices.join(', ')}`,
     })
   }
@@ -162,8 +162,8 @@ const dtypeOf = ({ type }: TensorDecl, types: Readonly<Record<string, DType>>): 
 function checkLayout(op: AnyOp, name: string, { layout }: TensorDecl, tensor: DeviceTensor): void {
   const [wanted, found] = [layout?.name ?? 'row', tensor.layout?.name ?? 'row']
   if (wanted === found) return
-  throw usageError('call.layout', `${op.name}: ${name} must lie in layout ${wanted}, the device tensor given lies in ${found}`, {
-    hint: 'read it, and give the host tensor: it is put in order on the way',
+  throw usageError('call.layout', `${op.name}: ${name}: expected a device tensor in layout ${wanted}, got layout ${found}`, {
+    hint: 'read it, and pass the host tensor: the call converts its layout',
   })
 }
 
@@ -176,7 +176,7 @@ function checkAttrs(op: AnyOp, given: unknown): Record<string, number> {
     }
     if (!Number.isFinite(value)) {
       const found = typeof value === 'number' ? String(value) : typeName(value)
-      throw usageError('call.attrs', `${op.name}: attribute ${name} must be a finite number, got ${found}`)
+      throw usageError('call.attrs', `${op.name}: attribute ${name}: expected a finite number, got ${found}`)
     }
   }
   return { ...op.attrs, ...attrs }

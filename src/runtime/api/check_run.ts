@@ -1,4 +1,4 @@
-/** One run of a model against its inputs: names, storage types, layouts, and the sizes that shapes give. */
+/** Checks the inputs of a run: names, storage types, layouts, and sizes from shapes. */
 import { usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import { evaluateExtent, printExtent } from '../../ir/shape.js'
@@ -15,7 +15,7 @@ import { Sizes } from './sizes.js'
 import type { ModelSource, RaggedInput } from './source.js'
 import { type Tensor, toNumbers, typeName } from './tensor.js'
 
-/** A state: its memory, and the program value it holds after a run. */
+/** A state: its memory, and the program value that it holds after a run. */
 export interface StateParts {
   readonly tensor: HeldTensor
   readonly layout: LayoutDecl | undefined
@@ -28,7 +28,7 @@ export interface ModelParts {
   readonly session: Session
   readonly layouts: Layouts
   readonly types: Readonly<Record<string, DType>>
-  /** What weights and states say. */
+  /** Sizes fixed by weights and states. */
   readonly sizes: Sizes
   readonly states: Readonly<Record<string, StateParts>>
   release(): void
@@ -45,13 +45,13 @@ export function checkRun({ source, states, types, sizes: known }: ModelParts, gi
   const { name: model } = source
   const names = Object.keys(source.inputs).filter((name) => !Object.hasOwn(states, name))
   if (typeof given !== 'object' || given === null) {
-    throw usageError('run.input', `${model}: the inputs of a run must be an object, got ${typeName(given)}`, {
+    throw usageError('run.input', `${model}: inputs of a run: expected an object, got ${typeName(given)}`, {
       hint: `write { ${names.join(', ')} }`,
     })
   }
   const unknown = Object.keys(given).find((name) => !names.includes(name))
   if (unknown !== undefined) {
-    const what = Object.hasOwn(states, unknown) ? `${unknown} is a state, which is not given` : `there is no input ${unknown}`
+    const what = Object.hasOwn(states, unknown) ? `${unknown} is a state, not an input of a run` : `there is no input ${unknown}`
     throw usageError('run.input', `${model}: ${what}`, { hint: nameHint('inputs', names, unknown) })
   }
   const sizes = new Sizes(model, 'run', known)
@@ -65,7 +65,7 @@ export function checkRun({ source, states, types, sizes: known }: ModelParts, gi
     const checked = tensor instanceof DeviceTensor ? tensor : checkGiven(`${model}: ${name}`, 'run', tensor)
     const wanted = typeof value.dtype === 'string' ? value.dtype : types[value.dtype.param]
     if (checked.dtype !== wanted) {
-      throw usageError('run.dtype', `${model}: ${name} must be ${wanted}, the tensor given is ${checked.dtype}`, {
+      throw usageError('run.dtype', `${model}: ${name}: expected ${wanted}, got ${checked.dtype}`, {
         hint: `tensor('${wanted}', shape, toNumbers(${name})) converts`,
       })
     }
@@ -73,7 +73,7 @@ export function checkRun({ source, states, types, sizes: known }: ModelParts, gi
     if (layout !== value.layout) {
       throw usageError(
         'run.layout',
-        `${model}: ${name} must lie in layout ${value.layout}, the device tensor given lies in ${layout}`,
+        `${model}: ${name}: expected a device tensor in layout ${value.layout}, got layout ${layout}`,
       )
     }
     sizes.bind(name, value.shape, checked.shape)
@@ -90,8 +90,8 @@ export function checkRun({ source, states, types, sizes: known }: ModelParts, gi
 }
 
 /**
- * Rows without padding: what inputs or the caller say, else room for the lengths, and for full sequences where those lie on the device.
- * Undefined where nothing of the model has the axis. @throws usage `run.lengths` for lengths that sequences cannot have, or that do not fit
+ * Packed rows (without padding): the number that inputs or the caller fix, else enough for the lengths, or for full sequences if the lengths are
+ * on the device. Undefined if the model does not use the axis. @throws usage `run.lengths` for lengths out of range, or too many tokens
  */
 function tokensOf(
   model: string,
@@ -101,29 +101,29 @@ function tokensOf(
   all: Readonly<Record<string, number>>,
 ): number | undefined {
   if ([...batch.dims, ...seq.dims].some((dim) => all[dim] === undefined)) return undefined
-  const [sequences, places] = [evaluateExtent(batch, all), evaluateExtent(seq, all)]
+  const [sequences, positions] = [evaluateExtent(batch, all), evaluateExtent(seq, all)]
   const known = sizes.of(tokens)
-  if (known !== undefined && known > sequences * places) {
+  if (known !== undefined && known > sequences * positions) {
     throw usageError(
       'run.lengths',
-      `${model}: ${tokens} is ${known}, ${sequences} sequences of ${places} have at most ${sequences * places}`,
+      `${model}: ${tokens} is ${known}, ${sequences} sequences of ${positions} have at most ${sequences * positions}`,
     )
   }
-  if (given === undefined || given instanceof DeviceTensor) return known ?? sequences * places
+  if (given === undefined || given instanceof DeviceTensor) return known ?? sequences * positions
   const lengths = Array.from(toNumbers(given))
-  const wrong = lengths.findIndex((length) => length < 0 || length > places)
+  const wrong = lengths.findIndex((length) => length < 0 || length > positions)
   if (wrong >= 0) {
-    throw usageError('run.lengths', `${model}: sequence ${wrong} is ${lengths[wrong]} long by ${name}`, {
-      hint: `lengths are from 0 to ${printExtent(seq)}, ${places}`,
+    throw usageError('run.lengths', `${model}: sequence ${wrong} has length ${lengths[wrong]} by ${name}`, {
+      hint: `lengths are integers in [0, ${printExtent(seq)}], ${printExtent(seq)} is ${positions}`,
     })
   }
   const sum = lengths.reduce((total, length) => total + length, 0)
-  if (known === undefined) return Math.max(1, packedRows(lengths, places))
+  if (known === undefined) return Math.max(1, packedRows(lengths, positions))
   if (sum <= known) return known
   throw usageError('run.lengths', `${model}: sequences of ${sum} tokens by ${name} do not fit into ${known} rows`)
 }
 
-/** Inputs of one's own, for a run that has to wait: whoever asked for it may change theirs. */
+/** Copies the host inputs of a run that has to wait: its caller may change the originals. */
 export const snapshot = (inputs: Readonly<Record<string, AnyTensor>>): Record<string, AnyTensor> =>
   Object.fromEntries(
     Object.entries(inputs).map(([name, tensor]) => [

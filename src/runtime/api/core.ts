@@ -1,6 +1,6 @@
 /**
- * What calls, models and tensors of one device share: the device itself, the project whose kernels it runs, the order of work, and whether
- * it is still open.
+ * State shared by calls, models and tensors of one device: the device itself, the project whose kernels it runs, the order of work, and
+ * whether it is still open.
  */
 
 import { usageError } from '../../errors.js'
@@ -19,7 +19,7 @@ export interface LoadedProject extends Project {
   readonly entries: KernelEntries
 }
 
-/** The most bytes that are read as one piece. */
+/** Maximum bytes of one read. */
 const pieceBytes = 2 ** 30
 
 export class DeviceCore implements TensorHome {
@@ -44,12 +44,12 @@ export class DeviceCore implements TensorHome {
     })
   }
 
-  /** The project, if it has been read. */
+  /** The project, if it has been loaded. */
   get loaded(): LoadedProject | undefined {
     return this.#loaded
   }
 
-  /** The project, read when it is first asked for; again where that failed. */
+  /** Loads the project at the first call; retries after a failure. */
   project(): Promise<LoadedProject> {
     this.#project ??= this.#open(this.native).then(
       (project) => {
@@ -64,7 +64,7 @@ export class DeviceCore implements TensorHome {
     return this.#project
   }
 
-  /** Makes kernels ready to launch. @throws what the project's kernels throw */
+  /** Makes kernels ready to launch. @throws errors of the project's kernel source */
   async ensure(keys: readonly string[], neededBy: string, signal: AbortSignal | undefined): Promise<void> {
     const { kernels } = await this.project()
     const missing = keys.filter((key) => !this.#ready.has(key))
@@ -72,23 +72,23 @@ export class DeviceCore implements TensorHome {
     for (const key of missing) this.#ready.add(key)
   }
 
-  /** The library of a kernel that is ready; undefined for one that is not. */
+  /** Library of a kernel that is ready; undefined if it is not. */
   libraryOf(key: string): NativeLibrary | undefined {
     return this.#ready.has(key) ? this.#loaded?.kernels.of(key) : undefined
   }
 
-  /** True if work that was asked for before still waits for something, so that what is asked for now has to wait too. */
+  /** True if earlier work has not started yet, so that new work has to wait too. */
   get waiting(): boolean {
     return this.#turns.waiting
   }
 
-  /** Starts work at once, or behind what waits: when `ready` has resolved, in the order it was asked for. `close` waits for it. */
+  /** Starts work at once, or after waiting work: once `ready` has resolved, in the order of the calls. `close` waits for it. */
   async run<T>(work: () => Promise<T>, ready?: () => Promise<void>): Promise<T> {
     const direct = ready === undefined && !this.#turns.waiting
     return this.track(direct ? work() : this.#turns.start(ready ?? (async () => undefined), work))
   }
 
-  /** Work that has started: `close` waits for it. */
+  /** Registers work that has started: `close` waits for it. */
   async track<T>(running: Promise<T>): Promise<T> {
     this.#running.add(running)
     try {
@@ -102,7 +102,7 @@ export class DeviceCore implements TensorHome {
     return this.run(async () => tensorIn(form, await this.#read(slice, signal)))
   }
 
-  /** The bytes of a slice as one piece of work: nothing runs between the parts of a long one. */
+  /** Reads a slice as one piece of work: nothing runs between the parts of a long one. */
   async #read({ buffer, offset, bytes }: NativeSlice, signal: AbortSignal | undefined): Promise<Uint8Array> {
     const count = Math.max(1, Math.ceil(bytes / pieceBytes))
     const pieces = Array.from({ length: count }, (_, i) => {

@@ -1,6 +1,6 @@
 /**
- * What `load` was given, whatever it was declared as: the names and values that a graph or a program of a configuration has, and the
- * program that it is under a plan. A graph by itself is a program of one application.
+ * Common form of the declarations that `load` accepts: names and values of a graph, or of a program with a configuration, and its program under
+ * a plan. A graph by itself is a program of one application.
  */
 import { usageError } from '../../errors.js'
 import { getOwn } from '../../ir/get_own.js'
@@ -17,30 +17,30 @@ import { typeName } from './tensor.js'
 
 export type Values = Readonly<Record<string, GraphValue>>
 
-/** A graph as a plan has it; undefined where the plan says nothing of it. */
+/** Returns a graph under a plan; undefined if the plan does not cover it. */
 export type Planned = (graph: string) => Graph | undefined
 
 export interface Declared {
   readonly kind: 'graph' | 'program'
   readonly name: string
-  /** As a caller gives them: a program may read an input under another shape. */
+  /** Inputs in the form of a caller: a program may read an input under another shape. */
   readonly inputs: Values
   readonly weights: Values
-  /** Everything whose storage type may be a parameter. */
+  /** All values whose storage type may be a parameter. */
   readonly values: readonly GraphValue[]
   readonly outputs: readonly string[]
-  /** Those of its values, by name. */
+  /** Layouts of its values, by name. */
   readonly layouts: NamedLayouts
-  /** The graphs that it applies, those of layers first of all where it repeats any: what a plan has to say something of. */
+  /** Names of the graphs that a plan has to cover: those of its repeated layers, or all applied graphs if none is repeated. */
   readonly covered: readonly string[]
   program(planned: Planned): Program
 }
 
-/** @throws usage `load.graph`, `load.attrs`, `load.config`, and `program.*` for a configuration that cannot be put together */
+/** @throws usage `load.graph`, `load.attrs`, `load.config`, and `program.*` for a configuration with which the program is invalid */
 export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config: unknown): Declared {
   if (isProgram(decl)) {
     if (attrs !== undefined) {
-      throw refuse(decl, 'attrs', 'a program has no attributes', 'what is known when it is compiled is its config: { ... }')
+      throw refuse(decl, 'attrs', 'a program has no attributes', 'pass compile-time values as config: { ... }')
     }
     const given = recordOf(decl, 'config', config)
     const program = decl.of(given)
@@ -63,8 +63,8 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
     }
   }
   if (typeof decl !== 'object' || decl === null || typeof decl.graph !== 'object') {
-    throw usageError('load.graph', `the first argument of load must be a graph or a program, got ${typeName(decl)}`, {
-      hint: "a graph is what graph('name', { ... }) returns, a program what program('name', { ... }) does",
+    throw usageError('load.graph', `first argument of load: expected a graph or a program, got ${typeName(decl)}`, {
+      hint: "pass a graph, as graph('name', { ... }) returns it, or a program, as program('name', { ... }) returns it",
     })
   }
   const { graph } = decl
@@ -85,7 +85,7 @@ export function declaredOf(decl: GraphDecl | ProgramDecl, attrs: unknown, config
   }
 }
 
-/** Names of the graphs that layers repeat; of all that are applied where nothing is repeated. */
+/** Names of the graphs of repeated layers; of all applied graphs if nothing is repeated. */
 function coveredBy({ nodes }: Program): readonly string[] {
   const applied = nodes.flatMap((node) => (node.kind === 'application' ? [node] : []))
   const layers = applied.filter(({ within }) => within.some((each) => each.own))
@@ -104,7 +104,7 @@ function valueAt(values: readonly GraphValue[], id: number, name: string): Graph
 
 function checkAttrs(graph: Graph, given: unknown): Record<string, number> {
   const attrs = recordOf(graph, 'attrs', given)
-  // Scales are given as such.
+  // Scales have an option of their own.
   const names = graph.attrs.filter((name) => getOwn(graph.scales ?? {}, name) === undefined)
   const unknown = Object.keys(attrs).find((name) => !names.includes(name))
   if (unknown !== undefined)
@@ -115,7 +115,7 @@ function checkAttrs(graph: Graph, given: unknown): Record<string, number> {
       if (value === undefined) throw refuse(graph, 'attrs', `attribute ${name} is missing`, `attrs: { ${name}: ... }`)
       if (typeof value === 'number' && Number.isFinite(value)) return [name, value]
       const found = typeof value === 'number' ? value : typeName(value)
-      throw refuse(graph, 'attrs', `attribute ${name} must be a finite number, got ${found}`)
+      throw refuse(graph, 'attrs', `attribute ${name}: expected a finite number, got ${found}`)
     }),
   )
 }

@@ -1,4 +1,4 @@
-/** The face of an open device: what its methods check before work begins. */
+/** The public device and the checks of its methods. */
 import { usageError } from '../../errors.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
@@ -14,7 +14,7 @@ import { loadModel } from './load.js'
 import type { LoadOptions, ProgramLoadOptions } from './model_types.js'
 import { checkOptions } from './options.js'
 
-/** The face of an open device. */
+/** Creates the public device over an open native one. */
 export function deviceOf(native: NativeDevice, root: string, skipped: readonly SkippedDevice[], core: DeviceCore): Device {
   const close = (): Promise<void> => core.close()
   return {
@@ -25,7 +25,7 @@ export function deviceOf(native: NativeDevice, root: string, skipped: readonly S
       core.expectOpen('info')
       return native.info()
     },
-    // The results have the types that the declaration gives them: callOp checks and makes them by it.
+    // Results have the types of the declaration: callOp checks inputs and creates results by it.
     call: async (op, inputs, options) => (await callOp(core, op, inputs, options)) as never,
     async upload(given, options = {}) {
       core.expectOpen('upload')
@@ -56,6 +56,6 @@ function checkLayout({ shape, layout }: { readonly shape: readonly number[]; rea
   if (layout === undefined || layout.axes.length === shape.length) return
   throw usageError(
     'tensor.layout',
-    `layout ${layout.name} has axes ${layout.axes.join(' ')}, the tensor has shape [${shape.join(', ')}]`,
+    `layout ${layout.name}: expected a tensor with axes ${layout.axes.join(' ')}, got shape [${shape.join(', ')}]`,
   )
 }

@@ -6,7 +6,7 @@ import type { NativeSlice } from '../native.js'
 import { checkOptions } from './options.js'
 import type { Tensor } from './tensor.js'
 
-/** A tensor's storage type, extents, and how its elements lie. */
+/** Storage type, extents and layout of a tensor. */
 export interface Form<D extends DType = DType> {
   readonly dtype: D
   readonly shape: readonly number[]
@@ -14,23 +14,23 @@ export interface Form<D extends DType = DType> {
   readonly layout: LayoutDecl | undefined
 }
 
-/** What holds the memory of a device tensor: the device it lies on. */
+/** Owner of the memory of a device tensor: its device. */
 export interface TensorHome {
   /** @throws usage `device.closed` */
   expectOpen(who: string): void
-  /** The elements of a slice behind everything that was asked for before, in row-major order. */
+  /** Reads a slice after all work requested before, in row-major order. */
   readTensor(form: Form, slice: NativeSlice, signal: AbortSignal | undefined): Promise<Tensor<DType>>
 }
 
-/** The memory of a device tensor while something needs it. */
+/** Reference to the memory of a device tensor, until it is released. */
 export interface HeldMemory {
   readonly slice: NativeSlice
   release(): void
 }
 
 /**
- * A tensor in device memory, accepted wherever a tensor is. It is freed by `free`, with its device, or when nothing refers to it any more.
- * An op that updates an input in place changes it.
+ * A tensor in device memory, accepted wherever a tensor is. It is freed by `free`, with its device, or by the garbage collector. An op that
+ * updates an input in place changes it.
  */
 export class DeviceTensor<D extends DType = DType> implements Form<D> {
   readonly dtype: D
@@ -41,7 +41,7 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
   #holders = 0
   #freed = false
 
-  /** @internal made by `device.upload` and by calls with `keep` */
+  /** @internal created by `device.upload` and by calls with `keep` */
   constructor({ dtype, shape, layout }: Form<D>, home: TensorHome, slice: NativeSlice) {
     this.dtype = dtype
     this.shape = shape
@@ -51,7 +51,7 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
   }
 
   /**
-   * Copies the elements to the host in row-major order, as they are behind every call that was made before.
+   * Copies the elements to the host in row-major order, after all calls made before.
    * @throws usage `tensor.freed`, `device.closed`; the signal's reason
    */
   async read(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<Tensor<D>> {
@@ -67,7 +67,7 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
     }
   }
 
-  /** Frees the memory behind the calls that were made before. Freeing again does nothing. */
+  /** Frees the memory after all calls made before. Freeing again does nothing. */
   free(): void {
     if (this.#freed) return
     this.#freed = true
@@ -78,10 +78,10 @@ export class DeviceTensor<D extends DType = DType> implements Form<D> {
     return this.#freed
   }
 
-  /** @internal keeps its memory for a call on the device it lies on. @throws usage `tensor.freed`, `tensor.device`, `device.closed` */
+  /** @internal keeps its memory alive for a call on its device. @throws usage `tensor.freed`, `tensor.device`, `device.closed` */
   hold(who: string, home: TensorHome): HeldMemory {
     if (home !== this.#home) {
-      throw usageError('tensor.device', `${who}: the device tensor lies on another device`, {
+      throw usageError('tensor.device', `${who}: the device tensor is on another device`, {
         hint: 'read it there, and upload it here',
       })
     }

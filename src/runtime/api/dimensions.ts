@@ -1,16 +1,16 @@
-/** Which dimensions the sizes of a model depend on, and which of them only as a product. */
+/** Dimensions on which the sizes of a model depend, and those that matter only as factors of one product. */
 import { type Extent, madeOf } from '../../ir/shape.js'
 import { substitute } from '../../lang/program_match.js'
 import type { CompiledProgram } from '../../program/index.js'
 
 export interface Dimensions {
-  /** Every dimension that something reads: what a program declares besides has no use in this configuration. */
+  /** All dimensions in use; others that a program declares are unused in this configuration. */
   readonly dims: readonly string[]
-  /** Those that are read only as factors of one product. */
+  /** Dimensions that are used only as factors of one product. */
   readonly factors: readonly string[]
 }
 
-/** An extent without its sums and quotients, and what those are of: each of these is read by itself. */
+/** Splits an extent into its plain product and the operands of its sums and quotients: each of these is read separately. */
 function summands({ factor, dims }: Extent): readonly Extent[] {
   const plain = dims.filter((dim) => madeOf(dim) === undefined)
   return [{ factor, dims: plain }, ...dims.flatMap((dim) => (madeOf(dim) ?? []).flatMap(summands))]

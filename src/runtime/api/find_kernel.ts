@@ -1,6 +1,6 @@
 /**
- * The kernel that computes a call: the compiled instance of the op for its storage types, and for its extents where instances are compiled
- * for some. An instance is held against the declaration that was given, so that a kernel made from another one is not launched for it.
+ * Finds the kernel of a call: the instance of the op for its storage types, and for its extents if instances have fixed ones. An instance is
+ * checked against the given declaration, so that a kernel generated from another declaration is not launched for it.
  */
 import type { KernelEntry } from '../../emit/manifest.js'
 import { type ErrorDetails, environmentError, usageError } from '../../errors.js'
@@ -13,7 +13,7 @@ import { dimFactsOf } from '../../lang/dim_facts.js'
 import type { AnyOp } from './call_types.js'
 import type { CheckedCall } from './check_call.js'
 
-/** What is known of kernels, by the names of their ops. */
+/** Manifest entries of kernels, by the names of their ops. */
 export type KernelEntries = ReadonlyMap<string, readonly KernelEntry[]>
 
 export function entriesByOp(kernels: readonly KernelEntry[]): KernelEntries {
@@ -24,17 +24,18 @@ export function entriesByOp(kernels: readonly KernelEntry[]): KernelEntries {
 
 export interface FoundKernel {
   readonly entry: KernelEntry
-  /** In the order of the entry. */
+  /** Extents in the order of the entry. */
   readonly dims: readonly number[]
   readonly attrs: readonly number[]
 }
 
-const genHint = 'export it below specs/, then run heddle gen: kernels are compiled when they are called'
+const genHint = 'export it below specs/, then run heddle gen: kernels are compiled at the first call'
 
 /**
- * @param isShipped whether a kernel is the package's: one of the caller's own takes its place once it is generated
- * @throws environment `call.kernel` where no instance was generated for the storage types, or none of the caller's own op; usage `call.extent` where none was for the
- * extents, `call.stale` where the instance was generated from another declaration, `call.attrs` for a fraction where an integer belongs
+ * @param isShipped true for a kernel of the package: a generated kernel of the caller's own replaces it
+ * @throws environment `call.kernel` if no instance was generated for the storage types, or none of the caller's own op; usage `call.extent` if
+ * none was generated for the extents, `call.stale` if the instance was generated from another declaration, `call.attrs` for a fraction where an
+ * integer is expected
  */
 export function findKernel(
   entries: KernelEntries,
@@ -52,12 +53,12 @@ export function findKernel(
   if (entry === undefined) throw noExtent(op, typed, dims)
   const difference = differenceOf(op, types, entry)
   if (difference !== undefined && isShipped(entry.key)) {
-    const found = `${entry.key} is that of the shipped ${op.name}: ${difference}`
+    const found = `${entry.key} belongs to the shipped ${op.name}: ${difference}`
     throw environmentError('call.kernel', `no kernel was generated for your own ${op.name}; ${found}`, { hint: genHint })
   }
   if (difference !== undefined) {
     throw usageError('call.stale', `kernel ${entry.key} was generated from another declaration of ${op.name}: ${difference}`, {
-      hint: 'run heddle gen: the kernel is compiled when it is called; two ops of one name cannot both be generated',
+      hint: 'run heddle gen: the kernel is compiled at the first call; two ops of one name cannot both be generated',
     })
   }
   return {
@@ -66,7 +67,7 @@ export function findKernel(
     attrs: entry.attrs.map((attr) => {
       const value = attrs[attr.name] ?? attr.default
       if (attr.type === 'i32' && !(Number.isInteger(value) && Math.abs(value) < 2 ** 31)) {
-        throw usageError('call.attrs', `${op.name}: attribute ${attr.name} is an int32, got ${value}`)
+        throw usageError('call.attrs', `${op.name}: attribute ${attr.name}: expected an int32, got ${value}`)
       }
       return value
     }),
@@ -97,15 +98,15 @@ function noExtent(op: AnyOp, typed: readonly KernelEntry[], dims: Readonly<Recor
   )
 }
 
-/** A ranked dimension is known by its sizes. */
+/** Hint for an extent without a kernel. A ranked dimension is recognised by its compiled sizes. */
 function extentHint(extent: number, allowed: readonly number[]): string {
   const next = allowed.find((size) => size > extent)
-  const larger = next === undefined ? `take at most ${allowed.at(-1)}` : `take ${next} and leave what is too much`
+  const larger = next === undefined ? `use at most ${allowed.at(-1)}` : `use ${next} and ignore the rest`
   if (allowed.join() !== rankedCounts.join()) return larger
   return `${larger}, or write the number itself into the body, topK(${Math.min(extent, 64)}, ...): a number may be 1 to 64`
 }
 
-/** In what the declaration differs from what a kernel was generated from, as far as both say it. */
+/** Describes how the declaration differs from the one of a kernel, as far as the manifest records it; undefined if it does not. */
 function differenceOf(
   op: AnyOp,
   types: Readonly<Record<string, DType>>,
@@ -137,7 +138,7 @@ function differenceOf(
   )
 }
 
-/** The dimensions of a declaration; those that only its facts name are no kernel's. */
+/** Dimensions of a declaration, without those that only its facts name: no kernel has these. */
 function dimsOf(op: AnyOp, ofKernel: readonly string[]): readonly string[] {
   const ofFacts = new Set(Object.values(dimFactsOf(op)).flatMap(({ equal }) => (equal === undefined ? [] : namesOf(equal))))
   const ofTensors = new Set([...Object.values(op.inputs), ...Object.values(op.outputs)].flatMap(({ dims }) => dims.split(' ')))

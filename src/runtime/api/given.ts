@@ -1,6 +1,6 @@
 /**
- * Host tensors on their way to a device. Bodies compute integers in int32, and kernels read elements of u32 and i64 as such; one that int32
- * does not hold would be read as another number there, so it is refused here, by its place.
+ * Checks of host tensors before an upload. Bodies compute integers in int32, and kernels read elements of u32 and i64 as int32. An element
+ * out of range would be misread there, so it is refused here, with its index.
  */
 
 import { type ErrorCode, usageError } from '../../errors.js'
@@ -8,26 +8,26 @@ import type { DType } from '../../ir/dtype.js'
 import { checkTensor, type Tensor } from './tensor.js'
 
 /**
- * What was given as a tensor, if it is one that kernels read as it is.
- * @param who what it was given as: `rms_norm: x`
- * @throws usage `<area>.tensor`, `.dtype`, `.shape`, `.data`; `call.value`, `load.value` for an integer that is no int32
+ * Validates a tensor of a caller whose elements kernels read exactly, and returns it.
+ * @param who its role, for messages: `rms_norm: x`
+ * @throws usage `<area>.tensor`, `.dtype`, `.shape`, `.data`; `call.value`, `load.value` for an integer out of the range of int32
  */
 export function checkGiven(who: string, area: Parameters<typeof checkTensor>[1], given: unknown): Tensor<DType> {
   const tensor = checkTensor(who, area, given)
   const at = wideElement(tensor)
   if (at === undefined) return tensor
   throw usageError(code(area), `${who}: element ${at} is ${tensor.data[at]}, and kernels read ${tensor.dtype} as int32`, {
-    hint: 'numbers from -2147483648 to 2147483647 are read as they are: split larger ones into two tensors',
+    hint: 'numbers from -2147483648 to 2147483647 are read exactly: split larger ones into two tensors',
   })
 }
 
-/** What `call.value`, `load.value`, `run.value` and `tensor.value` say. */
+/** `call.value`, `load.value`, `run.value` or `tensor.value`. */
 const code = (area: Parameters<typeof checkTensor>[1]): ErrorCode => `${area}.value`
 
-/** The first element that int32 does not hold. */
+/** Index of the first element out of the range of int32. */
 function wideElement({ dtype, data }: Tensor<DType>): number | undefined {
   if (dtype !== 'u32' && dtype !== 'i64') return undefined
-  // The halves of an i64 tell, and are read many times as fast as it.
+  // An i64 is in range if its upper half is the sign of its lower one; halves are read many times faster than bigints.
   const words = new Int32Array(data.buffer, data.byteOffset, data.byteLength / 4)
   if (dtype === 'u32') {
     const at = words.findIndex((word) => word < 0)

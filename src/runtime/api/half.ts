@@ -1,20 +1,20 @@
 /**
  * 16-bit and 8-bit floats on the host. Node 20 has no typed array for them, so tensors hold their bits in a Uint16Array or a Uint8Array, and
- * these turn numbers into bits and back. Every rounding is to nearest, ties to even, and done once.
+ * these types convert between numbers and bits. Numbers are rounded once, to nearest, ties to even.
  */
 import { decode, encode } from '../buffer.js'
 
-/** A 16-bit float type between numbers and bits. */
+/** Conversions of a 16-bit float type. */
 export interface HalfType {
-  /** The bits of numbers, each rounded to nearest; what is too large becomes infinite. */
+  /** Converts numbers to bits, rounded to nearest; numbers out of range become infinite. */
   from(numbers: ArrayLike<number>): Uint16Array
-  /** The numbers that bits stand for, exactly. */
+  /** Converts bits to numbers, exactly. */
   toNumbers(bits: Uint16Array): Float32Array
 }
 
 /**
- * Numbers in float32 so that rounding these again to 16 or 8 bits rounds the numbers once: the neighbour towards zero, with the last bit set
- * where it is not the number itself ("round to odd"). float32 has more than two bits more than either type, which makes that exact.
+ * Rounds doubles to float32 so that a second rounding to 16 or 8 bits gives the result of a single one ("round to odd"): towards zero, with the
+ * last bit set if the result is inexact. float32 has more than two bits more than either type, which makes that exact.
  */
 function towardsOdd(numbers: ArrayLike<number>): Float32Array {
   const floats = new Float32Array(numbers.length)
@@ -41,11 +41,11 @@ const halfType = (dtype: 'f16' | 'bf16'): HalfType => ({
 /** IEEE 754 binary16. */
 export const f16 = halfType('f16')
 
-/** An 8-bit float type between numbers and codes. */
+/** Conversions of an 8-bit float type. */
 export interface Float8Type {
-  /** The codes of numbers, each rounded to nearest; what is too large becomes the largest number of the type. */
+  /** Converts numbers to codes, rounded to nearest; numbers out of range saturate to the largest number of the type. */
   from(numbers: ArrayLike<number>): Uint8Array
-  /** The numbers that codes stand for, exactly. */
+  /** Converts codes to numbers, exactly. */
   toNumbers(codes: Uint8Array): Float32Array
 }
 

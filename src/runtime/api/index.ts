@@ -1,5 +1,5 @@
 /**
- * Running what one wrote: what `import ... from 'heddle/runtime'` offers. Importing it loads neither the addon nor a compiler.
+ * Public runtime API: runs ops, graphs and programs on a device. Importing it loads neither the addon nor a compiler.
  *
  * @module heddle/runtime
  */

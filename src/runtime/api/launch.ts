@@ -1,6 +1,6 @@
 /**
- * One kernel on its own: host tensors are copied into one piece of device memory with the results that come back, results that stay get
- * memory of their own, and an input that the op updates in place is its result.
+ * Launches a single kernel. Host tensors and the results that return to the host share one arena, results kept on the device get memory of
+ * their own, and an input that the op updates in place is its result.
  */
 
 import type { DType } from '../../ir/dtype.js'
@@ -23,11 +23,11 @@ export interface Launch {
   readonly signal: AbortSignal | undefined
 }
 
-/** Where a tensor of the call lies: in the memory of the call, or in its own. */
+/** Memory of a tensor of the call: an offset in the arena of the call, or memory of its own. */
 type Place = { readonly at: number; readonly bytes: number } | { readonly own: NativeSlice }
 
 /**
- * Launches the kernel and resolves with the results; everything is handed to the device before this function first waits.
+ * Launches the kernel and resolves with the results. All work is submitted to the device before the first await.
  * @throws finding `device.fault`; environment `device.memory`; the signal's reason
  */
 export async function launch(
@@ -77,7 +77,7 @@ export async function launch(
   }
 }
 
-/** Where every tensor of the call lies, and how much memory those of them take that lie together. */
+/** Memory of every tensor of the call, and the size of the arena. */
 function placesOf(
   { call: { op, inputs, outputs }, held, keep }: Launch,
   allocate: (bytes: number) => NativeBuffer,
@@ -95,7 +95,7 @@ function placesOf(
   for (const [name, tensor] of Object.entries(inputs)) {
     const slice = held.get(name)
     if (slice !== undefined) places.set(name, { own: slice })
-    // What is updated and stays is a result, so that it outlives the call.
+    // An updated input is a kept result, so that it outlives the call.
     else place(name, formBytes({ ...tensor, layout: op.inputs[name]?.layout }), keep && updated.has(name))
   }
   for (const [name, form] of Object.entries(outputs)) {

@@ -1,4 +1,4 @@
-/** Loading a model: its plan found, what is given once checked and brought to the device. */
+/** Loads a model: finds its plan, checks weights and states, and uploads them to the device. */
 import type { GraphDecl } from '../../lang/graph.js'
 import type { ProgramDecl } from '../../lang/program.js'
 import { expectPlanTypes } from '../plan_types.js'
@@ -34,11 +34,11 @@ const optionNames = [
   'signal',
 ]
 
-/** The options of either kind: what is theirs alone is checked as what it is. */
+/** Options of graphs and programs. Those that differ between the two are checked by kind. */
 type AnyOptions = Omit<LoadOptions, Own> & { readonly [K in Own | 'config']?: unknown }
 type Own = 'attrs' | 'weights' | 'states' | 'scales'
 
-/** What `Device.load` does, without its types. */
+/** Untyped implementation of `Device.load`. */
 export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl, options: AnyOptions): Promise<LoadedModel> {
   core.expectOpen('load')
   checkOptions('load', 'load', optionNames, options)
@@ -120,7 +120,7 @@ function bindShape(sizes: Sizes, name: string, value: Value, given: AnyTensor | 
   if (value !== undefined && given !== undefined) sizes.bind(name, value.shape, given.shape)
 }
 
-/** What outlives runs: the states of a program, and the inputs of a graph that its caller keeps. */
+/** States of a model: those of a program, and the inputs of a graph that its caller keeps between runs. */
 const statesOf = (
   { states, inputs, outputs }: ModelSource,
   kept: ReturnType<typeof keptInputs>,
@@ -136,7 +136,7 @@ const statesOf = (
   ),
 })
 
-/** A tensor for each weight, and no others. */
+/** Checks that there is a tensor for each weight, and no others. */
 function weightsFor(declared: Declared, given: unknown): Readonly<Record<string, AnyTensor>> {
   const tensors = recordOf(declared, 'weights', given)
   const names = Object.keys(declared.weights)

@@ -1,6 +1,6 @@
 /**
- * The layouts and the steps between them that a model may need. Those of a graph, a program or a plan are found by what they declare, so
- * that nobody has to list them; what ships stands behind.
+ * Layouts of a model and the conversions between them. Those of a graph, a program or a plan are found through their declarations, so that a
+ * caller need not list them; the shipped ones follow.
  */
 import type { Conversion } from '../../lang/conversion.js'
 import type { LayoutDecl } from '../../lang/layout.js'
@@ -22,7 +22,7 @@ export interface Held {
   readonly conversions: readonly Conversion[]
 }
 
-/** @throws usage `load.layouts`, `load.conversions` for options that are something else */
+/** @throws usage `load.layouts`, `load.conversions` for options of another type */
 export function heldOf(declared: Declared, { plan, layouts, conversions }: Given): Held {
   const steps = [...conversionsOf(declared, conversions), ...shipped.conversions]
   const ofPlan = typeof plan === 'object' ? (plan.layouts ?? {}) : {}
@@ -33,7 +33,7 @@ export function heldOf(declared: Declared, { plan, layouts, conversions }: Given
   return { layouts: { ...shipped.layouts, ...named, ...ofPlan, ...declared.layouts }, conversions: steps }
 }
 
-/** Of two with one name the first. */
+/** Layouts by name; the first of a name wins. */
 const byName = (layouts: readonly LayoutDecl[]): Layouts =>
   Object.fromEntries(layouts.toReversed().map((layout) => [layout.name, layout]))
 
@@ -49,7 +49,7 @@ const isLayout = (value: unknown): value is LayoutDecl =>
   'size' in value &&
   typeof value.size === 'function'
 
-/** A list, or a record as a module of specs exports it. */
+/** Layouts of the option: a list, or a record as a module of specs exports it. */
 function layoutsOf(declared: Declared, given: unknown): readonly LayoutDecl[] {
   if (given === undefined) return []
   const list: readonly unknown[] = Array.isArray(given)
@@ -62,7 +62,7 @@ function layoutsOf(declared: Declared, given: unknown): readonly LayoutDecl[] {
   throw refuse(
     declared,
     'layouts',
-    `the option layouts holds ${typeName(list[wrong])}, expected layouts`,
+    `option layouts: expected layouts, got ${typeName(list[wrong])}`,
     'layouts: [myLayout], as layout(...) returns them',
   )
 }
@@ -78,5 +78,5 @@ function conversionsOf(declared: Declared, given: unknown): readonly Conversion[
     'inputs' in each.op &&
     'outputs' in each.op
   if (Array.isArray(given) && given.every(isConversion)) return given
-  throw refuse(declared, 'conversions', 'the option conversions is a list of { op, scales }')
+  throw refuse(declared, 'conversions', `option conversions: expected a list of { op, scales }, got ${typeName(given)}`)
 }

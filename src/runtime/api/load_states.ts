@@ -1,4 +1,4 @@
-/** What outlives runs: inputs of a graph that stay, and the states of a program. Checked, and given memory with what it holds at first. */
+/** States of a model: inputs of a graph that are kept between runs, and the states of a program. They are checked, allocated and initialised. */
 
 import type { DType } from '../../ir/dtype.js'
 import { resolveDType } from '../../ir/instance.js'
@@ -15,17 +15,17 @@ import { anyTensor, recordOf, refuse } from './load_checks.js'
 import { nameHint } from './names.js'
 import type { SourceState } from './source.js'
 
-/** What an input of a graph that stays is given: a value to begin with, and the output that it becomes. */
+/** State of a graph: the initial value of an input, and the output that becomes its next value. */
 interface GivenState {
   readonly value: AnyTensor
   readonly next: string | undefined
 }
 
-/** @throws usage `load.states` for what is no input or output, and for a state without a value */
+/** Checks the states of a graph. @throws usage `load.states` for an unknown input or output, and for a state without a value */
 export function keptInputs(declared: Declared, given: unknown): Readonly<Record<string, GivenState>> {
   const names = Object.keys(declared.inputs)
   const states = Object.entries(recordOf(declared, 'states', given)).map(([name, state]): [string, GivenState] => {
-    if (!names.includes(name)) throw refuse(declared, 'states', `state ${name} is no input`, nameHint('inputs', names, name))
+    if (!names.includes(name)) throw refuse(declared, 'states', `state ${name} is not an input`, nameHint('inputs', names, name))
     const { value, next, ...others } = recordOf(declared, 'states', state)
     const [other] = Object.keys(others)
     if (other !== undefined) {
@@ -33,7 +33,7 @@ export function keptInputs(declared: Declared, given: unknown): Readonly<Record<
     }
     if (value === undefined) {
       const write = "write { value: zeros('f32', shape), next: 'output' }"
-      throw refuse(declared, 'states', `state ${name} has no value to begin with`, write)
+      throw refuse(declared, 'states', `state ${name} has no initial value`, write)
     }
     const { outputs } = declared
     if (next !== undefined && !(typeof next === 'string' && outputs.includes(next))) {
@@ -45,7 +45,7 @@ export function keptInputs(declared: Declared, given: unknown): Readonly<Record<
   return Object.fromEntries(states)
 }
 
-/** Tensors for some states of a program. @throws usage `load.states` for what is none */
+/** Initial values of states of a program. @throws usage `load.states` for an unknown state */
 export function firstValues(
   declared: Declared,
   states: Readonly<Record<string, SourceState>>,
@@ -59,7 +59,7 @@ export function firstValues(
   return Object.fromEntries(values)
 }
 
-/** Where states live, at which sizes and types. */
+/** Device, layouts, types and sizes of states. */
 export interface StateStage {
   readonly core: DeviceCore
   readonly layouts: Layouts
@@ -67,7 +67,7 @@ export interface StateStage {
   readonly sizes: Readonly<Record<string, number>>
 }
 
-/** Memory of the states, with what they hold before the first run. */
+/** Allocates the states and writes their initial values. */
 export async function openStateMemory(
   { core, layouts, types, sizes }: StateStage,
   states: Readonly<Record<string, SourceState>>,

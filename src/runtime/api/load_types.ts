@@ -1,11 +1,11 @@
-/** Which storage types the type parameters of a model have: by the option, else by what is given once. */
+/** Storage types of a model's type parameters: from the option, else from weights and states. */
 import { type DType, dtypes, isDType } from '../../ir/dtype.js'
 import type { GraphValue } from '../../ir/graph.js'
 import type { Declared } from './declared.js'
 import { recordOf, refuse } from './load_checks.js'
 import { nameHint } from './names.js'
 
-/** Storage types of the model's type parameters, by what fixed them. */
+/** Storage types of the model's type parameters, each with its origin. */
 export class TypeChoice {
   readonly #source: Declared
   readonly #params: readonly string[]
@@ -29,7 +29,7 @@ export class TypeChoice {
 
   bind(name: string, { dtype: wanted }: GraphValue, dtype: DType): void {
     if (typeof wanted === 'string') {
-      if (dtype !== wanted) throw refuse(this.#source, 'dtype', `${name} must be ${wanted}, the tensor given is ${dtype}`)
+      if (dtype !== wanted) throw refuse(this.#source, 'dtype', `${name}: expected ${wanted}, got ${dtype}`)
       return
     }
     const known = this.#found.get(wanted.param)
@@ -49,7 +49,7 @@ export class TypeChoice {
       this.#params.map((param) => {
         const found = this.#found.get(param)
         if (found !== undefined) return [param, found.dtype]
-        throw refuse(this.#source, 'dtype', `no weight has type ${param}, so that its storage type must be given`, "dtype: 'f32'")
+        throw refuse(this.#source, 'dtype', `no weight has type ${param}: its storage type must be given`, "dtype: 'f32'")
       }),
     )
   }

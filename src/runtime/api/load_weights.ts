@@ -1,4 +1,4 @@
-/** Weights as a plan reads them: as they are, in a layout, several laid one behind the other, or as int8. */
+/** Weights in the form that a plan reads: unchanged, in a layout, several concatenated, or as int8. */
 import type { DType } from '../../ir/dtype.js'
 import type { LayoutDecl } from '../../lang/layout.js'
 import type { GraphApplication } from '../application.js'
@@ -18,15 +18,15 @@ import { bytesOf, type Tensor, toNumbers } from './tensor.js'
 type Loaded = { readonly name: string }
 
 export interface PreparedWeights {
-  /** To upload. */
+  /** Weights to upload. */
   readonly uploaded: Readonly<Record<string, Weight>>
-  /** What lies on the device already. */
+  /** Weights that are on the device already. */
   readonly there: ReadonlyMap<string, HeldTensor>
 }
 
 /**
- * @param held is told of device memory that is kept
- * @throws usage `load.layout`, `load.weight` for what a plan cannot make of the tensors given, `layout.unknown`
+ * @param held called with each reference to device memory
+ * @throws usage `load.layout`, `load.weight` if the plan's form cannot be computed from the given tensors, `layout.unknown`
  */
 export function preparedWeights(
   core: DeviceCore,
@@ -52,7 +52,7 @@ export function preparedWeights(
     } else uploaded[name] = stacked(loaded, name, [first, ...more], layoutOf(layouts, layout, first.shape.length), layout)
   }
   if (quantised.size === 0) return { uploaded, there }
-  // Int8 weights are made of float32 ones: storage types of models fit into it exactly.
+  // Int8 weights are quantised from float32, which represents the storage types of models exactly.
   const exact = Object.fromEntries([...quantised].map((part) => [part, floats(onHost(loaded, part, weights[part]))]))
   const made = prepareWeights(applications, {}, layouts, exact)
   return { uploaded: { ...uploaded, ...made }, there }
@@ -65,10 +65,10 @@ function floats({ dtype, shape, data }: Tensor<DType>): WeightTensor {
 
 function onHost(loaded: Loaded, name: string, part: AnyTensor | undefined): Tensor<DType> {
   if (part !== undefined && !(part instanceof DeviceTensor)) return part
-  throw refuse(loaded, 'weight', `the plan makes another tensor of ${name}, which must be a tensor of the host for that`)
+  throw refuse(loaded, 'weight', `the plan converts ${name}: expected a host tensor, got a device tensor`)
 }
 
-/** A weight, or several laid one behind the other along their first axis. */
+/** Concatenates weights along their first axis; a single one is unchanged. */
 function stacked(
   loaded: Loaded,
   name: string,
@@ -95,5 +95,5 @@ function stacked(
 function expectLayout(loaded: Loaded, name: string, wanted: string, { layout }: DeviceTensor): void {
   const found = layout?.name ?? 'row'
   if (found !== wanted)
-    throw refuse(loaded, 'layout', `${name} must lie in layout ${wanted}, the device tensor given lies in ${found}`)
+    throw refuse(loaded, 'layout', `${name}: expected a device tensor in layout ${wanted}, got layout ${found}`)
 }

@@ -1,4 +1,4 @@
-/** A loaded model: a program for each combination of sizes it is run with, of which the last used are kept, over the same weights and states. */
+/** A loaded model: one program per combination of sizes, over the same weights and states, in an LRU cache. */
 import { usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import { abortable } from '../abortable.js'
@@ -12,7 +12,7 @@ import type { ModelRunOptions, ModelState } from './model_types.js'
 import { checkOptions } from './options.js'
 import type { Tensor } from './tensor.js'
 
-/** How many combinations of sizes stay built. */
+/** Capacity of the cache of programs. */
 const keptPrograms = 8
 
 export class LoadedModel {
@@ -31,7 +31,7 @@ export class LoadedModel {
     this.plan = parts.source.plan.name
     this.planReason = parts.source.plan.reason
     this.types = parts.types
-    this.states = Object.fromEntries(Object.entries(parts.states).map(([name, state]) => [name, this.#stateFace(name, state)]))
+    this.states = Object.fromEntries(Object.entries(parts.states).map(([name, state]) => [name, this.#stateOf(name, state)]))
   }
 
   async run(given: unknown, options: ModelRunOptions = {}): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
@@ -79,7 +79,7 @@ export class LoadedModel {
       this.#programs.clear()
       this.#parts.release()
     }
-    // Behind what was asked for before; releasing throws nothing that could be told anyone.
+    // After all work requested before. No caller awaits the release, so its errors are dropped.
     void this.#parts.core.run(finish).catch(() => undefined)
   }
 
@@ -92,7 +92,7 @@ export class LoadedModel {
     if (this.#closed) throw usageError('model.closed', `${this.name}.${what}: the model was closed`, { hint: 'load it again' })
   }
 
-  /** The program for some sizes, built when it is first needed. */
+  /** Program for the given sizes, built at first use. */
   async #built({ dims, key }: CheckedRun): Promise<Program> {
     const known = this.#programs.get(key)
     if (known !== undefined) return known
@@ -126,7 +126,7 @@ export class LoadedModel {
     signal: AbortSignal | undefined,
   ): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
     const { core, source, layouts } = this.#parts
-    // The last used comes last.
+    // Moves the program to the end of the map: most recently used last.
     this.#programs.delete(key)
     this.#programs.set(key, program)
     const forms = Object.fromEntries(
@@ -156,7 +156,7 @@ export class LoadedModel {
         ]),
       )
       const results = await abortable(program, signal, () => program.run(given, { into }))
-      // A value that has two names as a result is one tensor.
+      // Two results that name one value share a tensor.
       const made = new Map<string, Tensor<DType> | DeviceTensor>()
       for (const { wire, form } of Object.values(forms)) {
         const slice = into[wire]
@@ -177,7 +177,7 @@ export class LoadedModel {
     return { dtype: info.dtype, shape: info.shape, layout: layoutOf(this.#parts.layouts, info.layout, info.shape.length) }
   }
 
-  #stateFace(name: string, { tensor, layout }: StateParts): ModelState {
+  #stateOf(name: string, { tensor, layout }: StateParts): ModelState {
     const { core } = this.#parts
     const { dtype, shape, slice } = tensor
     return {
@@ -188,7 +188,7 @@ export class LoadedModel {
         checkOptions('run', `${this.name}.states.${name}.read`, ['signal'], options)
         const { signal } = options
         signal?.throwIfAborted()
-        // As results whose types no declaration says.
+        // No declaration states the type of this result.
         return core.readTensor({ dtype, shape, layout }, slice, signal) as Promise<Tensor>
       },
       write: async (given) => {
@@ -196,10 +196,7 @@ export class LoadedModel {
         const value = checkGiven(`${this.name}: ${name}`, 'run', given)
         if (value.dtype !== dtype || value.shape.join() !== shape.join()) {
           const found = `${value.dtype} [${value.shape.join(', ')}]`
-          throw usageError(
-            'run.state',
-            `${this.name}: state ${name} is ${dtype} [${shape.join(', ')}], the tensor given is ${found}`,
-          )
+          throw usageError('run.state', `${this.name}: state ${name}: expected ${dtype} [${shape.join(', ')}], got ${found}`)
         }
         const data = bytesIn(value, layout).slice()
         await core.run(() => slice.buffer.write(slice.offset, data))
@@ -209,5 +206,5 @@ export class LoadedModel {
 }
 
 function lost(name: string): never {
-  throw new Error(`internal: output ${name} was not made`)
+  throw new Error(`internal: output ${name} was not computed`)
 }

@@ -1,2 +1,2 @@
-/** Refusals of names: what there is, and which of it was probably meant. */
+/** Hints for unknown names: the known names, and the closest match. */
 export { listed, nameHint } from '../../known_names.js'

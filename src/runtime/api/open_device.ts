@@ -1,4 +1,4 @@
-/** Opening a device for the kernels of a project. */
+/** Opens a device for the kernels of a project. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { HeddleError, usageError } from '../../errors.js'
@@ -11,14 +11,14 @@ import type { Device, OpenOptions, SkippedDevice } from './device_types.js'
 import { checkOptions } from './options.js'
 import { findRoot, projectIn } from './project.js'
 
-/** The GPU first. */
+/** Kinds of devices in order of preference: the GPU first. */
 const preferred: readonly DeviceKind[] = deviceKinds.toReversed()
 
 /**
- * Opens a device: the GPU (`cuda`, or `cuda:1` for the second of several), the CPU device (`simt`), or where no kind is given the GPU if there is one and else the CPU device.
- * The addon is built
- * first where it is missing.
- * @throws environment `device.unavailable`, `device.plugin`, `toolchain.*` for what the machine lacks; usage `device.kind`, `device.root`
+ * Opens a device: the GPU (`cuda`, or `cuda:1` for the second of several) or the CPU device (`simt`). Without a name it opens the GPU if there
+ * is one, else the CPU device. A missing addon is built first.
+ * @throws environment `device.unavailable`, `device.plugin`, `toolchain.*` if the machine lacks a prerequisite; usage `device.kind`,
+ * `device.root`
  */
 export async function openDevice(name?: DeviceName, options: OpenOptions = {}): Promise<Device> {
   if (name !== undefined) parseDevice(name)
@@ -45,6 +45,6 @@ export async function openDevice(name?: DeviceName, options: OpenOptions = {}): 
   throw new Error('internal: there is no kind of device')
 }
 
-/** True if the machine has no device of a kind; one that is there and broken is not passed over. */
+/** True if the machine has no device of a kind; a device that exists but fails is not skipped. */
 const isAbsent = (error: unknown): error is HeddleError =>
   error instanceof HeddleError && ['device.unavailable', 'device.plugin'].includes(error.code)

@@ -1,12 +1,11 @@
 /**
- * Options as untyped code gives them: a name that nothing reads is refused with the one that was probably meant, and so is a value that would
- * be taken for another.
+ * Checks of options from untyped code: an unknown name is refused with the closest known one, and so is a value of the wrong type.
  */
 import { usageError } from '../../errors.js'
 import { nameHint } from './names.js'
 import { typeName } from './tensor.js'
 
-/** The kinds of values of options that are read as they are. Others are checked where they are read. */
+/** Expected types of options that are used unchecked elsewhere. Others are checked where they are read. */
 const kinds: Readonly<Record<string, { readonly expected: string; readonly takes: (value: unknown) => boolean }>> = {
   signal: { expected: 'an AbortSignal', takes: (value) => value instanceof AbortSignal },
   keep: { expected: 'true or false', takes: (value) => typeof value === 'boolean' },
@@ -17,8 +16,8 @@ const kinds: Readonly<Record<string, { readonly expected: string; readonly takes
 }
 
 /**
- * Refuses options that are no object, that have names which nothing reads, and values of the wrong kind.
- * @param who what takes them: `openDevice`
+ * Refuses options that are not an object, unknown names, and values of the wrong type.
+ * @param who function that takes them, for messages: `openDevice`
  * @throws usage `<area>.option`
  */
 export function checkOptions(

@@ -1,6 +1,6 @@
 /**
- * Between tensors in row-major order, as hosts hold them, and the order of a declared layout, as an op wants them on the device. Elements
- * that a layout pads with are 0.
+ * Conversion between row-major order, as on the host, and the order of a declared layout, as an op reads it on the device. Padding elements of
+ * a layout are 0.
  */
 
 import type { DType } from '../../ir/dtype.js'
@@ -9,11 +9,11 @@ import type { TensorArrays } from './tensor.js'
 
 type Elements = TensorArrays[DType]
 
-/** Elements that a tensor takes in a layout, padding included; row-major where undefined. */
+/** Number of elements of a tensor in a layout, padding included; row-major if undefined. */
 export const elementsIn = (layout: LayoutDecl | undefined, shape: readonly number[]): number =>
   layout === undefined ? shape.reduce((product, extent) => product * extent, 1) : layout.size(named(layout, shape))
 
-/** Row-major elements in the order of a layout. */
+/** Converts row-major elements to the order of a layout. */
 export function inLayout<A extends Elements>(data: A, layout: LayoutDecl, shape: readonly number[]): A {
   const ordered = arrayLike(data, elementsIn(layout, shape))
   forEachOffset(layout, shape, (row, offset) => {
@@ -22,7 +22,7 @@ export function inLayout<A extends Elements>(data: A, layout: LayoutDecl, shape:
   return ordered
 }
 
-/** Elements in the order of a layout as row-major ones. */
+/** Converts elements in the order of a layout to row-major order. */
 export function inRows<A extends Elements>(data: A, layout: LayoutDecl, shape: readonly number[]): A {
   const ordered = arrayLike(data, elementsIn(undefined, shape))
   forEachOffset(layout, shape, (row, offset) => {
@@ -40,7 +40,7 @@ const named = (layout: LayoutDecl, values: readonly number[]): Record<string, nu
 function forEachOffset(layout: LayoutDecl, shape: readonly number[], visit: (row: number, offset: number) => void): void {
   const count = elementsIn(undefined, shape)
   const extents = named(layout, shape)
-  // One record serves every element: a layout's functions read it and keep nothing.
+  // The record is reused for every element: a layout's functions read it and hold no reference.
   const index = named(layout, [])
   const axes = layout.axes.map((axis, i) => [axis, shape[i] ?? 1] as const).reverse()
   for (let row = 0; row < count; row++) {

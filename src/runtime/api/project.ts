@@ -1,6 +1,6 @@
 /**
- * What a device runs kernels of: a project, with the shipped ones behind its own. Its text is read and its kernels are compiled when they are
- * first needed, so that a device opens where nothing has been generated yet.
+ * The project whose kernels a device runs; shipped kernels follow its own. Its generated source is read and its kernels are compiled at first
+ * use, so that a device opens before anything has been generated.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -12,20 +12,20 @@ import { type KernelSource, loadKernels } from '../library.js'
 import type { OpenOptions } from '../open.js'
 import { untunedNote } from '../tuned_matmuls.js'
 
-/** What a device has to launch. */
+/** Kernels that a device can launch. */
 export interface Project {
   readonly manifest: Manifest
   readonly kernels: KernelSource
-  /** True if a kernel is the package's own, and none of the project's. */
+  /** True if a kernel belongs to the package and not to the project. */
   readonly isShipped?: (key: string) => boolean
 }
 
-/** How a device comes by its project, when it first needs it. */
+/** Loads the project of a device at its first use. */
 export type OpenProject = (device: NativeDevice) => Promise<Project>
 
 /**
- * The nearest folder, from `from` upwards, that has generated text or whose package depends on heddle; `from` itself where there is none. A folder
- * with a model in it is no project, whatever else came with the model: the package's own kernels run there.
+ * Finds the nearest folder, from `from` upwards, that has generated source or whose package depends on heddle; `from` itself if there is none.
+ * A folder with a model in it is never a project, whatever else came with the model: the package's own kernels run there.
  */
 export function findRoot(from: string = process.cwd()): string {
   const start = resolve(from)
@@ -46,17 +46,17 @@ function namesHeddle(path: string): boolean {
   }
 }
 
-/** True if a folder is one that Hugging Face saves a model in. */
+/** True if a folder has the form in which Hugging Face saves a model. */
 const holdsModel = (folder: string): boolean =>
   existsSync(join(folder, 'config.json')) && readdirSync(folder).some((name) => /\.(safetensors|gguf)$/.test(name))
 
-/** The project in a folder, whose kernels are compiled on demand; in the portable bundle they are all there. */
+/** Project in a folder, with kernels compiled on demand; in the portable bundle all are precompiled. */
 export const projectIn =
   (options: OpenOptions): OpenProject =>
   async (device) => {
     const searched = await searchManifests(options.root)
     const { manifest, hidden } = searched
-    if (hidden.length > 0) options.onNotice?.(`the project's own take the place of what is shipped: ${hidden.join(', ')}`)
+    if (hidden.length > 0) options.onNotice?.(`the project's own definitions override shipped ones: ${hidden.join(', ')}`)
     const untuned = untunedNote(manifest.matmuls, device.info())
     if (untuned !== undefined) options.onNotice?.(untuned)
     const { portable, library, generated } = installation(options.root)

@@ -1,6 +1,6 @@
 /**
- * The magnitudes that become 127 where a plan stores values as int8: given once, by the names of applications and of what is stored. A
- * plan takes those it needs, so that the same serve every plan.
+ * Magnitudes that become 127 in values stored as int8: given once, by the names of applications and of their values. A plan takes those it
+ * needs, so that the same scales serve every plan.
  */
 import { getOwn } from '../../ir/get_own.js'
 import type { Amax } from '../program_wiring.js'
@@ -9,10 +9,10 @@ import { recordOf, refuse } from './load_checks.js'
 import { listed } from './names.js'
 import { typeName } from './tensor.js'
 
-/** Of a program: application, then node or input of its graph. Of a graph: node or input. */
+/** Scales of a program: by application, then by node or input of its graph. Scales of a graph: by node or input. */
 export type Scales = Readonly<Record<string, number>> | Readonly<Record<string, Readonly<Record<string, number>>>>
 
-/** @throws usage `load.scales` for a scale that is none; what it returns throws the same for one that is missing */
+/** Returns the lookup of scales. @throws usage `load.scales` if the option is no record; the lookup throws it for an invalid or missing scale */
 export function scalesOf(declared: Declared, plan: string, given: unknown): Amax {
   const { name, kind } = declared
   const all = recordOf(declared, 'scales', given)
@@ -24,7 +24,7 @@ export function scalesOf(declared: Declared, plan: string, given: unknown): Amax
     const where = kind === 'graph' ? site : `${site} of ${at}`
     if (amax !== undefined) {
       const found = typeof amax === 'number' ? amax : typeName(amax)
-      throw refuse(declared, 'scales', `the scale of ${where} is the largest magnitude it has, got ${found}`)
+      throw refuse(declared, 'scales', `expected the largest magnitude of ${where} as its scale, got ${found}`)
     }
     const write = kind === 'graph' ? `{ ${site}: amax }` : `{ '${at}': { ${site}: amax } }`
     const there = Object.keys(of(at))
@@ -32,7 +32,7 @@ export function scalesOf(declared: Declared, plan: string, given: unknown): Amax
       declared,
       'scales',
       `plan ${plan} stores ${where} as int8 and needs its scale`,
-      `scales: ${write}, with the largest magnitude that it has; ${listed('scales given', there)}`,
+      `scales: ${write}, with its largest magnitude; ${listed('scales given', there)}`,
     )
   }
 }

@@ -1,3 +1,3 @@
-/** What models may need of the shipped specs besides their own declarations: a plan of that name stores values in these layouts, by these steps. */
+/** Shipped layouts and conversions, which models may need besides their own declarations: shipped plans store values in these layouts. */
 export { conversions } from '../../../specs/conversions.js'
 export { layouts } from '../../../specs/layouts.js'

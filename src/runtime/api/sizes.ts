@@ -1,6 +1,4 @@
-/**
- * Sizes of a model's dimensions from the shapes of what it is given: an extent such as `b*s` gives one dimension when the others are known.
- */
+/** Sizes of a model's dimensions, solved from the shapes of given tensors: an extent such as `b*s` fixes one dimension if the others are known. */
 import { type ErrorCode, usageError, type WhatOf } from '../../errors.js'
 import { type Extent, printExtent, printShape, type Shape } from '../../ir/shape.js'
 import { nameHint } from './names.js'
@@ -8,7 +6,7 @@ import { typeName } from './tensor.js'
 
 interface Known {
   readonly size: number
-  /** What says so. */
+  /** Origin of the size, for messages. */
   readonly by: string
 }
 
@@ -24,7 +22,7 @@ export class Sizes {
   readonly #known: Map<string, Known>
   readonly #open: Equation[] = []
 
-  /** @param from sizes that are known already */
+  /** @param from sizes known so far */
   constructor(model: string, area: 'load' | 'run', from?: Sizes) {
     this.#model = model
     this.#area = area
@@ -32,46 +30,42 @@ export class Sizes {
     if (from !== undefined) this.#open.push(...from.#open)
   }
 
-  /** Takes sizes that were given by name. @throws usage `<area>.dims` for what is no dimension, or no size */
+  /** Adds sizes given by name. @throws usage `<area>.dims` for an unknown dimension or an invalid size */
   give(dims: readonly string[], given: unknown): void {
     if (given === undefined) return
     if (typeof given !== 'object' || given === null) {
-      throw this.#refuse('dims', `dims must be an object, got ${typeName(given)}`, '{ name: size }')
+      throw this.#refuse('dims', `dims: expected an object, got ${typeName(given)}`, '{ name: size }')
     }
     for (const [dim, size] of Object.entries(given)) {
       if (!dims.includes(dim)) throw this.#refuse('dims', `there is no dimension ${dim}`, nameHint('dimensions', dims, dim))
       if (!Number.isSafeInteger(size) || size < 1)
-        throw this.#refuse('dims', `dimension ${dim} cannot be ${size}`, 'sizes are whole numbers from 1')
+        throw this.#refuse('dims', `dimension ${dim} cannot be ${size}`, 'sizes are integers >= 1')
       this.#learn(dim, size, 'dims')
     }
   }
 
-  /** Takes the shape of a tensor. @throws usage `<area>.rank`, `<area>.extent` */
+  /** Adds the shape of a tensor. @throws usage `<area>.rank`, `<area>.extent` */
   bind(name: string, shape: Shape, given: readonly number[]): void {
     if (shape.length !== given.length) {
       const wanted = shape.length === 0 ? 'a scalar' : `"${printShape(shape)}", of rank ${shape.length}`
-      throw this.#refuse(
-        'rank',
-        `${name} is ${wanted}: the tensor given has shape [${given.join(', ')}]`,
-        'give the same data with another shape',
-      )
+      throw this.#refuse('rank', `${name}: expected ${wanted}, got shape [${given.join(', ')}]`, 'reshape the data')
     }
     const by = `${name} [${given.join(', ')}]`
     for (const [i, extent] of shape.entries()) {
       const size = given[i] ?? 0
-      if (size === 0) throw this.#refuse('extent', `${by} has no elements`, 'sizes of a model are whole numbers from 1')
+      if (size === 0) throw this.#refuse('extent', `${by} has no elements`, 'sizes of a model are integers >= 1')
       this.#open.push({ extent, size, by })
     }
     this.#solve()
   }
 
-  /** The size of a dimension, where something says it. */
+  /** Size of a dimension, if known. */
   of(dim: string): number | undefined {
     this.#solve()
     return this.#known.get(dim)?.size
   }
 
-  /** Takes one of these that nothing says as 1, so that the others follow; again and again. */
+  /** Sets unknown factors of a product to 1, one after the other, until the last of each product follows. */
   assume(factors: readonly string[]): void {
     for (const dim of factors) {
       this.#solve()
@@ -80,29 +74,28 @@ export class Sizes {
     }
   }
 
-  /** Sizes of all dimensions. @throws usage `<area>.dims` for one that nothing says */
+  /** Sizes of all dimensions. @throws usage `<area>.dims` for one that is unknown */
   all(dims: readonly string[]): Record<string, number> {
     this.#solve()
     return Object.fromEntries(
       dims.map((dim) => {
         const known = this.#known.get(dim)
-        if (known === undefined) throw this.#unsaid(dim)
+        if (known === undefined) throw this.#unknown(dim)
         return [dim, known.size]
       }),
     )
   }
 
-  /** What is said of a dimension at most is a product that it is a factor of. A run has no option for it: sizes are given when a model is loaded. */
-  #unsaid(dim: string) {
+  /** Error for an unknown size; at most a product with this factor is known. A run has no option for it: loading a model fixes its sizes. */
+  #unknown(dim: string) {
     const product = this.#open.find(({ extent }) => extent.dims.includes(dim))
     const alone = product === undefined ? '' : `: only ${printExtent(product.extent)} is ${product.size} by ${product.by}`
     const dims = `{ dims: { ${dim}: ... } }`
-    const hint =
-      this.#area === 'run' ? `give it where ${this.#model} is loaded: load(${this.#model}, ${dims})` : `give it: ${dims}`
-    return this.#refuse('dims', `nothing says how large dimension ${dim} is${alone}`, hint)
+    const hint = this.#area === 'run' ? `set it when ${this.#model} is loaded: load(${this.#model}, ${dims})` : `set it: ${dims}`
+    return this.#refuse('dims', `the size of dimension ${dim} is unknown${alone}`, hint)
   }
 
-  /** Solves what has one unknown left, until there is nothing more to learn. */
+  /** Solves equations with one unknown, repeatedly until none is left. */
   #solve(): void {
     for (let before = -1; before !== this.#open.length; ) {
       before = this.#open.length

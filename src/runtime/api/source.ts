@@ -1,6 +1,6 @@
 /**
- * What a model is made of once its plan is chosen: graphs applied to named values, sizes as expressions, states. Names and forms are those
- * its author declared; what a plan holds otherwise, the compiled program converts.
+ * A model under a chosen plan: graphs applied to named values, sizes as expressions, states. Names and forms are those of the declaration;
+ * the compiled program converts values that the plan stores in another form.
  */
 import type { Manifest } from '../../emit/manifest.js'
 import { HeddleError } from '../../errors.js'
@@ -26,33 +26,33 @@ import { scalesOf } from './scales.js'
 export interface SourceState {
   readonly value: GraphValue
   readonly cleared: boolean
-  /** The program value that it holds after a run; what it held before where undefined. */
+  /** Program value that it holds after a run; unchanged if undefined. */
   readonly next?: string | undefined
 }
 
-/** An axis of sequences of different lengths. */
+/** A ragged axis: sequences of different lengths. */
 export interface RaggedInput {
   readonly batch: Extent
   readonly seq: Extent
-  /** The dimension that is the number of rows without padding. */
+  /** Dimension of the packed rows (without padding). */
   readonly tokens: string
-  /** The input that holds the lengths; undefined where they are computed or kept. */
+  /** Input with the lengths; undefined if they are computed or a state. */
   readonly lengths: string | undefined
 }
 
 export interface ModelSource {
   readonly name: string
   readonly plan: ChosenPlan
-  /** What every run takes. */
+  /** Inputs of every run. */
   readonly inputs: Values
-  /** The program values that results are. */
+  /** Program value of each result. */
   readonly outputs: Readonly<Record<string, string>>
   readonly states: Readonly<Record<string, SourceState>>
-  /** What is given once. */
+  /** Values given once, when the model is loaded. */
   readonly weights: Values
-  /** Names of every dimension that anything reads. */
+  /** Names of all dimensions in use. */
   readonly dims: readonly string[]
-  /** Those of them that are read only as factors of one product: where nothing says their sizes, any with this product will do. */
+  /** Dimensions that are used only as factors of one product: if their sizes are unknown, any sizes with this product will do. */
   readonly factors: readonly string[]
   readonly ragged: readonly RaggedInput[]
   readonly applications: readonly GraphApplication[]
@@ -63,19 +63,19 @@ export interface SourceOptions {
   readonly manifest: Manifest
   readonly info: NativeDeviceInfo
   readonly types: Readonly<Record<string, DType>>
-  /** Inputs and results without padding, where the plan holds them so. */
+  /** Packed inputs and results (without padding), if the plan stores them packed. */
   readonly packed: boolean
   readonly conversions: readonly Conversion[]
   readonly scales: unknown
 }
 
 /**
- * A declaration under a plan: the one that is asked for, else the one that fits device and storage type.
+ * Compiles a declaration under a plan: the requested one, else the one that suits device and storage type.
  * @throws usage `load.plan`, `load.stale`, `load.scales`, `plan.form`, `plan.ragged`, `program.*`
  */
 export function sourceOf(declared: Declared, options: SourceOptions): ModelSource {
   const { name } = declared
-  const plan = options.plan === undefined ? choose(declared, options) : asked(declared, options.plan, options.manifest)
+  const plan = options.plan === undefined ? choose(declared, options) : requested(declared, options.plan, options.manifest)
   const compiled = compiledUnder(declared, plan.name, options)
   const { applications } = wireProgram(compiled, { amax: scalesOf(declared, plan.name, options.scales) })
   const inputs = compiled.inputs.map((input): [string, GraphValue] => {
@@ -118,23 +118,23 @@ function compiledUnder(declared: Declared, plan: string, { manifest, packed, con
   return compileProgram(program, findPlan(plan, manifest.plans), { conversions, asDeclared: !packed })
 }
 
-/** The plan of a name, or itself. @throws usage `load.plan` naming the plans there are */
-function asked({ kind, name, covered }: Declared, plan: string | PlanDecl, { plans = {} }: Manifest): ChosenPlan {
+/** Returns the requested plan, by name or declaration. @throws usage `load.plan` naming the existing plans */
+function requested({ kind, name, covered }: Declared, plan: string | PlanDecl, { plans = {} }: Manifest): ChosenPlan {
   const planName = typeof plan === 'string' ? plan : plan.name
   if (typeof plan !== 'string' && kind === 'graph' && plan.graph !== name)
     throw refuse({ name }, 'plan', `plan ${planName} is for graph ${plan.graph}, not for ${name}`)
-  const says = (each: string): boolean => covered.some((graph) => getOwn(getOwn(plans, each) ?? {}, graph) !== undefined)
-  if (planName === defaultPlan || says(planName)) return { name: planName, reason: 'asked for' }
-  const known = [defaultPlan, ...Object.keys(plans).filter(says)]
+  const covers = (each: string): boolean => covered.some((graph) => getOwn(getOwn(plans, each) ?? {}, graph) !== undefined)
+  if (planName === defaultPlan || covers(planName)) return { name: planName, reason: 'asked for' }
+  const known = [defaultPlan, ...Object.keys(plans).filter(covers)]
   throw refuse(
     { name },
     'plan',
     `there is no plan ${planName} for ${kind} ${name}`,
-    `${nameHint('its plans', known, planName)}; a plan is in the list plans that the specs export, and heddle gen applies it`,
+    `${nameHint('its plans', known, planName)}; add the plan to the list plans that the specs export, then run heddle gen`,
   )
 }
 
-/** The plan with the fewest launches of those that the model can be compiled under. */
+/** Chooses the plan with the fewest launches among those under which the model compiles. */
 function choose(declared: Declared, options: SourceOptions): ChosenPlan {
   const { manifest, info, types } = options
   const [dtype = 'f32'] = Object.values(types)
@@ -149,7 +149,7 @@ function choose(declared: Declared, options: SourceOptions): ChosenPlan {
         return graph === undefined ? [] : [{ graph, types: { ...types, ...Object.fromEntries(resolved) } }]
       })
     } catch (error) {
-      // A plan that this model cannot be held under is none to choose.
+      // A plan under which this model does not compile is no candidate.
       if (error instanceof HeddleError) return undefined
       throw error
     }
@@ -158,7 +158,7 @@ function choose(declared: Declared, options: SourceOptions): ChosenPlan {
   return chooseAmong(Object.keys(manifest.plans ?? {}), graphsOf, { manifest, info, dtype, what })
 }
 
-/** What a plan was applied to must be what the graph is now. @throws usage `load.stale` */
+/** Checks that the graph has not changed since the plan was applied. @throws usage `load.stale` */
 function expectFresh(plan: string, graph: Graph, planned: Graph): void {
   const names = <K extends 'inputs' | 'outputs'>(side: K) =>
     new Set([...Object.keys(graph[side]), ...Object.keys(planned.int8?.[side] ?? {})])
@@ -173,7 +173,7 @@ function expectFresh(plan: string, graph: Graph, planned: Graph): void {
   const found = { input: input?.[0], output, weight, attribute: attr }
   for (const [what, name] of Object.entries(found)) {
     if (name === undefined) continue
-    const message = `plan ${plan} of ${graph.name} has ${what === 'weight' ? 'a' : 'an'} ${what} ${name} that the graph has not`
+    const message = `plan ${plan} of ${graph.name} has ${what === 'weight' ? 'a' : 'an'} ${what} ${name} that the graph does not have`
     throw refuse(graph, 'stale', message, 'run heddle gen')
   }
 }

@@ -1,19 +1,19 @@
 /**
- * The order of work on a device. Work starts in the order it was asked for, whatever it has to wait for first (a kernel that is being
- * compiled); the device itself then runs what was started one by one. Without anything to wait for it starts at once.
+ * Queue of work on a device. Work starts in the order of the calls, even if some of it first has to wait (for a kernel that is being
+ * compiled). The device itself then runs started work one by one. Work that waits for nothing starts at once.
  */
 export class Turns {
   #last: Promise<unknown> | undefined
 
-  /** True if work that was asked for before has not started yet. */
+  /** True if earlier work has not started yet. */
   get waiting(): boolean {
     return this.#last !== undefined
   }
 
-  /** Starts `work` behind everything before, when `ready` has resolved. Rejects with what `ready` rejects with, or as `work` does. */
+  /** Starts `work` after all earlier work, once `ready` has resolved. Rejects with the error of `ready` or of `work`. */
   async start<T>(ready: () => Promise<void>, work: () => Promise<T>): Promise<T> {
     const before = this.#last
-    // The result is wrapped, so that a turn ends when its work has started and not when it is done.
+    // The promise is wrapped in an object, so that a turn ends when its work has started and not when it is done.
     const turn = (async () => {
       await before?.catch(() => undefined)
       await ready()

@@ -106,7 +106,7 @@ describe('device tensors', () => {
     const row = await device.upload(zeros('f32', [1, 2, 1, 3]))
     await expect(device.call(appendStep, { cache: row, x: token, step })).rejects.toMatchObject({
       code: 'call.layout',
-      message: 'append_step: cache must lie in layout split_heads, the device tensor given lies in row',
+      message: 'append_step: cache: expected a device tensor in layout split_heads, got layout row',
     })
     await expect(device.upload(gamma, { layout: headsLayout })).rejects.toMatchObject({ code: 'tensor.layout' })
   })
@@ -237,14 +237,14 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'an op that is none',
     () => device.call(undefined as never, {}),
     'call.op',
-    'the first argument of call must be an op, got undefined',
+    'first argument of call: expected an op, got undefined',
     'import',
   ],
   [
     'no inputs',
     () => device.call(layerNorm, undefined as never),
     'call.input',
-    'layer_norm: the inputs of a call must be an object, got undefined',
+    'layer_norm: inputs of a call: expected an object, got undefined',
     '{ x, gamma, beta }',
   ],
   [
@@ -259,27 +259,27 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'numbers',
     () => loose({ x: [1], gamma, beta }),
     'call.tensor',
-    'layer_norm: x must be a tensor, got an Array',
+    'layer_norm: x: expected a tensor, got an Array',
     "tensor('f32'",
   ],
   [
     'data that does not fit',
     () => loose({ x: { ...x, data: counted(9) }, gamma, beta }),
     'call.data',
-    'layer_norm: x: f32 [2, 5] has 10 elements, the data has 9',
+    'layer_norm: x: f32 [2, 5]: expected 10 elements, got 9',
   ],
   [
     'data of another kind',
     () => loose({ x: { ...x, data: new Float64Array(10) }, gamma, beta }),
     'call.data',
-    'layer_norm: x: data of type f32 is a Float32Array, got a Float64Array',
+    'layer_norm: x: expected a Float32Array as the data of f32, got a Float64Array',
     "tensor('f32', shape, values)",
   ],
   [
     'a type that is not allowed',
     () => loose({ x: tensor('i32', [2, 5], new Int32Array(10)), gamma, beta }),
     'call.dtype',
-    'layer_norm: T cannot be i32, which it is by x',
+    'layer_norm: T cannot be i32, as given by x',
     'T may be f32, f16, bf16',
   ],
   [
@@ -306,13 +306,13 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'a fixed type',
     () => device.call(embeddingLookup, { ids: gamma as never, table: x }),
     'call.dtype',
-    'embedding_lookup: ids must be i32, the tensor given is f32',
+    'embedding_lookup: ids: expected i32, got f32',
   ],
   [
     'a wrong rank',
     () => loose({ x: gamma, gamma, beta }),
     'call.rank',
-    'layer_norm: x is "m n", of rank 2: the tensor given has shape [5]',
+    'layer_norm: x: expected "m n", of rank 2, got shape [5]',
   ],
   [
     'extents that differ',
@@ -338,20 +338,20 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'half a dimension',
     () => loose({ x, gamma, beta }, { dims: { m: 1.5 } }),
     'call.dims',
-    'layer_norm: dimension m is 1.5, extents are whole numbers from 0',
+    'layer_norm: dimension m: expected an integer >= 0, got 1.5',
   ],
   [
     'a dimension nothing fixes',
     () => device.call(spread, { x: gamma }, { dtype: { Q: 'i8' } }),
     'call.dims',
-    'spread: no input has dimension k, so that its extent must be given',
+    'spread: no input has dimension k: its extent must be given',
     'dims: { k: ... }',
   ],
   [
     'a type nothing fixes',
     () => device.call(spread, { x: gamma }, { dims: { k: 2 } }),
     'call.dtype',
-    'spread: no input has type Q, so that its storage type must be given',
+    'spread: no input has type Q: its storage type must be given',
     "dtype: { Q: 'i8' }",
   ],
   [
@@ -365,19 +365,19 @@ const refusals: [what: string, call: () => Promise<unknown>, code: string, messa
     'an attribute that is no number',
     () => loose({ x, gamma, beta }, { attrs: { eps: '1' } }),
     'call.attrs',
-    'layer_norm: attribute eps must be a finite number, got a string',
+    'layer_norm: attribute eps: expected a finite number, got a string',
   ],
   [
     'an attribute without end',
     () => loose({ x, gamma, beta }, { attrs: { eps: 1 / 0 } }),
     'call.attrs',
-    'layer_norm: attribute eps must be a finite number, got Infinity',
+    'layer_norm: attribute eps: expected a finite number, got Infinity',
   ],
   [
     'attributes that are a list',
     () => loose({ x, gamma, beta }, { attrs: [1] }),
     'call.attrs',
-    'layer_norm: the option attrs is { name: value }, got an Array',
+    'layer_norm: expected { name: value } as the option attrs, got an Array',
   ],
   [
     'an unknown option',
@@ -419,7 +419,7 @@ describe('the kernel', () => {
       code: 'call.kernel',
       message: 'no kernel spread__f32_i8 was generated for spread',
       // The next call compiles it: nothing has to be built ahead.
-      hint: 'export it below specs/, then run heddle gen: kernels are compiled when they are called',
+      hint: 'export it below specs/, then run heddle gen: kernels are compiled at the first call',
     })
   })
 
@@ -439,7 +439,7 @@ describe('the kernel', () => {
       message:
         'kernel layer_norm__f32 was generated from another declaration of layer_norm: of its tensors, the declaration has ' +
         'in weight: f32 "n" where the kernel has in gamma: f32 "n"',
-      hint: 'run heddle gen: the kernel is compiled when it is called; two ops of one name cannot both be generated',
+      hint: 'run heddle gen: the kernel is compiled at the first call; two ops of one name cannot both be generated',
     })
     const attrs = op('layer_norm', { ...layerNorm, attrs: { eps: 1e-6 } } as never) as typeof layerNorm
     await expect(device.call(attrs, { x, gamma, beta })).rejects.toMatchObject({ code: 'call.stale' })
@@ -463,17 +463,17 @@ describe('the kernel', () => {
       class: 'environment',
       code: 'call.kernel',
       message:
-        'no kernel was generated for your own layer_norm; layer_norm__f32 is that of the shipped layer_norm: of its attributes, the ' +
+        'no kernel was generated for your own layer_norm; layer_norm__f32 belongs to the shipped layer_norm: of its attributes, the ' +
         `declaration has eps = ${Math.fround(1e-3)} where the kernel has eps = ${Math.fround(eps)}`,
-      hint: 'export it below specs/, then run heddle gen: kernels are compiled when they are called',
+      hint: 'export it below specs/, then run heddle gen: kernels are compiled at the first call',
     })
     expect((await opened.device.call(layerNorm, { x, gamma, beta })).y.shape).toEqual(x.shape)
     await opened.device.close()
   })
 
   test.each([
-    [3, 'take 4 and leave what is too much, or write the number itself into the body, topK(3, ...): a number may be 1 to 64'],
-    [100, 'take at most 64, or write the number itself into the body, topK(64, ...): a number may be 1 to 64'],
+    [3, 'use 4 and ignore the rest, or write the number itself into the body, topK(3, ...): a number may be 1 to 64'],
+    [100, 'use at most 64, or write the number itself into the body, topK(64, ...): a number may be 1 to 64'],
   ])('that ranks %i elements is refused with the reason', (k, hint) => {
     const ranked = [1, 2, 4, 8, 16, 32, 64].flatMap((count) =>
       referenceManifest()

@@ -142,7 +142,7 @@ describe('a state', () => {
     expect([...value.data]).toEqual([0, 0, 0, 0, 0, 0])
     await expect(model.run({ ...step(0, 1), table: value } as never)).rejects.toMatchObject({
       code: 'run.input',
-      message: 'remember: table is a state, which is not given',
+      message: 'remember: table is a state, not an input of a run',
     })
     await expect(model.states.table.write(zeros('f32', [3, 2]))).rejects.toMatchObject({ code: 'run.state' })
     model.close()
@@ -205,7 +205,7 @@ const loads: [what: string, change: object, code: string, message: RegExp, hint:
     'a weight that is none',
     { weights: { ...weightsOf('f32'), bias: [1] } },
     'load.tensor',
-    /bias must be a tensor, got an Array/,
+    /bias: expected a tensor, got an Array/,
     /./,
   ],
   [
@@ -232,7 +232,7 @@ const loads: [what: string, change: object, code: string, message: RegExp, hint:
     /there is no attribute epsilon/,
     /attributes are eps/,
   ],
-  ['an unknown state', { states: { y: { value: inputOf('f32', 1) } } }, 'load.states', /state y is no input/, /inputs are x/],
+  ['an unknown state', { states: { y: { value: inputOf('f32', 1) } } }, 'load.states', /state y is not an input/, /inputs are x/],
   ['a state without a value', { states: { x: {} } }, 'load.states', /state x has no value/, /zeros/],
   [
     'a state that becomes what is not there',
@@ -257,12 +257,8 @@ test('inputs that do not fit are refused, and the model continues', async () => 
   const runs: [given: object, code: string, message: string][] = [
     [{}, 'run.input', 'feed_forward: input x is missing'],
     [{ x: inputOf('f32', 1), y: 1 }, 'run.input', 'feed_forward: there is no input y'],
-    [{ x: inputOf('f16', 1) }, 'run.dtype', 'feed_forward: x must be f32, the tensor given is f16'],
-    [
-      { x: tensor('f32', [k], drawn(k, 1)) },
-      'run.rank',
-      `feed_forward: x is "t k", of rank 2: the tensor given has shape [${k}]`,
-    ],
+    [{ x: inputOf('f16', 1) }, 'run.dtype', 'feed_forward: x: expected f32, got f16'],
+    [{ x: tensor('f32', [k], drawn(k, 1)) }, 'run.rank', `feed_forward: x: expected "t k", of rank 2, got shape [${k}]`],
     [{ x: zeros('f32', [2, 5]) }, 'run.extent', 'feed_forward: k is 5 by x [2, 5], but k is 33 by up [70, 33]'],
     [{ x: zeros('f32', [0, k]) }, 'run.extent', `feed_forward: x [0, ${k}] has no elements`],
   ]

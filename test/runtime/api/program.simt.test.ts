@@ -208,7 +208,7 @@ const loads: [what: string, change: object, code: string, message: RegExp, hint:
     /no weight layer4.bias/,
     /did you mean layer/,
   ],
-  ['a state without a size', { dims: { b } }, 'load.dims', /nothing says how large dimension s is/, /dims: { s/],
+  ['a state without a size', { dims: { b } }, 'load.dims', /the size of dimension s is unknown/, /dims: { s/],
   ['an unknown state', { states: { totl: zeros('f32', [1]) } }, 'load.states', /there is no state totl/, /did you mean total/],
   ['a state that does not fit', { states: { total: zeros('f32', [4, n]) } }, 'load.extent', /4 by total \[4, 33\]/, /./],
   ['a state of another type', { states: { total: zeros('f16', [b * s, n]) } }, 'load.dtype', /total is f16, but T is f32/, /./],
@@ -225,12 +225,12 @@ test('inputs that do not fit are refused, and the model continues', async () => 
   const x = drawn('x', [b, s, n])
   const runs: [given: object, code: string, message: string][] = [
     [{ x }, 'run.input', 'mixers: input lengths is missing'],
-    [{ x, lengths, total: x }, 'run.input', 'mixers: total is a state, which is not given'],
-    [{ x, lengths: tensor('f32', [b], [1, 1, 1]) }, 'run.dtype', 'mixers: lengths must be i32, the tensor given is f32'],
-    [{ x: drawn('x', [b * s, n]), lengths }, 'run.rank', 'mixers: x is "b s n", of rank 3: the tensor given has shape [21, 33]'],
+    [{ x, lengths, total: x }, 'run.input', 'mixers: total is a state, not an input of a run'],
+    [{ x, lengths: tensor('f32', [b], [1, 1, 1]) }, 'run.dtype', 'mixers: lengths: expected i32, got f32'],
+    [{ x: drawn('x', [b * s, n]), lengths }, 'run.rank', 'mixers: x: expected "b s n", of rank 3, got shape [21, 33]'],
     [{ x: drawn('x', [b, 4, n]), lengths }, 'run.extent', 'mixers: s is 4 by x [3, 4, 33], but s is 7 by dims'],
-    [{ x, lengths: tensor('i32', [b], [8, 1, 1]) }, 'run.lengths', 'mixers: sequence 0 is 8 long by lengths'],
-    [{ x, lengths: tensor('i32', [b], [1, 1, -1]) }, 'run.lengths', 'mixers: sequence 2 is -1 long by lengths'],
+    [{ x, lengths: tensor('i32', [b], [8, 1, 1]) }, 'run.lengths', 'mixers: sequence 0 has length 8 by lengths'],
+    [{ x, lengths: tensor('i32', [b], [1, 1, -1]) }, 'run.lengths', 'mixers: sequence 2 has length -1 by lengths'],
   ]
   for (const [given, code, message] of runs) {
     await expect(model.run(given as never)).rejects.toMatchObject({ class: 'usage', code, message })

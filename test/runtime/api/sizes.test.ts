@@ -17,14 +17,14 @@ describe('an extent that is a product', () => {
     sizes.bind('x', parseShape('b*s n'), [16, 3])
     expect(refusal(() => sizes.all(['b', 's', 'n']))).toMatchObject({
       code: 'run.dims',
-      message: 'flat: nothing says how large dimension b is: only b*s is 16 by x [16, 3]',
-      hint: 'give it where flat is loaded: load(flat, { dims: { b: ... } })',
+      message: 'flat: the size of dimension b is unknown: only b*s is 16 by x [16, 3]',
+      hint: 'set it when flat is loaded: load(flat, { dims: { b: ... } })',
     })
   })
   it('is no word of a dimension that nothing names', () =>
     expect(refusal(() => new Sizes('flat', 'load').all(['b']))).toMatchObject({
       code: 'load.dims',
-      message: 'flat: nothing says how large dimension b is',
-      hint: 'give it: { dims: { b: ... } }',
+      message: 'flat: the size of dimension b is unknown',
+      hint: 'set it: { dims: { b: ... } }',
     }))
 })
