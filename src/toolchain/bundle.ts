@@ -17,8 +17,9 @@ import { firstLines, runTool } from './process.js'
 import { readBuildReport } from './report.js'
 
 /**
- * The largest archive without models: what a slow link moves in a minute. Node takes 21 MiB of it. Of 568 CUDA files, a tenth was compiled and packed:
- * all of them are to take about 24 MiB, from some 330 unpacked, since an archive finds what architectures, types and epilogues have in common.
+ * Size limit of an archive without models: the amount that a slow link transfers in a minute. Node takes 21 MiB of it. Of 568 CUDA files, a
+ * tenth was compiled and packed: all of them should take about 24 MiB, from some 330 unpacked, since compression finds the similarities of
+ * architectures, types and epilogues.
  */
 const limitBytes = 56 * 2 ** 20
 
@@ -31,9 +32,9 @@ export interface BundleOptions {
   readonly root: string
   /** Model folders to add under `models/`. */
   readonly models?: readonly string[]
-  /** A folder of exports to add under `exports/`, which `heddle selftest` runs where PyTorch is. */
+  /** A folder of exports to add under `exports/`, which `heddle selftest` runs where PyTorch is installed. */
   readonly exports?: string | undefined
-  /** Of a project with kernels of its own: those to pack. What the last build made, where it is left out. */
+  /** Kernels to pack, for a project with kernels of its own; by default those of the last build. */
   readonly kernels?: BundledKernels | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -42,14 +43,14 @@ export interface BundleResult {
   readonly archive: string
   readonly bytes: number
   readonly targets: readonly Target[]
-  /** The oldest glibc it runs with: what the files in it ask for. */
+  /** Minimum glibc version, from the requirements of its files. */
   readonly glibc: string
 }
 
 /**
- * Packs what `build` left, or the kernels given, into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
- * @throws environment `bundle.missing` when something is not built, `bundle.stale` for a library of other texts, usage `bundle.model`,
- * finding `bundle.size` over 56 MiB, `bundle.glibc` for a file that an old glibc does not load
+ * Packs the output of `build`, or the given kernels, into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
+ * @throws environment `bundle.missing` if a file is not built, `bundle.stale` for a library built from other source, usage `bundle.model`,
+ * finding `bundle.size` over 56 MiB, `bundle.glibc` for a file that an old glibc cannot load
  */
 export async function makeBundle({ root, models = [], exports, kernels, signal }: BundleOptions): Promise<BundleResult> {
   const built = installation(root)
@@ -72,7 +73,7 @@ export async function makeBundle({ root, models = [], exports, kernels, signal }
     const archive = await pack(folder, temporary, signal)
     const { size } = await stat(archive)
     if (models.length === 0 && exports === undefined && size > limitBytes) {
-      throw findingError('bundle.size', `${archive} is ${mebibytes(size)} MiB, at most ${mebibytes(limitBytes)} MiB are allowed`)
+      throw findingError('bundle.size', `${archive}: expected at most ${mebibytes(limitBytes)} MiB, got ${mebibytes(size)} MiB`)
     }
     return { archive, bytes: size, targets: available, glibc }
   } finally {
@@ -89,15 +90,15 @@ async function expectAllArchitectures(report: string): Promise<void> {
   })
 }
 
-/** A whole build is packed as it lies: the texts beside it must be those it was made of. @throws environment `bundle.stale` */
+/** Checks that a full build, which is packed as is, was built from the current source. @throws environment `bundle.stale` */
 async function expectCurrent(root: string, target: Target, library: string): Promise<void> {
   if (await isBuiltOfTexts(root, target)) return
-  throw environmentError('bundle.stale', `${library} was built from other texts than lie in ${generatedFolder(root)}`, {
+  throw environmentError('bundle.stale', `${library} was not built from the source in ${generatedFolder(root)}`, {
     hint: `run heddle build --target ${target}`,
   })
 }
 
-/** Everything but models. */
+/** Fills the bundle's folder, without models. */
 async function fill(
   stage: string,
   built: Installation,
@@ -144,7 +145,7 @@ async function fill(
 }
 
 /**
- * The glibc that all of it needs. Node's own need is a fact of the Node that packs; heddle's files are held to theirs.
+ * Minimum glibc version of all files. Node's requirement is that of the Node that packs; heddle's own files are checked against the limit.
  * @throws finding `bundle.glibc`
  */
 async function checkGlibc(stage: string, available: readonly Target[], signal: AbortSignal | undefined): Promise<string> {

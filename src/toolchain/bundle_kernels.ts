@@ -1,6 +1,6 @@
 /**
- * The kernels of a project's bundle: its own, and those of the shipped ones that it uses. In the archive they lie as in a project, its own
- * text in front and the shipped one behind, but for one library that holds both. A bundle of what ships alone packs the whole build.
+ * Kernels of a project's bundle: its own, and the shipped ones that it uses. The archive has the layout of a project, with its own source first
+ * and the shipped one after it, except that one library holds both. A bundle without own kernels packs the full build.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -16,9 +16,9 @@ import { readManifestOf, searchManifests } from './manifests.js'
 import { expectTrusted } from './own_source.js'
 import type { Target } from './paths.js'
 
-/** What a project uses of what ships. */
+/** Shipped ops and kernels that a project uses. */
 export interface Used {
-  /** Names of ops: of each, every instance. */
+  /** Names of ops, with all of their instances. */
   readonly ops: Iterable<string>
   /** Keys of instances. */
   readonly keys: Iterable<string>
@@ -26,13 +26,13 @@ export interface Used {
 
 export interface BundledKernels {
   readonly placed: readonly PlacedKernel[]
-  /** The manifest of the shipped text, with no other kernels than are packed, and what plans make of graphs with these alone. */
+  /** Manifest of the shipped source, reduced to the packed kernels and to the graphs of plans that need no others. */
   readonly shipped: Manifest
 }
 
 /**
- * The kernels to pack for a project; undefined in one without any of its own.
- * @throws usage `manifest.*`; environment `library.kernel` for a key that nothing has
+ * Kernels to pack for a project; undefined if it has none of its own.
+ * @throws usage `manifest.*`; environment `library.kernel` for an unknown key
  */
 export async function bundledKernels(root: string, used: Used): Promise<BundledKernels | undefined> {
   const { generated } = installation(root)
@@ -50,18 +50,18 @@ export async function bundledKernels(root: string, used: Used): Promise<BundledK
   const placed = searched.manifest.kernels
     .map((entry) => ({ entry, folder: searched.folderOf(entry.key) }))
     .filter(({ entry, folder }) => folder === own || ops.has(entry.op) || keys.has(entry.key))
-  const behind = await readManifestOf(shipped)
+  const fallback = await readManifestOf(shipped)
   const packed = new Set(placed.filter(({ folder }) => folder === shipped).map(({ entry }) => entry.key))
-  const kernels = behind.kernels.filter(({ key }) => packed.has(key))
+  const kernels = fallback.kernels.filter(({ key }) => packed.has(key))
   return {
     placed,
-    shipped: { ...behind, kernels, plans: plansWith(behind.plans ?? {}, new Set(placed.map(({ entry }) => entry.op))) },
+    shipped: { ...fallback, kernels, plans: plansWith(fallback.plans ?? {}, new Set(placed.map(({ entry }) => entry.op))) },
   }
 }
 
 type Plans = NonNullable<Manifest['plans']>
 
-/** Of what plans make of graphs, that which needs no other ops. */
+/** Graphs of plans that need no other ops. */
 function plansWith(plans: Plans, ops: ReadonlySet<string>): Plans {
   const left = Object.entries(plans).map(([plan, graphs]) => {
     const runs = Object.entries(graphs).filter(([, { nodes }]) => nodes.every((node) => node.kind !== 'op' || ops.has(node.op)))
@@ -71,10 +71,10 @@ function plansWith(plans: Plans, ops: ReadonlySet<string>): Plans {
 }
 
 /**
- * Puts a project's kernels into its bundle: the manifests, and for each target a library with its report. What is not yet compiled is
- * compiled now, of CUDA for every architecture.
- * @param work a folder for the texts while they are compiled
- * @throws what `buildKernels` throws
+ * Puts a project's kernels into its bundle: the manifests, and per target a library with its report. Missing kernels are compiled now, for CUDA
+ * for every architecture.
+ * @param work a folder for the sources while they are compiled
+ * @throws errors of `buildKernels`
  */
 export async function stageKernels(
   stage: string,
@@ -90,7 +90,7 @@ export async function stageKernels(
     const outDir = join(stage, target)
     const { report } = await buildKernels({ target, root, generated: work, outDir, signal })
     await rm(join(outDir, 'compile_commands.json'), { force: true })
-    // The bundle has two manifests; what is said of the first is whether the library belongs to it.
+    // The bundle has two manifests; the report's digest is that of the first, which the library belongs to.
     await writeFile(join(outDir, 'build.json'), `${JSON.stringify({ ...report, manifest: sha256(own) }, null, 2)}\n`)
   }
   for (const folder of ['generated', 'shipped']) await mkdir(join(stage, folder))
@@ -98,7 +98,7 @@ export async function stageKernels(
   await writeFile(join(stage, 'shipped', 'manifest.json'), `${JSON.stringify(shipped)}\n`)
 }
 
-/** Writes texts of the project and of the package, with a manifest and a registry of these alone, to be compiled. @throws usage `generated.foreign` */
+/** Writes the sources to compile, of project and package, with a manifest and a registry of just these. @throws usage `generated.foreign` */
 async function writeWork(work: string, placed: readonly PlacedKernel[]): Promise<void> {
   const entries = placed.map(({ entry }) => entry)
   const texts = new Map([

@@ -1,7 +1,7 @@
 /**
- * The cache of what is compiled: one folder an entry, found by a key over everything that went into it. An entry appears by a rename of
- * a finished folder, so a reader never sees half of one, whatever stops the writer; and it holds a digest of each of its files, so that
- * one that was damaged later is made again. Several processes may ask for an entry at once: one makes it, the others wait.
+ * Build cache: one folder per entry, with a key over all of its inputs. An entry appears by a rename of a finished folder, so a reader never sees
+ * a partial one, whatever stops the writer. It holds a digest of each of its files, so that a damaged entry is built again. Several processes may
+ * request an entry at once: one builds it, the others wait.
  */
 import { chmod, mkdir, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -9,35 +9,35 @@ import { writing } from '../writing.js'
 import { listFiles, sha256 } from './hash.js'
 import { locked } from './lock.js'
 
-/** What an entry is known by. */
+/** Digests of an entry's files; its presence marks a folder as an entry. */
 export const digestsFile = 'digests.json'
 
-/** Unfinished entries: `.making-<key>-<random>`. Their key's lock is held while somebody works on them. */
+/** Prefix of unfinished entries: `.making-<key>-<random>`. Their key is locked while they are written. */
 export const makingPrefix = '.making-'
 
-/** The lock of an entry: beside it, so that a shared cache is locked for all who share it. */
+/** Path of an entry's lock: beside it, so that a shared cache is locked for all of its users. */
 export const lockOf = (folder: string): string => join(dirname(folder), `${lockPrefix}${basename(folder)}`)
 
 export const lockPrefix = '.lock-'
 
-/** The place of a folder while it is made or removed, on the same file system as the entry. */
+/** Temporary folder for building or removing an entry, on the same file system as the entry. */
 const temporaryOf = (folder: string): Promise<string> => mkdtemp(join(dirname(folder), `${makingPrefix}${basename(folder)}-`))
 
 export interface CacheOptions {
   readonly signal?: AbortSignal | undefined
-  /** Called once when another process makes the entry already. */
+  /** Called once if another process is building the entry. */
   readonly onWait?: (() => void) | undefined
 }
 
 export interface CacheEntry {
   readonly folder: string
-  /** False when it was there already. */
+  /** False if it already existed. */
   readonly made: boolean
 }
 
 /**
- * The folder of `key` below `cache`, filled by `make` unless it is there and whole.
- * @throws what `make` throws, environment `cache.full` or `cache.write`, the signal's reason; nothing is left behind then
+ * Returns the folder of `key` below `cache`, filled by `make` unless it exists and is intact.
+ * @throws errors of `make`, environment `cache.full` or `cache.write`, the signal's reason; no partial entry remains then
  */
 export async function cached(
   cache: string,
@@ -49,7 +49,7 @@ export async function cached(
   if (await isWhole(folder)) return { folder, made: false }
   await writing(cache, () => mkdir(cache, { recursive: true }))
   return locked(lockOf(folder), { signal, onWait }, async () => {
-    // Whoever held the lock before may have made the entry.
+    // The previous holder of the lock may have built the entry.
     if (await isWhole(folder)) return { folder, made: false }
     const temporary = await writing(cache, () => temporaryOf(folder))
     try {
@@ -63,7 +63,7 @@ export async function cached(
   })
 }
 
-/** True if every file of an entry is as it was when the entry was made. Marks the entry as used now. */
+/** True if every file of an entry is unchanged since it was built. Marks the entry as used now. */
 export async function isWhole(folder: string): Promise<boolean> {
   const digests = await readDigests(folder)
   if (digests === undefined || digests.length === 0) return false
@@ -75,7 +75,7 @@ export async function isWhole(folder: string): Promise<boolean> {
   )
   if (!same.every(Boolean)) return false
   const now = new Date()
-  // A cache that is only read serves as well.
+  // A read-only cache works as well.
   await utimes(folder, now, now).catch(() => undefined)
   return true
 }
@@ -93,12 +93,12 @@ async function readDigests(folder: string): Promise<readonly (readonly [string, 
 async function seal(folder: string): Promise<void> {
   const names = await listFiles(folder)
   const digests = await Promise.all(names.map(async (name) => [name, sha256(await readFile(join(folder, name)))]))
-  // A temporary folder is its owner's alone; a cache may be shared.
+  // A temporary folder is private to its owner; a cache may be shared.
   await chmod(folder, 0o755)
   await writeFile(join(folder, digestsFile), `${JSON.stringify(Object.fromEntries(digests), null, 2)}\n`)
 }
 
-/** Moves a finished folder to its place, where a damaged entry may stand in the way. */
+/** Moves a finished folder to its final path, and replaces a damaged entry there. */
 async function publish(temporary: string, folder: string): Promise<void> {
   const isOccupied = await rename(temporary, folder).then(
     () => false,
@@ -112,7 +112,7 @@ async function publish(temporary: string, folder: string): Promise<void> {
   await rename(temporary, folder)
 }
 
-/** Removes an entry so that nobody sees half of it. */
+/** Removes an entry atomically: no reader sees a partial one. */
 export async function removeEntry(folder: string): Promise<void> {
   const away = await temporaryOf(folder)
   try {

@@ -1,8 +1,8 @@
 /**
- * Holds CUDA texts against the compiler without building a library: whether each compiles, without a warning, whether its kernels spill, and
- * whether one reads or releases before it has waited.
- * What a committed record says at a text's digest was looked at before, so only a part of those texts is compiled again, and must come out
- * as recorded; another part at each commit. Runs for `heddle build --check`, which is how CI looks at CUDA.
+ * Checks CUDA sources with the compiler, without building a library: each must compile without a warning, its kernels must not spill, and none
+ * may read or release before its wait.
+ * Files with a committed record of their digest were checked before, so only a part of them is compiled again, and must match the record; each
+ * commit draws another part. Runs for `heddle build --check`, the CUDA check of CI.
  */
 import { basename } from 'node:path'
 import { cacheFolder } from '../cache_folder.js'
@@ -21,45 +21,45 @@ import { type KeyedFile, keyFiles, type SourceFile } from './sources.js'
 import { unitsOf } from './units.js'
 
 export interface CheckTextsOptions {
-  /** Folder of the generated text. */
+  /** Folder of the generated source. */
   readonly generated: string
-  /** Only texts of instances with such a key, each of them compiled. */
+  /** Checks only files of instances with a matching key, and compiles each of them. */
   readonly filter?: RegExp | undefined
-  /** Brings the record up to date with what nvcc says, instead of refusing one that is not. */
+  /** Updates the record from nvcc, instead of refusing an outdated one. */
   readonly record?: boolean | undefined
-  /** Which part of the recorded texts is compiled all the same; by default the one that the commit's files draw. */
+  /** Part of the recorded files to compile again; by default drawn by the commit's files. */
   readonly sample?: number | 'all' | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
-  /** Compilers at a time; defaults to the number of cores. */
+  /** Maximum number of parallel compilers; defaults to the number of cores. */
   readonly jobs?: number | undefined
 }
 
 export interface CheckedTexts {
-  /** By architecture, how many texts were looked at: compiled, or found in the record. */
+  /** Number of checked files by architecture: compiled, or found in the record. */
   readonly texts: Readonly<Record<string, number>>
-  /** How many of them nvcc compiled, now or into the cache. */
+  /** Number of files compiled by nvcc, now or from the cache. */
   readonly compiled: number
-  /** Kernels of those. */
+  /** Number of kernels in the compiled files. */
   readonly kernels: number
-  /** How the record is: `other` is that of another nvcc, `untried` one that no nvcc was there to try. */
+  /** State of the record: `other` is that of another nvcc, `untried` one that was not checked for lack of nvcc. */
   readonly record: 'none' | 'other' | 'untried' | 'tried' | 'written'
 }
 
-/** Parts of the recorded texts, one of which is compiled at each check. */
+/** Number of parts of the recorded files; each check compiles one. */
 export const samples = 24
 
-/** The architecture that every text is looked at on; on it, kernels may start before the launches in front of them are complete. */
+/** Architecture on which every file is checked; on it, kernels may start before earlier launches are complete. */
 const mostChecked = '90'
 
-/** Texts by the architecture, such as `90`, that they are looked at on. */
+/** Files to check by architecture, such as `90`. */
 type Chosen = ReadonlyMap<string, readonly SourceFile[]>
 
 /**
- * Looks at every text for sm_90, whose products have code of their own, and at one instance of each op for sm_80. Without a record, and
- * with another nvcc than the record's, all of them are compiled.
- * @throws usage `build.generated`, `build.selection`, `build.check`, `output.file`; environment `toolchain.nvcc`, `cache.*`; finding `build.compile`, `build.spill`, `build.early`; finding `build.record`
- * for a record that is not of these texts, or that says something else than nvcc; the signal's reason
+ * Checks every file for sm_90, whose matmuls have code of their own, and one instance of each op for sm_80. Without a record, and with another
+ * nvcc than the record's, all of them are compiled.
+ * @throws usage `build.generated`, `build.selection`, `build.check`, `output.file`; environment `toolchain.nvcc`, `cache.*`; finding
+ * `build.compile`, `build.spill`, `build.early`; finding `build.record` for a record that is outdated or disagrees with nvcc; the signal's reason
  */
 export async function checkTexts(options: CheckTextsOptions): Promise<CheckedTexts> {
   const { generated, filter, record: writes = false, sample } = options
@@ -70,8 +70,8 @@ export async function checkTexts(options: CheckTextsOptions): Promise<CheckedTex
   const nvcc = await findNvcc()
   const isOther = nvcc !== undefined && record !== undefined && record.nvcc !== nvcc.version
   if (isOther && writes && filter !== undefined) {
-    throw usageError('build.check', `the record is of ${record.nvcc}, and this is ${nvcc.version}`, {
-      hint: 'a record is of one nvcc: write it without --filter',
+    throw usageError('build.check', `the record was written by ${record.nvcc}, and this is ${nvcc.version}`, {
+      hint: 'a record has one nvcc version: write it without --filter',
     })
   }
   const held = record === undefined ? undefined : await checkRecord(record, chosen)
@@ -113,7 +113,7 @@ async function choose(generated: string, filter: RegExp | undefined): Promise<Ch
   throw usageError('build.selection', 'no kernel is selected', { hint: 'kernels have names such as softmax__f32' })
 }
 
-/** Compiles what `which` leaves of the texts for each architecture. */
+/** Compiles the files that `which` selects for each architecture. */
 async function compileChosen(
   chosen: Chosen,
   { signal, jobs, onProgress }: CheckTextsOptions,
@@ -151,20 +151,20 @@ const recorded = ({ source, arch, key, resources }: RecordedObject): RecordedTex
   resources,
 })
 
-/** Whole units, as all texts together would be compiled: a part of each costs less than its share of texts. */
+/** Part of the files, in whole units as in a full build: whole units cost less than their share of files. */
 const partOf = (recipe: Recipe, files: readonly KeyedFile[], part: number): readonly KeyedFile[] =>
   unitsOf(recipe, files, 'headers')
     .filter((_, at) => at % samples === part % samples)
     .flat()
 
-/** The part that this commit's files draw; outside of a repository, the one that the texts draw. The same commit draws the same. */
+/** Part drawn by this commit's files; outside of a repository, by the keys of the sources. The same commit draws the same. */
 async function drawnPart(generated: string, { keys }: CheckedRecord): Promise<number> {
   const { exitCode, stdout } = await runTool('git', ['rev-parse', 'HEAD^{tree}'], { cwd: generated })
   const digest = sha256(exitCode === 0 ? stdout.trim() : keys.map(({ key }) => key).join())
   return Number.parseInt(digest.slice(0, 8), 16) % samples
 }
 
-/** One file of each op: which one is drawn by the op's name, so that every type and size is met with some op. */
+/** One file per op, drawn by the op's name, so that every type and size occurs with some op. */
 export function oneOfEachOp(files: readonly SourceFile[]): readonly SourceFile[] {
   const instances = new Map<string, SourceFile[]>()
   for (const file of files) if (file.op !== undefined) instances.set(file.op, [...(instances.get(file.op) ?? []), file])

@@ -1,4 +1,4 @@
-/** Finding compilers and asking their versions. Each finder returns undefined when there is none; `require*` say so as an error. */
+/** Finds compilers and their versions. Each finder returns undefined if there is none; `require*` throw an error. */
 import { access, constants, stat } from 'node:fs/promises'
 import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { environmentError } from '../errors.js'
@@ -6,7 +6,7 @@ import { runTool } from './process.js'
 
 export interface Compiler {
   readonly path: string
-  /** The line that names the version: part of every cache key. */
+  /** Version line, part of every cache key. */
   readonly version: string
 }
 
@@ -17,7 +17,7 @@ async function isExecutable(path: string): Promise<boolean> {
   )
 }
 
-/** The absolute path of an executable, found as a shell would. */
+/** Absolute path of an executable, searched like a shell. */
 export async function which(name: string): Promise<string | undefined> {
   if (isAbsolute(name)) return (await isExecutable(name)) ? name : undefined
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
@@ -26,16 +26,16 @@ export async function which(name: string): Promise<string | undefined> {
   return undefined
 }
 
-/** What executables said of their versions, by the state of their files: starting one takes longer than all else of a question. */
+/** Cache of versions by executable and state of its file: starting one dominates the time of a lookup. */
 const versions = new Map<string, Promise<string>>()
 
-/** What `--version` prints; nothing of what cannot run. */
+/** Output of `--version`; empty if the executable cannot run. */
 async function versionOf(path: string): Promise<string> {
   const { dev, ino, size, mtimeMs } = await stat(path)
   const key = [path, dev, ino, size, mtimeMs].join()
-  const asked = versions.get(key) ?? runTool(path, ['--version']).then(({ exitCode, stdout }) => (exitCode === 0 ? stdout : ''))
-  versions.set(key, asked)
-  return asked
+  const version = versions.get(key) ?? runTool(path, ['--version']).then(({ exitCode, stdout }) => (exitCode === 0 ? stdout : ''))
+  versions.set(key, version)
+  return version
 }
 
 async function probe(candidates: readonly (string | undefined)[], line: RegExp): Promise<Compiler | undefined> {
@@ -52,11 +52,11 @@ async function probe(candidates: readonly (string | undefined)[], line: RegExp):
 /** The host C++ compiler: $CXX, g++, c++, clang++. */
 export const findCxx = (): Promise<Compiler | undefined> => probe([process.env.CXX, 'g++', 'c++', 'clang++'], /\d+\.\d+/)
 
-/** The CUDA compiler: $HEDDLE_NVCC, PATH, /usr/local/cuda. A set but broken $HEDDLE_NVCC is not papered over. */
+/** The CUDA compiler: $HEDDLE_NVCC, PATH, /usr/local/cuda. A set but broken $HEDDLE_NVCC has no fallback. */
 export const findNvcc = (): Promise<Compiler | undefined> =>
   probe(process.env.HEDDLE_NVCC ? [process.env.HEDDLE_NVCC] : ['nvcc', '/usr/local/cuda/bin/nvcc'], /release \d+/)
 
-/** What prints machine code, `nvdisasm` before `cuobjdump`, which tells no lines: in PATH, beside nvcc, in /usr/local/cuda. */
+/** Disassembler: `nvdisasm`, else `cuobjdump`, which has no line information; in PATH, beside nvcc, in /usr/local/cuda. */
 export async function findDisassembler(): Promise<(Compiler & { readonly name: 'nvdisasm' | 'cuobjdump' }) | undefined> {
   const nvcc = await findNvcc()
   const beside = nvcc === undefined ? [] : [dirname(nvcc.path)]

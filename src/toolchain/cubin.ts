@@ -1,24 +1,24 @@
 /**
- * Reading machine code as nvcc leaves it: a cubin is an ELF file with a section of instructions for each kernel, and one of attributes.
- * Read by hand, since the tools that print them are no part of every toolkit.
+ * Parser of cubins, the machine code of nvcc: an ELF file with one section of instructions and one of attributes per kernel.
+ * Parsed here, since the tools that print them are not part of every toolkit.
  */
 
-/** ELF's numbers for CUDA. */
+/** Constants of ELF for CUDA. */
 const elf = { magic: 0x464c457f, machineAt: 0x12, cuda: 190, sectionsAt: 0x28, countsAt: 0x3a }
 
-/** Attributes of a kernel: a byte for the form, a byte for the name, and two bytes, which of form 4 count the bytes behind them. */
+/** Attributes of a kernel: a byte for the form, a byte for the name, and two bytes; in form 4 these are the number of payload bytes that follow. */
 const attributes = { sized: 4, mostThreads: 0x05 }
 
-/** The type of a section of memory that is not in the file. */
+/** Section type without data in the file (SHT_NOBITS). */
 const noBits = 8
 
 export interface Section {
   readonly name: string
-  /** Its bytes; none of a section that takes no place in the file. */
+  /** Bytes of the section; empty if it has no data in the file. */
   readonly data: DataView
 }
 
-/** The sections of a cubin, in its order. @throws when the bytes are no cubin */
+/** Sections of a cubin, in file order. @throws if the bytes are not a cubin */
 export function sectionsOf(cubin: Uint8Array): Section[] {
   const file = new DataView(cubin.buffer, cubin.byteOffset, cubin.byteLength)
   if (cubin.byteLength < 64 || file.getUint32(0, true) !== elf.magic || file.getUint16(elf.machineAt, true) !== elf.cuda) {
@@ -43,7 +43,7 @@ export function sectionsOf(cubin: Uint8Array): Section[] {
   }))
 }
 
-/** The most threads that a block of each kernel may have, by its symbol: what `__launch_bounds__` says. @throws when the bytes are no cubin */
+/** Maximum threads per block of each kernel, by symbol: its `__launch_bounds__`. @throws if the bytes are not a cubin */
 export function threadsOf(cubin: Uint8Array): ReadonlyMap<string, number> {
   const prefix = '.nv.info.'
   const found = new Map<string, number>()

@@ -1,7 +1,7 @@
 /**
- * Kernels on demand: compiles what is asked for and not yet in the cache, and links it into a small library. A library is found by the
- * objects it was linked from, so a program that asks for the same kernels again loads the same file. Where the last whole build holds
- * the same objects, its library serves.
+ * Kernels on demand: compiles the requested kernels that are not in the cache, and links them into a small library. Libraries are cached by their
+ * objects, so a program that requests the same kernels again loads the same file. If the last full build has the same objects, its library is
+ * used.
  */
 import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -22,28 +22,28 @@ import { type BuildReport, readBuildReport } from './report.js'
 import { keyFiles, type SourceFile } from './sources.js'
 import { cacheLimit, isSweepDue, sweep } from './sweep.js'
 
-/** A kernel and the folder of generated text its file lies in. */
+/** A kernel and the folder of generated source that holds its file. */
 export interface PlacedKernel {
   readonly entry: KernelEntry
   readonly folder: string
-  /** The user asked for its text as it lies. */
+  /** True if the user accepts its source as is. */
   readonly asItLies?: boolean | undefined
 }
 
 export interface DemandOptions extends Omit<CompileOptions, 'cache'> {
   readonly root: string
   readonly target: Target
-  /** The GPU architecture to compile for, such as `90`; all of them by default. */
+  /** GPU architecture to compile for, such as `90`; all of them by default. */
   readonly architecture?: string | undefined
-  /** Lets profilers and checkers name lines of CUDA text. */
+  /** Adds line information of CUDA source for profilers and checkers. */
   readonly lineInfo?: boolean | undefined
-  /** How far text for the CPU device is optimised. */
+  /** Optimisation level of source for the CPU device. */
   readonly optimise?: RecipeOptions['optimise']
 }
 
 export interface DemandedLibrary {
   readonly library: string
-  /** Objects, of which `compiled` were compiled by this call; empty where the last whole build serves. */
+  /** Objects, of which `compiled` were compiled by this call; empty if the last full build is used. */
   readonly objects: readonly BuiltObject[]
   readonly compiled: number
 }
@@ -51,7 +51,7 @@ export interface DemandedLibrary {
 const libraryFile = 'libheddle_kernels.so'
 
 /**
- * A library that holds the kernels, and may hold others.
+ * Returns a library with the kernels, which may contain others.
  * @throws environment `toolchain.*` without a compiler; finding `build.compile`, `build.spill`, `build.link`; environment `cache.*`
  */
 export async function demandKernels(kernels: readonly PlacedKernel[], options: DemandOptions): Promise<DemandedLibrary> {
@@ -68,7 +68,7 @@ export async function demandKernels(kernels: readonly PlacedKernel[], options: D
   return { library, objects, compiled }
 }
 
-/** Each file once, in the order of their names. */
+/** Distinct files, sorted by name. */
 function sourceFiles(kernels: readonly PlacedKernel[]): SourceFile[] {
   const files = new Map(
     kernels.map(({ entry: { file, op }, folder, asItLies }) => [
@@ -79,7 +79,7 @@ function sourceFiles(kernels: readonly PlacedKernel[]): SourceFile[] {
   return [...files.values()].sort((a, b) => (a.source < b.source ? -1 : 1))
 }
 
-/** Removes what killed builds left and what was not used for long, where nobody has looked for an hour. @throws usage `cache.limit` */
+/** Removes leftovers of killed builds and least recently used entries, at most once an hour. @throws usage `cache.limit` */
 export async function sweepCache(cache: string = cacheFolder()): Promise<void> {
   const limit = cacheLimit()
   if (!(await isSweepDue(cache))) return
@@ -92,7 +92,7 @@ interface WholeBuild {
   readonly report: BuildReport
 }
 
-/** The library of the last whole build, if its file is as this user's build left it. */
+/** Library of the last full build, if its file is unchanged since this user's build. */
 async function wholeBuild(root: string, target: Target): Promise<WholeBuild | undefined> {
   const { library, report: reportPath } = installation(root)
   const report = await readBuildReport(reportPath(target)).catch(() => undefined)
@@ -100,15 +100,15 @@ async function wholeBuild(root: string, target: Target): Promise<WholeBuild | un
   return (await fileDigest(library(target))) === report.library.digest ? { path: library(target), report } : undefined
 }
 
-/** True if the last whole build holds these kernels as their files and headers are now. */
+/** True if the last full build has these kernels with their current sources and headers. */
 export async function isServedWhole(root: string, target: Target, kernels: readonly PlacedKernel[]): Promise<boolean> {
   const built = await wholeBuild(root, target)
   return built !== undefined && serves(built, sourceFiles(kernels), kernels)
 }
 
 /**
- * Whether a whole build holds files as they are now: by the keys of their objects, which only the compiler's version can tell; on a
- * machine without a compiler, by the kernels' texts.
+ * True if a full build has the current version of files: by the keys of their objects, which need the compiler's version; on a machine without
+ * a compiler, by the digests of the kernels' sources.
  */
 async function serves({ report }: WholeBuild, files: readonly SourceFile[], kernels: readonly PlacedKernel[]): Promise<boolean> {
   const known = new Map(report.objects.map(({ source, key }) => [source, key]))

@@ -1,6 +1,6 @@
 /**
- * Machine code of a generated text as SASS, with the line of the text that each instruction was made of. nvcc compiles the text with line
- * information and nvdisasm prints it; where there is only cuobjdump, the instructions are shown without lines. For pages of a kernel.
+ * Machine code of a generated source file as SASS, with the source line of each instruction. nvcc compiles the file with line information and
+ * nvdisasm prints it. With cuobjdump alone, the instructions have no lines. For pages of a kernel.
  */
 import { basename } from 'node:path'
 import { cacheFolder } from '../cache_folder.js'
@@ -13,27 +13,27 @@ import { recipeFor } from './recipe.js'
 import { keyFiles, type SourceFile } from './sources.js'
 import { readableNames } from './symbol.js'
 
-/** The instructions of one kernel. */
+/** Instructions of one kernel. */
 export interface Disassembly {
-  /** Its name with its template arguments; its symbol where that cannot be read. */
+  /** Name with template arguments; the symbol if it cannot be demangled. */
   readonly kernel: string
   readonly text: string
-  /** By line of `text`: lines of the generated text, from 1, the innermost first; none of a line that is no instruction. */
+  /** By line of `text`: lines of the generated source, from 1, innermost first; empty for a line without an instruction. */
   readonly lines: readonly (readonly number[])[]
 }
 
-/** The machine code of the kernels of a text; or why there is none to show. */
+/** Machine code of the kernels of a file; or the reason why there is none. */
 export type Disassembled = { readonly from: string; readonly kernels: readonly Disassembly[] } | { readonly missing: string }
 
-/** `//## File "/a/vector.cuh", line 12 inlined at "/a/softmax.cu", line 40`: one or more lines in front of what they are about. */
+/** `//## File "/a/vector.cuh", line 12 inlined at "/a/softmax.cu", line 40`: one or more lines before the instruction. */
 const place = /^\s*\/\/## File "([^"]*)", line (\d+)/
-/** `        /*0070*\/               @P0 EXIT ;`, behind which cuobjdump has the encoding. */
+/** `        /*0070*\/               @P0 EXIT ;`, followed by the encoding in cuobjdump. */
 const instruction = /^\s*\/\*[0-9a-f]{4,}\*\/\s+([^;]*;)/
-/** Where a kernel begins: `.text.SYMBOL:` of nvdisasm, `Function : SYMBOL` of cuobjdump. */
+/** Begin of a kernel: `.text.SYMBOL:` of nvdisasm, `Function : SYMBOL` of cuobjdump. */
 const beginning = /^(?:\.text\.|\s*Function : )([^\s:]+)/
 const label = /^(\.L_x_\d+):/
 
-/** What nvdisasm or cuobjdump printed, without directives and encodings. @param file the text whose lines count */
+/** Parses the output of nvdisasm or cuobjdump, without directives and encodings. @param file source file whose lines are reported */
 export function readDisassembly(printed: string, file: string): readonly Disassembly[] {
   const kernels: { readonly kernel: string; readonly text: string[]; readonly lines: number[][] }[] = []
   let made: number[] = []
@@ -49,9 +49,9 @@ export function readDisassembly(printed: string, file: string): readonly Disasse
     const kernel = beginning.exec(line)?.[1]
     if (kernel !== undefined) kernels.push({ kernel, text: [], lines: [] })
     const last = kernels.at(-1)
-    const [said, target] = [instruction.exec(line)?.[1], label.exec(line)?.[1]]
-    if (said !== undefined) {
-      last?.text.push(`    ${said}`)
+    const [printedInstruction, target] = [instruction.exec(line)?.[1], label.exec(line)?.[1]]
+    if (printedInstruction !== undefined) {
+      last?.text.push(`    ${printedInstruction}`)
       last?.lines.push(made)
       isPlaced = false
     } else if (target !== undefined) {
@@ -62,7 +62,7 @@ export function readDisassembly(printed: string, file: string): readonly Disasse
   return kernels.map(({ kernel, text, lines }) => ({ kernel, text: text.join('\n'), lines }))
 }
 
-/** What is shown: code for one GPU is enough to see what a line became. */
+/** Architecture of the shown code: one is enough to see the instructions of a line. */
 const architecture = '90'
 
 /** @throws environment `cache.*`; the signal's reason */
@@ -71,14 +71,13 @@ export async function disassemble(source: SourceFile, signal: AbortSignal | unde
   if (nvcc === undefined) return { missing: 'there is no nvcc on this machine' }
   if (tool === undefined)
     return {
-      missing:
-        'there is neither nvdisasm nor cuobjdump on this machine (looked for in PATH, beside nvcc, in /usr/local/cuda/bin)',
+      missing: 'there is neither nvdisasm nor cuobjdump on this machine (searched in PATH, beside nvcc, in /usr/local/cuda/bin)',
     }
   const recipe = await recipeFor('cuda', packageRoot(), { architecture, codeOnly: true, lineInfo: true, nvcc })
   const files = await keyFiles(recipe, [source])
   try {
     const [built] = await compileFiles(recipe, files, { cache: cacheFolder(), signal, spills: 'reported' })
-    if (built === undefined) return { missing: `nvcc made nothing of ${source.source}` }
+    if (built === undefined) return { missing: `nvcc produced no object for ${source.source}` }
     const args = tool.name === 'nvdisasm' ? ['--print-line-info-inline', '--print-code'] : ['-sass']
     const { exitCode, stdout, stderr } = await runTool(tool.path, [...args, built.object], { signal })
     if (exitCode !== 0) return { missing: `${tool.path} refused the machine code of ${nvcc.version}: ${firstLines(stderr, 1)}` }

@@ -1,6 +1,6 @@
 /**
- * Whether the generated text is what the project's specs say. `gen` leaves a note where it fails, so that a build of older text, or of
- * the shipped kernels in the place of the project's own, does not pass for one of what was written last.
+ * Check that the generated source matches the project's specs. A failing `gen` leaves a note, so that a build of older source, or of the shipped
+ * kernels instead of the project's own, does not pass for a build of the current specs.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
@@ -11,14 +11,14 @@ import { outputs, packageRoot } from './paths.js'
 
 const noteOf = (root: string): string => join(outputs(root).base, 'gen-failed.txt')
 
-/** Notes the message that `gen` failed with, or that it did not. A project that cannot be written to keeps no note. */
+/** Records the error of `gen`, or its success. A read-only project has no note. */
 export async function noteGen(root: string, failure: string | undefined): Promise<void> {
   const note = noteOf(root)
   if (failure === undefined) return rm(note, { force: true })
   await writeWhole(note, failure).catch(() => undefined)
 }
 
-/** The first line of what the last `gen` failed with. */
+/** First line of the error of the last `gen`. */
 async function lastFailure(root: string): Promise<string | undefined> {
   const text = await readFile(noteOf(root), 'utf8').catch(() => undefined)
   return text?.split('\n').find((line) => line.trim() !== '')
@@ -29,12 +29,12 @@ const hasSpecs = (root: string): boolean => {
   return existsSync(specs) && readdirSync(specs, { recursive: true, encoding: 'utf8' }).some((name) => name.endsWith('.ts'))
 }
 
-/** @throws usage `build.generated` where the project's specs were not compiled to text, or not without errors */
+/** @throws usage `build.generated` if the project's specs were not generated, or with errors */
 export async function expectGenerated(root: string): Promise<void> {
   const failure = await lastFailure(root)
   if (failure !== undefined) {
     throw usageError('build.generated', `the last \`heddle gen\` failed: ${failure}`, {
-      hint: 'correct the specs and run `heddle gen` again, or name kernels that are built as they are with --filter',
+      hint: 'correct the specs and run `heddle gen` again, or select kernels to build as they are with --filter',
     })
   }
   const manifest = join(root, 'generated', 'manifest.json')

@@ -1,23 +1,23 @@
 /**
- * Which glibc a built file needs: an archive that travels is only as portable as the newest symbol in it, and the machine that built it
- * cannot notice. Checked when a bundle is packed.
+ * Minimum glibc version of a built file: an archive is only as portable as the newest symbol in it, and the building machine cannot detect that.
+ * Checked when a bundle is packed.
  */
 import { basename } from 'node:path'
 import { environmentError, findingError } from '../errors.js'
 import { which } from './compilers.js'
 import { firstLines, runTool } from './process.js'
 
-/** The oldest glibc a bundle runs with: that of Ubuntu 20.04 and Debian 11. RHEL 9 and Ubuntu 22.04 have newer ones. */
+/** Oldest glibc that a bundle supports: that of Ubuntu 20.04 and Debian 11. RHEL 9 and Ubuntu 22.04 have newer ones. */
 export const oldestGlibc = '2.31'
 
-/** The newest version of glibc that a file asks for, and what it takes from it. */
+/** Newest version of glibc that a file requires, and the symbols of that version. */
 export interface GlibcNeed {
-  /** `2.28`; `0` where it asks for none. */
+  /** `2.28`; `0` if it requires none. */
   readonly version: string
   readonly symbols: readonly string[]
 }
 
-/** Negative where `a` is the older version. */
+/** Negative if `a` is the older version. */
 export function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split('.').map(Number))
   const length = Math.max(left?.length ?? 0, right?.length ?? 0)
@@ -28,7 +28,7 @@ export function compareVersions(a: string, b: string): number {
   return 0
 }
 
-/** Reads what `objdump -T` prints: `... *UND* 0000000000000000 (GLIBC_2.34) dlopen`, in old binutils without the brackets. */
+/** Parses the output of `objdump -T`: `... *UND* 0000000000000000 (GLIBC_2.34) dlopen`, in old binutils without the brackets. */
 export function parseNeed(dynamicSymbols: string): GlibcNeed {
   let need: { version: string; symbols: string[] } = { version: '0', symbols: [] }
   for (const [, version = '', symbol = ''] of dynamicSymbols.matchAll(/\*UND\*.*\bGLIBC_([0-9][0-9.]*)\)?\s+(\S+)$/gm)) {
@@ -39,7 +39,7 @@ export function parseNeed(dynamicSymbols: string): GlibcNeed {
   return need
 }
 
-/** @throws environment `bundle.objdump` without binutils, `bundle.tool` when it cannot read the file */
+/** @throws environment `bundle.objdump` without binutils, `bundle.tool` if it cannot read the file */
 export async function glibcNeed(path: string, signal?: AbortSignal): Promise<GlibcNeed> {
   const tool = await which('objdump')
   if (tool === undefined) throw environmentError('bundle.objdump', 'objdump was not found on PATH', { hint: 'install binutils' })
@@ -53,7 +53,7 @@ export function expectOldGlibc(path: string, { version, symbols }: GlibcNeed): v
   if (compareVersions(version, oldestGlibc) <= 0) return
   throw findingError(
     'bundle.glibc',
-    `${basename(path)} needs glibc ${version} for ${symbols.join(', ')}; what travels may need at most ${oldestGlibc}`,
-    { hint: 'native/portable/glibc.cpp stands in for symbols that are newer' },
+    `${basename(path)} needs glibc ${version} for ${symbols.join(', ')}; a bundle supports at most ${oldestGlibc}`,
+    { hint: 'native/portable/glibc.cpp provides replacements of newer symbols' },
   )
 }

@@ -1,4 +1,4 @@
-/** Content hashes: what a cache entry is found by. File times never matter. */
+/** Content hashes, the keys of cache entries. File times are not part of them. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ export const sha256 = (content: string | Uint8Array): string => createHash('sha2
 
 const known = new Map<string, string>()
 
-/** The hash of a file, read once while its state stays the same; undefined where it cannot be read. For large files that are asked for often. */
+/** Hash of a file, cached while the file's state is unchanged; undefined if it cannot be read. For large files that are hashed often. */
 export async function fileDigest(path: string): Promise<string | undefined> {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)
@@ -43,7 +43,7 @@ export async function listFiles(folder: string, skip: readonly string[] = []): P
   return nested.flat().sort()
 }
 
-/** The hash of every file below `folder`, by relative path. */
+/** Hash of every file below `folder`, by relative path. */
 export async function hashTree(folder: string, skip: readonly string[] = []): Promise<Record<string, string>> {
   const files = await listFiles(folder, skip)
   return Object.fromEntries(await Promise.all(files.map(async (name) => [name, sha256(await readFile(join(folder, name)))])))

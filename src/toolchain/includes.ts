@@ -1,6 +1,6 @@
 /**
- * The headers a generated file depends on, found by following `#include "..."` through the given folders. Conditional
- * includes are followed whether or not they apply: a key that covers too much costs one compile, too little costs a wrong result.
+ * Headers on which a generated file depends, found by following `#include "..."` through the given folders. Conditional includes are always
+ * followed: a key that covers too much costs one compilation, a key that covers too little costs a wrong result.
  */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { sha256 } from './hash.js'
 
 const include = /^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"/gm
 
-/** Text and quoted includes of each header, read once per build. */
+/** Digest and quoted includes of each header, read once per build. */
 export type HeaderCache = Map<string, Promise<{ readonly digest: string; readonly includes: readonly string[] }>>
 
 const quoted = (text: string): string[] => [...text.matchAll(include)].map((match) => match[1] ?? '')
@@ -25,15 +25,15 @@ function load(path: string, cache: HeaderCache): Promise<{ readonly digest: stri
   return loading
 }
 
-/** A header that a text reaches. */
+/** A header that a source file reaches. */
 interface Reached {
-  /** What it was first included as. */
+  /** Name of its first include. */
   readonly name: string
   readonly path: string
   readonly digest: string
 }
 
-/** Every header that `text` reaches. Names found in no folder are the toolkit's own. */
+/** All headers that `text` reaches. Names found in no folder are the toolkit's own. */
 export async function reachedHeaders(
   text: string,
   folders: readonly string[],
@@ -54,7 +54,7 @@ export async function reachedHeaders(
   return found
 }
 
-/** Digests of every header that `text` reaches, by the name it was first included as. */
+/** Digests of all headers that `text` reaches, by the name of their first include. */
 export const headerDigests = async (
   text: string,
   folders: readonly string[],

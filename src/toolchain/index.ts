@@ -1,4 +1,4 @@
-/** Compilers, the build cache and the libraries they make. */
+/** Compilers, the build cache and kernel libraries. */
 export { cacheFolder } from '../cache_folder.js'
 export { type BundleResult, makeBundle, mebibytes } from './bundle.js'
 export { bundledKernels } from './bundle_kernels.js'

@@ -1,15 +1,15 @@
 /**
- * Which built things a project uses: its own, or those of the portable bundle heddle runs from. A bundle is complete in itself, so
- * what happens to lie in the current folder never mixes with it.
+ * Paths of the built files that a project uses: its own, or those of the portable bundle from which heddle runs. A bundle is self-contained, so
+ * files of the current folder never mix with it.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { nativePlace, outputs, packageRoot, type Target } from './paths.js'
 
 export interface Installation {
-  /** The folders that hold generated text and a `manifest.json`: the project's own, and the shipped one behind it. The first may be absent. */
+  /** Folders of generated source with a `manifest.json`: the project's own, then the shipped one. The first may be absent. */
   readonly generated: readonly string[]
-  /** Holds `heddle.node` and the device plugins: below the user's cache, or the bundle's folder. @throws environment `cache.foreign` */
+  /** Folder of `heddle.node` and the device plugins: in the user's cache, or the bundle's folder. @throws environment `cache.foreign` */
   readonly native: string
   /** True for the portable bundle, which compiles nothing. */
   readonly portable: boolean
@@ -21,7 +21,7 @@ export interface Installation {
 export function installation(root: string, base: string = packageRoot()): Installation {
   if (existsSync(join(base, 'heddle.node'))) {
     return {
-      // A bundle of a project has both, one of what ships alone has it in the first.
+      // A bundle of a project has both folders, one without own kernels only the first.
       generated: ['generated', 'shipped'].map((name) => join(base, name)).filter(existsSync),
       native: base,
       portable: true,
@@ -42,7 +42,7 @@ export function installation(root: string, base: string = packageRoot()): Instal
 }
 
 /**
- * The folder that a whole build compiles: the project's own generated text, or the shipped one in a project without any.
+ * Folder that a full build compiles: the project's own generated source, or the shipped one in a project without any.
  */
 export function generatedFolder(root: string): string {
   const { generated } = installation(root)

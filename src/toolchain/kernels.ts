@@ -1,6 +1,6 @@
 /**
- * Builds the kernel library of a target whole: compiles each generated file (or finds its object in the cache), links, checks what
- * ptxas reported, and writes `build.json`. Runs after `gen`, for `heddle build`; programs that need a few kernels ask demand.ts.
+ * Full build of a target's kernel library: compiles each generated file (or finds its object in the cache), links, checks the report of ptxas,
+ * and writes `build.json`. Runs after `gen`, for `heddle build`; programs that need a few kernels use demand.ts.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -29,13 +29,13 @@ export interface BuildOptions {
   readonly outDir?: string
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: (progress: BuildProgress) => void
-  /** Compilers at a time; defaults to the number of cores. */
+  /** Maximum number of parallel compilers; defaults to the number of cores. */
   readonly jobs?: number | undefined
-  /** The one GPU architecture to compile for, such as `90`; defaults to all of them. */
+  /** GPU architecture to compile for, such as `90`; defaults to all of them. */
   readonly architecture?: string | undefined
-  /** Lets profilers and checkers name lines of CUDA text. */
+  /** Adds line information of CUDA source for profilers and checkers. */
   readonly lineInfo?: boolean
-  /** How far text for the CPU device is optimised: less for what is run on small cases only. */
+  /** Optimisation level of source for the CPU device: lower for kernels that only run on small cases. */
   readonly optimise?: RecipeOptions['optimise']
 }
 
@@ -48,9 +48,9 @@ export interface BuildResult {
 
 /**
  * Compiles and links the kernels of `generated/` for one target.
- * @throws usage `build.generated` without a manifest; environment `toolchain.*` without a compiler, `cache.*` where nothing can be
- * written; finding `build.compile` with every file that fails, once all others are compiled, `build.link`, `build.spill`; the signal's
- * reason when cancelled
+ * @throws usage `build.generated` without a manifest; environment `toolchain.*` without a compiler, `cache.*` if the cache cannot be written;
+ * finding `build.compile` with every file that fails, once all others are compiled, `build.link`, `build.spill`; the signal's reason when
+ * cancelled
  */
 export async function buildKernels(options: BuildOptions): Promise<BuildResult> {
   const { target, root, signal, jobs, onProgress, architecture, lineInfo = false } = options
@@ -83,7 +83,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   return { report, library: join(outDir, linked.library.file), compiled, linked: linked.made }
 }
 
-/** The files to compile: each kernel's text once, and the registry. @throws usage `build.generated` without a manifest, `generated.foreign` */
+/** Files to compile: each kernel's source once, and the registry. @throws usage `build.generated` without a manifest, `generated.foreign` */
 export async function readSources(generated: string) {
   const path = join(generated, 'manifest.json')
   const text = await readFile(path).catch(() => undefined)
@@ -99,7 +99,7 @@ export async function readSources(generated: string) {
   }
 }
 
-/** For editors: how each generated file is compiled for this target. */
+/** Compilation database for editors, with the command of each generated file. */
 function compileCommands(recipe: Recipe, generated: string, objects: readonly BuiltObject[]): string {
   const commands = objects.map(({ source, headers, object }) => ({
     directory: generated,
@@ -109,7 +109,7 @@ function compileCommands(recipe: Recipe, generated: string, objects: readonly Bu
   return `${JSON.stringify(commands, null, 2)}\n`
 }
 
-/** True if the last whole build of `target` holds the generated texts as they are now, and the headers that they reach. */
+/** True if the last full build of `target` has the current generated sources and the headers that they reach. */
 export async function isBuiltOfTexts(root: string, target: Target): Promise<boolean> {
   if ((await libraryState(root, target)) !== 'current') return false
   const { kernels } = await readManifestOf(generatedFolder(root))
@@ -120,7 +120,7 @@ export async function isBuiltOfTexts(root: string, target: Target): Promise<bool
   )
 }
 
-/** True if the last build of `target` used the manifest and left the library as they are now. */
+/** State of the library of `target`: `current` if the last build used the current manifest and the library is unchanged since. */
 export async function libraryState(root: string, target: Target): Promise<'missing' | 'stale' | 'current'> {
   const { library, report, portable, generated } = installation(root)
   const last = await readBuildReport(report(target)).catch(() => undefined)
@@ -129,6 +129,6 @@ export async function libraryState(root: string, target: Target): Promise<'missi
   const folder = portable ? generated[0] : generatedFolder(root)
   const manifest = await readFile(join(folder ?? root, 'manifest.json')).catch(() => undefined)
   const matches = manifest !== undefined && sha256(manifest) === last.manifest && sha256(built) === last.library.digest
-  // A library that no build of this user linked is never loaded.
+  // A library that was not linked by a build of this user is never loaded.
   return matches && (portable || isOwn(last.library.digest)) ? 'current' : 'stale'
 }

@@ -1,6 +1,6 @@
 /**
- * Links objects into a kernel library, unless the library of the last build, by this user, was linked from the same objects, of which several files may
- * share one.
+ * Links objects into a kernel library, unless this user's last build linked the library from the same objects. Several files may share one
+ * object.
  */
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -15,13 +15,16 @@ import type { BuildReport } from './report.js'
 export interface Linked {
   readonly key: string
   readonly library: BuildReport['library']
-  /** False when the library was already there. */
+  /** False if the library already existed. */
   readonly made: boolean
 }
 
 const file = 'libheddle_kernels.so'
 
-/** Writes `outDir/libheddle_kernels.so` by a rename of a finished file. @throws finding `build.link` with the linker's first lines; environment `cache.full` */
+/**
+ * Writes `outDir/libheddle_kernels.so` by a rename of a finished file.
+ * @throws finding `build.link` with the linker's first lines; environment `cache.full`
+ */
 export async function link(
   recipe: Recipe,
   objects: readonly { readonly key: string; readonly object: string }[],

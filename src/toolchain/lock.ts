@@ -1,6 +1,6 @@
 /**
- * One process at a time at work that several may ask for. The lock is proper-lockfile's: a folder whose time its holder keeps fresh, so
- * that the lock of a process that was killed is taken over within seconds, whatever has its process id by then.
+ * Mutual exclusion of processes. The lock is proper-lockfile's: a folder whose time its holder keeps fresh, so that the lock of a killed process
+ * is taken over within seconds, even if its process id is reused.
  */
 import { mkdir, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -10,7 +10,7 @@ import { environmentError } from '../errors.js'
 import { writing } from '../writing.js'
 
 const pollMs = 100
-/** Without a sign of life for as long, a holder counts as dead. */
+/** Time without a heartbeat after which a holder counts as dead. */
 const staleMs = 10_000
 
 const options = (path: string) => ({ realpath: false, lockfilePath: path, stale: staleMs })
@@ -25,14 +25,14 @@ const isFile = (path: string): Promise<boolean> =>
 
 export interface LockOptions {
   readonly signal?: AbortSignal | undefined
-  /** Called once when another process holds the lock. */
+  /** Called once if another process holds the lock. */
   readonly onWait?: (() => void) | undefined
 }
 
 /**
- * Runs `work` while holding the lock at `path`, after waiting for whoever holds it. The signal that `work` receives fires when the
- * caller's does, or when the lock is lost because this process was stopped for too long.
- * @throws the signal's reason while waiting; environment `cache.*` when the lock cannot be made
+ * Runs `work` while holding the lock at `path`, after waiting for its holder. The signal that `work` receives fires when the caller's does, or
+ * when the lock is lost because this process was stopped for too long.
+ * @throws the signal's reason while waiting; environment `cache.*` if the lock cannot be created
  */
 export async function locked<T>(
   path: string,
@@ -42,18 +42,18 @@ export async function locked<T>(
   await writing(path, () => mkdir(dirname(path), { recursive: true }))
   const lost = new AbortController()
   const onCompromised = () => lost.abort(environmentError('lock.lost', `another process has taken over the lock ${path}`))
-  let told = false
+  let notified = false
   let release: (() => Promise<void>) | undefined
   while (release === undefined) {
     signal?.throwIfAborted()
     try {
       release = await lockfile.lock(path, { ...options(path), onCompromised })
     } catch (error) {
-      // Older versions locked by a file.
+      // Older versions used a file as the lock.
       if (await isFile(path)) await rm(path, { force: true })
       else if (codeOf(error) !== 'ELOCKED') await writing(path, () => Promise.reject(error))
-      if (!told) onWait?.()
-      told = true
+      if (!notified) onWait?.()
+      notified = true
       await sleep(pollMs)
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The kernels a project can run: its own generated text first, the shipped text behind it. An op of the project takes the place of a
- * shipped one of the same name, and a plan's graph that of a shipped one.
+ * Kernels that a project can run: those of its own generated source first, then the shipped ones. An op of the project overrides a shipped
+ * one of the same name, and so does a graph of a plan.
  */
 import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
@@ -11,29 +11,29 @@ import { mergeMatmuls } from '../schedule/library_tuning.js'
 import { installation } from './installation.js'
 import { expectTrusted } from './own_source.js'
 
-/** The manifests of the search path as one. */
+/** Merged manifest of the search path. */
 export interface SearchedManifest {
   readonly manifest: Manifest
-  /** The folder of generated text that a kernel's file lies in. */
+  /** Folder of generated source that holds a kernel's file. */
   folderOf(key: string): string
-  /** Names of shipped ops and plans (`plan/graph`) whose place one of the project takes. */
+  /** Names of shipped ops and plans (`plan/graph`) that the project overrides. */
   readonly hidden: readonly string[]
-  /** Kernels whose text the user asked for as it lies. */
+  /** True for kernels whose source the user accepts as is. */
   asItLies?(key: string): boolean
 }
 
-/** The manifest that was last read of a path, and what its file was then: whoever stays, such as `heddle watch`, reads the shipped one once. */
+/** Cache of manifests by path, with the state of the file: a long-running process, such as `heddle watch`, reads the shipped one once. */
 const known = new Map<string, { readonly file: string; readonly manifest: Manifest }>()
 
-/** How the manifests of a project are read. */
+/** Options of reading a project's manifests. */
 export interface ManifestOptions {
-  /** The user asked for the project's own text as it lies, whoever wrote it. */
+  /** Accepts the project's own source as is, whatever its author. */
   readonly asItLies?: boolean
 }
 
 /**
- * The manifest of a folder of generated text.
- * @throws usage `manifest.missing`, `manifest.invalid`, `generated.foreign` for one that is not this user's; environment `cache.foreign`
+ * Reads the manifest of a folder of generated source.
+ * @throws usage `manifest.missing`, `manifest.invalid`, `generated.foreign` if this user did not generate it; environment `cache.foreign`
  */
 export async function readManifestOf(generated: string, { asItLies = false }: ManifestOptions = {}): Promise<Manifest> {
   const path = join(generated, 'manifest.json')
@@ -51,18 +51,18 @@ export async function readManifestOf(generated: string, { asItLies = false }: Ma
   return manifest
 }
 
-/** @throws as `readManifestOf` */
+/** Merges the manifests of the search path. @throws like `readManifestOf` */
 export async function searchManifests(root: string, options: ManifestOptions = {}): Promise<SearchedManifest> {
   const { generated } = installation(root)
   const folders = generated.filter((folder) => existsSync(join(folder, 'manifest.json')))
   const [first = generated[0] ?? root, ...others] = folders
   let found: SearchedManifest = { manifest: await readManifestOf(first, options), folderOf: () => first, hidden: [] }
-  for (const folder of others) found = behind(found, await readManifestOf(folder), folder)
+  for (const folder of others) found = withFallback(found, await readManifestOf(folder), folder)
   return found
 }
 
-/** A manifest with another behind it. */
-function behind(front: SearchedManifest, back: Manifest, folder: string): SearchedManifest {
+/** Merges a manifest with a fallback of lower precedence. */
+function withFallback(front: SearchedManifest, back: Manifest, folder: string): SearchedManifest {
   const { kernels, plans = {} } = front.manifest
   const ops = new Set(kernels.map(({ op }) => op))
   const added = back.kernels.filter(({ op }) => !ops.has(op))
@@ -93,5 +93,5 @@ function behind(front: SearchedManifest, back: Manifest, folder: string): Search
 
 const byKey = (a: KernelEntry, b: KernelEntry): number => (a.key < b.key ? -1 : 1)
 
-/** True if the project has something else of the name. */
+/** True if the project has a different definition of the name. */
 const differs = (own: unknown, shipped: unknown): boolean => own !== undefined && JSON.stringify(own) !== JSON.stringify(shipped)

@@ -1,7 +1,7 @@
 /**
- * Builds the addon and the device plugins with cmake-js below the user's cache, so that an installed package stays untouched and nothing that lies
- * in a project is loaded, and keeps a copy there by content, from which the next package takes it. Skipped when a hash of the sources and
- * tools says that the last build is current.
+ * Builds the addon and the device plugins with cmake-js in the user's cache, so that an installed package stays untouched and no file of a
+ * project is loaded. A copy is cached by content, for the next package. Skipped if a hash of the sources and tools shows that the last build is
+ * current.
  */
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, rename, rm } from 'node:fs/promises'
@@ -22,7 +22,7 @@ import { firstLines, runTool } from './process.js'
 import { hostRuntime } from './recipe.js'
 
 export interface NativeResult {
-  /** Holds heddle.node, libheddle_simt.so and, where it was asked for and could be built, libheddle_cuda.so. */
+  /** Folder of heddle.node, libheddle_simt.so and, if requested and possible, libheddle_cuda.so. */
   readonly folder: string
   /** True if it was compiled by this call. */
   readonly built: boolean
@@ -30,16 +30,16 @@ export interface NativeResult {
 
 export interface NativeOptions {
   readonly signal?: AbortSignal | undefined
-  /** True if to build the CUDA plugin where nvcc is found; by default where the machine has a CUDA device. */
+  /** Builds the CUDA plugin if nvcc is found; by default if the machine has a CUDA device. */
   readonly cuda?: boolean | undefined
-  /** Called before anything is compiled or waited for. */
+  /** Called before compiling or waiting. */
   readonly onStart?: ((what: string) => void) | undefined
 }
 
 const required = ['heddle.node', 'libheddle_simt.so']
 const cudaPlugin = 'libheddle_cuda.so'
 
-/** True if this machine shows a CUDA device to processes: the driver's files, and on WSL2 those of its host. */
+/** True if this machine has a CUDA device: the driver's device file, or on WSL2 that of its host. */
 export const hasCudaDevice = (): boolean => ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
 
 /**
@@ -60,7 +60,7 @@ export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: N
   const onWait = () => onStart?.('waiting for another process that builds the addon')
   return locked(`${out}.building`, { signal, onWait }, async (held) => {
     const last = await readStamp(out)
-    // With the CUDA plugin there is more than was asked for.
+    // A build with the CUDA plugin satisfies a request without it.
     const withPlugin = last?.cuda === true ? keyWith(nvcc ?? (await findNvcc())) : stamp.key
     if (isComplete(folder) && last !== undefined && [stamp.key, withPlugin].includes(last.key)) return { folder, built: false }
     onStart?.('building the addon and the device plugins')
@@ -82,8 +82,8 @@ export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: N
 }
 
 /**
- * The addon of this package, built when it is missing or when the package's sources have changed. Asks for no tool otherwise.
- * @throws as `buildNative`
+ * Ensures the addon of this package: builds it if it is missing or if the package's sources have changed. Otherwise no tool is needed.
+ * @throws like `buildNative`
  */
 export async function ensureNative(options: NativeOptions = {}): Promise<NativeResult> {
   const { folder: out, release: folder } = nativePlace()
@@ -101,13 +101,13 @@ function nativeSources(): string {
   })
 }
 
-/** Of what is compiled here: device code belongs to kernels. */
+/** Hash of the sources compiled here, without device code, which belongs to kernels. */
 const sourcesKey = async (source: string): Promise<string> =>
   sha256(canonicalJson(await hashTree(source, ['build', 'device', 'export'])))
 
 const isComplete = (folder: string): boolean => required.every((name) => existsSync(join(folder, name)))
 
-/** Copies what a build leaves from one folder to another, each file by a rename, since a process may have the old one open. */
+/** Copies the outputs of a build to another folder, each file by a rename, since a process may have the old one open. */
 async function copyAll(from: string, to: string): Promise<void> {
   await writing(to, async () => {
     await mkdir(to, { recursive: true })
@@ -140,9 +140,9 @@ async function compile(source: string, out: string, { cxx, nvcc, signal }: Tools
     ...(nvcc === undefined ? ['--CDHEDDLE_CUDA=OFF'] : ['--CDHEDDLE_CUDA=ON', `--CDCMAKE_CUDA_COMPILER=${nvcc.path}`]),
   ]
   await writing(out, () => mkdir(join(out, 'Release'), { recursive: true }))
-  // cmake-js configures only where there is no cache, and would keep the compiler and the flags of an earlier build.
+  // cmake-js configures only without a cache, and would reuse the compiler and the flags of an earlier build.
   await rm(join(out, 'CMakeCache.txt'), { force: true })
-  // A plugin of an earlier build is no part of this one.
+  // A plugin of an earlier build is not part of this one.
   await rm(join(out, 'Release', cudaPlugin), { force: true })
   const { exitCode, stdout, stderr } = await runTool(process.execPath, args, { signal })
   if (exitCode === 0 && isComplete(join(out, 'Release'))) return

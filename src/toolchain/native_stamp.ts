@@ -1,6 +1,6 @@
 /**
- * What the last native build of a package was made from, and what it left: a file that is missing or damaged since then is put back by the
- * next start, as an object of the cache is.
+ * Stamp of a package's last native build: its inputs and outputs. The next start restores a file that is missing or damaged since then, like an
+ * object of the cache.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const stampSchema = z.object({
   sources: z.string(),
   key: z.string(),
   cuda: z.boolean(),
-  /** Digests of what was built, by name. */
+  /** Digests of the built files, by name. */
   files: z.record(z.string(), z.string()),
 })
 
@@ -21,7 +21,7 @@ export type Stamp = z.infer<typeof stampSchema>
 
 const stampFile = 'heddle-build.json'
 
-/** The stamp of a native folder; undefined where there is none, or where a file below `Release` is no more as the build left it. */
+/** Stamp of a native folder; undefined if there is none, or if a file below `Release` has changed since the build. */
 export async function readStamp(out: string): Promise<Stamp | undefined> {
   const text = await readFile(join(out, stampFile), 'utf8').catch(() => '')
   try {
@@ -33,7 +33,7 @@ export async function readStamp(out: string): Promise<Stamp | undefined> {
   }
 }
 
-/** Notes a build that has left these files. @throws environment `cache.full`, `cache.write` */
+/** Writes the stamp of a build with these files. @throws environment `cache.full`, `cache.write` */
 export async function writeStamp(out: string, stamp: Omit<Stamp, 'files'>, names: readonly string[]): Promise<void> {
   const files: Record<string, string> = {}
   for (const name of names) {

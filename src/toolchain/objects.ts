@@ -1,6 +1,6 @@
 /**
- * Objects of generated text: each file is compiled by itself, or with others as one unit, and its object is found in the cache by everything
- * that went into it: the text, the headers it reaches, the flags and the compiler. A file that does not compile stops no other.
+ * Objects of generated source: each file is compiled by itself, or with others as one unit. Objects are cached by all of their inputs: the
+ * source, the headers it reaches, the flags and the compiler. A file that does not compile stops no other.
  */
 import { setMaxListeners } from 'node:events'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -25,12 +25,12 @@ export interface BuildProgress {
   readonly total: number
   /** The file just finished. */
   readonly source: string
-  /** True when its object came from the cache. */
+  /** True if its object came from the cache. */
   readonly cached: boolean
 }
 
 export interface BuiltObject extends KeyedFile {
-  /** Files of one unit have one object. */
+  /** Path of the object, which the files of a unit share. */
   readonly object: string
   readonly made: boolean
   readonly resources: readonly KernelResources[]
@@ -40,19 +40,19 @@ export interface CompileOptions {
   readonly cache: string
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
-  /** Called when another process compiles a file already. */
+  /** Called if another process is compiling a file. */
   readonly onWait?: ((source: string) => void) | undefined
-  /** Compilers at a time, or the turns that calls side by side share; as many as there are cores by default. */
+  /** Maximum number of parallel compilers, or a limit shared by overlapping calls; by default the number of cores. */
   readonly jobs?: number | LimitFunction | undefined
-  /** Whose texts are compiled together, for builds of all of them; each by itself by default. */
+  /** Grouping of files into units, for full builds; by default each file is compiled by itself. */
   readonly together?: Sharing | undefined
-  /** What becomes of kernels that spill: an error, unless somebody wants to look at them. */
+  /** Treatment of kernels that spill: an error by default, or only a report. */
   readonly spills?: 'refused' | 'reported' | undefined
 }
 
 /**
- * The objects of all files, compiled where the cache has none.
- * @throws finding `build.compile` with every file that the compiler refused and the op it is of, once all others are compiled;
+ * Compiles all files that are not in the cache.
+ * @throws finding `build.compile` with every file that the compiler refused and its op, once all others are compiled;
  * finding `build.spill`; environment `cache.*`; the signal's reason
  */
 export async function compileFiles(
@@ -62,10 +62,10 @@ export async function compileFiles(
 ): Promise<readonly BuiltObject[]> {
   const { signal, onProgress, jobs = availableParallelism() } = options
   const limit = typeof jobs === 'number' ? pLimit(jobs) : jobs
-  // What is no fault of one file stops the others: their children are ended before this function returns.
+  // An error that is not a compile error of one file stops the others: their processes end before this function returns.
   const failure = new AbortController()
   const stop = signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])
-  // Each compiler that runs listens, and Node warns of more than ten who do.
+  // Each running compiler listens, and Node warns of more than ten listeners.
   setMaxListeners(0, stop)
   const refused: HeddleError[] = []
   let done = 0
@@ -80,7 +80,7 @@ export async function compileFiles(
       return built
     } catch (error) {
       const isRefused = error instanceof HeddleError && error.code === 'build.compile'
-      // Each file by itself then, which tells the wrong ones from the others.
+      // Retries each file by itself, to find the ones that do not compile.
       if (isRefused && unit.length > 1) {
         const single: BuiltObject[] = []
         for (const file of unit) single.push(...(await compileUnit([file])))
@@ -105,7 +105,7 @@ export async function compileFiles(
   return objects
 }
 
-/** Kernels by names that a reader knows: all symbols of a build are read at once. */
+/** Replaces kernel symbols by readable names: all symbols of a build are demangled at once. */
 async function named(objects: readonly BuiltObject[], signal: AbortSignal | undefined): Promise<readonly BuiltObject[]> {
   const symbols = objects.map(({ resources }) => resources.map(({ kernel }) => kernel))
   if (symbols.flat().length === 0) return objects
@@ -116,7 +116,7 @@ async function named(objects: readonly BuiltObject[], signal: AbortSignal | unde
   }))
 }
 
-/** One finding for all that was refused. */
+/** Throws one finding for all refused files. */
 function refuseAll(refused: readonly HeddleError[], total: number): void {
   const [first] = refused
   if (first === undefined) return
@@ -129,7 +129,7 @@ function refuseAll(refused: readonly HeddleError[], total: number): void {
   })
 }
 
-/** The objects of a unit's files, which is one object. @param units how many are compiled besides */
+/** Compiles a unit: its files share one object. @param units number of units of this build */
 async function compile(
   recipe: Recipe,
   files: readonly KeyedFile[],
@@ -140,22 +140,22 @@ async function compile(
   if (first === undefined) return []
   const make = async (folder: string): Promise<void> => {
     const object = join(folder, 'object.o')
-    // What the compiler leaves when it is killed goes with the unfinished entry.
+    // Files left by a killed compiler are removed with the unfinished entry.
     const scratch = join(folder, 'scratch')
     await writing(scratch, () => mkdir(scratch))
     const args = compileArguments(recipe, await writeUnit(scratch, files), first.headers, object)
     const tool = recipe.compiler.path
     const env = { TMPDIR: scratch }
-    const run = (ahead: readonly string[]) => runTool(tool, [...ahead, ...args], { signal, env, cwd: scratch })
+    const run = (leading: readonly string[]) => runTool(tool, [...leading, ...args], { signal, env, cwd: scratch })
     const { quick, plain } = await precompiledHeader(recipe, files, units, cache)
     const tried = await run(quick)
-    // What is refused is refused by the text itself, not by what was to make it quicker.
+    // The error must come from the source itself, not from the precompiled header.
     const { exitCode, stderr } = tried.exitCode !== 0 && quick !== plain ? await run(plain) : tried
     if (exitCode !== 0) {
       refuseFullDisk(first.path, stderr)
       const name = first.op === undefined ? '' : `op ${first.op}: `
       throw findingError('build.compile', `${name}${basename(tool)} refused ${first.path}:\n${firstLines(stderr)}`, {
-        hint: 'the text is generated: correct the op or the device header it comes from',
+        hint: 'the source is generated: correct its op or its device header',
         cause: stderr,
       })
     }
@@ -176,8 +176,8 @@ async function compile(
 }
 
 /**
- * Writes the text of a unit and returns its name, which is the same in every folder: compilers put it into the object. It is compiled there, and
- * not where it was read: a compiler takes a header that lies beside a text for one of the package.
+ * Writes the source of a unit and returns its name, which is the same in every folder: compilers put it into the object. It is compiled in this
+ * folder and not in its own: a compiler would prefer a header beside the source to that of the package.
  */
 async function writeUnit(folder: string, files: readonly KeyedFile[]): Promise<string> {
   const name = basename(files[0]?.path ?? '')

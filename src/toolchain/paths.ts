@@ -1,7 +1,7 @@
 /**
- * Where things are. Three roots: the package (heddle's own sources, read only when it is installed under node_modules), the project (the folder
- * heddle works in; libraries of its kernels go to its `.heddle`) and the user's cache, which alone holds the addon. In the repository the first
- * two are the same.
+ * Paths of heddle. There are three roots: the package (heddle's own sources, read only when it is installed under node_modules), the project
+ * (heddle's working folder; libraries of its kernels go to its `.heddle`) and the user's cache, which alone holds the addon. In the repository
+ * the first two are the same.
  */
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -22,8 +22,8 @@ function isPackage(folder: string): boolean {
 }
 
 /**
- * The folder that holds `native/`, `templates/` and heddle's own `package.json`; in the portable bundle (its addon lies
- * beside the JavaScript), the bundle's folder.
+ * Folder of `native/`, `templates/` and heddle's own `package.json`; in the portable bundle (its addon is beside the JavaScript), the bundle's
+ * folder.
  */
 export function packageRoot(from: string = import.meta.url): string {
   const start = dirname(fileURLToPath(from))
@@ -32,12 +32,12 @@ export function packageRoot(from: string = import.meta.url): string {
   return start
 }
 
-/** Scripts of other people's ways of running models, which `bench` times; all of them travel with the bundle. */
+/** Folder of scripts that run models by other software, which `bench` times; the bundle contains all of them. */
 export const peersFolder = (): string => join(packageRoot(), 'src', 'bench', 'peers')
 
 /**
- * The native build of this package: cmake's folder, and in it what it leaves, heddle.node and the device plugins. A folder for each place a package
- * lies at, so that the builds of two do not undo each other.
+ * Folders of this package's native build: cmake's folder, and in it the outputs, heddle.node and the device plugins. There is one folder per path
+ * of a package, so that two packages do not overwrite each other's build.
  * @throws environment `cache.foreign`
  */
 export function nativePlace(): { readonly folder: string; readonly release: string } {
@@ -45,7 +45,7 @@ export function nativePlace(): { readonly folder: string; readonly release: stri
   return { folder, release: join(folder, 'Release') }
 }
 
-/** Everything heddle builds under a project root. */
+/** Paths of build outputs under a project root. */
 export const outputs = (root: string) => {
   const base = join(root, '.heddle')
   return {

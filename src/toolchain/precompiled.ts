@@ -1,7 +1,7 @@
 /**
- * What every kernel's text begins with, read once: on small kernels gcc spends more time on those headers than on all else. They are kept as
- * gcc's precompiled header, found by the same things as an object. It saves time and nothing else: objects are what they are without it, and
- * where gcc does not take it, or there is none, headers are read as ever. Used by objects.ts.
+ * Precompiled header of the includes that every kernel starts with: on small kernels gcc spends more time on these headers than on the rest. It is
+ * cached by the same inputs as an object. It only saves time: objects are the same without it, and if gcc does not accept it, or there is none,
+ * headers are read as usual. Used by objects.ts.
  */
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -14,22 +14,22 @@ import { runTool } from './process.js'
 import type { Recipe } from './recipe.js'
 import type { KeyedFile } from './sources.js'
 
-/** What generated texts include before anything else that declares. */
+/** Header that generated sources include before any other declaration. */
 const common = 'kernel.cuh'
 
-/** As many units of text are worth it: gcc takes as long to write it as four of them save. */
+/** Minimum number of units that pays: writing the header takes gcc as long as four of them save. */
 const fewest = 8
 
-/** Folders by what they are found by, in this process: to see whether one is whole takes a tenth of what it saves. */
+/** Folders by key, memoised in this process: checking an entry takes a tenth of the time that it saves. */
 const known = new Map<string, Promise<string>>()
 
-/** Clang's are of another kind. */
+/** True for gcc: the precompiled headers of clang differ. */
 const isGcc = ({ version }: Recipe['compiler']): boolean => !/clang/i.test(version)
 
-/** What to include ahead of a unit's text. Either gives the same object. */
+/** Arguments that include the header before a unit's source. Both variants give the same object. */
 export interface Ahead {
   readonly quick: readonly string[]
-  /** Where that is refused. */
+  /** Fallback if `quick` fails. */
   readonly plain: readonly string[]
 }
 
@@ -38,10 +38,10 @@ const nothing: readonly string[] = []
 const none: Ahead = { quick: nothing, plain: nothing }
 
 /**
- * Arguments, to stand before all others, that have the recipe's compiler read the common header of a text first: precompiled, or as it is.
- * @param unit what is compiled
- * @param units how many of them are, at most: a few find a header that is there, and make none
- * @throws environment `cache.*` where nothing can be written
+ * Leading arguments by which the recipe's compiler reads the common header of a unit first: precompiled, or as source.
+ * @param unit files of the unit
+ * @param units maximum number of units of the build: few of them use an existing header, but write none
+ * @throws environment `cache.*` if the cache cannot be written
  */
 export async function precompiledHeader(
   recipe: Recipe,
@@ -59,7 +59,7 @@ export async function precompiledHeader(
   const key = sha256(canonicalJson({ texts, include, flags, compiler: [compiler.path, compiler.version] }))
   const headers = join(cache, 'headers')
   const folder = join(headers, key)
-  // Other headers may come before it in the text, and an object has its constants in the order in which they are read.
+  // Other headers may precede it in the source, and an object has its constants in the order in which headers are read.
   const plain = ['-include', path]
   if (units < fewest && !existsSync(folder)) return { quick: plain, plain }
   const make = async (entry: string): Promise<void> => {
@@ -68,7 +68,7 @@ export async function precompiledHeader(
     const folders = include.flatMap((each) => ['-I', each])
     const args = ['-x', 'c++-header', ...flags, ...folders, text, '-o', `${text}.gch`]
     const { exitCode, stderr } = await runTool(compiler.path, args, { env: { TMPDIR: entry } })
-    // A compiler that writes none reads the text that stands beside it.
+    // A compiler that writes none reads the source file beside it.
     if (exitCode !== 0) refuseFullDisk(entry, stderr)
   }
   const making = known.get(folder) ?? cached(headers, key, make).then((entry) => entry.folder)

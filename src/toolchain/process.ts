@@ -1,4 +1,4 @@
-/** Running compilers. A tool and everything it starts form one process group, so that cancelling leaves nothing behind. */
+/** Runs compilers. A tool and its children form one process group, so that cancelling ends all of them. */
 import { execa } from 'execa'
 
 export interface ToolResult {
@@ -24,7 +24,7 @@ function killGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
 }
 
 /**
- * Runs a tool to its end and returns its output and exit code. A tool that cannot start has exit code 127.
+ * Runs a tool to completion and returns its output and exit code. A tool that cannot start has exit code 127.
  * @throws the signal's reason when it fires, once the whole process group has ended
  */
 export async function runTool(file: string, args: readonly string[], options: ToolOptions = {}): Promise<ToolResult> {
@@ -56,7 +56,7 @@ export async function runTool(file: string, args: readonly string[], options: To
   }
 }
 
-/** The first lines of a tool's complaint, errors before anything else. */
+/** First lines of a tool's messages, starting at the first error. */
 export function firstLines(stderr: string, count = 8): string {
   const lines = stderr.split('\n').filter((line) => line.trim() !== '' && !line.startsWith('ptxas info'))
   const start = lines.findIndex((line) => /\berror\b/i.test(line))

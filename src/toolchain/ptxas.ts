@@ -1,7 +1,7 @@
-/** Reads what ptxas says with `-v`: the resources of each kernel on each architecture. */
+/** Parser of the output of `ptxas -v`: resources of each kernel on each architecture. */
 
 export interface KernelResources {
-  /** The kernel's name with its template arguments, `softmax_kept<WarpTeam<4>, 1>`; its symbol as ptxas reports it. */
+  /** Name with template arguments, `softmax_kept<WarpTeam<4>, 1>`; in the output of ptxas, the symbol. */
   readonly kernel: string
   /** `sm_90` */
   readonly arch: string
@@ -9,21 +9,21 @@ export interface KernelResources {
   readonly spillStoreBytes: number
   readonly spillLoadBytes: number
   readonly stackBytes: number
-  /** Static: a launch may add more. */
+  /** Static shared memory; a launch may add more. */
   readonly sharedBytes: number
-  /** The most that a block may have; known of machine code that nothing is wrapped around. */
+  /** Maximum threads per block; known only for bare machine code (a cubin). */
   readonly threads?: number | undefined
 }
 
 const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
 
-/** Resources in the order ptxas reports them, by symbol. */
+/** Parses resources by symbol, in the order of the output. */
 export function parsePtxas(stderr: string): KernelResources[] {
   const parts = stderr.split(/Compiling entry function '/).slice(1)
   return parts.flatMap((part) => {
     const head = /^([^']+)' for '([^']+)'/.exec(part)
     if (head?.[1] === undefined || head[2] === undefined) return []
-    // Device functions that were not inlined have stack lines of their own; a kernel's frame follows its own name.
+    // Device functions that were not inlined have stack lines of their own; a kernel's frame follows its name.
     const own = part.slice(part.indexOf(`Function properties for ${head[1]}`))
     return [
       {

@@ -1,4 +1,4 @@
-/** How each target turns generated text into objects and objects into a kernel library: the only place with compiler flags. */
+/** Compile and link commands of each target, from generated source to a kernel library: the only place with compiler flags. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { usageError } from '../errors.js'
@@ -16,10 +16,10 @@ export interface Recipe {
   readonly isCode: boolean
   /** Folders searched for quoted includes. */
   readonly include: readonly string[]
-  /** By the names of the headers a file reaches. */
+  /** Flags by the names of the headers that a file reaches. */
   readonly compileFlags: (headers: readonly string[]) => readonly string[]
   readonly linkFlags: readonly string[]
-  /** What a library that travels is linked with besides, so that an old glibc loads it. */
+  /** Additional link inputs of a portable library, so that an old glibc loads it. */
   readonly portable: readonly string[]
 }
 
@@ -30,9 +30,10 @@ const includeFolders = (native: string, target: Target): string[] => [
 ]
 
 /**
- * Contraction into fused multiply-adds is off on the CPU device, so that results do not depend on the host's instruction set. What `-O2`
- * adds takes a third of the compiler's time and makes no model faster: a kernel's time goes into checked accesses and fibers. Text that is run on
- * small cases only takes the compiler three fifths of that with `-Og` and two fifths with `-O0`; none of them changes what arithmetic means.
+ * Contraction into fused multiply-adds is off on the CPU device, so that results do not depend on the host's instruction set. The additional
+ * optimisations of `-O2` take a third of the compile time and make no model faster: a kernel spends its time in checked accesses and fibers.
+ * Kernels that only run on small cases compile in three fifths of that time with `-Og` and in two fifths with `-O0`. None of these flags changes
+ * the semantics of arithmetic.
  */
 const simtFlags = (optimise: RecipeOptions['optimise'] = '-O1'): string[] => [
   '-std=c++17',
@@ -43,19 +44,19 @@ const simtFlags = (optimise: RecipeOptions['optimise'] = '-O1'): string[] => [
 ]
 
 /**
- * How kernels on the CPU device find their thread's data: by descriptors, which cost as much as fixed places while a process has room for
- * those (some sixty libraries) and go on working beyond. Elsewhere this is the default, or a call of the general kind does it: softmax of long rows
- * takes a quarter longer with that.
+ * Thread-local storage of kernels on the CPU device: by TLS descriptors, which cost as much as static TLS while a process has space for it (some
+ * sixty libraries), and still work beyond that. Elsewhere descriptors are the default, or the general dynamic model is used: softmax of long
+ * rows takes a quarter longer with that.
  */
 const threadData = ({ version }: Compiler): string[] =>
   process.arch === 'x64' && !/clang/i.test(version) ? ['-mtls-dialect=gnu2'] : []
 
-/** What only code for 90a may say: bodies written for that GPU include it, and no other file differs between 90a and 90. */
+/** Header with code for 90a only: bodies written for that GPU include it, and no other file differs between 90a and 90. */
 const hopperHeader = 'hopper.cuh'
 
 /**
- * Every architecture as machine code, and PTX that a later GPU's driver can compile: code for 90a itself runs on 9.0 only. Most
- * files say nothing that needs 90a, so that one run of the compiler for 90 gives both their machine code and their PTX.
+ * Flags for machine code of every architecture, and PTX that the driver of a later GPU can compile: code for 90a itself runs on 9.0 only. Most
+ * files do not need 90a, so that one compilation for 90 gives both their machine code and their PTX.
  */
 const codeForAll = (headers: readonly string[]): string[] =>
   (headers.includes(hopperHeader)
@@ -64,13 +65,13 @@ const codeForAll = (headers: readonly string[]): string[] =>
   ).flatMap((target) => ['-gencode', target])
 
 /**
- * The architecture to compile for a device of the given one (`86`): code for 8.0 runs on every 8.x. Undefined where only PTX runs, which
- * a build for all architectures has.
+ * Architecture to compile for on a device of the given one (`86`): code for 8.0 runs on every 8.x. Undefined if only PTX runs, which a build
+ * for all architectures has.
  */
 export const architectureOn = (device: string): string | undefined =>
   device === '90' ? '90' : /^8\d$/.test(device) ? '80' : undefined
 
-/** An architecture as nvcc calls it, by its number (`90`). @throws usage `toolchain.architecture` for one that kernels are not built for */
+/** nvcc's name of an architecture, by its number (`90`). @throws usage `toolchain.architecture` for an unsupported one */
 export function knownArchitecture(number: string): string {
   const known = architectures.find((arch) => arch.replace(/\D/g, '') === number)
   if (known !== undefined) return known
@@ -78,29 +79,29 @@ export function knownArchitecture(number: string): string {
   throw usageError('toolchain.architecture', `kernels are not built for sm_${number}`, { hint: `known: ${allowed}` })
 }
 
-/** Machine code for one architecture, by its number (`90`). A library for one device travels to it, so its code is compressed. */
+/** Flags for machine code of one architecture, by its number (`90`). A library for one device is copied to it, so its code is compressed. */
 function codeFor(architecture: string): string[] {
   const known = knownArchitecture(architecture)
   return ['-gencode', `arch=compute_${known},code=sm_${known}`, '-Xfatbin', '-compress-all']
 }
 
-/** What `recipeFor` may be asked for besides the target. */
+/** Options of `recipeFor` besides the target. */
 export interface RecipeOptions {
   /** Compiles CUDA for this architecture only, such as `90`; for all of them by default. */
   readonly architecture?: string | undefined
-  /** Lets profilers and checkers name lines of the generated text, which doubles a library. */
+  /** Adds line information of the generated source for profilers and checkers, which doubles the size of a library. */
   readonly lineInfo?: boolean | undefined
-  /** How far text for the CPU device is optimised, `-O1` by default: less where somebody waits for text that is run for a moment. */
+  /** Optimisation level of source for the CPU device, `-O1` by default: lower for kernels that run briefly while a user waits. */
   readonly optimise?: '-O0' | '-Og' | '-O1' | undefined
-  /** Machine code of the one architecture and nothing to launch it with: what a check of texts looks at. */
+  /** Emits machine code of one architecture without host code to launch it (a cubin), for checks of sources. */
   readonly codeOnly?: boolean | undefined
-  /** Stands in for the nvcc of this machine, which may have none: keys of what another one made. */
+  /** Replaces the nvcc of this machine, which may have none: for keys of objects that another version compiled. */
   readonly nvcc?: Compiler | undefined
 }
 
 /**
- * Host code only launches, and is optimised accordingly. A library for all architectures is stored as it is: an archive compresses
- * what its kernels have in common, which compressed parts would hide.
+ * Host code only launches, and is optimised accordingly. A library for all architectures is stored uncompressed: an archive compresses the
+ * similarities of its kernels, which compressed parts would hide.
  */
 function cudaFlags({ architecture, lineInfo = false, codeOnly = false }: RecipeOptions): Recipe['compileFlags'] {
   const one = architecture === undefined ? undefined : codeFor(architecture)
@@ -117,8 +118,8 @@ function cudaFlags({ architecture, lineInfo = false, codeOnly = false }: RecipeO
 }
 
 /**
- * Shared objects carry their C++ runtime, since the machine they are unpacked on may have an older one or none, and keep it to
- * themselves, since Node carries another.
+ * Shared objects link their C++ runtime statically, since the target machine may have an older one or none, and hide its symbols, since Node has
+ * another.
  */
 export const hostRuntime = ['-static-libstdc++', '-static-libgcc', '-Wl,--exclude-libs,ALL'] as const
 
@@ -126,7 +127,7 @@ export const hostRuntime = ['-static-libstdc++', '-static-libgcc', '-Wl,--exclud
 export async function recipeFor(target: Target, packageRoot: string, options: RecipeOptions = {}): Promise<Recipe> {
   const include = includeFolders(join(packageRoot, 'native'), target)
   const shim = join(packageRoot, 'native', 'portable', 'glibc.cpp')
-  // The digest makes another text another link.
+  // The digest makes a changed source a different link key.
   const portable = [
     shim,
     '-O2',
@@ -156,7 +157,7 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
   }
 }
 
-/** Arguments that compile `source` (generated text, or the C++ registry), which reaches `headers`, into `object`. */
+/** Arguments that compile `source` (a generated file, or the C++ registry), which reaches `headers`, into `object`. */
 export function compileArguments(recipe: Recipe, source: string, headers: readonly string[], object: string): string[] {
   const flags = recipe.compileFlags(headers)
   return [

@@ -1,9 +1,9 @@
 /**
- * The record of what nvcc made of each CUDA text: registers, shared memory and spills of its kernels, found by a digest of all that the machine
- * code follows from. It is committed beside the text, so that a check compiles only what changed, and so that a page can show resources
- * where no nvcc is. Written by `heddle build --check --record`; read by checks, `inspect` and `explore`.
+ * Resource record of each CUDA source file: registers, shared memory and spills of its kernels, by a digest of all inputs of the machine code.
+ * It is committed beside the source, so that a check compiles only changed files, and so that a page can show resources without nvcc.
+ * Written by `heddle build --check --record`; read by checks, `inspect` and `explore`.
  *
- * A line is a text on an architecture, sorted, so that two branches' records merge by lines; lines of neither side are found by digest.
+ * There is one line per file and architecture, sorted, so that the records of two branches merge by lines; outdated lines are found by digest.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { keyFiles, type SourceFile } from './sources.js'
 
 const count = z.number().int().nonnegative()
 
-/** Name, threads of a block, registers of a thread, bytes of shared memory; and, of kernels with a stack, bytes of it, of stores and of loads that spill. */
+/** Name, threads per block, registers per thread, bytes of shared memory; for kernels with a stack also bytes of stack, spill stores and loads. */
 const kernelLine = z.union([
   z.tuple([z.string(), count, count, count]),
   z.tuple([z.string(), count, count, count, count, count, count]),
@@ -31,9 +31,9 @@ const textLine = z.strictObject({
   kernels: z.array(kernelLine),
 })
 
-/** A text on an architecture, with its kernels in the order of their names. */
+/** A source file on an architecture, with its kernels in the order of their names. */
 export interface RecordedText {
-  /** As reports name it: `cuda/softmax__f32.cu`. */
+  /** Name in reports: `cuda/softmax__f32.cu`. */
   readonly text: string
   readonly arch: string
   readonly key: string
@@ -41,20 +41,20 @@ export interface RecordedText {
 }
 
 export interface TextRecord {
-  /** The line by which nvcc names its version. */
+  /** Version line of nvcc. */
   readonly nvcc: string
   readonly texts: readonly RecordedText[]
-  /** Lines that say nothing, such as the marks of a merge. */
+  /** Number of unreadable lines, such as conflict markers of a merge. */
   readonly unreadable: number
 }
 
-/** What a text and its architecture are found by. */
+/** Identifier of a file on an architecture. */
 export const placeOf = ({ text, arch }: Pick<RecordedText, 'text' | 'arch'>): string => `${text} ${arch}`
 
-/** What a text on an architecture is found by. */
+/** Key of a record entry: file, architecture and digest. */
 export type RecordKey = Omit<RecordedText, 'resources'>
 
-/** What texts are found by that an nvcc compiles for an architecture, such as `90`, on whichever machine. @throws usage `build.generated` */
+/** Record keys of files for a version of nvcc and an architecture, such as `90`, the same on every machine. @throws usage `build.generated` */
 export async function recordKeys(
   files: readonly SourceFile[],
   architecture: string,
@@ -65,10 +65,10 @@ export async function recordKeys(
   return keyed.map(({ source, key }) => ({ text: source, arch: `sm_${architecture}`, key: shortKey(key) }))
 }
 
-/** 132 bits of a digest, which tell texts apart as well as all of them and take half of the place. */
+/** 132 bits of a digest: collisions are negligible, in half of the space. */
 export const shortKey = (key: string): string => Buffer.from(key, 'hex').toString('base64url').slice(0, 22)
 
-/** The record beside generated text; undefined where there is none. */
+/** Reads the record of generated source; undefined if there is none. */
 export async function readRecord(generated: string): Promise<TextRecord | undefined> {
   const content = await readFile(join(generated, recordFile), 'utf8').catch(() => undefined)
   if (content === undefined) return undefined
@@ -79,7 +79,7 @@ export async function readRecord(generated: string): Promise<TextRecord | undefi
     const line = textLine.safeParse(value).data
     return line === undefined ? [] : [readLine(line)]
   })
-  // Records of two compilers that were merged are of neither.
+  // A merged record of two compilers has surplus head lines, which count as unreadable.
   const [first] = new Set(heads.map(({ nvcc }) => nvcc))
   return { nvcc: first ?? '', texts, unreadable: lines.length - texts.length - Math.min(heads.length, 1) }
 }
@@ -100,7 +100,7 @@ function readLine({ text, arch, key, kernels }: z.infer<typeof textLine>): Recor
   return { text, arch, key, resources }
 }
 
-/** A text's line, by which two are compared. */
+/** Line of a file in the record, also used for comparison. */
 export function recordLine({ text, arch, key, resources }: RecordedText): string {
   const kernels = resources.map((each): z.infer<typeof kernelLine> => {
     const { kernel, threads = 0, registers, sharedBytes, stackBytes, spillStoreBytes, spillLoadBytes } = each
@@ -113,7 +113,7 @@ export function recordLine({ text, arch, key, resources }: RecordedText): string
   return JSON.stringify({ text, arch, key, kernels })
 }
 
-/** @throws usage `output.file` where something else lies in the place of the record */
+/** @throws usage `output.file` if the path of the record holds another file */
 export async function expectOwnRecord(generated: string): Promise<void> {
   const record = await readRecord(generated)
   const isForeign = record !== undefined && record.texts.length === 0 && record.nvcc === '' && record.unreadable > 0

@@ -1,23 +1,23 @@
 /**
- * Whether a record is of the texts beside it, and whether nvcc says what it says. A record that lags behind is refused before anything is
- * compiled, with or without nvcc, so that none stays in a repository.
+ * Checks a record against the sources beside it, and against nvcc. An outdated record is refused before anything is compiled, with or without
+ * nvcc, so that none stays in a repository.
  */
 import { findingError } from '../errors.js'
 import { placeOf, type RecordedText, type RecordKey, recordKeys, recordLine, type TextRecord } from './record.js'
 import type { SourceFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 
-/** A record beside what it should say. */
+/** A record compared with its sources. */
 export interface CheckedRecord {
-  /** Of the texts that were looked at, in their order. */
+  /** Keys of the checked files, in their order. */
   readonly keys: readonly RecordKey[]
-  /** By place, what the record says of a text as it is now. */
+  /** Up-to-date entries of the record, by file and architecture. */
   readonly current: ReadonlyMap<string, RecordedText>
-  /** Places of texts that it does not know as they are now. */
+  /** Files and architectures without an up-to-date entry. */
   readonly stale: ReadonlySet<string>
 }
 
-/** @param chosen by architecture, the texts that are looked at */
+/** @param chosen files to check, by architecture */
 export async function checkRecord(
   { nvcc, texts }: TextRecord,
   chosen: ReadonlyMap<string, readonly SourceFile[]>,
@@ -32,31 +32,33 @@ export async function checkRecord(
   return { keys, current, stale: new Set(keys.map(placeOf).filter((place) => !current.has(place))) }
 }
 
-/** Names that a message shows. */
+/** Maximum number of names in a message. */
 const shown = 5
 
 const listed = (names: readonly string[]): string =>
   names.length > shown ? `${names.slice(0, shown).join(', ')} and ${names.length - shown} more` : names.join(', ')
 
 /**
- * @param isPart whether only some texts were looked at, so that the record may know others
- * @throws finding `build.record` for a record that is not of the texts as they are; `build.spill` for one that holds what spills
+ * @param isPart true if only some files were checked, so that the record may have others
+ * @throws finding `build.record` for an outdated record; `build.spill` for one with kernels that spill
  */
 export function refuseStale({ texts, unreadable }: TextRecord, { current, stale }: CheckedRecord, isPart: boolean): void {
-  const hint = 'run `heddle build --target cuda --check --record` where nvcc is, and commit the record'
+  const hint = 'run `heddle build --target cuda --check --record` on a machine with nvcc, and commit the record'
   if (stale.size > 0) {
-    throw findingError('build.record', `the record lacks ${stale.size} texts as they are now: ${listed([...stale].sort())}`, {
+    throw findingError('build.record', `resources.jsonl is outdated for ${stale.size} files: ${listed([...stale].sort())}`, {
       hint,
     })
   }
   const extra = texts.filter((text) => current.get(placeOf(text)) !== text).map(placeOf)
   if (!isPart && extra.length + unreadable > 0) {
-    throw findingError('build.record', `the record has ${extra.length + unreadable} lines too many: ${listed(extra)}`, { hint })
+    throw findingError('build.record', `resources.jsonl has ${extra.length + unreadable} surplus lines: ${listed(extra)}`, {
+      hint,
+    })
   }
   refuseSpills([...current.values()].map(({ text, resources }) => ({ source: text, resources })))
 }
 
-/** @throws finding `build.record` where the compiler says something else than the record says of the same text */
+/** @throws finding `build.record` if the compiler's resources of a file differ from the record's */
 export function refuseDifferent(made: readonly RecordedText[], { current }: CheckedRecord): void {
   const different = made.filter((text) => {
     const line = current.get(placeOf(text))
@@ -65,10 +67,10 @@ export function refuseDifferent(made: readonly RecordedText[], { current }: Chec
   const [first] = different
   if (first === undefined) return
   const line = current.get(placeOf(first))
-  const said = line === undefined ? 'nothing' : recordLine(line)
+  const expected = line === undefined ? 'nothing' : recordLine(line)
   throw findingError(
     'build.record',
-    `the record says something else than nvcc of ${listed(different.map(placeOf))}\nrecord: ${said}\nnvcc:   ${recordLine(first)}`,
+    `resources.jsonl disagrees with nvcc for ${listed(different.map(placeOf))}\nrecord: ${expected}\nnvcc:   ${recordLine(first)}`,
     { hint: 'only `heddle build --target cuda --check --record --sample all` writes the record' },
   )
 }

@@ -1,4 +1,4 @@
-/** `build.json`: what a build made and from what. Written beside the kernel library, read by `doctor`, `inspect` and the next build. */
+/** `build.json`: outputs and inputs of a build. Written beside the kernel library, read by `doctor`, `inspect` and the next build. */
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
@@ -11,13 +11,13 @@ export const buildReportSchema = z.strictObject({
   compiler: z.strictObject({ path: z.string(), version: z.string() }),
   /** sha256 of the manifest the library was built from. */
   manifest: digest,
-  /** Digests of the kernels' texts, by instance key. */
+  /** Digests of the kernels' sources, by instance key. */
   digests: z.array(z.strictObject({ key: z.string(), digest })).optional(),
-  /** The one GPU architecture it was compiled for; absent for all of them. */
+  /** GPU architecture it was compiled for; absent for all of them. */
   architecture: z.string().optional(),
-  /** True if the kernels name lines of their text. */
+  /** True if the kernels have line information. */
   lineInfo: z.boolean().optional(),
-  /** Hash of everything the library was linked from: equal keys need no link. */
+  /** Hash of all link inputs: equal keys need no link. */
   key: digest,
   library: z.strictObject({ file: z.string(), bytes: z.number().int(), digest }),
   objects: z.array(z.strictObject({ source: z.string(), key: digest })),
@@ -38,7 +38,7 @@ export const buildReportSchema = z.strictObject({
 
 export type BuildReport = z.infer<typeof buildReportSchema>
 
-/** The report of the last build, or undefined when there was none. @throws usage `build.report` when the file is not a report */
+/** Report of the last build, or undefined if there was none. @throws usage `build.report` if the file is not a report */
 export async function readBuildReport(path: string): Promise<BuildReport | undefined> {
   const text = await readFile(path, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined

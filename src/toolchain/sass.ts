@@ -1,14 +1,14 @@
 /**
- * The order of waits, releases and loads in the machine code of kernels that may start before the launches in front of them are
- * complete: what such a kernel loads before it has waited must be constant, and it lets others start only when its own wait is over.
- * The source says so, but compilers move loads. Read from cubins as they are, since the disassembler is no part of every toolkit.
+ * Checks the order of waits, releases and loads in the machine code of kernels that may start before earlier launches are complete: such a
+ * kernel may load only constants before its wait, and may let later launches start only after its wait.
+ * The source has this order, but compilers move loads. Parses cubins itself, since the disassembler is not part of every toolkit.
  */
 import { readFile } from 'node:fs/promises'
 import { findingError } from '../errors.js'
 import { sectionsOf } from './cubin.js'
 import { plainName } from './symbol.js'
 
-/** A kernel that loads or releases too early, and what it does. */
+/** A kernel that loads or releases too early, with a description. */
 export interface OrderFault {
   readonly kernel: string
   readonly fault: string
@@ -18,14 +18,14 @@ export interface OrderFault {
 const instructionBytes = 16
 const operation = { wait: 0x82e, release: 0x82d, load: 0x981, genericLoad: 0x980 }
 
-/** Bits 13 to 16 of an instruction's second half: how a load orders itself. This value stands for the read-only path. */
+/** Memory order of a load: bits 13 to 16 of an instruction's second half. `readOnly` is the read-only path. */
 const orderOf = (high: bigint): number => Number((high >> 13n) & 0xfn)
 const readOnly = 4
 
 /**
- * What the kernels of a cubin for sm_90 do too early, in the order of the code. A kernel whose first instruction of a kind stands behind
- * a branch counts as if the code ran from top to bottom.
- * @throws when the bytes are no cubin
+ * Early loads and releases in the kernels of a cubin for sm_90, in the order of the code. Branches are ignored, as if the code ran from top to
+ * bottom.
+ * @throws if the bytes are not a cubin
  */
 export function earlyAccesses(cubin: Uint8Array): OrderFault[] {
   return codeSections(cubin).flatMap(({ kernel, code }) => {
@@ -35,8 +35,8 @@ export function earlyAccesses(cubin: Uint8Array): OrderFault[] {
 }
 
 /**
- * Refuses machine code for sm_90 that does something too early.
- * @param objects cubins, of which files that were compiled together have one
+ * Refuses machine code for sm_90 with early loads or releases.
+ * @param objects cubins; files that were compiled together share one
  * @throws finding `build.early`
  */
 export async function refuseEarly(objects: readonly { readonly source: string; readonly object: string }[]): Promise<void> {
@@ -49,11 +49,11 @@ export async function refuseEarly(objects: readonly { readonly source: string; r
   }
   if (faults.length === 0) return
   throw findingError('build.early', faults.join('\n'), {
-    hint: 'a kernel that may start early waits (heddle::begin_kernel) before it reads what another launch writes',
+    hint: 'a kernel that may start early must wait (heddle::begin_kernel) before it reads memory that another launch writes',
   })
 }
 
-/** The kernels of a cubin, by their plain names. @throws when the bytes are no cubin */
+/** Plain names of the kernels of a cubin. @throws if the bytes are not a cubin */
 export const kernelsOf = (cubin: Uint8Array): string[] => codeSections(cubin).map(({ kernel }) => kernel)
 
 function faultOf(code: DataView): string | undefined {
@@ -65,9 +65,9 @@ function faultOf(code: DataView): string | undefined {
     if (kind !== operation.load && kind !== operation.genericLoad) continue
     loads++
     const isConstant = kind === operation.load && orderOf(code.getBigUint64(at + 8, true)) === readOnly
-    if (!isConstant) return `instruction ${at / instructionBytes} loads what may change before the first wait`
+    if (!isConstant) return `instruction ${at / instructionBytes} loads memory that may change before the first wait`
   }
-  return loads > 0 ? 'it loads and never waits' : undefined
+  return loads > 0 ? 'it loads but never waits' : undefined
 }
 
 function codeSections(cubin: Uint8Array): { readonly kernel: string; readonly code: DataView }[] {

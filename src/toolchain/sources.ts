@@ -1,4 +1,4 @@
-/** Files of generated text that may be compiled, and what their objects are found by: the text, the headers it reaches, the flags and the compiler. */
+/** Files of generated source that may be compiled, and the cache keys of their objects: source, reached headers, flags and compiler. */
 import { readFile } from 'node:fs/promises'
 import { usageError } from '../errors.js'
 import { canonicalJson, sha256 } from './hash.js'
@@ -6,35 +6,35 @@ import { type HeaderCache, headerDigests } from './includes.js'
 import { expectTrusted } from './own_source.js'
 import type { Recipe } from './recipe.js'
 
-/** A file of generated text. */
+/** A file of generated source. */
 export interface SourceFile {
-  /** As reports name it: `cuda/softmax__f32.cu`. */
+  /** Name in reports: `cuda/softmax__f32.cu`. */
   readonly source: string
   readonly path: string
-  /** The op it is of; none of the registry. */
+  /** Op of the file; undefined for the registry. */
   readonly op?: string | undefined
-  /** The user asked for the text as it lies, whoever wrote it. */
+  /** True if the user accepts the source as is, whatever its author. */
   readonly asItLies?: boolean | undefined
 }
 
-/** A file with what its object is found by. */
+/** A file with the cache key of its object. */
 export interface KeyedFile extends SourceFile {
   readonly key: string
-  /** What was read and let through: this is compiled, whatever the file holds later. */
+  /** Content that passed the trust check: this is compiled, even if the file changes later. */
   readonly text: string
   /** Names of the headers it reaches. */
   readonly headers: readonly string[]
 }
 
 /**
- * The keys of files, in their order.
- * @throws usage `build.generated` for a file that is missing, `generated.foreign` for one that is not this user's; environment `cache.foreign`
+ * Computes the keys of files, in their order.
+ * @throws usage `build.generated` for a missing file, `generated.foreign` if this user did not generate it; environment `cache.foreign`
  */
 export async function keyFiles(recipe: Recipe, files: readonly SourceFile[]): Promise<readonly KeyedFile[]> {
   const cache: HeaderCache = new Map()
   return Promise.all(
     files.map(async (file) => {
-      // A checkout on Windows is the same text.
+      // A checkout on Windows has the same key.
       const text = (await readFile(file.path, 'utf8').catch(() => undefined))?.replaceAll('\r\n', '\n')
       if (text === undefined) {
         throw usageError('build.generated', `${file.path} is named by the manifest but missing`, {

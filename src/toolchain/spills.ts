@@ -1,19 +1,19 @@
-/** What a kernel may keep in memory of its own because registers do not suffice, by what ptxas reported. */
+/** Limits on register spills, checked against the report of ptxas. */
 import { findingError } from '../errors.js'
 import type { KernelResources } from './ptxas.js'
 import { plainName } from './symbol.js'
 
 /**
- * Bytes a thread may spill, by the loop it runs. The masks and scores of an author may need a few registers more than the pipelined loop of
- * attention leaves; a window that spilled 28 bytes was measured faster with it (0.085 ms at 2,048 keys on an H200) than any loop without. A score
- * that looks a bias up for each pair spills 120 bytes with heads of 128: it adds 50 us to 67 (4 x 16 heads, 1,024 keys, f16, an H200), and
- * 46 us to 49 with heads of 64, which spill at most 64 bytes; as nodes of their own the same takes 347 us.
- * The widest tile of wgmma keeps its sums in registers, and silu of quantised rows stores some of them once, behind the loop.
- * The products of few rows fill all registers that two blocks leave a thread; an author's epilogue with numbers of its row (an expert's
- * weight and bias) needs up to eight more, and a factor whose elements are looked up by codes ten: with half as many pieces under way nothing
- * spills, and 8 rows of 4096 x 4096 take 18.59 us where they take 18.69 with the spill (f16, an H200). An author's score may need eight where
- * three blocks stream keys and values. Attention to computed keys and values of 192 elements uses all 255 registers that a thread can have, and two
- * more. Where no time is named, none was measured: a right op is not refused for so little.
+ * Bytes that a thread may spill, by main loop. Masks and scores of an author may need a few registers more than the pipelined loop of attention
+ * leaves. A window that spilled 28 bytes was measured faster with it (0.085 ms at 2,048 keys on an H200) than any loop without. A score that
+ * looks up a bias for each pair spills 120 bytes with heads of 128: it adds 50 us to 67 (4 x 16 heads, 1,024 keys, f16, an H200), and 46 us to
+ * 49 with heads of 64, which spill at most 64 bytes; as separate nodes the same takes 347 us.
+ * The widest tile of wgmma keeps its sums in registers, and silu of quantised rows stores some of them once, after the loop.
+ * Matmuls of few rows use all registers that two resident blocks leave a thread. An author's epilogue with per-row numbers (an expert's weight
+ * and bias) needs up to eight more, and an operand whose elements are looked up by codes ten. With half as many loads in flight nothing spills,
+ * and 8 rows of 4096 x 4096 take 18.59 us instead of 18.69 with the spill (f16, an H200). An author's score may need eight if three blocks
+ * stream keys and values. Attention to computed keys and values of 192 elements uses all 255 registers of a thread, and two more.
+ * Spills without a time were not measured: a correct op is not refused for so little.
  */
 const spillAllowed: ReadonlyMap<string, number> = new Map([
   ['attention_pipelined', 120],
@@ -25,8 +25,8 @@ const spillAllowed: ReadonlyMap<string, number> = new Map([
 ])
 
 /**
- * Of a kernel that reads its rows again, which takes rows of thousands of elements: two of its blocks share a multiprocessor, and nvcc may
- * unroll a pass by some registers more than that leaves. An author's op that is right is not refused for so little.
+ * Bytes that a multi-pass kernel may spill, which processes rows of thousands of elements: two of its blocks share a multiprocessor, and nvcc
+ * may unroll a pass by some registers more than that leaves. A correct op is not refused for so little.
  */
 const rereadAllowed = 96
 
@@ -37,7 +37,7 @@ interface Reported {
   readonly resources: readonly KernelResources[]
 }
 
-/** A spilling kernel reads and writes memory its schedule did not plan for, so a build with one is refused. @throws finding `build.spill` */
+/** Refuses a build with a spilling kernel, which accesses memory that its schedule did not plan for. @throws finding `build.spill` */
 export function refuseSpills(objects: readonly Reported[]): void {
   const spills = objects.flatMap(({ source, resources }) =>
     resources

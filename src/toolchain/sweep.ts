@@ -1,7 +1,7 @@
 /**
- * Keeps the cache small: what killed builds left unfinished goes first, then entries that were not used for longest, until the rest is
- * within the limit. Runs after a build that has made something, once an hour: there are thousands of entries to look at, and what was
- * used within the hour stays in any case.
+ * Evicts cache entries: first the unfinished ones of killed builds, then the least recently used, until the rest is within the limit. Runs after
+ * a build that has added an entry, at most once an hour: there are thousands of entries to check, and entries used within the hour stay in any
+ * case.
  */
 import { readdir, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,37 +9,37 @@ import { usageError } from '../errors.js'
 import { digestsFile, lockOf, lockPrefix, makingPrefix, removeEntry } from './cache.js'
 import { isLocked } from './lock.js'
 
-/** Bytes a cache may take: all kernels of some twenty versions for one architecture. */
+/** Default size limit: all kernels of some twenty versions for one architecture. */
 const defaultLimitMebibytes = 4096
 
-/** What was used as lately as this may be what another process is about to link. */
+/** Age below which another process may be about to link an entry. */
 const inUseMs = 3_600_000
 
 export interface Swept {
-  /** Bytes of the entries that are left. */
+  /** Bytes of the remaining entries. */
   readonly bytes: number
-  /** Paths that were removed, in the order in which they went. */
+  /** Removed paths, in order. */
   readonly removed: readonly string[]
 }
 
-/** The limit in bytes: $HEDDLE_CACHE_LIMIT in MiB, or 4096. @throws usage `cache.limit` for anything but a positive number */
+/** Size limit in bytes: $HEDDLE_CACHE_LIMIT in MiB, or 4096. @throws usage `cache.limit` for anything but a positive number */
 export function cacheLimit(text: string | undefined = process.env.HEDDLE_CACHE_LIMIT): number {
   if (text === undefined || text === '') return defaultLimitMebibytes * 2 ** 20
   const mebibytes = Number(text)
   if (Number.isFinite(mebibytes) && mebibytes > 0) return mebibytes * 2 ** 20
-  throw usageError('cache.limit', `HEDDLE_CACHE_LIMIT is ${JSON.stringify(text)}`, {
-    hint: 'a number of MiB more than 0, such as 4096',
+  throw usageError('cache.limit', `HEDDLE_CACHE_LIMIT: expected a positive number of MiB, got ${JSON.stringify(text)}`, {
+    hint: 'set it to a number of MiB such as 4096',
   })
 }
 
-/** True if nobody has swept a cache for an hour. Who asks is taken to do so now. */
+/** True if a cache has not been swept for an hour. Marks it as swept now. */
 export async function isSweepDue(cache: string, now: number = Date.now()): Promise<boolean> {
   const stamp = join(cache, 'swept')
-  // Whole milliseconds, as the clock here counts: within one, a file is not younger than now.
+  // Whole milliseconds, like the clock: a file of the current millisecond is not in the future.
   const last = Math.floor((await stat(stamp).catch(() => undefined))?.mtimeMs ?? 0)
-  // A clock that was set back does not stop sweeping.
+  // A clock that was set back does not prevent sweeping.
   if (last <= now && now - last < inUseMs) return false
-  // A cache that cannot be written to is not swept either.
+  // A read-only cache is not swept.
   return writeFile(stamp, '').then(
     () => true,
     () => false,
@@ -52,7 +52,7 @@ interface Aged {
   readonly used: number
 }
 
-/** @param folders that hold entries; one that is missing is empty. Never throws for what others remove meanwhile. */
+/** @param folders of entries; a missing one is empty. Never throws for entries that other processes remove meanwhile. */
 export async function sweep(folders: readonly string[], limit: number, now: number = Date.now()): Promise<Swept> {
   const removed: string[] = []
   const entries: Aged[] = []
@@ -64,7 +64,7 @@ export async function sweep(folders: readonly string[], limit: number, now: numb
         await rm(path, { recursive: true, force: true }).catch(() => undefined)
         removed.push(path)
       } else if (name.startsWith(lockPrefix)) {
-        // A lock that nobody has held for long; one that is held is kept fresh.
+        // A lock that has not been held for long; the holder of a lock keeps it fresh.
         const held = await stat(path).catch(() => undefined)
         if (held !== undefined && now - held.mtimeMs > inUseMs) await rmdir(path).catch(() => undefined)
       } else if (!name.startsWith('.')) {
@@ -83,14 +83,14 @@ export async function sweep(folders: readonly string[], limit: number, now: numb
   return { bytes, removed }
 }
 
-/** `.making-<key>-<random>` is of `<key>`. */
+/** Returns `<key>` of `.making-<key>-<random>`. */
 const keyOf = (name: string): string => name.slice(makingPrefix.length, name.lastIndexOf('-'))
 
 async function weigh(path: string): Promise<Aged | undefined> {
   try {
     const { mtimeMs } = await stat(path)
     const names = await readdir(path)
-    // A cache may be a folder that holds other things as well.
+    // The folder of a cache may hold other files as well.
     if (!names.includes(digestsFile)) return undefined
     const sizes = await Promise.all(names.map(async (name) => (await stat(join(path, name))).size))
     return { path, bytes: sizes.reduce((sum, size) => sum + size, 0), used: mtimeMs }

@@ -1,17 +1,17 @@
 /**
- * Kernel names as a reader knows them, from the mangled symbols that ptxas reports, by the demangler that comes with every compiler.
- * Two kernels of a file never get one name: template arguments are kept whole, and what no tool can read stays mangled.
+ * Readable kernel names, from the mangled symbols that ptxas reports, by the demangler that comes with every compiler.
+ * Two kernels of a file never get one name: template arguments are complete, and symbols that no tool can demangle stay mangled.
  */
 import { which } from './compilers.js'
 import { runTool } from './process.js'
 
-/** That of binutils, which comes with the C++ compiler, then CUDA's own. Both leave parameters and result out on `-p`. */
+/** Demangler of binutils, which comes with the C++ compiler, then CUDA's own. Both omit parameters and result with `-p`. */
 const demanglers = ['c++filt', 'cu++filt']
 
-/** Symbols of one call: an argument list has its limit. */
+/** Symbols per call: argument lists are limited. */
 const batch = 1000
 
-/** What the name of every kernel of a file would have in it. */
+/** Scopes common to the kernel names of a file. */
 const commonScopes =
   /\b(?:heddle|instance_of_\w+|slots_of_\w+|\(anonymous namespace\)|_GLOBAL__N_\w*)::|(?:\(anonymous namespace\)|<unnamed>)::/g
 
@@ -19,8 +19,8 @@ const commonScopes =
 const typedValue = /\((bool|(?:unsigned )?(?:char|short|int|long|long long))\)(-?\d+)/g
 
 /**
- * The name of each symbol, by files: `_ZN6heddle4keptIN6heddle4WarpILi4EEELi1EEEvPf` is `kept<Warp<4>, 1>`. On a machine without a
- * demangler, and for what is no mangled name, the symbol itself.
+ * Readable name of each symbol, by file: `_ZN6heddle4keptIN6heddle4WarpILi4EEELi1EEEvPf` is `kept<Warp<4>, 1>`. Without a demangler, and for
+ * a name that is not mangled, the symbol itself.
  * @param files the symbols of each; names differ within a file
  * @throws the signal's reason when it aborts
  */
@@ -54,14 +54,14 @@ const short = (name: string): string =>
     .replaceAll('> >', '>>')
     .replace(typedValue, (_, type: string, value: string) => (type === 'bool' ? String(value !== '0') : value))
 
-/** Where leaving scopes out made two names one, both symbols keep what tells them apart. */
+/** Restores the symbols of names that became equal without their scopes. */
 function distinct(names: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const owners = new Map<string, number>()
   for (const name of names.values()) owners.set(name, (owners.get(name) ?? 0) + 1)
   return new Map([...names].map(([symbol, name]) => [symbol, (owners.get(name) ?? 0) > 1 ? symbol : name]))
 }
 
-/** The name of a kernel alone, without scopes and template arguments, of a symbol or of a readable name. */
+/** Plain name of a kernel, without scopes and template arguments, from a symbol or a readable name. */
 export function plainName(name: string): string {
   const parts = /^_Z(N?)(.*)$/s.exec(name)
   if (parts === null) return name.replace(/<.*$/s, '').split('::').at(-1) ?? name
@@ -73,7 +73,7 @@ export function plainName(name: string): string {
     const start = at + digits.length
     at = start + Number(digits)
     last = text.slice(start, at)
-    // What follows the name of no scope is its parameters.
+    // A name outside of a scope is followed by its parameters.
     if (nested === '') break
   }
   return last

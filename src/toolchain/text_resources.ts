@@ -1,6 +1,6 @@
 /**
- * What nvcc made of the kernels of generated texts, from wherever that is known: the record that is committed beside them, the last build
- * for CUDA, or nvcc itself, whose answer the cache keeps. For `inspect` and `explore`, also on machines without nvcc.
+ * Resources of the kernels of generated sources (registers, shared memory, spills). Sources of the data: the record that is committed beside
+ * them, the last build for CUDA, or nvcc itself, whose output is cached. For `inspect` and `explore`, also on machines without nvcc.
  */
 import { basename, join } from 'node:path'
 import { cacheFolder } from '../cache_folder.js'
@@ -20,31 +20,31 @@ import { unitKey } from './units.js'
 
 export interface TextResources {
   readonly from: 'record' | 'build' | 'nvcc' | 'unknown'
-  /** Whose numbers they are; or why there are none. */
+  /** Compiler version of the numbers; or the reason why there are none. */
   readonly detail: string
-  /** One entry a kernel and architecture. */
+  /** One entry per kernel and architecture. */
   readonly kernels: readonly KernelResources[]
-  /** True if launches may give its blocks more shared memory than the kernel's own: as much as their sizes ask for. */
+  /** True if launches may add dynamic shared memory, by their sizes. */
   readonly dynamicShared: boolean
 }
 
 export interface ResourcesOptions {
   readonly root: string
-  /** Asks nvcc for texts that nothing else knows, which takes seconds each. */
+  /** Compiles sources without known resources by nvcc, which takes seconds each. */
   readonly compile: boolean
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
 }
 
-/** The header that declares dynamic shared memory. */
+/** Header that declares dynamic shared memory. */
 const dynamicHeader = 'mma.cuh'
 
-/** Architectures that numbers are shown of. */
+/** Architectures in the result. */
 const shown = ['90', '80'] as const
 
 type Known = Omit<TextResources, 'dynamicShared'>
 
-/** What is known of kernels, in their order. @throws usage `build.generated`, `build.report`; the signal's reason */
+/** Resources of kernels, in their order. @throws usage `build.generated`, `build.report`; the signal's reason */
 export async function resourcesOf(
   kernels: readonly PlacedKernel[],
   options: ResourcesOptions,
@@ -62,13 +62,13 @@ export async function resourcesOf(
       if (own.length === 0 || built.get(entry.key) !== entry.digest) return undefined
       return { from: 'build', detail: report?.compiler.version ?? '', kernels: own }
     }
-    const known = (await recordedOf(file, records.get(folder))) ?? ofBuild() ?? (await asked(file, entry.key, options))
+    const known = (await recordedOf(file, records.get(folder))) ?? ofBuild() ?? (await compiled(file, entry.key, options))
     found.push({ ...known, dynamicShared: headers.includes(dynamicHeader) })
   }
   return found
 }
 
-/** @param nvcc its version, for a key that is the same on every machine; the one of this machine by default */
+/** @param version of nvcc, for a key that is the same on every machine */
 async function keysOn(architecture: string, files: readonly SourceFile[], version = ''): Promise<readonly KeyedFile[]> {
   const nvcc = { path: 'nvcc', version }
   return keyFiles(await recipeFor('cuda', packageRoot(), { architecture, codeOnly: true, nvcc }), files)
@@ -85,25 +85,25 @@ async function recordedOf(file: SourceFile, record: TextRecord | undefined): Pro
   return kernels.length === 0 ? undefined : { from: 'record', detail: record.nvcc, kernels }
 }
 
-/** What nvcc says of a text, now or at an earlier question. */
-async function asked(file: SourceFile, key: string, { compile, signal, onProgress }: ResourcesOptions): Promise<Known> {
+/** Resources by nvcc, compiled now or cached. */
+async function compiled(file: SourceFile, key: string, { compile, signal, onProgress }: ResourcesOptions): Promise<Known> {
   const unknown = (detail: string): Known => ({ from: 'unknown', detail, kernels: [] })
   const nvcc = await findNvcc()
-  if (nvcc === undefined) return unknown('there is no nvcc on this machine, and no record of this text')
+  if (nvcc === undefined) return unknown('there is no nvcc on this machine, and no record of this source')
   const cache = cacheFolder()
   const kernels: KernelResources[] = []
   for (const architecture of shown) {
     const recipe = await recipeFor('cuda', packageRoot(), { architecture, codeOnly: true, nvcc })
     const files = await keyFiles(recipe, [file])
     if (!compile && !(await isWhole(join(cache, 'objects', unitKey(files))))) {
-      return unknown(`nvcc has not been asked: heddle explore ${key} asks it`)
+      return unknown(`it has not been compiled by nvcc: heddle explore ${key} compiles it`)
     }
     try {
       const objects = await compileFiles(recipe, files, { cache, signal, onProgress, spills: 'reported' })
       kernels.push(...objects.flatMap(({ resources }) => resources))
     } catch (error) {
       if (!(error instanceof HeddleError && error.code === 'build.compile')) throw error
-      return unknown(`nvcc refuses ${basename(file.path)}: heddle build --target cuda --filter ${key} says why`)
+      return unknown(`nvcc refuses ${basename(file.path)}: heddle build --target cuda --filter ${key} shows the error`)
     }
   }
   return { from: 'nvcc', detail: nvcc.version, kernels }

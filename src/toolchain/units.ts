@@ -1,7 +1,7 @@
 /**
- * Files that a whole build compiles together. Most of the time of a small kernel's compiler goes into headers, which the instances of an op
- * share: their texts become one translation unit, each in a namespace of its own. Programs, which need single instances, never compile
- * units, so that no object that two of their libraries share holds a kernel that another object holds too.
+ * Translation units of a full build. Most of the compile time of a small kernel goes into headers, which the instances of an op share: their
+ * sources become one translation unit, each in a namespace of its own. Programs, which need single instances, never compile such units, so that
+ * no object shared by two of their libraries defines a kernel that another object defines too.
  */
 import { basename } from 'node:path'
 import { canonicalJson, sha256 } from './hash.js'
@@ -9,18 +9,18 @@ import type { KernelResources } from './ptxas.js'
 import type { Recipe } from './recipe.js'
 import type { KeyedFile } from './sources.js'
 
-/** Texts of one unit at most: compilers run side by side, and the last one should not run alone for long. */
+/** Maximum number of files per unit: compilers run in parallel, and the last one should not run alone for long. */
 const mostFiles = 8
 
 const isInclude = (line: string): boolean => line.startsWith('#include')
 
 /**
- * Whose texts share a unit: instances of an op, so that an edit of the op compiles little besides; or whatever reaches the same headers, which
- * is the cheapest where everything is compiled once.
+ * Grouping of files into units: by op, so that an edit of the op recompiles little else; or by reached headers, which is the cheapest if
+ * everything is compiled once.
  */
 export type Sharing = 'op' | 'headers'
 
-/** Files by the unit they are compiled in; in one unit, all are compiled with the same flags. Those that reach most headers come first: they take longest. */
+/** Groups files into units with the same flags. Units that reach most headers come first: they take longest. */
 export function unitsOf(recipe: Recipe, files: readonly KeyedFile[], sharing: Sharing = 'op'): readonly (readonly KeyedFile[])[] {
   const alike = new Map<string, KeyedFile[]>()
   for (const file of files) {
@@ -39,16 +39,16 @@ export function unitsOf(recipe: Recipe, files: readonly KeyedFile[], sharing: Sh
 
 const mostHeaders = (unit: readonly KeyedFile[]): number => Math.max(...unit.map(({ headers }) => headers.length))
 
-/** What the object of a unit is found by. */
+/** Cache key of a unit's object. */
 export const unitKey = (files: readonly KeyedFile[]): string =>
   files.length === 1 ? (files[0]?.key ?? '') : sha256(canonicalJson({ unit: files.map(({ source, key }) => ({ source, key })) }))
 
-/** The namespace of a file's text: names of kernels are told apart by it. */
+/** Namespace of a file's source, which makes kernel names unique. */
 const scopeOf = ({ source }: KeyedFile): string => `instance_of_${basename(source).replace(/\W.*$/s, '')}`
 
 const lineOf = ({ path }: KeyedFile): string => `#line 1 ${JSON.stringify(path)}\n`
 
-/** The text of a unit. Compilers name the files themselves. */
+/** Source of a unit. Messages of the compiler name the original files. */
 export function unitText(files: readonly KeyedFile[]): string {
   const [only, ...others] = files
   if (only !== undefined && others.length === 0) return `${lineOf(only)}${only.text}`
@@ -61,12 +61,12 @@ export function unitText(files: readonly KeyedFile[]): string {
   return `${headers.join('\n')}\n${bodies.join('')}`
 }
 
-/** The resources of each file's kernels. A kernel of the headers that none of them names is the first file's. */
+/** Resources of each file's kernels. A kernel of the headers that belongs to no file is assigned to the first. */
 export function resourcesByFile(
   files: readonly KeyedFile[],
   resources: readonly KernelResources[],
 ): readonly (readonly KernelResources[])[] {
-  // A mangled name has the length of each of its parts before it.
+  // In a mangled name, each part follows its length.
   const parts = files.map((file) => `${scopeOf(file).length}${scopeOf(file)}`)
   const owner = ({ kernel }: KernelResources): number =>
     Math.max(

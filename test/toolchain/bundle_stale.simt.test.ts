@@ -23,7 +23,7 @@ test('sources that changed after a build are not packed', async () => {
   await project.write('generated/cuda/one.cu', 'int one() { return 2; }\n')
   await expect(makeBundle({ root: project.root })).rejects.toMatchObject({
     code: 'bundle.stale',
-    message: expect.stringContaining('libheddle_kernels.so was built from other texts than lie in '),
+    message: expect.stringContaining('libheddle_kernels.so was not built from the source in '),
     hint: 'run heddle build --target simt',
   })
   await buildKernels({ target: 'simt', root: project.root })

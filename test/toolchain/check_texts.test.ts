@@ -72,7 +72,9 @@ test('a load before the wait is found in machine code, and never recorded', asyn
   const { generated } = await held({ a__f16: 'int a__f16;\n' }, { _Z4spinv: [wait, load], _Z5earlyv: [load, wait] })
   await expect(checkTexts({ generated, record: true })).rejects.toMatchObject({
     code: 'build.early',
-    message: expect.stringMatching(/^early \(cuda\/a__f16\.cu\): instruction 0 loads what may change before the first wait$/),
+    message: expect.stringMatching(
+      /^early \(cuda\/a__f16\.cu\): instruction 0 loads memory that may change before the first wait$/,
+    ),
   })
   expect(await readRecord(generated)).toBeUndefined()
 })
@@ -102,7 +104,7 @@ test('recorded sources are compiled in part, all of them in eight checks, and wr
   await change(generated, (line) => (line.includes('op7__f32.cu","arch":"sm_90') ? line.replace(',32,', ',31,') : line))
   const found = await Promise.allSettled(parts.map((_, sample) => checkTexts({ generated, sample })))
   const refused = found.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
-  expect(refused).toMatchObject([{ code: 'build.record', message: expect.stringContaining('of cuda/op7__f32.cu sm_90\n') }])
+  expect(refused).toMatchObject([{ code: 'build.record', message: expect.stringContaining('for cuda/op7__f32.cu sm_90\n') }])
   await checkTexts({ generated, record: true, sample: 'all' })
   expect((await checkTexts({ generated, sample: 'all' })).record).toBe('tried')
 })
@@ -118,7 +120,7 @@ test('an outdated record is refused before anything is compiled, and updated fro
   await project.write('generated/cuda/two__f16.cu', 'int two__f16;\n// new\n')
   const stale = {
     code: 'build.record',
-    message: expect.stringMatching(/^the record lacks [12] texts as they are now: cuda\/two__f16/),
+    message: expect.stringMatching(/^resources\.jsonl is outdated for [12] files: cuda\/two__f16/),
   }
   await expect(checkTexts({ generated })).rejects.toMatchObject(stale)
   await expect(checkTexts({ generated, filter: /^two/ })).rejects.toMatchObject(stale)
@@ -133,7 +135,7 @@ test('an outdated record is refused before anything is compiled, and updated fro
   await writeFile(file, `${text.replace('\n', '\n<<<<<<< ours\n')}${text.split('\n')[1]?.replace('"key":"', '"key":"x')}\n`)
   await expect(checkTexts({ generated })).rejects.toMatchObject({
     code: 'build.record',
-    message: expect.stringContaining('2 lines too many'),
+    message: expect.stringContaining('2 surplus lines'),
   })
   expect((await checkTexts({ generated, record: true })).compiled).toBe(0)
   expect(await readFile(file, 'utf8')).toBe(text)

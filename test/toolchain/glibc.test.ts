@@ -31,7 +31,7 @@ test('too new is refused, by symbol', () => {
     expect.objectContaining({
       code: 'bundle.glibc',
       exitCode: 1,
-      message: 'lib.so needs glibc 2.36 for arc4random; what travels may need at most 2.31',
+      message: 'lib.so needs glibc 2.36 for arc4random; a bundle supports at most 2.31',
     }),
   )
 })

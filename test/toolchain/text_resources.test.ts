@@ -44,8 +44,8 @@ test('come from the record if it knows the unchanged source, else from nvcc if a
   await project.write('generated/cuda/a__f16.cu', spun)
   expect(await ask(true)).toMatchObject([{ from: 'unknown' }, { from: 'unknown' }])
   await install()
-  expect(await ask(false)).toMatchObject([{ from: 'unknown', detail: expect.stringContaining('has not been asked') }, {}])
-  // A page shows kernels that a build refuses.
+  expect(await ask(false)).toMatchObject([{ from: 'unknown', detail: expect.stringContaining('has not been compiled') }, {}])
+  // A page shows what a build refuses.
   const asked = [
     {
       from: 'nvcc',
