@@ -2,8 +2,6 @@
  * A program: the steps of a model at one shape, over one planned arena. Built once for a session, plan and shape, run many
  * times; on cuda it can be captured into a device graph and is then replayed with one call.
  */
-import { usageError } from '../errors.js'
-import { dtypeInfo } from '../ir/dtype.js'
 import type { ValueInfo } from './bind.js'
 import type { NativeBuffer, NativeSlice, NativeStep } from './native.js'
 import { planMemory } from './planner.js'
@@ -12,11 +10,10 @@ import { checkConstants } from './program_constants.js'
 import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten.js'
 import type { Storage, StorageId } from './program_memory.js'
 import { describeStep, ensureKernels, nativeStep, type ProgramStep } from './program_native.js'
+import { checkInput, type RunOptions, runProgram } from './program_run.js'
 import type { ProgramStates } from './program_states.js'
-import { moveSlices } from './program_transfers.js'
 import { contextOf, type Session, type SessionContext } from './session.js'
 import type { SharedArena } from './shared_arena.js'
-import { tensorBytes } from './weight.js'
 
 export type { GraphApplication } from './application.js'
 export type { ProgramState, ProgramStates } from './program_states.js'
@@ -71,13 +68,6 @@ export interface Program {
   release(): void
 }
 
-export interface RunOptions {
-  /** Number of consecutive runs of the steps between the inputs and the outputs: 1 to 100,000, by default 1. */
-  readonly repeats?: number
-  /** Device memory to which outputs are copied instead of being returned. */
-  readonly into?: Readonly<Record<string, NativeSlice>>
-}
-
 /**
  * Flattens the graphs, plans the arena, allocates and poisons it, and hands the steps to the device.
  * @throws usage `program.*`, `bind.*`, `matmul.*` for graphs that do not fit together, environment `library.kernel` for a kernel
@@ -125,13 +115,11 @@ function assemble(
   }
   checkConstants(flat.steps, session.manifest, slice)
   const native = session.device.program(flat.steps.map((step) => nativeStep(session, step, slice)))
-  const outputs = Object.entries(flat.outputs)
-  const infos = (values: FlatProgram['inputs']): Record<string, ValueInfo> =>
-    Object.fromEntries(Object.entries(values).map(([name, { info }]) => [name, info]))
+  const assembled = { device: session.device, native, flat, slice }
   return {
     steps: flat.steps.map((step) => describeStep(step, slice)),
-    inputs: infos(flat.inputs),
-    outputs: infos(flat.outputs),
+    inputs: infosOf(flat.inputs),
+    outputs: infosOf(flat.outputs),
     memory: {
       arenaBytes: memory.bytes,
       lowerBound: memory.lowerBound,
@@ -141,32 +129,7 @@ function assemble(
     get captured() {
       return native.captured
     },
-    async run(inputs, { repeats = 1, into = {} } = {}) {
-      checkRepeats(repeats)
-      const given = Object.entries(flat.inputs).map(([name, { info, storage }]) => ({
-        label: name,
-        to: slice(storage),
-        from: checkInput(name, info, inputs[name]),
-      }))
-      const writes = given.flatMap(({ to, from }) => (from instanceof Uint8Array ? [{ to, data: from }] : []))
-      const returned = outputs.filter(([name]) => into[name] === undefined)
-      const before = given.flatMap(({ from, ...rest }) => (from instanceof Uint8Array ? [] : [{ ...rest, from }]))
-      const after = outputs.flatMap(([label, { storage }]) => {
-        const to = into[label]
-        return to === undefined ? [] : [{ label, from: slice(storage), to }]
-      })
-      // All three are submitted before the first is awaited, so that no other work runs between them.
-      const [, results] = await Promise.all([
-        moveSlices(session.device, before),
-        native.run(
-          writes,
-          returned.map(([, { storage }]) => slice(storage)),
-          repeats,
-        ),
-        moveSlices(session.device, after),
-      ])
-      return Object.fromEntries(returned.map(([name], i) => [name, results[i] ?? new Uint8Array()]))
-    },
+    run: (inputs, options) => runProgram(assembled, inputs, options),
     async runAhead(reads) {
       for (const [name, { info }] of Object.entries(flat.inputs)) checkInput(name, info, undefined)
       return native.runAhead(reads)
@@ -185,18 +148,13 @@ function assemble(
   }
 }
 
+const infosOf = (values: FlatProgram['inputs']): Record<string, ValueInfo> =>
+  Object.fromEntries(Object.entries(values).map(([name, { info }]) => [name, info]))
+
 /** Total bytes of the weights or states a program uses, each counted once. */
 function distinctBytes({ storages }: FlatProgram, kind: 'weight' | 'state'): number {
   const bytes = new Map(storages.flatMap((storage) => (storage[kind] === undefined ? [] : [[storage[kind], storage.bytes]])))
   return [...bytes.values()].reduce((sum, each) => sum + each, 0)
-}
-
-/** Limit of NativeProgram.run. */
-const mostRepeats = 100_000
-
-function checkRepeats(repeats: number): void {
-  if (Number.isInteger(repeats) && repeats >= 1 && repeats <= mostRepeats) return
-  throw usageError('program.repeats', `repeats: expected an integer in [1, ${mostRepeats}], got ${repeats}`)
 }
 
 /** Poisons the arena and zeroes the inputs in it, so that steps captured or timed before the first run read valid indices. */
@@ -227,21 +185,4 @@ function place({ session, states, arena }: Home, { bytes, weight, state }: Stora
   const tensor = state === undefined ? session.weights.get(weight ?? '') : states[state]?.tensor
   if (tensor === undefined) throw new Error(`internal: no weight or state ${weight ?? state}`)
   return tensor.slice
-}
-
-function checkInput(
-  name: string,
-  { dtype, shape }: ValueInfo,
-  data: Uint8Array | NativeSlice | undefined,
-): Uint8Array | NativeSlice {
-  const bytes = tensorBytes(dtype, shape)
-  const expected = `${dtype} [${shape.join(', ')}], ${bytes} bytes`
-  if (data === undefined) throw usageError('program.input', `input ${name} is missing: expected ${expected}`)
-  const found = data instanceof Uint8Array ? data.byteLength : data.bytes
-  if (found !== bytes) {
-    throw usageError('program.input', `input ${name} has ${found} bytes: expected ${expected}`, {
-      hint: `a ${dtype} element takes ${dtypeInfo[dtype].bytes} bytes`,
-    })
-  }
-  return data
 }

@@ -207,9 +207,9 @@ describe('buildProgram', () => {
       'a weight of another shape',
       { dims: { m: 3, n: 3 } },
       'program.shape',
-      /weight weight \(weight\): expected f32 \[3, 3\].*found f32 \[2, 2\]/,
+      /weight weight \(weight\): expected f32 \[3, 3\].*got f32 \[2, 2\]/,
     ],
-    ['a weight of another storage type', { types: { T: 'f16' } }, 'program.shape', /expected f16 \[2, 2\].*found f32/],
+    ['a weight of another storage type', { types: { T: 'f16' } }, 'program.shape', /expected f16 \[2, 2\].*got f32/],
     ['a dimension without a value', { dims: { m: 3 } }, 'graph.dim', /dimension n/],
   ])('refuses %s', async (_, changes, code, message) => {
     const { session } = await setUp()
