@@ -233,7 +233,7 @@ const loads: [what: string, change: object, code: string, message: RegExp, hint:
     /attributes are eps/,
   ],
   ['an unknown state', { states: { y: { value: inputOf('f32', 1) } } }, 'load.states', /state y is not an input/, /inputs are x/],
-  ['a state without a value', { states: { x: {} } }, 'load.states', /state x has no value/, /zeros/],
+  ['a state without a value', { states: { x: {} } }, 'load.states', /state x has no initial value/, /zeros/],
   [
     'a state that becomes what is not there',
     { states: { x: { value: inputOf('f32', 1), next: 'put' } } },
