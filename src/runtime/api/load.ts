@@ -1,6 +1,8 @@
 /** Loads a model: finds its plan, checks weights and states, and uploads them to the device. */
+import type { DType } from '../../ir/dtype.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import type { ProgramDecl } from '../../lang/program.js'
+import type { Layouts } from '../layouts.js'
 import { expectPlanTypes } from '../plan_types.js'
 import { openSession, type Session } from '../session.js'
 import type { AnyTensor } from './call_types.js'
@@ -16,6 +18,7 @@ import { LoadedModel } from './model.js'
 import type { LoadOptions } from './model_types.js'
 import { listed, nameHint } from './names.js'
 import { checkOptions } from './options.js'
+import type { Project } from './project.js'
 import { Sizes } from './sizes.js'
 import { type ModelSource, type SourceState, sourceOf } from './source.js'
 
@@ -44,7 +47,8 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
   checkOptions('load', 'load', optionNames, options)
   const { signal } = options
   signal?.throwIfAborted()
-  const { manifest, kernels } = await core.project()
+  const project = await core.project()
+  const { manifest } = project
   const declared = declaredOf(decl, options.attrs, options.config)
   const { layouts, conversions } = heldOf(declared, options)
   const weights = weightsFor(declared, options.weights)
@@ -53,11 +57,10 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
   for (const [name, value] of Object.entries(declared.weights)) bindType(types, name, value, weights[name])
   for (const [name, { value }] of Object.entries(kept)) bindType(types, name, declared.inputs[name], value)
   const chosen = types.all()
-  const device = core.native
   const source = sourceOf(declared, {
     plan: options.plan,
     manifest,
-    info: device.info(),
+    info: core.native.info(),
     types: chosen,
     packed: options.packed === true,
     conversions,
@@ -69,8 +72,34 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
     declared.kind === 'graph'
       ? Object.fromEntries(Object.entries(kept).map(([name, { value }]) => [name, value]))
       : firstValues(declared, states, options.states)
+  const given = { source, types, weights, states, values }
+  const sizes = sizesOf(given, options.dims)
+  return upload(core, project, { ...given, layouts, types: chosen, ...sizes }, signal)
+}
+
+/** Plan and values of a model, before they are uploaded. */
+interface GivenModel {
+  readonly source: ModelSource
+  readonly weights: Readonly<Record<string, AnyTensor>>
+  readonly states: Readonly<Record<string, SourceState>>
+  /** Initial values of states. */
+  readonly values: Readonly<Record<string, AnyTensor>>
+}
+
+interface KnownSizes {
+  /** Sizes fixed by weights, states and the option `dims`. */
+  readonly sizes: Sizes
+  /** Extents of the dimensions of states. */
+  readonly stateSizes: Readonly<Record<string, number>>
+}
+
+/** Solves the sizes of a model from the shapes of weights and states. @throws usage `load.dims`, `load.rank`, `load.extent`, `load.dtype` */
+function sizesOf(
+  { source, types, weights, states, values }: GivenModel & { readonly types: TypeChoice },
+  givenDims: AnyOptions['dims'],
+): KnownSizes {
   const sizes = new Sizes(source.name, 'load')
-  sizes.give(source.dims, options.dims)
+  sizes.give(source.dims, givenDims)
   for (const [name, value] of Object.entries(source.weights)) bindShape(sizes, name, value, weights[name])
   for (const [name, { value }] of Object.entries(states)) {
     bindType(types, name, value, values[name])
@@ -79,15 +108,30 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
   const stateDims = [...new Set(Object.values(states).flatMap(({ value }) => value.shape.flatMap(({ dims }) => dims)))]
   const known = new Sizes(source.name, 'load', sizes)
   known.assume(source.factors)
-  const stateSizes = known.all(stateDims)
+  return { sizes, stateSizes: known.all(stateDims) }
+}
+
+/** A checked model, ready to be uploaded. */
+interface CheckedModel extends GivenModel, KnownSizes {
+  readonly layouts: Layouts
+  readonly types: Readonly<Record<string, DType>>
+}
+
+/** Uploads weights and initial states to the device. */
+async function upload(
+  core: DeviceCore,
+  { manifest, kernels }: Project,
+  { source, layouts, weights, states, values, types, sizes, stateSizes }: CheckedModel,
+  signal: AbortSignal | undefined,
+): Promise<LoadedModel> {
   const memory: HeldMemory[] = []
   let session: Session | undefined
   try {
     const prepared = preparedWeights(core, source, source.applications, weights, layouts, (held) => memory.push(held))
-    const config = { device, library: kernels, manifest, layouts, weights: prepared.uploaded }
+    const config = { device: core.native, library: kernels, manifest, layouts, weights: prepared.uploaded }
     session = await core.track(openSession(config, signal))
     const tensors = new Map([...session.weights, ...prepared.there])
-    const opened = await openStateMemory({ core, layouts, types: chosen, sizes: stateSizes }, states, values)
+    const opened = await openStateMemory({ core, layouts, types, sizes: stateSizes }, states, values)
     const release = (): void => {
       opened.release()
       session?.release()
@@ -98,7 +142,7 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl,
       source,
       session: { ...session, weights: tensors },
       layouts,
-      types: chosen,
+      types,
       sizes,
       states: opened.states,
       release,
