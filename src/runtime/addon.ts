@@ -17,8 +17,8 @@ const buildHint = 'run heddle build'
 
 /** Folders that may hold the addon, most specific first. @throws environment `cache.foreign` */
 function candidates(): string[] {
-  const stated = process.env.HEDDLE_NATIVE
-  if (stated !== undefined && stated !== '') return [resolve(stated)]
+  const configured = process.env.HEDDLE_NATIVE
+  if (configured !== undefined && configured !== '') return [resolve(configured)]
   const here = dirname(fileURLToPath(import.meta.url))
   return existsSync(join(here, addonFile)) ? [here] : [nativePlace().release]
 }

@@ -71,7 +71,7 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
   for (const entry of candidates) {
     const fixed = bindDims(where, entry, (name) => valueInfo(graph, bufferValue(where, entry, values, name), binding))
     const attrs = entry.attrs.map(({ name, default: fallback }) => bindAttr(where, name, node.attrs[name] ?? fallback, binding))
-    const dims = { ...fixed, ...alone(entry, fixed, attrs) }
+    const dims = { ...fixed, ...dimsByFacts(entry, fixed, attrs) }
     expectMultiples(where, entry, dims)
     // The instance with the most fixed dimensions that fit comes first.
     const missed = Object.entries(entry.fixedDims).find(([name, extent]) => dims[name] !== extent)
@@ -136,7 +136,7 @@ function bindDims(where: string, entry: KernelEntry, info: (name: string) => Val
 }
 
 /** Dimensions that no buffer has, solved from the facts of the kernel. */
-function alone(
+function dimsByFacts(
   { dims, facts, attrs }: KernelEntry,
   known: Readonly<Record<string, number>>,
   values: readonly number[],

@@ -86,7 +86,7 @@ const codec8 = ({ round, values }: Float8): Codec<'f8e4m3'> & Codec<'f8e5m2'> =>
 })
 
 /** Double to a 64-bit integer: the fraction is truncated, NaN becomes 0, and values out of range saturate. */
-const wide = (value: number): bigint =>
+const toInt64 = (value: number): bigint =>
   Number.isNaN(value) ? 0n : BigInt(Math.trunc(Math.max(-(2 ** 63), Math.min(value, 2 ** 63 - 1024))))
 
 /** Float32 bits to IEEE 754 binary16 bits. A NaN stays one and becomes quiet. */
@@ -157,7 +157,7 @@ const codecs: { readonly [D in DType]: Codec<D> } = {
   },
   i64: {
     array: Float64Array,
-    encode: (values) => bytesOf(BigInt64Array.from(values, wide)),
+    encode: (values) => bytesOf(BigInt64Array.from(values, toInt64)),
     decode: (bytes) => Float64Array.from(new BigInt64Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 8), Number),
   },
 }

@@ -28,10 +28,10 @@ export interface PricedGraph {
 }
 
 /** Cost of a generated matmul without tensor cores, in launches: FP32 matmuls of a library are several times faster. */
-const slowProduct = 10
+const slowMatmul = 10
 
 /** The unfused plan, for the CPU device: launches cost nothing there. */
-const ownProducts = { name: defaultPlan, reason: "matmuls are the device's own" } as const
+const unfusedPlan = { name: defaultPlan, reason: "matmuls are the device's own" } as const
 
 const hasTensorCores = ({ kind, computeCapability }: NativeDeviceInfo, dtype: DType): boolean =>
   kind === 'cuda' && (dtype === 'f16' || dtype === 'bf16') && Number(computeCapability ?? 0) >= 8
@@ -81,7 +81,7 @@ type GraphsOf = (plan: string) => readonly PricedGraph[] | undefined
 /** @param graphsOf graphs of the model under a plan; undefined if the plan does not cover it */
 export function chooseAmong(plans: readonly string[], graphsOf: GraphsOf, choosing: Choosing): ChosenPlan {
   const { info, dtype, what } = choosing
-  if (info.kind === 'simt') return ownProducts
+  if (info.kind === 'simt') return unfusedPlan
   const [best] = pricedPlans(plans, graphsOf, choosing, 'float')
   if (best === undefined) return { name: defaultPlan, reason: `no plan covers ${what} in ${dtype}` }
   const products = hasTensorCores(info, dtype)
@@ -117,7 +117,7 @@ function costOf({ kernels }: Manifest, { graph, types }: PricedGraph, tensorCore
     )
     if (kernel === undefined) return undefined
     // Matmuls and attention have no schedules.
-    if (!tensorCores && kernel.variants.length === 0) cost += slowProduct
+    if (!tensorCores && kernel.variants.length === 0) cost += slowMatmul
   }
   return cost
 }

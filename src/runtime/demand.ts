@@ -37,7 +37,7 @@ interface Demand {
   readonly architecture: string | undefined
   /** Limit of compiler processes, shared by overlapping calls. */
   readonly jobs: LimitFunction
-  readonly progress: ReturnType<typeof together>
+  readonly progress: ReturnType<typeof combinedProgress>
   readonly entries: ReadonlyMap<string, KernelEntry>
   /** Library of each kernel that is ready, by key. */
   readonly loaded: Map<string, NativeLibrary>
@@ -57,7 +57,7 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
     target: info.kind,
     architecture: info.kind === 'cuda' ? architectureOn(architectureOf(info).replace(/\D/g, '')) : undefined,
     jobs: pLimit(availableParallelism()),
-    progress: together(options.onProgress),
+    progress: combinedProgress(options.onProgress),
     entries: new Map(searched.manifest.kernels.map((entry) => [entry.key, entry])),
     loaded: new Map(),
     files: new Map(),
@@ -129,7 +129,7 @@ async function compileAndLoad(demand: Demand, missing: readonly KernelEntry[], e
 }
 
 /** Combined progress of overlapping calls. */
-function together(onProgress: DemandedKernelsOptions['onProgress']) {
+function combinedProgress(onProgress: DemandedKernelsOptions['onProgress']) {
   let [calls, done, total] = [0, 0, 0]
   return {
     begin(files: number) {

@@ -48,15 +48,15 @@ interface Group {
 const single: Group = { extent: 1, strides: {} }
 
 /** Limit on the matmuls that one einsum launches. */
-const mostMatmuls = 65_536
+const maxMatmuls = 65_536
 
 /**
  * @param label names the node in errors
- * @param whole true if n must collapse into one axis, as for a bias along it
+ * @param wholeN true if n must collapse into one axis, as for a bias along it
  * @throws usage `matmul.layout` for an operand without strides, `matmul.axes` for an axis that is in one tensor only or twice in one,
  * `matmul.extent` for disagreeing extents, `matmul.strides` for axes of k that do not collapse, or for too many matmuls
  */
-export function lowerMatmul(label: string, operands: Operands, whole = false): LoweredMatmul {
+export function lowerMatmul(label: string, operands: Operands, wholeN = false): LoweredMatmul {
   const { a, b, out } = operands
   for (const [role, operand] of Object.entries(operands)) {
     if (operand.strides === undefined) {
@@ -91,19 +91,19 @@ export function lowerMatmul(label: string, operands: Operands, whole = false): L
     ['b', 'out'],
   )
   const summed = shared.filter((axis) => !has(out)(axis))
-  const [k = single, apart] = collapse(label, operands, summed, ['a', 'b'])
-  if (apart !== undefined) throw notOne(label, operands, summed, ['a', 'b'])
-  if (whole && n.length > 1)
-    throw notOne(
+  const [k = single, separate] = collapse(label, operands, summed, ['a', 'b'])
+  if (separate !== undefined) throw notCollapsible(label, operands, summed, ['a', 'b'])
+  if (wholeN && n.length > 1)
+    throw notCollapsible(
       label,
       operands,
       b.axes.filter((axis) => !has(a)(axis)),
       ['b', 'out'],
     )
-  const chosen = choose(batch, m, n, k, whole)
-  if (chosen.matmuls > mostMatmuls) {
+  const chosen = choose(batch, m, n, k, wholeN)
+  if (chosen.matmuls > maxMatmuls) {
     throw usageError('matmul.strides', `${label}: its strides need ${chosen.matmuls} separate matmuls`, {
-      hint: `at most ${mostMatmuls} are launched: store its tensors in layouts that keep axes together, or make the matmul a group of the plan`,
+      hint: `at most ${maxMatmuls} are launched: store its tensors in layouts that keep axes together, or make the matmul a group of the plan`,
     })
   }
   return { matmul: chosen.matmul, offsets: places(chosen.repeated) }
@@ -117,11 +117,11 @@ interface Choice {
 }
 
 /** The axes of one matmul that minimise the number of launches. A matmul of one row and one column always has strides. */
-function choose(batch: readonly Group[], m: readonly Group[], n: readonly Group[], k: Group, whole: boolean): Choice {
+function choose(batch: readonly Group[], m: readonly Group[], n: readonly Group[], k: Group, wholeN: boolean): Choice {
   let best: Choice | undefined
   for (const p of [...batch, single]) {
     for (const i of [...m, single]) {
-      for (const j of whole ? [n[0] ?? single] : [...n, single]) {
+      for (const j of wholeN ? [n[0] ?? single] : [...n, single]) {
         const strides = [inner('a', p, i, k), inner('b', p, j, k), inner('out', p, i, j)] as const
         const [sa, sb, so] = strides
         if (sa === undefined || sb === undefined || so === undefined) continue
@@ -179,15 +179,15 @@ function collapse(
       roles.map((role) => [role, axisOf(operands[role], axis).stride]),
     )
     const outer = groups.at(-1)
-    const together = outer !== undefined && roles.every((role) => outer.strides[role] === (strides[role] ?? 0) * extent)
-    if (together) groups.pop()
-    groups.push({ extent: together ? outer.extent * extent : extent, strides })
+    const contiguous = outer !== undefined && roles.every((role) => outer.strides[role] === (strides[role] ?? 0) * extent)
+    if (contiguous) groups.pop()
+    groups.push({ extent: contiguous ? outer.extent * extent : extent, strides })
   }
   return groups
 }
 
 /** Error for axes that must collapse into one and do not. */
-function notOne(label: string, operands: Operands, axes: readonly string[], roles: readonly [Role, ...Role[]]) {
+function notCollapsible(label: string, operands: Operands, axes: readonly string[], roles: readonly [Role, ...Role[]]) {
   const order = stepped(operands, axes, roles)
   for (const role of roles) {
     for (const [i, axis] of order.slice(1).entries()) {

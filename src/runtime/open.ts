@@ -50,10 +50,10 @@ export async function prepareNative(
   name: DeviceName | undefined,
   { root, signal, onNotice }: Pick<OpenOptions, 'root' | 'signal' | 'onNotice'>,
 ): Promise<void> {
-  const stated = process.env.HEDDLE_NATIVE
+  const configured = process.env.HEDDLE_NATIVE
   const built = installation(root)
   // The user's own folder is used as it is.
-  if (built.portable || (stated && stated !== built.native)) return
+  if (built.portable || (configured && configured !== built.native)) return
   // No CUDA is compiled for a machine without a CUDA device: opening the device reports what is missing.
   await ensureNative({ signal, cuda: name !== 'simt' && hasCudaDevice(), onStart: onNotice })
 }

@@ -41,8 +41,8 @@ export function expectPlanTypes(
   const others = floats.filter((dtype) => missingStep(applications, all(dtype), known) === undefined)
   const there = kernels.flatMap((entry) => (entry.op === op ? [entry.key] : []))
   const has = there.length > 0 ? `kernels of ${op}: ${there.join(', ')}` : `no kernel of ${op} was generated: run heddle gen`
-  const asked = [...new Set(Object.values(types))].join(', ')
-  throw usageError('plan.dtype', `plan ${plan} does not run in ${asked}: there is no kernel ${kernel} for ${where}`, {
+  const requested = [...new Set(Object.values(types))].join(', ')
+  throw usageError('plan.dtype', `plan ${plan} does not run in ${requested}: there is no kernel ${kernel} for ${where}`, {
     hint: others.length > 0 ? `it runs in ${others.join(' and ')}; or use another plan` : has,
   })
 }

@@ -24,7 +24,7 @@ export interface AssembledProgram {
 }
 
 /** Limit of NativeProgram.run. */
-const mostRepeats = 100_000
+const maxRepeats = 100_000
 
 /** Implementation of `Program.run`. @throws usage `program.input`, `program.repeats` */
 export async function runProgram(
@@ -60,8 +60,8 @@ export async function runProgram(
 }
 
 function checkRepeats(repeats: number): void {
-  if (Number.isInteger(repeats) && repeats >= 1 && repeats <= mostRepeats) return
-  throw usageError('program.repeats', `repeats: expected an integer in [1, ${mostRepeats}], got ${repeats}`)
+  if (Number.isInteger(repeats) && repeats >= 1 && repeats <= maxRepeats) return
+  throw usageError('program.repeats', `repeats: expected an integer in [1, ${maxRepeats}], got ${repeats}`)
 }
 
 /** Checks the size of an input. @throws usage `program.input` */

@@ -139,11 +139,11 @@ function expectMultiplied(label: string, dtypes: readonly [DType, DType, DType])
 }
 
 /** Maximum number of int8 products whose sum fits int32, for factors within [-127, 127]. */
-const mostInt8Terms = Math.floor((2 ** 31 - 1) / 127 ** 2)
+const maxInt8Terms = Math.floor((2 ** 31 - 1) / 127 ** 2)
 
 function expectSummable(label: string, k: number): void {
-  if (k <= mostInt8Terms) return
+  if (k <= maxInt8Terms) return
   throw usageError('matmul.terms', `${label}: sums of ${k} products of int8 may exceed int32`, {
-    hint: `at most ${mostInt8Terms} can be added; quantise another operand, or keep this matmul in floats`,
+    hint: `at most ${maxInt8Terms} can be added; quantise another operand, or keep this matmul in floats`,
   })
 }

@@ -26,7 +26,7 @@ export interface QuantisedWeights {
 const largest = 127
 
 /** Adding and subtracting it rounds a double of moderate size to the nearest integer, ties to even. */
-const rounder = 1.5 * 2 ** 52
+const roundingBias = 1.5 * 2 ** 52
 
 /**
  * Largest magnitude of each output channel.
@@ -65,9 +65,9 @@ export function givenMaxima(name: string, own: Float32Array, given: number | rea
       'quant.maxima',
       `tensor ${name}: expected ${own.length} maxima, one per output channel, got ${maxima.length}`,
     )
-  const lost = maxima.findIndex((amax, channel) => amax === 0 && own[channel] !== 0)
-  if (lost < 0) return maxima
-  throw usageError('quant.maxima', `tensor ${name}: the maximum of channel ${lost} is 0, its weights reach ${own[lost]}`, {
+  const zeroed = maxima.findIndex((amax, channel) => amax === 0 && own[channel] !== 0)
+  if (zeroed < 0) return maxima
+  throw usageError('quant.maxima', `tensor ${name}: the maximum of channel ${zeroed} is 0, its weights reach ${own[zeroed]}`, {
     hint: 'weights beyond a maximum are clamped, to 0 by a maximum of 0: omit maxima to take the largest weight of each channel',
   })
 }
@@ -106,7 +106,7 @@ function axesOf(layout: LayoutDecl, name: string): readonly [string, string] {
 
 /** Quantises a weight by the scale of its channel; a weight beyond the channel's maximum is clamped. */
 const quantise = (value: number, amax: number): number =>
-  Math.max(-largest, Math.min(largest, (value * largest) / amax)) + rounder - rounder
+  Math.max(-largest, Math.min(largest, (value * largest) / amax)) + roundingBias - roundingBias
 
 function quantiseRows({ values, rows, columns }: WeightMatrix, maxima: Float32Array): Int8Array {
   const quantised = new Int8Array(values.length)

@@ -63,8 +63,8 @@ export function recording(kind: NativeDeviceInfo['kind'], architecture: string =
     },
     library: {
       target: kind,
-      async ensure(asked) {
-        for (const key of asked) keys.add(key)
+      async ensure(requested) {
+        for (const key of requested) keys.add(key)
       },
       of: () => empty,
     },

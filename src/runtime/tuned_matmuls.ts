@@ -46,9 +46,9 @@ export const keptFor = (matmuls: readonly TunedMatmul[] | undefined, info: Devic
 
 /** Tuned algorithms of a device and its library version, by matmul. */
 export function tunedAlgorithms(matmuls: readonly TunedMatmul[] | undefined, info: DeviceInfo): AlgorithmOf {
-  const own = keptFor(matmuls, info)
-  if (own.length === 0) return () => undefined
-  const known = new Map(own.map(({ matmul, algorithm }) => [matmul, new Uint8Array(Buffer.from(algorithm, 'hex'))]))
+  const tuned = keptFor(matmuls, info)
+  if (tuned.length === 0) return () => undefined
+  const known = new Map(tuned.map(({ matmul, algorithm }) => [matmul, new Uint8Array(Buffer.from(algorithm, 'hex'))]))
   return (matmul) => (isAligned(matmul) ? known.get(matmulName(matmul)) : undefined)
 }
 

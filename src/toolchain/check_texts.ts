@@ -74,25 +74,25 @@ export async function checkTexts(options: CheckTextsOptions): Promise<CheckedTex
       hint: 'a record has one nvcc version: write it without --filter',
     })
   }
-  const held = record === undefined ? undefined : await checkRecord(record, chosen)
-  if (record !== undefined && held !== undefined && !writes) {
-    refuseStale(record, held, filter !== undefined)
+  const checked = record === undefined ? undefined : await checkRecord(record, chosen)
+  if (record !== undefined && checked !== undefined && !writes) {
+    refuseStale(record, checked, filter !== undefined)
     if (nvcc === undefined) return { texts, compiled: 0, kernels: 0, record: 'untried' }
   }
-  const isNew = held === undefined || isOther
+  const isNew = checked === undefined || isOther
   const isWhole = isNew || sample === 'all' || (sample === undefined && filter !== undefined && !writes)
-  const part = isWhole ? undefined : (sample ?? (writes ? undefined : await drawnPart(generated, held)))
+  const part = isWhole ? undefined : (sample ?? (writes ? undefined : await drawnPart(generated, checked)))
   const built = await compileChosen(chosen, options, (recipe, files) => {
     if (isWhole) return files
     const sampled = part === undefined ? [] : partOf(recipe, files, part)
-    return files.filter((file) => sampled.includes(file) || held.stale.has(`${file.source} sm_${recipe.architecture}`))
+    return files.filter((file) => sampled.includes(file) || checked.stale.has(`${file.source} sm_${recipe.architecture}`))
   })
   const made = built.map(recorded)
   if (writes) {
-    const lines = new Map([...(isNew ? [] : held.current), ...made.map((text) => [placeOf(text), text] as const)])
+    const lines = new Map([...(isNew ? [] : checked.current), ...made.map((text) => [placeOf(text), text] as const)])
     const others = filter === undefined || record === undefined ? [] : record.texts.filter((text) => !lines.has(placeOf(text)))
     await writeRecord(generated, (nvcc ?? (await requireNvcc())).version, [...others, ...lines.values()])
-  } else if (!isNew) refuseDifferent(made, held)
+  } else if (!isNew) refuseDifferent(made, checked)
   return {
     texts,
     compiled: built.length,

@@ -59,9 +59,9 @@ export const findNvcc = (): Promise<Compiler | undefined> =>
 /** Disassembler: `nvdisasm`, else `cuobjdump`, which has no line information; in PATH, beside nvcc, in /usr/local/cuda. */
 export async function findDisassembler(): Promise<(Compiler & { readonly name: 'nvdisasm' | 'cuobjdump' }) | undefined> {
   const nvcc = await findNvcc()
-  const beside = nvcc === undefined ? [] : [dirname(nvcc.path)]
+  const besideNvcc = nvcc === undefined ? [] : [dirname(nvcc.path)]
   for (const name of ['nvdisasm', 'cuobjdump'] as const) {
-    const places = [name, ...[...beside, '/usr/local/cuda/bin'].map((folder) => join(folder, name))]
+    const places = [name, ...[...besideNvcc, '/usr/local/cuda/bin'].map((folder) => join(folder, name))]
     const found = await probe(places, /release \d+/)
     if (found !== undefined) return { ...found, name }
   }

@@ -36,14 +36,14 @@ const label = /^(\.L_x_\d+):/
 /** Parses the output of nvdisasm or cuobjdump, without directives and encodings. @param file source file whose lines are reported */
 export function readDisassembly(printed: string, file: string): readonly Disassembly[] {
   const kernels: { readonly kernel: string; readonly text: string[]; readonly lines: number[][] }[] = []
-  let made: number[] = []
+  let sourceLines: number[] = []
   let isPlaced = false
   for (const line of printed.split('\n')) {
     const [, path, number] = place.exec(line) ?? []
     if (path !== undefined) {
-      if (!isPlaced) made = []
+      if (!isPlaced) sourceLines = []
       isPlaced = true
-      if (basename(path) === basename(file) && !made.includes(Number(number))) made.push(Number(number))
+      if (basename(path) === basename(file) && !sourceLines.includes(Number(number))) sourceLines.push(Number(number))
       continue
     }
     const kernel = beginning.exec(line)?.[1]
@@ -52,7 +52,7 @@ export function readDisassembly(printed: string, file: string): readonly Disasse
     const [printedInstruction, target] = [instruction.exec(line)?.[1], label.exec(line)?.[1]]
     if (printedInstruction !== undefined) {
       last?.text.push(`    ${printedInstruction}`)
-      last?.lines.push(made)
+      last?.lines.push(sourceLines)
       isPlaced = false
     } else if (target !== undefined) {
       last?.text.push(`${target}:`)

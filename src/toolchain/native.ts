@@ -58,7 +58,7 @@ export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: N
   const stamp = { sources, key: keyWith(nvcc), cuda: nvcc !== undefined }
   const { folder: out, release: folder } = nativePlace()
   const onWait = () => onStart?.('waiting for another process that builds the addon')
-  return locked(`${out}.building`, { signal, onWait }, async (held) => {
+  return locked(`${out}.building`, { signal, onWait }, async (lockSignal) => {
     const last = await readStamp(out)
     // A build with the CUDA plugin satisfies a request without it.
     const withPlugin = last?.cuda === true ? keyWith(nvcc ?? (await findNvcc())) : stamp.key
@@ -68,10 +68,10 @@ export async function buildNative({ signal, cuda = hasCudaDevice(), onStart }: N
       join(cacheFolder(), 'native'),
       stamp.key,
       async (temporary) => {
-        await compile(source, out, { cxx, nvcc, signal: held })
+        await compile(source, out, { cxx, nvcc, signal: lockSignal })
         await copyAll(folder, temporary)
       },
-      { signal: held, onWait },
+      { signal: lockSignal, onWait },
     )
     if (!entry.made) await copyAll(entry.folder, folder)
     if (nvcc === undefined) await rm(join(folder, cudaPlugin), { force: true })

@@ -18,7 +18,7 @@ import type { KeyedFile } from './sources.js'
 const common = 'kernel.cuh'
 
 /** Minimum number of units that pays: writing the header takes gcc as long as four of them save. */
-const fewest = 8
+const minUnits = 8
 
 /** Folders by key, memoised in this process: checking an entry takes a tenth of the time that it saves. */
 const known = new Map<string, Promise<string>>()
@@ -61,7 +61,7 @@ export async function precompiledHeader(
   const folder = join(headers, key)
   // Other headers may precede it in the source, and an object has its constants in the order in which headers are read.
   const plain = ['-include', path]
-  if (units < fewest && !existsSync(folder)) return { quick: plain, plain }
+  if (units < minUnits && !existsSync(folder)) return { quick: plain, plain }
   const make = async (entry: string): Promise<void> => {
     const text = join(entry, common)
     await writing(entry, () => writeFile(text, `#include ${JSON.stringify(path)}\n`))

@@ -33,10 +33,10 @@ export async function checkRecord(
 }
 
 /** Maximum number of names in a message. */
-const shown = 5
+const maxShown = 5
 
 const listed = (names: readonly string[]): string =>
-  names.length > shown ? `${names.slice(0, shown).join(', ')} and ${names.length - shown} more` : names.join(', ')
+  names.length > maxShown ? `${names.slice(0, maxShown).join(', ')} and ${names.length - maxShown} more` : names.join(', ')
 
 /**
  * @param isPart true if only some files were checked, so that the record may have others

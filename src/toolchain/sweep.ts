@@ -65,8 +65,8 @@ export async function sweep(folders: readonly string[], limit: number, now: numb
         removed.push(path)
       } else if (name.startsWith(lockPrefix)) {
         // A lock that has not been held for long; the holder of a lock keeps it fresh.
-        const held = await stat(path).catch(() => undefined)
-        if (held !== undefined && now - held.mtimeMs > inUseMs) await rmdir(path).catch(() => undefined)
+        const lock = await stat(path).catch(() => undefined)
+        if (lock !== undefined && now - lock.mtimeMs > inUseMs) await rmdir(path).catch(() => undefined)
       } else if (!name.startsWith('.')) {
         const entry = await weigh(path)
         if (entry !== undefined) entries.push(entry)

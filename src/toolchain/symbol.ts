@@ -39,11 +39,11 @@ async function shortNames(symbols: readonly string[], signal: AbortSignal | unde
   const tool = tools.find((path) => path !== undefined)
   if (tool === undefined) return names
   for (let first = 0; first < mangled.length; first += batch) {
-    const asked = mangled.slice(first, first + batch)
-    const { exitCode, stdout } = await runTool(tool, ['-p', ...asked], { signal })
+    const symbolsOfCall = mangled.slice(first, first + batch)
+    const { exitCode, stdout } = await runTool(tool, ['-p', ...symbolsOfCall], { signal })
     const lines = stdout.split('\n')
-    if (exitCode === 0 && lines.length === asked.length)
-      for (const [i, symbol] of asked.entries()) names.set(symbol, short(lines[i] ?? symbol))
+    if (exitCode === 0 && lines.length === symbolsOfCall.length)
+      for (const [i, symbol] of symbolsOfCall.entries()) names.set(symbol, short(lines[i] ?? symbol))
   }
   return names
 }

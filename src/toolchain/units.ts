@@ -10,7 +10,7 @@ import type { Recipe } from './recipe.js'
 import type { KeyedFile } from './sources.js'
 
 /** Maximum number of files per unit: compilers run in parallel, and the last one should not run alone for long. */
-const mostFiles = 8
+const maxFiles = 8
 
 const isInclude = (line: string): boolean => line.startsWith('#include')
 
@@ -31,7 +31,7 @@ export function unitsOf(recipe: Recipe, files: readonly KeyedFile[], sharing: Sh
     alike.set(key, [...(alike.get(key) ?? []), file])
   }
   const units = [...alike.values()].flatMap((group) => {
-    const count = Math.ceil(group.length / mostFiles)
+    const count = Math.ceil(group.length / maxFiles)
     return Array.from({ length: count }, (_, unit) => group.filter((_, at) => at % count === unit))
   })
   return units.sort((a, b) => mostHeaders(b) - mostHeaders(a))

@@ -16,7 +16,7 @@ export interface HalfType {
  * Rounds doubles to float32 so that a second rounding to 16 or 8 bits gives the result of a single one ("round to odd"): towards zero, with the
  * last bit set if the result is inexact. float32 has more than two bits more than either type, which makes that exact.
  */
-function towardsOdd(numbers: ArrayLike<number>): Float32Array {
+function roundToOdd(numbers: ArrayLike<number>): Float32Array {
   const floats = new Float32Array(numbers.length)
   const bits = new Uint32Array(floats.buffer)
   for (let i = 0; i < floats.length; i++) {
@@ -32,7 +32,7 @@ function towardsOdd(numbers: ArrayLike<number>): Float32Array {
 
 const halfType = (dtype: 'f16' | 'bf16'): HalfType => ({
   from(numbers) {
-    const bytes = encode(dtype, numbers instanceof Float32Array ? numbers : towardsOdd(numbers))
+    const bytes = encode(dtype, numbers instanceof Float32Array ? numbers : roundToOdd(numbers))
     return new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
   },
   toNumbers: (bits) => decode(dtype, new Uint8Array(bits.buffer, bits.byteOffset, bits.byteLength)),
@@ -50,7 +50,7 @@ export interface Float8Type {
 }
 
 const float8Type = (dtype: 'f8e4m3' | 'f8e5m2'): Float8Type => ({
-  from: (numbers) => encode(dtype, numbers instanceof Float32Array ? numbers : towardsOdd(numbers)),
+  from: (numbers) => encode(dtype, numbers instanceof Float32Array ? numbers : roundToOdd(numbers)),
   toNumbers: (codes) => decode(dtype, codes),
 })
 

@@ -83,12 +83,12 @@ function placesOf(
   allocate: (bytes: number) => NativeBuffer,
 ): { readonly places: ReadonlyMap<string, Place>; readonly bytes: number } {
   const places = new Map<string, Place>()
-  let together = 0
+  let arenaBytes = 0
   const place = (name: string, bytes: number, stays: boolean): void => {
     if (stays) places.set(name, { own: { buffer: allocate(bytes), offset: 0, bytes } })
     else {
-      places.set(name, { at: together, bytes })
-      together += Math.ceil(bytes / arenaAlignment) * arenaAlignment
+      places.set(name, { at: arenaBytes, bytes })
+      arenaBytes += Math.ceil(bytes / arenaAlignment) * arenaAlignment
     }
   }
   const updated = new Set(Object.values(op.updates))
@@ -103,5 +103,5 @@ function placesOf(
     if (before === undefined) place(name, formBytes(form), keep)
     else places.set(name, before)
   }
-  return { places, bytes: together }
+  return { places, bytes: arenaBytes }
 }

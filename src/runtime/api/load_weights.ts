@@ -81,9 +81,9 @@ function stacked(
   if (first === undefined) throw new Error(`internal: ${name} has no parts`)
   if (tensors.length === 1) return { dtype: first.dtype, shape: first.shape, layout: layoutName, data: bytesIn(first, layout) }
   const rest = first.shape.slice(1)
-  const odd = tensors.find(({ shape }) => shape.slice(1).join() !== rest.join())
-  if (odd !== undefined) {
-    const shapes = [first, odd].map(({ shape }) => `[${shape.join(', ')}]`)
+  const different = tensors.find(({ shape }) => shape.slice(1).join() !== rest.join())
+  if (different !== undefined) {
+    const shapes = [first, different].map(({ shape }) => `[${shape.join(', ')}]`)
     throw refuse(loaded, 'weight', `the plan stacks ${name}, whose parts are ${shapes.join(' and ')}`)
   }
   if (layout !== undefined) throw refuse(loaded, 'weight', `the plan stores the stack ${name} in layout ${layoutName}`)

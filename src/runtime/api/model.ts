@@ -13,7 +13,7 @@ import { checkOptions } from './options.js'
 import type { Tensor } from './tensor.js'
 
 /** Capacity of the cache of programs. */
-const keptPrograms = 8
+const maxPrograms = 8
 
 export class LoadedModel {
   readonly name: string
@@ -111,7 +111,7 @@ export class LoadedModel {
     })
     this.#programs.set(key, program)
     const [oldest] = this.#programs.keys()
-    if (this.#programs.size > keptPrograms && oldest !== undefined) {
+    if (this.#programs.size > maxPrograms && oldest !== undefined) {
       this.#programs.get(oldest)?.release()
       this.#programs.delete(oldest)
     }
@@ -164,7 +164,7 @@ export class LoadedModel {
         if (!made.has(wire)) made.set(wire, slice === undefined ? tensorIn(form, bytes) : new DeviceTensor(form, core, slice))
       }
       return Object.fromEntries(
-        Object.entries(forms).flatMap(([name, { wire }]) => [[name, made.get(wire) ?? lost(name)] as const]),
+        Object.entries(forms).flatMap(([name, { wire }]) => [[name, made.get(wire) ?? missingOutput(name)] as const]),
       )
     } catch (error) {
       for (const buffer of buffers) buffer.release()
@@ -173,7 +173,7 @@ export class LoadedModel {
   }
 
   #form(info: Program['outputs'][string] | undefined, name: string): Form {
-    if (info === undefined) lost(name)
+    if (info === undefined) missingOutput(name)
     return { dtype: info.dtype, shape: info.shape, layout: layoutOf(this.#parts.layouts, info.layout, info.shape.length) }
   }
 
@@ -205,6 +205,6 @@ export class LoadedModel {
   }
 }
 
-function lost(name: string): never {
+function missingOutput(name: string): never {
   throw new Error(`internal: output ${name} was not computed`)
 }

@@ -89,10 +89,10 @@ export class Sizes {
   /** Error for an unknown size; at most a product with this factor is known. A run has no option for it: loading a model fixes its sizes. */
   #unknown(dim: string) {
     const product = this.#open.find(({ extent }) => extent.dims.includes(dim))
-    const alone = product === undefined ? '' : `: only ${printExtent(product.extent)} is ${product.size} by ${product.by}`
+    const knownProduct = product === undefined ? '' : `: only ${printExtent(product.extent)} is ${product.size} by ${product.by}`
     const dims = `{ dims: { ${dim}: ... } }`
     const hint = this.#area === 'run' ? `set it when ${this.#model} is loaded: load(${this.#model}, ${dims})` : `set it: ${dims}`
-    return this.#refuse('dims', `the size of dimension ${dim} is unknown${alone}`, hint)
+    return this.#refuse('dims', `the size of dimension ${dim} is unknown${knownProduct}`, hint)
   }
 
   /** Solves equations with one unknown, repeatedly until none is left. */

@@ -80,12 +80,12 @@ export function sourceOf(declared: Declared, options: SourceOptions): ModelSourc
   const { applications } = wireProgram(compiled, { amax: scalesOf(declared, plan.name, options.scales) })
   const inputs = compiled.inputs.map((input): [string, GraphValue] => {
     const [held, given] = [compiled.values[input], getOwn(declared.inputs, input)]
-    if (held === undefined || (held.rows === 'padded' && given !== undefined)) return [input, given ?? absent(input)]
+    if (held === undefined || (held.rows === 'padded' && given !== undefined)) return [input, given ?? missingValue(input)]
     return [input, { dtype: held.dtype, shape: held.shape, layout: held.layout }]
   })
   const states = Object.entries(compiled.states).map(([state, { next, cleared }]): [string, SourceState] => [
     state,
-    { value: compiled.values[state] ?? absent(state), cleared, next },
+    { value: compiled.values[state] ?? missingValue(state), cleared, next },
   ])
   return {
     name,
@@ -103,7 +103,7 @@ export function sourceOf(declared: Declared, options: SourceOptions): ModelSourc
   }
 }
 
-function absent(name: string): never {
+function missingValue(name: string): never {
   throw new Error(`internal: there is no value ${name}`)
 }
 

@@ -75,15 +75,15 @@ export function tensor<const D extends DType>(
     throw usageError('tensor.data', `values of a tensor: expected an array of numbers, got ${typeName(data)}`)
   }
   expectCount('a tensor', 'tensor', dtype, shape, data.length, count)
-  if (data instanceof arrays[dtype]) return made(dtype, shape, data)
+  if (data instanceof arrays[dtype]) return tensorFrom(dtype, shape, data)
   // Bigint elements are accepted only in the type's own array.
   if (data instanceof BigInt64Array) throw usageError('tensor.data', `${dtype} cannot be converted from a BigInt64Array`)
-  return made(dtype, shape, converted(dtype, data as ArrayLike<number | boolean>))
+  return tensorFrom(dtype, shape, converted(dtype, data as ArrayLike<number | boolean>))
 }
 
 /** Creates a tensor of zeros. @throws usage `tensor.dtype`, `tensor.shape` */
 export const zeros = <const D extends DType>(dtype: D, shape: readonly number[]): Tensor<D> =>
-  made(dtype, shape, new arrays[dtype](elementsOf('a tensor', 'tensor', dtype, shape)))
+  tensorFrom(dtype, shape, new arrays[dtype](elementsOf('a tensor', 'tensor', dtype, shape)))
 
 /**
  * Returns the numbers of a tensor: f16, bf16 and 8-bit floats as float32, i64 as a Float64Array, other types as the tensor's own array,
@@ -101,7 +101,7 @@ export function toNumbers<D extends DType>(of: Tensor<D>): HostArrays[D] {
 }
 
 // The array has the type's array type, which TypeScript cannot infer from a table of arrays by type.
-const made = <D extends DType>(dtype: D, shape: readonly number[], data: unknown): Tensor<D> =>
+const tensorFrom = <D extends DType>(dtype: D, shape: readonly number[], data: unknown): Tensor<D> =>
   ({ dtype, shape: [...shape], data }) as unknown as Tensor<D>
 
 function converted(dtype: DType, given: ArrayLike<number | boolean>): TensorArrays[DType] {
@@ -109,14 +109,14 @@ function converted(dtype: DType, given: ArrayLike<number | boolean>): TensorArra
   if (dtype === 'f16' || dtype === 'bf16') return (dtype === 'f16' ? f16 : bf16).from(values)
   if (isFloat8(dtype)) return (dtype === 'f8e4m3' ? f8e4m3 : f8e5m2).from(values)
   if (dtype === 'f32') return Float32Array.from(values)
-  if (dtype === 'i64') return BigInt64Array.from(whole(dtype, values), BigInt)
+  if (dtype === 'i64') return BigInt64Array.from(integers(dtype, values), BigInt)
   const result = new arrays[dtype](values.length)
-  result.set(whole(dtype, values))
+  result.set(integers(dtype, values))
   return result
 }
 
 /** Checks that an integer type can represent the numbers. @throws usage `tensor.value` for the first that it cannot */
-function whole(dtype: DType, values: ArrayLike<number>): number[] {
+function integers(dtype: DType, values: ArrayLike<number>): number[] {
   const [low, high] = ranges[dtype] ?? [0, 0]
   return Array.from(values, (value, i) => {
     if (!(Number.isInteger(value) && value >= low && value <= high)) {
@@ -136,7 +136,7 @@ export function tensorOf<D extends DType>(dtype: D, shape: readonly number[], by
   const size = dtypeInfo[dtype].bytes
   const { buffer, byteOffset } = bytes.byteOffset % size === 0 ? bytes : bytes.slice()
   const array: new (memory: ArrayBufferLike, offset: number, length: number) => unknown = arrays[dtype] as never
-  return made(dtype, shape, new array(buffer, byteOffset, bytes.byteLength / size))
+  return tensorFrom(dtype, shape, new array(buffer, byteOffset, bytes.byteLength / size))
 }
 
 /** Type of a value, for messages: `a Float32Array`, `a string`, `undefined`. */
