@@ -61,11 +61,15 @@ describe('machine code', () => {
   })
 
   it.each([
-    ['early_input', '  const float a = x.get(i);\n  heddle::begin_kernel();\n  y.set(i, a + w.get(i));', 'loads what may change'],
+    [
+      'early_input',
+      '  const float a = x.get(i);\n  heddle::begin_kernel();\n  y.set(i, a + w.get(i));',
+      'loads memory that may change',
+    ],
     [
       'early_packs',
       '  const auto a = x.get_pack<4>(4 * i);\n  heddle::begin_kernel();\n  y.set_pack<4>(4 * i, a);',
-      'loads what may change',
+      'loads memory that may change',
     ],
     [
       'early_release',
