@@ -1,6 +1,6 @@
 /**
- * Check that the generated source matches the project's specs. A failing `gen` leaves a note, so that a build of older source, or of the shipped
- * kernels instead of the project's own, does not pass for a build of the current specs.
+ * Check that the generated source matches the project's specs. A failing `gen` leaves a note. Without it, a build of older source, or of the
+ * shipped kernels instead of the project's own, would pass for a build of the current specs.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'

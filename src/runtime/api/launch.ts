@@ -1,6 +1,6 @@
 /**
- * Launches a single kernel. Host tensors and the results that return to the host share one arena, results kept on the device get memory of
- * their own, and an input that the op updates in place is its result.
+ * Launches a single kernel. Host tensors and the results that return to the host share one arena. Results kept on the device get memory of
+ * their own. An input that the op updates in place is its result.
  */
 
 import type { DType } from '../../ir/dtype.js'

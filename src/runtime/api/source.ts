@@ -36,7 +36,7 @@ export interface RaggedInput {
   readonly seq: Extent
   /** Dimension of the packed rows (without padding). */
   readonly tokens: string
-  /** Input with the lengths; undefined if they are computed or a state. */
+  /** Input with the lengths; undefined if they are computed or held in a state. */
   readonly lengths: string | undefined
 }
 

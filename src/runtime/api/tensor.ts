@@ -60,7 +60,7 @@ const ranges: { readonly [D in DType]?: readonly [number, number] } = {
 
 /**
  * Creates a tensor of the given values in row-major order: `tensor('f16', [2, 3], [1, 2, 3, 4, 5, 6])`. An array of the type's own array type
- * is used without a copy (for f16 and bf16 a Uint16Array of bits, for f8e4m3 and f8e5m2 a Uint8Array of codes, for i64 a BigInt64Array). Other
+ * is used without a copy: for f16 and bf16 a Uint16Array of bits, for f8e4m3 and f8e5m2 a Uint8Array of codes, for i64 a BigInt64Array. Other
  * numbers are converted, floats rounded to nearest; values of bool may be booleans. 8-bit floats saturate to their largest number.
  * @throws usage `tensor.dtype`, `tensor.shape`, `tensor.data` if the number of elements differs from the shape's, `tensor.value` for a value
  * that an integer type cannot represent
