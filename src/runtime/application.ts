@@ -15,7 +15,7 @@ export interface GraphApplication {
   /** Graph output to program value. */
   readonly outputs: Readonly<Record<string, string>>
   readonly attrs: Readonly<Record<string, number>>
-  /** Dimensions and type parameters of the graph in the program's; those of the same name are left out. */
+  /** Dimensions and type parameters of the graph in the program's; those of the same name are omitted. */
   readonly dims?: Readonly<Record<string, Extent>>
   readonly types?: Readonly<Record<string, DTypeRef>>
 }

@@ -1,8 +1,8 @@
 /** Row counts of packed batches of sequences (without padding). */
 
-/** Packed rows are rounded up to 1/128 of the padded rows: a program serves many batches and computes at most 1 % too much. */
+/** Packed rows are rounded up to a multiple of 1/128 of the padded rows: a program serves many batches and computes at most 1 % too much. */
 const steps = 128
-/** They are also rounded up to multiples of 8, so that rows of matmuls fill tiles. */
+/** That multiple is rounded up to a multiple of 8, so that rows of matmuls fill tiles. */
 const multiple = 8
 
 /** Packed rows for sequences of the given lengths, padded to `seq`: at least their sum, at most all padded rows. */

@@ -15,9 +15,9 @@ import type { DeviceTensor } from './session.js'
 export interface StateDecl<D extends DType = DType> {
   readonly dtype: D
   readonly shape: readonly number[]
-  /** Row-major where undefined. */
+  /** Row-major if undefined. */
   readonly layout?: string
-  /** Initialised to zeros: for a state of which steps read unwritten elements, such as a cache whose rest is weighted by 0. */
+  /** Initialised to zeros: for a state with unwritten elements that steps read, such as a cache whose rest is weighted by 0. */
   readonly cleared?: boolean
 }
 

@@ -7,7 +7,7 @@ import type { TunedMatmul } from '../schedule/library_tuning.js'
 import type { NativeDeviceInfo, NativeMatmul } from './native.js'
 import { arenaAlignment } from './planner.js'
 
-/** The algorithm of a matmul; undefined where the library chooses. */
+/** The algorithm of a matmul; undefined if the library chooses. */
 export type AlgorithmOf = (matmul: NativeMatmul) => Uint8Array | undefined
 
 /** Name of a matmul, independent of the memory it works on: `f16 x f16 -> f16, 1 x 128 x 768 x 768, a 0 768 1, b 0 768 1, out 0 768 1, bias`. */

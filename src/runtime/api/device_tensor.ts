@@ -10,7 +10,7 @@ import type { Tensor } from './tensor.js'
 export interface Form<D extends DType = DType> {
   readonly dtype: D
   readonly shape: readonly number[]
-  /** Row-major where undefined. */
+  /** Row-major if undefined. */
   readonly layout: LayoutDecl | undefined
 }
 
