@@ -44,7 +44,7 @@ test('settings of the model are followed, reported if unsupported, and ignored o
   const flags = ['--beams', '4', '--length-penalty', '0.5', '--max-new-tokens', '3', '--no-repeat-ngram-size', '1']
   const asked = await run(numberWords, ...flags)
   expect([followed.exitCode, followed.out]).toEqual([0, asked.out])
-  expect(followed.log).toContain('typical_p 0.2 is not supported and changes nothing here')
+  expect(followed.log).toContain('typical_p 0.2 is not supported and is ignored')
   const greedy = await run(numberWords)
   expect((await run(model, '--no-settings')).out).toBe(greedy.out)
   expect(greedy.out).not.toBe(asked.out)

@@ -48,7 +48,7 @@ it('a file that asks for more words than the model has samples from all, as in H
 it('settings that contradict options are reported', () => {
   const beams = joined({ beam: 2 }, { do_sample: true, temperature: 0.5, repetition_penalty: 1.5 })
   expect(beams.options).toEqual({ beams: 2, repetitionPenalty: 1.5 })
-  expect(beams.told).toContain("the model's own temperature 0.5 does not go with what is asked for, and is left out")
+  expect(beams.told).toContain("the model's own temperature 0.5 conflicts with the given options and is ignored")
   expect(beams.told).not.toContain('repetitionPenalty')
   const draws = joined({ seed: 1 }, { num_beams: 3 })
   expect([draws.options, draws.told]).toEqual([{ seed: 1 }, expect.stringContaining('beams 3')])

@@ -92,7 +92,7 @@ describe('text of a model that continues text', () => {
       expect(drawn.ids).not.toEqual(greedy.ids.slice(0, 5))
       expect(await opened.text(prompt, { ...short, settings: false })).toEqual(greedy)
       const beams = await opened.text(prompt, { beams: 2 })
-      expect(beams.notes).toContain("the model's own temperature 3 does not go with what is asked for, and is left out")
+      expect(beams.notes).toContain("the model's own temperature 3 conflicts with the given options and is ignored")
     } finally {
       opened.close()
       await rm(own, { recursive: true })

@@ -238,7 +238,7 @@ describe('a planted mistake is found', () => {
   it('in a history with a step that had no word', () => {
     const options = { batch: 1, width: 1, ends: [9], count: 1 }
     const history = { words: [[4], [-1], [9]], parents: [[0], [0], [0]] }
-    expect(() => traceBeams(history, [0], options)).toThrow('the logits of token 2 are not all numbers: none can be chosen')
+    expect(() => traceBeams(history, [0], options)).toThrow('the logits of token 2 contain NaN: no token can be chosen')
     expect(beforeEnd([4, 9, -1], [9])).toEqual([4])
   })
 })
@@ -254,10 +254,10 @@ describe('the extents of a search', () => {
   it('refuses widths there are no kernels for', () => {
     const refuses = (width: number, rule: 'plain' | 'hf', vocab = 1000) =>
       expect(() => beamSizes({ width, vocab, ends: 1, rule }))
-    refuses(65, 'plain').toThrow('a beam search of 65 beams is asked for, allowed are 1 to 64')
-    refuses(33, 'hf').toThrow('allowed are 1 to 32')
-    refuses(9, 'plain', 17).toThrow('allowed are 1 to 8')
-    refuses(0, 'plain').toThrow('beam search of 0 beams')
-    refuses(2.5, 'plain').toThrow('beam search of 2.5 beams')
+    refuses(65, 'plain').toThrow('beam width is 65, expected an integer from 1 to 64')
+    refuses(33, 'hf').toThrow('from 1 to 32')
+    refuses(9, 'plain', 17).toThrow('from 1 to 8')
+    refuses(0, 'plain').toThrow('beam width is 0')
+    refuses(2.5, 'plain').toThrow('beam width is 2.5')
   })
 })

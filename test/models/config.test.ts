@@ -36,7 +36,7 @@ describe('configurations of the family', () => {
     const other = { ...roberta, model_type: 'xlm-roberta', architectures: ['XLMRobertaModel'] }
     expect(parseBertConfig(other, 'config.json')).toMatchObject({ family: 'roberta', kind: 'encoder' })
     expect(() => parseBertConfig({ ...roberta, max_position_embeddings: 2 }, 'config.json')).toThrow(
-      'config.json: max_position_embeddings 2 leaves no position behind pad_token_id 1',
+      'config.json: max_position_embeddings 2 leaves no position after pad_token_id 1',
     )
   })
 

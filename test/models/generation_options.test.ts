@@ -17,7 +17,7 @@ describe('choices', () => {
 
   test('several samples of one case need seeds', () => {
     const hinted = (options: GenerationOptions) => refusal(() => resolve(options)).hint
-    expect(hinted({ returned: 3, seed: 1 })).toBe('give a case as often as draws of it are wanted, and a seed for each')
+    expect(hinted({ returned: 3, seed: 1 })).toBe('repeat a case once per sample, with a seed for each')
     expect(hinted({ returned: 3 })).toBe('only beams have several results')
   })
 
@@ -114,7 +114,7 @@ describe('refusals', () => {
     [
       { beams: 2, rule: 'plain', lengthPenalty: 2 },
       'generate.rule',
-      'rule is "plain", expected hf with a length penalty or a way of stopping early',
+      'rule is "plain", expected hf with a length penalty or early stopping',
     ],
     [
       { noRepeatNgramSize: -1 },

@@ -53,15 +53,15 @@ describe('generation settings of a model', () => {
     })
     expect(options).toEqual({})
     expect(ignored).toEqual([
-      'generation_config.json: typical_p 0.9 is not supported and changes nothing here',
-      'generation_config.json: what_is_this [1,2] is not supported and changes nothing here',
-      'generation_config.json: max_length 512 is not supported and changes nothing here',
-      'generation_config.json: temperature 0.7 means nothing without do_sample',
+      'generation_config.json: typical_p 0.9 is not supported and is ignored',
+      'generation_config.json: what_is_this [1,2] is not supported and is ignored',
+      'generation_config.json: max_length 512 is not supported and is ignored',
+      'generation_config.json: temperature 0.7 has no effect without do_sample',
     ])
     const both = parse({ do_sample: true, num_beams: 2, temperature: 0.7 })
     expect(both.options).toEqual({ beams: 2, rule: 'hf' })
     expect(both.ignored).toEqual([
-      'generation_config.json: do_sample true means nothing with num_beams 2: beams are not drawn here',
+      'generation_config.json: do_sample true has no effect with num_beams 2: beam search does not sample',
     ])
   })
 
@@ -77,7 +77,7 @@ describe('generation settings of a model', () => {
       answer({ num_beams: 6, min_length: 6, repetition_penalty: 1.2, stop_strings: 'x', forced_bos_token_id: 3 }),
     ).toMatchObject({
       options: { beams: 6, rule: 'hf', minNewTokens: 5, repetitionPenalty: 1.2, forcedBosTokenId: 3 },
-      ignored: ['file: stop_strings "x" is not supported and changes nothing here'],
+      ignored: ['file: stop_strings "x" is not supported and is ignored'],
     })
     expect(parse({ min_length: 6 }).ignored).toHaveLength(1)
   })

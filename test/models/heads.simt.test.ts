@@ -93,7 +93,7 @@ it('refuses types that are not the tokens', async () => {
   try {
     const encoder = await load(dir)
     const run = (typeIds: readonly number[]) => encoder.run([{ inputIds: [1, 2, 3], typeIds }])
-    await expect(run([0, 1])).rejects.toMatchObject({ code: 'run.type', message: 'case 0 has 3 tokens and types of 2' })
+    await expect(run([0, 1])).rejects.toMatchObject({ code: 'run.type', message: 'case 0 has 3 tokens and 2 token types' })
     await expect(run([0, 1, 2])).rejects.toMatchObject({
       code: 'run.type',
       message: 'case 0: type 2 at position 2 is not in [0, 2)',

@@ -57,8 +57,8 @@ describe('refusals', () => {
     [[1, 1, 1], 'case 0 has 4 tokens and a mask of 3'],
     [[1, 2, 1, 1], 'case 0: attentionMask[1] is 2, expected 1 for a key that is kept, or 0'],
     [[1, 1, true, 1], 'attentionMask[2] is true'],
-    [[[1, 1, 1, 1], 1, [1, 1, 1, 1], [1, 1, 1, 1]], 'attentionMask[1] is no row, and others are'],
-    [[[1, 1, 1, 1], [1], [1, 1, 1, 1], [1, 1, 1, 1]], 'case 0 has 4 tokens, and attentionMask[1] is of 1'],
+    [[[1, 1, 1, 1], 1, [1, 1, 1, 1], [1, 1, 1, 1]], 'attentionMask[1] is not a row, but others are'],
+    [[[1, 1, 1, 1], [1], [1, 1, 1, 1], [1, 1, 1, 1]], 'case 0 has 4 tokens, and attentionMask[1] has 1'],
     [
       [
         [1, 1, 1, 1],

@@ -97,7 +97,7 @@ describe('maxima of quantisers', () => {
     [
       'no quantiser',
       { 'bert.encoder.layer.0.output.dense.weight': state([1], 1) },
-      /^the checkpoint has no state of a quantiser$/,
+      /^the checkpoint has no quantiser states$/,
     ],
   ])('are refused for %s', async (_, tensors, message) => {
     await expect(of(tensors)).rejects.toMatchObject({ code: 'calibrate.state', message: expect.stringMatching(message) })

@@ -88,7 +88,7 @@ const refused: readonly (readonly [string, Readonly<Record<string, unknown>>, st
       '1_Pooling/config.json': { ...flags('mean_tokens'), include_prompt: false },
       'config_sentence_transformers.json': { prompts: { q: 'query: ' }, default_prompt_name: 'q' },
     },
-    'not left out of a pooling',
+    'cannot be excluded from pooling',
   ],
 ]
 

@@ -85,7 +85,7 @@ describe('refused are', () => {
     expect(failure(() => assembleBert(config, findPlan('int8-row', plans), false))).toBe(
       'run.scales: plan int8-row needs a scale for x of layer0, got none',
     )
-    expect(failure(() => assemble('int8-row', scales.slice(1)))).toBe('run.scales: there are scales of 1 layers, the model has 2')
+    expect(failure(() => assemble('int8-row', scales.slice(1)))).toBe('run.scales: got scales of 1 layers, expected 2')
     const { attentionNorm: _, ...lacking } = amax(1)
     expect(failure(() => assemble('int8-row', [amax(0), lacking]))).toContain('needs a scale for attentionNorm of layer1')
     for (const wrong of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {

@@ -1,4 +1,4 @@
-/** The graphs that models repeat, by what their configurations say: what a plan has to cover to run them. */
+/** Names of the layer graphs that models repeat, by configuration. A plan must cover them to run the model. */
 import { decoderLayers } from '../../../specs/graphs/decoder_layer.js'
 import { encoderLayers } from '../../../specs/graphs/encoder_layers.js'
 import { llamaLayer } from '../../../specs/graphs/llama_layer.js'
@@ -15,7 +15,7 @@ export const bertLayers = ({ family, activation }: Pick<BertConfig, 'family' | '
   encoderLayers[families[family].norms][activation].name,
 ]
 
-/** Names of the plans that say something about a layer of BERTs; others are for other models. */
+/** Names of the plans that cover a BERT layer; others are for other models. */
 export function bertPlans(planned: PlannedGraphs = {}): readonly string[] {
   const layers = Object.values(encoderLayers).flatMap((form) => Object.values(form))
   return planNames(planned).filter((plan) => {
@@ -30,7 +30,7 @@ export function seq2seqLayers({ preNorm, activation }: Pick<Seq2seqConfig, 'preN
   return [encoderLayers[form][activation].name, decoderLayers[form][activation].name]
 }
 
-/** Names of the graphs that a LLaMA-like model repeats, in both of their forms. */
+/** Names of the graphs that a LLaMA-like model repeats, in both forms. */
 export function llamaLayers(config: LlamaConfig): readonly string[] {
   const flags = [...new Set(config.windowLayers)].map((window) => flagsOf(config, window))
   return flags.flatMap((each) => (['prompt', 'step'] as const).map((form) => llamaLayer(form, each).name))

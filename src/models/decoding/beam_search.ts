@@ -1,6 +1,6 @@
 /**
- * What a beam search is set up with: how many candidates its kernels look at, into how many parts they cut a row of logits, and the state
- * before the first step. Runs once for a search; the steps are the graphs of specs/graphs/beam.ts.
+ * Set-up of a beam search: the number of candidates its kernels consider, the number of parts they split a row of logits into, and the
+ * state before the first step. Runs once per search; the steps are the graphs of specs/graphs/beam.ts.
  */
 import { usageError } from '../../errors.js'
 import { countFor, rankedCounts } from '../../ir/top_k.js'
@@ -8,12 +8,12 @@ import { countFor, rankedCounts } from '../../ir/top_k.js'
 /** FasterTransformer's plain rule, or that of Hugging Face's `generate`. */
 export type BeamRule = 'plain' | 'hf'
 
-/** Logits of a part: enough to keep a block busy, few enough that one row fills several multiprocessors. */
+/** Logits per part: enough to keep a block busy, few enough that one row fills several multiprocessors. */
 const partLength = 2048
 
 /**
- * Parts of a row of `vocab` logits. They follow from the vocabulary alone: were there more parts for a small batch, sums would round
- * otherwise, and a result would depend on what else is in the batch.
+ * Number of parts of a row of `vocab` logits. It depends on the vocabulary alone. With more parts for a small batch, sums would round
+ * differently, and a result would depend on the rest of its batch.
  */
 export const beamParts = (vocab: number): number => Math.max(1, Math.ceil(vocab / partLength))
 
@@ -21,14 +21,14 @@ export const beamParts = (vocab: number): number => Math.max(1, Math.ceil(vocab 
 export interface BeamSizes {
   /** Parts of a row of logits. */
   readonly p: number
-  /** Candidates of each part: a count kernels are compiled for. */
+  /** Candidates per part: a count that kernels are compiled for. */
   readonly k: number
 }
 
 /**
- * The extents for `width` beams over a vocabulary. The HF rule looks at as many candidates as leave `width` beams going even when every
- * beam's best are its `ends` end ids.
- * @throws usage `beam.width` for a width that is no positive integer, beyond half of the vocabulary, or beyond what kernels are compiled for
+ * Extents for `width` beams over a vocabulary. The HF rule considers enough candidates for `width` beams to continue even if every
+ * beam's best candidates are its `ends` end ids.
+ * @throws usage `beam.width` for a width that is not a positive integer, exceeds half of the vocabulary, or exceeds the compiled kernels
  */
 export function beamSizes({
   width,
@@ -44,14 +44,14 @@ export function beamSizes({
   const each = rule === 'hf' ? Math.max(2, 1 + ends) : 1
   const most = Math.min(Math.floor(vocab / 2), Math.floor((rankedCounts.at(-1) ?? 1) / each))
   if (!Number.isInteger(width) || width < 1 || width > most) {
-    throw usageError('beam.width', `a beam search of ${width} beams is asked for, allowed are 1 to ${most}`, {
-      hint: `the vocabulary has ${vocab} ids, and the ${rule} rule looks at ${each} continuations a beam`,
+    throw usageError('beam.width', `beam width is ${width}, expected an integer from 1 to ${most}`, {
+      hint: `the vocabulary has ${vocab} ids, and the ${rule} rule considers ${each} continuations per beam`,
     })
   }
   return { p: beamParts(vocab), k: countFor(each * width) }
 }
 
-/** Scores of beams that equal the first one of their sequence before the first step. */
+/** Initial scores of the beams after the first of their sequence, which start with the same text. */
 export const notYet = { plain: -1e20, hf: -1e9 } as const
 
 /** Cumulative log-probabilities before the first step: `batch` x `width`. */

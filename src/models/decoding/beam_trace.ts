@@ -1,13 +1,13 @@
 /**
- * From the tree a beam search leaves to the texts it found. Every step keeps, of each row of the decoder, the word it took and the row it
- * continues; the end of the search names rows, and their words are read backwards. Runs on the host, once for a search.
+ * Backtracking of a beam search. Every step stores, per decoder row, the token it took and the row it continues. Tokens are read backwards
+ * from the rows that the search ends with. Runs on the host, once per search.
  */
 import { findingError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import type { HostArrays } from '../../runtime/buffer.js'
 import type { Beams } from './generation_options.js'
 
-/** Words and parents of each step, by row b*width + beam; parents are rows before the step. */
+/** Tokens and parents of each step, by row b*width + beam; parents are rows before the step. */
 export interface BeamHistory {
   readonly words: readonly ArrayLike<number>[]
   readonly parents: readonly ArrayLike<number>[]
@@ -15,11 +15,11 @@ export interface BeamHistory {
 
 /** A finished text. */
 export interface Hypothesis {
-  /** Generated ids, without the end id and what follows it. */
+  /** Generated ids before the end id. */
   readonly ids: readonly number[]
-  /** The sum of the log-probabilities of its ids, the end id included. */
+  /** Sum of the log-probabilities of its ids, the end id included. */
   readonly cumLogProb: number
-  /** What hypotheses are ordered by: `cumLogProb`, which the HF rule divides by length^lengthPenalty. */
+  /** Score that orders hypotheses: `cumLogProb`, which the HF rule divides by length^lengthPenalty. */
   readonly score: number
 }
 
@@ -27,11 +27,11 @@ export interface TraceOptions {
   readonly batch: number
   readonly width: number
   readonly ends: readonly number[]
-  /** Hypotheses of each sequence that are wanted, at most `width`. */
+  /** Hypotheses to return per sequence, at most `width`. */
   readonly count: number
 }
 
-/** The pool the HF rule ends with, batch x width, best first; see `beam_select_hf`. */
+/** Final pool of the HF rule, batch x width, best first; see `beam_select_hf`. */
 export interface BeamPool {
   readonly scores: ArrayLike<number>
   readonly steps: ArrayLike<number>
@@ -40,9 +40,9 @@ export interface BeamPool {
 }
 
 /**
- * The best hypotheses of each sequence of a search that has ended, by whichever rule.
- * @param read what a state holds now
- * @param most steps that count: a search may have been asked for some more
+ * The best hypotheses of each sequence of a finished search, by either rule.
+ * @param read reads a state's current contents
+ * @param most number of steps that count: the search may have run a few more
  * @throws finding `beam.history`, `generation.nan`
  */
 export async function foundBeams(
@@ -80,14 +80,14 @@ export function traceBeams(history: BeamHistory, scores: ArrayLike<number>, opti
   })
 }
 
-/** The hypotheses of each sequence, from its first rows or places of the pool. */
+/** Hypotheses of each sequence, from its first rows or pool slots. */
 const eachPlace = ({ batch, width, count }: TraceOptions, found: (at: number) => Hypothesis[]): Hypothesis[][] =>
   Array.from({ length: batch }, (_, b) =>
     Array.from({ length: Math.min(count, width) }, (_, place) => found(b * width + place)).flat(),
   )
 
 /**
- * The best hypotheses of each sequence by the HF rule; fewer than asked for where the search was left before the pool was full.
+ * The best hypotheses of each sequence by the HF rule; fewer than requested if the search stopped before the pool was full.
  * @throws finding `beam.history` where a row continues one of another sequence
  */
 export function tracePool(
@@ -106,7 +106,7 @@ export function tracePool(
 }
 
 /**
- * The words of the first `steps` steps that lead to a row after them.
+ * The tokens of the first `steps` steps that lead to a row after them.
  * @throws finding `beam.history` where a row continues one of another sequence
  */
 export function wordsOf({ words, parents }: BeamHistory, steps: number, last: number, width: number): number[] {
@@ -127,13 +127,13 @@ export function wordsOf({ words, parents }: BeamHistory, steps: number, last: nu
   return found.reverse()
 }
 
-/** Words of a row up to its end id. @throws finding `generation.nan` where a step had no word: its logits were no numbers */
+/** Tokens of a row before its end id. @throws finding `generation.nan` if a step has no token because its logits were NaN */
 export function beforeEnd(ids: readonly number[], ends: readonly number[]): number[] {
   const end = ids.findIndex((id) => ends.includes(id))
   const words = end === -1 ? [...ids] : ids.slice(0, end)
   const missing = words.findIndex((id) => id < 0)
   if (missing < 0) return words
-  throw findingError('generation.nan', `the logits of token ${missing + 1} are not all numbers: none can be chosen`, {
+  throw findingError('generation.nan', `the logits of token ${missing + 1} contain NaN: no token can be chosen`, {
     hint: 'a weight is NaN or infinite, or values exceed the storage type: try --dtype bf16 or f32',
   })
 }

@@ -1,6 +1,6 @@
 /**
- * Contents of states before the first step, as an export's tables have them. `decoding_states.ts` and `llama/start.ts` compute the same numbers in
- * Node; a test compares both by the texts that follow.
+ * Contents of states before the first step, as stored in an export's tables. `decoding_states.ts` and `llama/start.ts` compute the same
+ * numbers in Node; a test compares the texts that both produce.
  */
 
 import type { Way } from '../parts/generator_parts.js'
@@ -26,13 +26,13 @@ export type Begin =
 
 export interface Beginning {
   readonly how: Begin
-  /** Of what is filled with one number. */
+  /** Fill value, if the state is filled with one number. */
   readonly value?: number
 }
 
 const fill = (value: number): Beginning => ({ how: 'fill', value })
 
-/** Never as many tokens: words that are never chosen. */
+/** A token count that is never reached, for tokens that are banned throughout. */
 const never = 2 ** 31 - 1
 
 const common: Readonly<Record<string, Beginning>> = {
@@ -64,7 +64,7 @@ const common: Readonly<Record<string, Beginning>> = {
 /** States that steps write before they read them. */
 const written = ['history', 'parents']
 
-/** Beginning of a state; undefined for one that steps write first. @throws Error for a state without a meaning here */
+/** Initial contents of a state; undefined for one that steps write first. @throws Error for an unknown state */
 export function beginningOf(state: string, way: Way): Beginning | undefined {
   if (state === 'cumulative') return { how: 'first_beam', value: way === 'beams_hf' ? notYet.hf : notYet.plain }
   const found = Object.hasOwn(common, state) ? common[state] : undefined

@@ -1,6 +1,6 @@
 /**
- * A batch being decoded: the states it keeps on the device, the program that reads the sources into them, and the program of some steps
- * that is run again and again. Made once for a shape and used for one batch after the other.
+ * Decoding of a batch: its states on the device, the program that reads the sources into them, and the program of a few steps that runs
+ * repeatedly. Made once per shape and reused for successive batches.
  */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -31,14 +31,14 @@ export interface DecodingConfig {
   readonly generation: Generation
   readonly shape: DecodingShape
   readonly dtype: FloatType
-  /** Steps of one run of the program; the capacity is a multiple of them. */
+  /** Steps per run of the program; the capacity is a multiple of them. */
   readonly stepsPerRun: number
 }
 
-/** Token ids of the sources, and what decoding starts with. */
+/** Token ids of the sources, and the initial state of decoding. */
 export interface DecodingBatch extends Pick<DecodingStart, 'cases'> {
   readonly sources: readonly (readonly number[])[]
-  /** Of the same form as the one decoding was opened for, which it is by default. */
+  /** Must have the same form as the generation that decoding was opened for, which is the default. */
   readonly generation?: Generation
 }
 
@@ -49,15 +49,15 @@ export interface Decoding {
   readonly stateBytes: number
   /** The program of the steps, for inspection and timing. */
   readonly steps: Program
-  /** Asks the device to read the sources. Whatever was decoded before is forgotten; what goes wrong shows in `advance`. */
+  /** Enqueues reading the sources. Discards the previous batch. Errors are thrown by `advance`. */
   start(batch: DecodingBatch, signal?: AbortSignal): void
-  /** Runs the program `runs` times once the sources are read, and says whether every text has ended. */
+  /** Runs the program `runs` times after the sources are read. Returns true if every text has ended. */
   advance(runs: number, signal?: AbortSignal): Promise<boolean>
-  /** What a state holds now. */
+  /** Reads a state's current contents. */
   read(state: string): Promise<HostArrays[DType]>
   /**
-   * Holds a batch that has been decoded to having been computed of numbers: where logits are none, the word that is chosen says nothing.
-   * What a layer keeps for later steps has a trace of every step before it, so that the last layer's is enough to look at.
+   * Checks that a decoded batch was computed from finite numbers: otherwise the chosen tokens are meaningless. Cached keys and values
+   * depend on every earlier step, so checking the last layer's is enough.
    * @param first number of the batch's first case, for the message
    * @throws finding `run.value`; then the states must not be used again
    */
@@ -65,16 +65,16 @@ export interface Decoding {
   release(): void
 }
 
-/** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
+/** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what building a program throws */
 export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
   const { session, config, plan, headBias, generation, shape, dtype, stepsPerRun } = made
   const decoder = assembleDecoder(config, headBias, plan, generation, stepsPerRun)
   const sizes = decodingDims(config, generation, shape)
   const decls = stateDecls(decoder.compiled, sizes, { T: dtype })
   const states = await openStates({ device: session.device, layouts }, decls)
-  // States that must hold numbers from the start are those that a layer keeps: as many for each, in order.
-  const kept = Object.keys(decls).filter((name) => decls[name]?.cleared === true)
-  const lastKept = kept.slice(kept.length - kept.length / config.decoder.layers)
+  // Cleared states are the layers' caches: equally many per layer, in order.
+  const caches = Object.keys(decls).filter((name) => decls[name]?.cleared === true)
+  const lastCaches = caches.slice(caches.length - caches.length / config.decoder.layers)
   const packed = isPacked(made.encoder.compiled, 'ids')
   const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
   const programs: Program[] = []
@@ -92,7 +92,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     return program
   }
   try {
-    // What decoder layers attend to, the encoder leaves in their states.
+    // The encoder writes the keys and values of cross-attention to states.
     const sourceDims = seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source })
     const encoder = await build(made.encoder, { dims: sourceDims, outputs: [] })
     const steps = await build(decoder, { dims: sizes })
@@ -105,7 +105,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
       ])
     }
     if (session.device.info().kind === 'cuda') {
-      // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
+      // Steps run once before capture, so every state they index with must already be written.
       const cases = Array.from({ length: shape.batch }, (_, i) => i)
       await begin({ cases, sources: cases.map(() => [config.startToken]) })
       await encoder.capture()
@@ -119,7 +119,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
       steps,
       start(batch, signal) {
         started = begin(batch, signal)
-        // It is `advance` that throws what went wrong.
+        // `advance` throws the error.
         started.catch(() => {})
       },
       async advance(runs, signal) {
@@ -129,7 +129,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
       },
       read: (name) => states.read(name),
       async expectNumbers(first) {
-        for (const name of lastKept) {
+        for (const name of lastCaches) {
           const values = await states.read(name)
           const at = values.findIndex((value) => !Number.isFinite(value))
           if (at < 0) continue
@@ -146,8 +146,8 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
 }
 
 /**
- * Waits for all of what the device was asked for: it does one thing after the other, so that nothing has to be waited for in between, and
- * memory is in use until the last is done. @throws what the first one that failed rejects with
+ * Waits for all enqueued work. The device runs it in order, so no wait is needed in between, and memory is in use until the last is done.
+ * @throws what the first failed one rejects with
  */
 async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
   await Promise.allSettled(asked)

@@ -1,6 +1,6 @@
 /**
- * What decoding keeps on the device between steps: how large it is for a batch, and what it holds before the first step.
- * Rows are the beams of all sequences, those of one sequence side by side; `width` of them belong to each.
+ * States that decoding holds on the device between steps: their sizes for a batch, and their contents before the first step.
+ * Rows are the beams of all sequences: `width` consecutive rows per sequence.
  */
 import { decoderSizes } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
@@ -12,18 +12,18 @@ export interface DecodingShape {
   readonly batch: number
   /** Rows of a sequence: its beams. */
   readonly width: number
-  /** Places of the memory, padding included. */
+  /** Positions of the encoder's output, padding included. */
   readonly source: number
-  /** Places of the caches: the most steps. */
+  /** Positions of the caches: the maximum number of steps. */
   readonly capacity: number
-  /** How many end ids there are; at least 1. */
+  /** Number of end ids; at least 1. */
   readonly ends: number
 }
 
-/** An end id no word has: what stands for the end of a model without one. */
+/** End id of a model without one; no token has it. */
 const noEnd = -1
 
-/** Extents of the dimensions the decoder's graphs leave open. */
+/** Extents of the decoder graphs' open dimensions. */
 export const decodingDims = (
   config: Seq2seqConfig,
   generation: Generation,
@@ -40,33 +40,33 @@ export const decodingDims = (
   ...candidateDims(generation.choice, config.vocab, ends),
 })
 
-/** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
+/** Parts of a row of logits and candidates per part, if tokens are chosen among candidates. */
 export function candidateDims(choice: Choice, vocab: number, ends: number): Partial<BeamSizes> {
   if (choice.kind === 'beams') return beamSizes({ ...choice, vocab, ends })
   const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
   return k === undefined ? {} : { p: beamParts(vocab), k }
 }
 
-/** What a batch starts with. */
+/** Initial values of a batch. */
 export interface DecodingStart {
   readonly startToken: number
   readonly endTokens: readonly number[]
-  /** Valid places of each memory. */
+  /** Valid positions of each source. */
   readonly lengths: readonly number[]
-  /** The cases' places in the whole run, for their seeds. */
+  /** Indices of the cases in the whole run, for their seeds. */
   readonly cases: readonly number[]
 }
 
-/** How many end ids a shape has room for. */
+/** Number of end ids that a shape has room for. */
 export const endsOf = (endTokens: readonly number[]): number => endIds(endTokens).length
 
-/** The end ids as a state has them. */
+/** The end ids as a state stores them. */
 export const endIds = (endTokens: readonly number[]): Int32Array => Int32Array.from(endTokens.length === 0 ? [noEnd] : endTokens)
 
-/** What states hold, by their names. */
+/** Contents of states, by name. */
 export type StateValues = Readonly<Record<string, Int32Array | Float32Array>>
 
-/** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step counts. */
+/** Initial contents of the states that need them. Caches keep their old contents, which steps never read. */
 export function initialStates(
   { vocab, badTokens }: Pick<Seq2seqConfig, 'vocab' | 'badTokens'>,
   generation: Generation,
@@ -83,7 +83,7 @@ export function initialStates(
     beams: ownRows(rows, capacity),
     lengths: Int32Array.from(start.lengths),
     ends: endIds(start.endTokens),
-    // No text has so many tokens as these words wait for.
+    // Banned until a token count that no text reaches.
     ...(badTokens.length > 0 && { banned: Int32Array.from(badTokens), always: integers(2 ** 31 - 1) }),
     ...changeStates(generation, { rows, vocab, places: capacity, textOf: () => [start.startToken] }),
   }
@@ -95,18 +95,18 @@ export function initialStates(
   return { ...values, limit: integers(generation.maxNewTokens), ...drawStates(choice, start.cases) }
 }
 
-/** Parameters of each row's draw; none where nothing is drawn. */
+/** Sampling parameters of each row; empty without sampling. */
 export const drawStates = (choice: Choice, cases: readonly number[]): StateValues =>
   choice.kind === 'sampling' ? samplingStates(choice, cases) : {}
 
-/** The table by which every row attends to what it wrote itself. A loop: the table is large, and filled before every batch. */
+/** Table in which every row attends to its own cache entries. Filled by a loop because it is large and refilled for every batch. */
 function ownRows(rows: number, capacity: number): Int32Array {
   const table = new Int32Array(rows * capacity)
   for (let row = 0; row < rows; row++) table.fill(row, row * capacity, (row + 1) * capacity)
   return table
 }
 
-/** Parameters of each row's draw. A seed is two integers of 32 bits. */
+/** Sampling parameters of each row. A seed is stored as two 32-bit integers. */
 function samplingStates({ temperature, topK, topP, minP, seeds }: Sampling, cases: readonly number[]) {
   const seedOf = (at: number): number => seeds[seeds.length === 1 ? 0 : at] ?? 0
   const floats = (value: number): Float32Array => new Float32Array(cases.length).fill(value)

@@ -1,4 +1,4 @@
-/** Names of the options of generation: others are refused. */
+/** Names of the generation options; others are refused. */
 import type { NamesOf } from '../parts/known_options.js'
 import type { GenerationOptions } from './generation_options.js'
 

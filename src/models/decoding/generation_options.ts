@@ -1,6 +1,6 @@
 /**
- * How text is generated: the caller's options, checked, and reduced to one way of choosing words. Everything is checked before a
- * device is asked for anything.
+ * Generation options: the caller's options, checked, and reduced to one method of choosing tokens. All checks happen before any
+ * device work.
  */
 import { usageError } from '../../errors.js'
 import { countFor, rankedCounts } from '../../ir/top_k.js'
@@ -8,49 +8,49 @@ import type { BeamRule } from './beam_search.js'
 import { type LogitChanges, type LogitOptions, noChanges, resolveChanges } from './logit_changes.js'
 import { around, factor, largestFactor, refuse, share, whole } from './option_checks.js'
 
-/** What a caller may say; everything has a default. */
+/** Generation options of a caller; each has a default. */
 export interface GenerationOptions extends LogitOptions {
-  /** Hypotheses that are followed side by side; 1 follows the best word only. */
+  /** Beam width: hypotheses followed in parallel; 1 follows the best token only. */
   readonly beams?: number
-  /** Hypotheses that are returned of each case, at most `beams`. */
+  /** Hypotheses returned per case, at most `beams`. */
   readonly returned?: number
   /**
-   * How beams end. `plain`: a finished beam keeps its place at no cost and is compared by its sum of log-probabilities
-   * (FasterTransformer). `hf`: finished hypotheses leave the beams for a pool, compared by sum / length^lengthPenalty. `plain` by default;
-   * `hf` where a length penalty or a way of stopping early is given.
+   * Treatment of finished beams. `plain`: a finished beam keeps its slot with its score unchanged and is ranked by its sum of
+   * log-probabilities (FasterTransformer). `hf`: finished hypotheses move from the beams to a pool, ranked by sum / length^lengthPenalty.
+   * `plain` by default; `hf` if a length penalty or an early-stopping mode is given.
    */
   readonly rule?: BeamRule
-  /** For rule `hf`; a length to this power must be a float32. 1 by default. */
+  /** Length penalty of rule `hf`; a length to this power must fit a float32. 1 by default. */
   readonly lengthPenalty?: number
-  /** For rule `hf`: stop at as many finished hypotheses as beams (`true`), when no better one is likely (`false`), or possible (`never`). */
+  /** For rule `hf`: stop at as many finished hypotheses as beams (`true`), when a better one is unlikely (`false`), or impossible (`never`). */
   readonly earlyStopping?: boolean | 'never'
   /**
-   * For rule `plain`: added to the score of a word for each word of the same beam that is better, when words are compared and nowhere else
-   * (FasterTransformer's `beam_search_diversity_rate`). Below 0, words of different beams are preferred. 0 by default.
+   * For rule `plain`: added to a token's score for each better token of the same beam, in comparisons only (FasterTransformer's
+   * `beam_search_diversity_rate`). Negative values prefer tokens of different beams. 0 by default.
    */
   readonly diversityRate?: number
   /**
-   * Any of these four makes choices random. Logits are divided by it, from 1e-6 to 1e6; 1 by default. 0 draws nothing: the likeliest words
-   * are followed, whatever the other three and the seed are.
+   * Divisor of the logits, from 1e-6 to 1e6; 1 by default. Giving any of `temperature`, `topK`, `topP` and `minP` turns on sampling. 0 turns
+   * sampling off: the likeliest token is chosen, regardless of the other three and the seed.
    */
   readonly temperature?: number
   /**
-   * Only so many of the likeliest words: up to 64 exactly so many, of equals those with the lowest ids; of more, what equals the last
-   * remains too.
+   * Samples from this many of the likeliest tokens. Up to 64 the count is exact, with ties broken by the lowest ids; above 64, ties with
+   * the last token are kept too.
    */
   readonly topK?: number
-  /** Only the likeliest words that together have this probability. */
+  /** Samples from the likeliest tokens that together have this probability. */
   readonly topP?: number
-  /** Only words at least so probable, times the probability of the likeliest. */
+  /** Samples from tokens with at least this fraction of the likeliest token's probability. */
   readonly minP?: number
-  /** Of the draws: one for all cases, or one for each. Results depend on a case's seed, never on where it stands. 0 by default. */
+  /** Random seed: one for all cases, or one per case. Results depend on a case's seed, never on its index. 0 by default. */
   readonly seed?: number | readonly number[]
   /**
-   * Whether results have log-probabilities of their tokens: by the model's own logits, before a temperature or anything else changes them.
-   * Not with beams, which have sums. False by default.
+   * True if results have log-probabilities of their tokens, from the model's own logits before temperature or any other processing.
+   * Not available with beams, which have sums. False by default.
    */
   readonly logprobs?: boolean
-  /** 128 by default, but never more than the model has positions. */
+  /** Maximum number of generated tokens. 128 by default, but never more than the model's positions. */
   readonly maxNewTokens?: number
 }
 
@@ -61,35 +61,35 @@ export interface Beams {
   readonly rule: BeamRule
   readonly lengthPenalty: number
   readonly earlyStopping: boolean | 'never'
-  /** Of rule `plain`; 0 of the other. */
+  /** For rule `plain`; 0 for `hf`. */
   readonly diversityRate: number
 }
 
-/** How the rule of Hugging Face's `generate` numbers its ways of stopping early. */
+/** Codes of the early-stopping modes of Hugging Face's `generate`. */
 export const stoppingOf = { false: 0, true: 1, never: 2 } as const
 
 export interface Sampling {
   readonly kind: 'sampling'
   readonly temperature: number
-  /** 0: every word. */
+  /** 0: all tokens. */
   readonly topK: number
   readonly topP: number
   readonly minP: number
-  /** A seed for each case, or one for all. */
+  /** One seed per case, or one for all. */
   readonly seeds: readonly number[]
 }
 
-/** The most candidates of a part that kernels are compiled for. */
+/** Largest number of candidates per part that kernels are compiled for. */
 export const mostCandidates = rankedCounts.at(-1) ?? 0
 
 /**
- * Candidates of each part of a row that a draw looks at: the count kernels are compiled for that holds its top-k; undefined where it
- * looks at every word.
+ * Candidates per part of a row that sampling considers: the smallest compiled count that covers its top-k. Undefined if it considers
+ * every token.
  */
 export const candidatesOf = ({ topK }: Sampling): number | undefined =>
   topK === 0 || topK > mostCandidates ? undefined : countFor(topK)
 
-/** How words are chosen. */
+/** Method of choosing tokens. */
 export type Choice = { readonly kind: 'greedy' } | Beams | Sampling
 
 export interface Generation extends LogitChanges {
@@ -98,34 +98,34 @@ export interface Generation extends LogitChanges {
   readonly logprobs: boolean
 }
 
-/** Any, where what is asked for does not depend on it: all ways of choosing words have the model's weights. */
+/** A generation for callers whose result does not depend on it: all methods of choosing tokens use the same weights. */
 export const anyGeneration: Generation = { choice: { kind: 'greedy' }, maxNewTokens: 1, logprobs: false, ...noChanges }
 
-/** What the model and the cases allow. */
+/** Limits of the model and the cases. */
 export interface GenerationLimits {
   readonly vocab: number
-  /** Places the decoder has a position for; undefined where it computes them. */
+  /** Number of positions of the decoder; undefined if it computes them. */
   readonly positions: number | undefined
   readonly cases: number
-  /** Ids that end a text; without any, only the limit of tokens does. */
+  /** Ids that end a text; without any, only the token limit does. */
   readonly endTokens: readonly number[]
 }
 
-/** Bits of the exponent that a length to the power of its penalty may take: a quarter of a float32's range is left for the sum. */
+/** Exponent bits that a length to the power of its penalty may use; a quarter of the float32 range remains for the sum. */
 const mostPowerBits = 96
 
-/** Kernels are compiled for no more. */
+/** Largest beam width that kernels are compiled for. */
 const mostBeams = 64
 const usualTokens = 128
 
 /**
  * Checks the options of a run.
- * @throws usage `generate.<option>` naming the value and what is allowed, `generate.end` for a model without an end id where no limit is given
+ * @throws usage `generate.<option>` naming the value and the allowed range, `generate.end` for a model without an end id if no limit is given
  */
 export function resolveGeneration(options: GenerationOptions, limits: GenerationLimits): Generation {
   const { positions, endTokens } = limits
   if (endTokens.length === 0 && options.maxNewTokens === undefined) {
-    throw usageError('generate.end', 'the model names no end id, so nothing says when a text ends', {
+    throw usageError('generate.end', 'the model has no end id, so generation would not stop', {
       hint: 'give a limit: maxNewTokens, or --max-new-tokens',
     })
   }
@@ -141,7 +141,7 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   return { choice, maxNewTokens, logprobs, ...changes }
 }
 
-/** Holds numbers that need no model to their ranges. @throws usage `generate.<option>` */
+/** Checks the ranges of numbers that do not depend on the model. @throws usage `generate.<option>` */
 export function expectRanges({ temperature, topP, minP, repetitionPenalty }: GenerationOptions): void {
   if (temperature !== undefined) factor('temperature', temperature)
   if (topP !== undefined) share('topP', topP)
@@ -149,42 +149,40 @@ export function expectRanges({ temperature, topP, minP, repetitionPenalty }: Gen
   if (repetitionPenalty !== undefined) factor('repetitionPenalty', repetitionPenalty)
 }
 
-/** True if options ask for a search with beams: more than one, or a rule of one. */
+/** True if options request beam search: several beams, or an option of a beam rule. */
 export const searchesBeams = ({ beams = 1, rule, lengthPenalty, earlyStopping, diversityRate }: GenerationOptions): boolean =>
   beams > 1 || [rule, lengthPenalty, earlyStopping, diversityRate].some((value) => value !== undefined)
 
 function choiceOf(options: GenerationOptions, limits: GenerationLimits, maxNewTokens: number): Choice {
   const { temperature, topK, topP, minP, seed } = options
   const drawn = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
-  // Options that a temperature of 0 leaves without use are held to their ranges all the same.
+  // Sampling options are range-checked even if a temperature of 0 makes them unused.
   const sampling = drawn ? samplingOf(temperature === 0 ? { ...options, temperature: 1 } : options, limits) : undefined
   const random = drawn && temperature !== 0
   const width = whole('beams', options.beams ?? 1, 1, mostBeams)
   if (searchesBeams(options)) return beamsOf(options, { width, random, maxNewTokens }, limits)
-  const several = random
-    ? 'give a case as often as draws of it are wanted, and a seed for each'
-    : 'only beams have several results'
+  const several = random ? 'repeat a case once per sample, with a seed for each' : 'only beams have several results'
   whole('returned', options.returned ?? 1, 1, 1, several)
   return random && sampling !== undefined ? sampling : { kind: 'greedy' }
 }
 
 interface BeamChoice {
   readonly width: number
-  /** True if options of draws were given. */
+  /** True if sampling options were given. */
   readonly random: boolean
   readonly maxNewTokens: number
 }
 
 function beamsOf(options: GenerationOptions, { width, random, maxNewTokens }: BeamChoice, { vocab }: GenerationLimits): Beams {
   if (random)
-    refuse('beams', width, '1 with temperature, topK, topP, minP or a seed', 'beams are not drawn: choose one of the two')
+    refuse('beams', width, '1 with temperature, topK, topP, minP or a seed', 'beam search does not sample: choose one of the two')
   if (2 * width > vocab) refuse('beams', width, `at most ${Math.floor(vocab / 2)}, half of the model's ${vocab} words`)
   const compares = options.lengthPenalty !== undefined || options.earlyStopping !== undefined
   const { rule = compares ? 'hf' : 'plain', lengthPenalty = 1, earlyStopping = false } = options
   if (rule !== 'plain' && rule !== 'hf') refuse('rule', rule, 'plain or hf')
-  if (rule === 'plain' && compares) refuse('rule', rule, 'hf with a length penalty or a way of stopping early')
+  if (rule === 'plain' && compares) refuse('rule', rule, 'hf with a length penalty or early stopping')
   const steepest = Math.floor(mostPowerBits / Math.log2(maxNewTokens + 1))
-  around('lengthPenalty', lengthPenalty, steepest, 'length to this power must be a float32')
+  around('lengthPenalty', lengthPenalty, steepest, 'length to this power must fit a float32')
   const { diversityRate = 0 } = options
   around('diversityRate', diversityRate, largestFactor)
   if (rule === 'hf' && diversityRate !== 0)
@@ -192,7 +190,7 @@ function beamsOf(options: GenerationOptions, { width, random, maxNewTokens }: Be
       'diversityRate',
       diversityRate,
       '0 with the hf rule',
-      'the plain rule has it: leave length penalty and early stopping out',
+      'the plain rule supports it: omit length penalty and early stopping',
     )
   if (typeof earlyStopping !== 'boolean' && earlyStopping !== 'never')
     refuse('earlyStopping', earlyStopping, 'true, false or never')

@@ -1,6 +1,6 @@
 /**
- * HF `generation_config.json`, or the same fields of `config.json` where a folder has no such file: how a model's authors meant it to
- * generate. A caller starts from these options. A field that cannot be followed is reported.
+ * Settings of HF `generation_config.json`, or of the same fields of `config.json` if a folder has no such file: the generation options
+ * intended by the model's authors. They are the defaults of a caller's options. A field that cannot be followed is reported.
  */
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -9,13 +9,13 @@ import { shown } from '../../checkpoint/safetensors_header.js'
 import type { GenerationOptions } from './generation_options.js'
 
 export interface GenerationSettings {
-  /** As `GenerationOptions` has them; what the file leaves out has HF's default, so that a file means here what it means there. */
+  /** Settings as `GenerationOptions`. Missing fields have HF's defaults, so that a file means the same here as in HF. */
   readonly options: GenerationOptions
-  /** Texts that end a generation. */
+  /** Stop strings. */
   readonly stop: readonly string[]
   /** The file, for messages. */
   readonly file: string
-  /** What the file asks for that is not done, in words: one line for each field. */
+  /** Messages about settings in the file that are not supported: one line per field. */
   readonly ignored: readonly string[]
 }
 
@@ -45,7 +45,7 @@ const schema = z.looseObject({
 
 type Fields = z.output<typeof schema>
 
-/** Read elsewhere, or about how a file was made and how HF's own code runs. */
+/** Fields that are read elsewhere, or that concern the file's origin and HF's own code. */
 const otherwise = new Set([
   ...['bos_token_id', 'eos_token_id', 'pad_token_id', 'decoder_start_token_id'],
   ...['bad_words_ids', 'suppress_tokens'],
@@ -54,7 +54,7 @@ const otherwise = new Set([
   ...['compile_config', 'disable_compile', 'generation_kwargs', 'chat_format', 'max_window_size'],
 ])
 
-/** Values that ask for nothing. */
+/** Neutral values, which request nothing. */
 const neutral: Readonly<Record<string, unknown>> = {
   ...{
     typical_p: 1,
@@ -67,10 +67,10 @@ const neutral: Readonly<Record<string, unknown>> = {
   ...{ remove_invalid_values: false, low_memory: false, is_assistant: false },
 }
 
-/** HF draws from so many words where a file says nothing. */
+/** HF's default `top_k` for sampling. */
 const usualTopK = 50
 
-/** Fields that a `config.json` may have instead. */
+/** Generation fields that a `config.json` may have instead. */
 const legacyFields = [
   ...Object.keys(schema.shape),
   ...Object.keys(neutral),
@@ -82,16 +82,16 @@ const pick = (value: unknown, names: readonly string[]): object =>
     ? Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name)))
     : {}
 
-/** Of a model with a decoder of its own, `max_length` and `min_length` count the start token and what is generated, and no prompt. */
+/** Limits of a model with a separate decoder. Its `max_length` and `min_length` count the start token and generated tokens, without a prompt. */
 export interface DecoderLimit {
-  /** Tokens that the decoder has positions for. */
+  /** Number of positions of the decoder. */
   readonly positions: number
-  /** The last token of texts that are cut off, which the class of the configuration has where an old `config.json` says nothing of it. */
+  /** Forced last token of truncated texts: the default of HF's configuration class if an old `config.json` has none. */
   readonly classEnd?: number | undefined
 }
 
 /**
- * The settings of a model folder; those of an empty file where it has none.
+ * Reads the settings of a model folder; those of an empty file if it has none.
  * @param decoder undefined for a model that continues its prompt
  * @throws usage `config.read`, `config.json`, `config.field`
  */
@@ -102,7 +102,7 @@ export async function readGenerationSettings(dir: string, decoder?: DecoderLimit
   const config = join(dir, 'config.json')
   const stated = pick(await readOptionalConfigFile(config), legacyFields)
   const { classEnd } = decoder ?? {}
-  // A null says that there is none.
+  // An explicit null means no forced token.
   const legacy = classEnd === undefined ? stated : { forced_eos_token_id: classEnd, ...stated }
   return parseGenerationSettings(legacy, Object.keys(legacy).length > 0 ? config : path, decoder)
 }
@@ -119,13 +119,13 @@ export function parseGenerationSettings(value: unknown, name: string, decoder?: 
   }
 }
 
-/** The options for a model of so many words: HF's default of `top_k`, and what a file says, may be more. */
+/** Clamps `topK` to the vocabulary: HF's default and the file's value may exceed it. */
 export const optionsWithin = (options: GenerationOptions, vocab: number): GenerationOptions =>
   options.topK === undefined ? options : { ...options, topK: Math.min(options.topK, vocab) }
 
 const searches = ({ num_beams: beams }: Fields): boolean => (beams ?? 1) > 1
 
-/** Without sampling, temperatures and shares mean nothing: HF follows the best word. */
+/** Maps fields to options. Sampling fields have no effect without `do_sample`: HF then chooses the best token. */
 function optionsOf(fields: Fields, decoder: DecoderLimit | undefined) {
   const unless = <T>(value: T, neutral: T): T | undefined => (value === neutral ? undefined : value)
   const { max_length: longest, min_length: shortest } = fields
@@ -160,36 +160,36 @@ function optionsOf(fields: Fields, decoder: DecoderLimit | undefined) {
 
 const text = (value: unknown): string => shown(JSON.stringify(value))
 
-/** Fields that are not known here, or not done. */
+/** Reports fields that are unknown or not supported. */
 const unknown = (fields: Fields, name: string): string[] =>
   Object.entries(fields)
     .filter(([field]) => !Object.hasOwn(schema.shape, field) && !otherwise.has(field))
     .filter(([field, value]) => value != null && !(Object.hasOwn(neutral, field) && neutral[field] === value) && !isEmpty(value))
-    .map(([field, value]) => `${name}: ${shown(field)} ${text(value)} is not supported and changes nothing here`)
+    .map(([field, value]) => `${name}: ${shown(field)} ${text(value)} is not supported and is ignored`)
 
-/** HF's own default of `max_length`, which asks for nothing. */
+/** HF's default `max_length`, which requests nothing. */
 const usualLength = 20
 
-/** Fields that this kind of model does not follow. */
+/** Reports fields that this kind of model does not support. */
 function notDone(fields: Fields, name: string, decoder: DecoderLimit | undefined): string[] {
   const asked = (field: keyof Fields, neutral: unknown): (keyof Fields)[] =>
     fields[field] == null || fields[field] === neutral ? [] : [field]
   const never =
     decoder === undefined ? [...asked('max_length', usualLength), ...asked('min_length', 0)] : asked('stop_strings', '')
-  return never.map((field) => `${name}: ${field} ${text(fields[field])} is not supported and changes nothing here`)
+  return never.map((field) => `${name}: ${field} ${text(fields[field])} is not supported and is ignored`)
 }
 
 const isEmpty = (value: unknown): boolean => typeof value === 'object' && value !== null && Object.keys(value).length === 0
 
-/** Fields that mean nothing beside others. */
+/** Reports fields that have no effect in combination with others. */
 function unused(fields: Fields, name: string): string[] {
-  const says = (field: string, value: unknown, why: string) => `${name}: ${field} ${text(value)} means nothing ${why}`
-  const drawn = (['temperature', 'top_k', 'top_p', 'min_p'] as const).filter((field) => {
+  const noEffect = (field: string, value: unknown, why: string) => `${name}: ${field} ${text(value)} has no effect ${why}`
+  const sampling = (['temperature', 'top_k', 'top_p', 'min_p'] as const).filter((field) => {
     const value = fields[field]
     return value != null && value !== { temperature: 1, top_k: usualTopK, top_p: 1, min_p: 0 }[field]
   })
   if (searches(fields) && fields.do_sample === true) {
-    return [says('do_sample', true, `with num_beams ${fields.num_beams}: beams are not drawn here`)]
+    return [noEffect('do_sample', true, `with num_beams ${fields.num_beams}: beam search does not sample`)]
   }
-  return fields.do_sample === true ? [] : drawn.map((field) => says(field, fields[field], 'without do_sample'))
+  return fields.do_sample === true ? [] : sampling.map((field) => noEffect(field, fields[field], 'without do_sample'))
 }

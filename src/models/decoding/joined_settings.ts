@@ -1,12 +1,12 @@
-/** Options of a caller joined with a model's own settings: the caller's come first, and what does not go with them is left out and reported. */
+/** Joins a caller's options with the model's own settings. The caller's take precedence; conflicting settings are dropped and reported. */
 import { HeddleError, usageError } from '../../errors.js'
 import { expectRanges, type GenerationOptions } from './generation_options.js'
 import { type GenerationSettings, optionsWithin } from './generation_settings.js'
 
 /**
- * The options given, before the model's own settings.
- * @param log takes a line for each setting that is not followed
- * @throws usage `generate.<option>` for a number of the settings that is out of range and that no option takes the place of
+ * The given options, completed with the model's own settings.
+ * @param log receives a line for each setting that is not followed
+ * @throws usage `generate.<option>` for a number in the settings that is out of range, unless an option overrides it
  */
 export function joinedSettings(
   given: GenerationOptions,
@@ -19,12 +19,12 @@ export function joinedSettings(
     const isOf = ([name]: readonly [string, unknown]): boolean => names.some((each) => each === name)
     for (const [name, value] of Object.entries(stated).filter(isOf)) {
       if (given[name as keyof GenerationOptions] === undefined)
-        log(`the model's own ${name} ${JSON.stringify(value)} does not go with what is asked for, and is left out`)
+        log(`the model's own ${name} ${JSON.stringify(value)} conflicts with the given options and is ignored`)
     }
     return Object.fromEntries(Object.entries(stated).filter((each) => !isOf(each)))
   }
   const has = (names: readonly (keyof GenerationOptions)[]): boolean => names.some((name) => given[name] !== undefined)
-  // Beams exclude draws, and draws exclude beams; a limit excludes a larger minimum.
+  // Beams and sampling exclude each other; a limit excludes a larger minimum.
   const least = stated.minNewTokens ?? 0
   const short = given.minNewTokens === undefined && given.maxNewTokens !== undefined && least > given.maxNewTokens
   const excluded: readonly (keyof GenerationOptions)[] = [
@@ -43,7 +43,7 @@ function expectOwn(options: GenerationOptions, file: string): void {
   } catch (error) {
     if (!(error instanceof HeddleError)) throw error
     throw usageError(error.code, `${file}: ${error.message}`, {
-      hint: 'give the option, which comes before the file, or leave the file out with --no-settings, or settings: false',
+      hint: 'give the option, which overrides the file, or ignore the file with --no-settings, or settings: false',
     })
   }
 }

@@ -1,21 +1,21 @@
 /**
- * What changes logits before a word is chosen, in whatever way: options, checked; which parts of a program they need; and what their states
- * hold before the first step. Steps apply them in the order of Hugging Face's `generate` (specs/programs/processors.ts).
+ * Logit processors, applied before a token is chosen by any method: their checked options, the program parts they need, and the initial
+ * contents of their states. Steps apply them in the order of Hugging Face's `generate` (specs/programs/processors.ts).
  */
 import type { Processors } from '../../../specs/programs/processors.js'
 import { factor, refuse, whole } from './option_checks.js'
 
-/** What a caller may say of logits; everything has a default. */
+/** Logit options of a caller; each has a default. */
 export interface LogitOptions {
-  /** Divides positive and multiplies negative logits of words that a text has, its prompt included; 1 changes nothing. */
+  /** Divides positive and multiplies negative logits of tokens already in the text, its prompt included; 1 changes nothing. */
   readonly repetitionPenalty?: number
-  /** So many words that follow each other are not repeated in a text, its prompt included; 0, the default: all may be. */
+  /** Sequences of this many tokens are not repeated in a text, its prompt included; 0, the default, allows all repetitions. */
   readonly noRepeatNgramSize?: number
-  /** So many tokens come before an end id may. */
+  /** Minimum number of tokens before an end id is allowed. */
   readonly minNewTokens?: number
-  /** The first token of every text, such as the language that a model is to translate to. Of a model that continues its prompt, only behind a prompt of one token. */
+  /** First token of every text, such as the target language of a translation. Models that continue prompts apply it only after a one-token prompt. */
   readonly forcedBosTokenId?: number
-  /** The last token of a text that `maxNewTokens` cuts off: an end id, or one of several. */
+  /** Last token of a text that reaches `maxNewTokens`: an end id, or one of several. */
   readonly forcedEosTokenId?: number | readonly number[]
 }
 
@@ -36,10 +36,10 @@ export const noChanges: LogitChanges = {
   ...{ forcedFirst: undefined, forcedLast: [] },
 }
 
-/** More words than a text has are never repeated. */
+/** Largest n-gram size, longer than any text. */
 const mostRepeated = 2 ** 30
 
-/** @throws usage `generate.<option>` naming the value and what is allowed */
+/** Checks logit options. @throws usage `generate.<option>` naming the value and the allowed range */
 export function resolveChanges(
   options: LogitOptions,
   { vocab, maxNewTokens }: { readonly vocab: number; readonly maxNewTokens: number },
@@ -57,7 +57,7 @@ export function resolveChanges(
   }
 }
 
-/** The parts of a program. Words that a model never says are its own matter. */
+/** Processors that a program needs. Tokens that the model bans come from its own configuration. */
 export const processorsOf = (changes: LogitChanges): Omit<Processors, 'banned'> => ({
   penalised: changes.repetitionPenalty !== 1,
   ngrams: changes.noRepeatNgramSize,
@@ -65,21 +65,21 @@ export const processorsOf = (changes: LogitChanges): Omit<Processors, 'banned'> 
   forced: changes.forcedFirst !== undefined || changes.forcedLast.length > 0,
 })
 
-/** How many ids a program has room for that texts are made to end with: at least 1, or 0 where it forces none. */
+/** Number of forced last tokens that a program has room for: at least 1, or 0 if it forces none. */
 export const forcedEnds = (changes: LogitChanges): number =>
   processorsOf(changes).forced ? Math.max(changes.forcedLast.length, 1) : 0
 
-/** What is known of rows before the first step. */
+/** State of the rows before the first step. */
 export interface ChangedRows {
   readonly rows: number
   readonly vocab: number
-  /** Places that there are for a row's text. */
+  /** Maximum length of a row's text. */
   readonly places: number
-  /** What a row has so far: its prompt or start token; nothing where it is of no text. */
+  /** Tokens of a row so far: its prompt or start token; empty for an unused row. */
   readonly textOf: (row: number) => readonly number[]
 }
 
-/** Contents of the states that logits are changed by, the same of all rows but for what they have had. */
+/** Initial contents of the processors' states. Rows differ only in their texts so far. */
 export function changeStates(
   changes: LogitChanges & { readonly maxNewTokens: number },
   { rows, vocab, places, textOf }: ChangedRows,
@@ -99,17 +99,17 @@ export function changeStates(
   }
 }
 
-/** Stands for no word. */
+/** Token id for "not forced". */
 const free = -1
 
-/** Flags of the words that texts have. */
+/** Flags of the tokens that occur in each text. */
 function seenIn(textOf: ChangedRows['textOf'], rows: number, vocab: number): Int32Array {
   const seen = new Int32Array(rows * vocab)
   for (let row = 0; row < rows; row++) for (const id of textOf(row)) seen[row * vocab + id] = 1
   return seen
 }
 
-/** Texts side by side, each with room for what is chosen. */
+/** Texts as rows of a table, each with room for generated tokens. */
 function textsIn(textOf: ChangedRows['textOf'], rows: number, places: number): Int32Array {
   const texts = new Int32Array(rows * places)
   for (let row = 0; row < rows; row++) texts.set(textOf(row).slice(0, places), row * places)

@@ -1,5 +1,5 @@
 /**
- * Files of BERT and its family: which checkpoint tensor is which weight of the program, and which program a configuration is. The weights
+ * Files of BERT and its family: the mapping from checkpoint tensors to program weights, and from configurations to programs. The weights
  * are checked against the configuration here, before any of them reaches a device.
  */
 import { conversions } from '../../../specs/conversions.js'
@@ -20,11 +20,11 @@ import { families } from './families/index.js'
 
 const familyOf = ({ family }: BertConfig): EncoderFamily => families[family]
 
-/** The tensor of a matrix of a layer. */
+/** Tensor name of a layer's matrix. */
 export const matrixTensor = (config: BertConfig, layer: number, matrix: Matrix): string =>
   familyOf(config).layer(layer)[`${matrix}Weight`] ?? ''
 
-/** The magnitudes of weights that become 127, by tensor; none for those that go by their own channels. */
+/** Magnitudes of weights that map to 127, by tensor; absent for matrices scaled by their own channels. */
 export const weightMaxima = (config: BertConfig, layers: readonly WeightMaxima[] = []): Readonly<Record<string, Maxima>> =>
   Object.fromEntries(
     layers.flatMap((maxima, layer) =>
@@ -35,7 +35,7 @@ export const weightMaxima = (config: BertConfig, layers: readonly WeightMaxima[]
     ),
   )
 
-/** Checkpoint names by the program's names of weights. */
+/** Checkpoint tensor names, by the program's weight names. */
 export function tensorNames(config: BertConfig): TensorNames {
   const { embeddings, layer, norm = {}, pooler = {}, sequence, tokens, span } = familyOf(config)
   return Object.fromEntries([
@@ -48,19 +48,19 @@ export function tensorNames(config: BertConfig): TensorNames {
   ])
 }
 
-/** Names of the tensors that activations of a model's layers follow from: those of the encoder alone. */
+/** Names of the tensors that determine the layers' activations: those of the encoder, without heads. */
 export const encoderTensors = (config: BertConfig): string[] =>
   Object.entries(tensorNames(config)).flatMap(([weight, tensor]) => (/^(embeddings|layer\d+)\./.test(weight) ? [tensor] : []))
 
 const heads = { 'token-classifier': 'tokens', 'sequence-classifier': 'sequence', 'question-answering': 'span' } as const
 
-/** Which row a sequence has: the mean of its tokens, the first or the last of them, divided by its length or not. */
+/** Pooling of a sequence to one row: the mean of its tokens, or the first or last of them, optionally normalised to length one. */
 export interface Pooling {
   readonly head: 'mean' | 'first' | 'last'
   readonly normalize: boolean
 }
 
-/** What stands on a configuration's layers: rows of sequences where they are asked for, or what the checkpoint is used as. */
+/** Top of the network: pooled rows if requested, otherwise the head of the checkpoint's task. */
 type Top = Pick<BertProgram, 'head' | 'normalize'>
 
 const usualTop = ({ kind }: BertConfig, pooler: boolean): Top => ({
@@ -80,35 +80,35 @@ const programUnder = (config: BertConfig, top: Top, decl: typeof bert | typeof b
 /** Settings of a model's program, all from its files. */
 export const bertSettings = (config: BertConfig, pooler: boolean) => settingsUnder(config, usualTop(config, pooler))
 
-/** The program of a configuration, as what it is used as. */
+/** Program of a configuration, with the head of its task. */
 export const programOf = (config: BertConfig, pooler: boolean): Program => programUnder(config, usualTop(config, pooler))
 
-/** The same with a mask over pairs of tokens. */
+/** The same program with an attention mask over pairs of tokens. */
 export const pairProgramOf = (config: BertConfig, pooler: boolean): Program =>
   programUnder(config, usualTop(config, pooler), bertPairs)
 
-/** The shape the configuration gives each tensor, by checkpoint name without prefix. */
+/** Shape that the configuration gives each tensor, by checkpoint name without prefix. */
 export const bertShapes = (config: BertConfig, pooler = false): Readonly<Record<string, readonly number[]>> =>
   shapesOf(programOf(config, pooler), tensorNames(config), bertDims(config, { batch: 1, seq: 1 }))
 
-/** Names of a tensor with and without the family's prefix; layer norms of old checkpoints call their weights gamma and beta. */
+/** Names of a tensor with and without the family's prefix; old checkpoints name layer-norm weights gamma and beta. */
 function namesOf(name: string, { prefix }: EncoderFamily): string[] {
   const old = name.replace(/LayerNorm\.weight$/, 'LayerNorm.gamma').replace(/LayerNorm\.bias$/, 'LayerNorm.beta')
   return [name, `${prefix}${name}`, old, `${prefix}${old}`]
 }
 
-/** Names that a checkpoint may have for a tensor or a state. */
+/** Names that a checkpoint may use for a tensor or state. */
 export const checkpointNames = (config: BertConfig, name: string): readonly string[] => namesOf(name, familyOf(config))
 
-/** Names that the embeddings of tokens may have: every checkpoint has them. */
+/** Possible names of the token embeddings, which every checkpoint has. */
 export const embeddingNames = (config: BertConfig): readonly string[] => {
   const family = familyOf(config)
   return namesOf(family.embeddings.words ?? '', family).toSorted((a, b) => b.length - a.length)
 }
 
 /**
- * The model's weights by checkpoint name without prefix, in `dtype` when they are read. The pooler is taken if the checkpoint has one.
- * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ * The model's weights by checkpoint name without prefix, converted to `dtype` on reading. Includes the pooler if the checkpoint has one.
+ * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, the expected and the found value
  */
 export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
   expectCount(file, 'the number of layers', config.layers)
@@ -127,7 +127,7 @@ export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatTy
   )
 }
 
-/** Extents of the dimensions BERT's graphs leave open. */
+/** Extents of the open dimensions of BERT's graphs. */
 export const bertDims = (config: BertConfig, shape: BatchShape): Record<string, number> => ({
   ...batchDims(shape),
   h: config.heads,
@@ -139,39 +139,39 @@ export const bertDims = (config: BertConfig, shape: BatchShape): Record<string, 
   c: config.classes,
 })
 
-/** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq or, where the embeddings are packed, of the packed rows; `lengths` of batch. */
+/** Inputs, all i32: `ids` and `typeIds` of batch*seq or, if the embeddings are packed, of the packed rows; `lengths` of batch. */
 export const bertInputs = ['ids', 'typeIds', 'lengths'] as const
 
-/** For each layer, the magnitude of each quantised value that becomes 127. */
+/** Per layer, the magnitude of each quantised value that maps to 127. */
 export type LayerScales = readonly Readonly<Record<string, number>>[]
 
-/** A model under a plan. */
+/** A model compiled under a plan. */
 export interface Assembly extends WiredProgram {
-  /** True if ids are supplied, and results of tokens returned, in packed rows. */
+  /** True if ids are supplied, and per-token results returned, in packed rows. */
   readonly packed: { readonly inputs: boolean; readonly outputs: boolean }
 }
 
 /**
- * A whole model under a plan. Classifiers yield `logits` and `labels`, of answers `logits` alone; an encoder `states`, and `pooled` if it
- * has a pooler.
- * @param scales what a quantised plan needs
+ * A whole model under a plan. Classifiers yield `logits` and `labels`, question answering `logits` alone; an encoder yields `states`, and
+ * `pooled` if it has a pooler.
+ * @param scales needed by a quantised plan
  * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */
 export const assembleBert = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
   assembled(programOf(config, hasPooler), config, plan, scales)
 
-/** The same with a mask over pairs of tokens. @throws like `assembleBert` */
+/** The same model with an attention mask over pairs of tokens. @throws like `assembleBert` */
 export const assemblePairs = (config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly =>
   assembled(pairProgramOf(config, hasPooler), config, plan, scales)
 
-/** The layers of a model under a plan, whatever it is used as, and one row of each sequence: `embeddings`. @throws like `assembleBert` */
+/** A model's layers under a plan, without its task's head, pooled to one row per sequence: `embeddings`. @throws like `assembleBert` */
 export const assemblePooled = (config: BertConfig, plan: ModelPlan, pooling: Pooling, scales?: LayerScales): Assembly =>
   assembled(programUnder(config, pooling), config, plan, scales)
 
 function assembled(program: Program, config: BertConfig, plan: ModelPlan, scales: LayerScales | undefined): Assembly {
   const { layers } = config
   if (scales !== undefined && scales.length !== layers) {
-    throw usageError('run.scales', `there are scales of ${scales.length} layers, the model has ${layers}`)
+    throw usageError('run.scales', `got scales of ${scales.length} layers, expected ${layers}`)
   }
   const compiled = compileProgram(program, plan, { conversions })
   const sites = new Map(scales?.map((layer, i) => [`layer${i}`, layer]))
@@ -180,7 +180,7 @@ function assembled(program: Program, config: BertConfig, plan: ModelPlan, scales
   return { ...wired, packed: { inputs: isPacked(compiled, 'ids'), outputs: isPacked(compiled, first) } }
 }
 
-/** True if converted weights hold a pooler. */
+/** True if the weights include a pooler. */
 export function hasPooler(config: BertConfig, weights: Readonly<Record<string, Weight>>): boolean {
   const { pooler } = familyOf(config)
   return pooler?.weight !== undefined && Object.hasOwn(weights, pooler.weight)

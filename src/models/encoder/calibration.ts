@@ -1,4 +1,4 @@
-/** BERT as calibration runs it: unfused, in a float type, one sequence at a time. And what its scales are known by. */
+/** BERT for calibration: unfused, in a float type, one sequence at a time. Also the identity that scales are bound to. */
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
@@ -19,18 +19,18 @@ import { type TrainedMaxima, trainedMaxima } from './quantiser_states.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
-/** A checkpoint as float32: what identifies a model and what its weights are quantised from. */
+/** A checkpoint in float32, for the model's identity and for quantising its weights. */
 export interface BertCheckpoint {
   readonly config: BertConfig
   readonly identity: ModelIdentity
   weights(dtype: FloatType): Weights
-  /** For each layer the largest magnitudes of the output channels: query, key, value, projection, FC1, FC2. */
+  /** Per layer, the largest magnitude of each output channel: query, key, value, projection, FC1, FC2. */
   weightMaxima(): Promise<Float32Array[][]>
-  /** Maxima that quantisation-aware training left in it. @throws usage `calibrate.state` where there is nothing */
+  /** Maxima from quantisation-aware training. @throws usage `calibrate.state` if there are none */
   trainedMaxima(): Promise<TrainedMaxima>
 }
 
-/** The identity of a BERT: its encoder and embeddings, from which every activation of a layer follows. Give float32 weights. */
+/** Identity of a BERT, from its encoder and embeddings, which determine every activation of its layers. Expects float32 weights. */
 export function bertIdentity(config: BertConfig, weights: Weights, signal?: AbortSignal): Promise<ModelIdentity> {
   const { layers, hidden, heads, inner } = config
   const deciding = encoderTensors(config).flatMap((name) => {
@@ -64,14 +64,14 @@ export async function readCheckpoint(dir: string, signal?: AbortSignal): Promise
   }
 }
 
-/** One magnitude for each matrix: the largest of its weights. */
+/** One magnitude per matrix: the largest of its weights. */
 export async function largestWeights(checkpoint: Pick<BertCheckpoint, 'weightMaxima'>): Promise<WeightMaxima[]> {
   const own = await checkpoint.weightMaxima()
   const largest = (maxima: Float32Array = new Float32Array()): number => maxima.reduce((a, b) => Math.max(a, b), 0)
   return own.map((layer) => Object.fromEntries(matrices.map((matrix, i) => [matrix, largest(layer[i])])))
 }
 
-/** A matrix is in host memory only while its maxima are taken. */
+/** Channel maxima of a matrix, which is in host memory only while they are computed. */
 async function maximaOf(name: string, weight: Weight | undefined): Promise<Float32Array> {
   if (weight === undefined) throw new Error(`internal: there is no tensor ${name}`)
   const { shape, data } = await inMemory(weight)
@@ -88,7 +88,7 @@ export async function openCalibration(
   return calibrationModel(config, session, dtype)
 }
 
-/** A BERT whose weights are in a session, as collection runs it. */
+/** A BERT whose weights are in a session, for collecting activations. */
 export function calibrationModel(config: BertConfig, session: Session, dtype: FloatType): CalibrationModel {
   const int32 = (values: readonly number[]): Uint8Array => encode('i32', Int32Array.from(values))
   return {

@@ -1,4 +1,4 @@
-/** HF `config.json` of BERT and the models of its family: read, checked, and reduced to what the assembly needs. */
+/** HF `config.json` of BERT and the models of its family: read, checked, and reduced to the fields that assembly needs. */
 import { z } from 'zod'
 import { checkFields, keysOf, readConfigFile, size } from '../../checkpoint/config_file.js'
 import { usageError } from '../../errors.js'
@@ -7,7 +7,7 @@ import { expectModelType } from '../parts/model_types.js'
 import type { FamilyFields } from './families/family.js'
 import { type FamilyName, families } from './families/index.js'
 
-/** The family and the beginning of the names of HF's classes, by `model_type`. */
+/** Family and prefix of HF's class names, by `model_type`. */
 const modelTypes: Readonly<Record<string, { readonly family: FamilyName; readonly classes: string }>> = Object.fromEntries(
   keysOf(families).flatMap((family) =>
     Object.entries(families[family].classes).map(([type, classes]) => [type, { family, classes }]),
@@ -21,13 +21,13 @@ const schema = z.looseObject({
   id2label: z.record(z.string().regex(/^[0-9]+$/), z.string()).optional(),
 })
 
-/** What the checkpoint is used as. */
+/** Task of a checkpoint. */
 export type BertKind = 'encoder' | 'token-classifier' | 'sequence-classifier' | 'question-answering'
 
-/** Ends of classes whose heads guess words that were masked: what runs is the encoder below. */
+/** Suffixes of classes with masked-language-model heads, which are dropped: only the encoder runs. */
 const leftOut = ['ForMaskedLM', 'ForPreTraining']
 
-/** By the ends of the names of HF's classes. */
+/** Tasks by suffix of HF's class names. */
 const kinds: Readonly<Record<string, BertKind>> = {
   Model: 'encoder',
   ForMaskedLM: 'encoder',
@@ -40,12 +40,12 @@ const kinds: Readonly<Record<string, BertKind>> = {
 export interface BertConfig extends FamilyFields {
   readonly family: FamilyName
   readonly kind: BertKind
-  /** The class whose head is not run, where the checkpoint has one: the result is states. */
+  /** Class whose head is not run, if the checkpoint has one; the result is states. */
   readonly headless?: string
   readonly headDim: number
-  /** Classes of a classifier, of an answer begin and end; 0 for an encoder. */
+  /** Number of classes of a classifier; 2, begin and end, for question answering; 0 for an encoder. */
   readonly classes: number
-  /** Names of the classes where the configuration has them; class 3 without a name is LABEL_3. */
+  /** Names of the classes, if the configuration has them; class 3 without a name is LABEL_3. */
   readonly labels: readonly string[]
 }
 
@@ -80,7 +80,7 @@ export function parseBertConfig(value: unknown, name: string): BertConfig {
   return { ...fields, family, kind, ...headless, headDim: hidden / heads, ...classesOf(kind, config, name) }
 }
 
-/** HF writes no names when there are the default two. Names are not made up here: a count may be wrong, and the checkpoint is not yet known. */
+/** HF writes no names for the default two classes. None are made up here: the count may be wrong, and the checkpoint is not yet known. */
 function classesOf(
   kind: BertKind,
   { id2label, num_labels: count }: Pick<z.output<typeof schema>, 'id2label' | 'num_labels'>,

@@ -1,4 +1,4 @@
-/** Texts as embeddings: by the model's tokenizer, as the files of its folder say and as a caller asks for. */
+/** Embeds texts with the model's tokenizer, following the settings files of its folder and the caller's options. */
 import { usageError } from '../../errors.js'
 import type { Tokenizer } from '../../text/tokenizer.js'
 import { expectOptions, type NamesOf } from '../parts/known_options.js'
@@ -8,29 +8,29 @@ import type { SentenceSettings } from './sentence_settings.js'
 
 export interface EmbedTextOptions extends EmbedOptions {
   /**
-   * Whether texts with too many tokens are cut: to `max_seq_length` of `sentence_bert_config.json`, or to the positions of the model. Where
-   * undefined, they are cut where that file says so, and refused otherwise.
+   * True if texts with too many tokens are truncated to `max_seq_length` of `sentence_bert_config.json`, or to the model's positions. If
+   * undefined, they are truncated if that file has a limit, and refused otherwise.
    */
   readonly truncate?: boolean | undefined
-  /** False leaves the files of sentence-transformers out. */
+  /** False ignores the files of sentence-transformers. */
   readonly settings?: boolean | undefined
 }
 
 const names: NamesOf<EmbedTextOptions> = { ...embedNames, truncate: true, settings: true }
 
-/** A row of numbers for a text, or for each of several. Options come before the files of the model's folder; the mean where neither says. */
+/** Embeds one text or several. Options override the files of the model's folder; the default pooling is the mean. */
 export interface EmbedTexts {
   (input: string | TokenCase, options?: EmbedTextOptions): Promise<Float32Array>
   (inputs: readonly (string | TokenCase)[], options?: EmbedTextOptions): Promise<Float32Array[]>
 }
 
-/** What a folder has to embed texts with, read when it is first asked for. */
+/** Tokenizer and settings of a folder, read on first use. */
 interface Folder {
   tokenizer(): Promise<Tokenizer>
   settings(): Promise<SentenceSettings>
 }
 
-/** @throws of its result: usage `embed.*`, `run.*`, `tokenizer.*`, and what the encoder throws */
+/** Makes a function that embeds texts. It throws usage `embed.*`, `run.*`, `tokenizer.*`, and what the encoder throws. */
 export function textEmbedder(encoder: Encoder, folder: Folder): EmbedTexts {
   async function embed(given: string | TokenCase | readonly (string | TokenCase)[], options: EmbedTextOptions = {}) {
     expectOptions('embed', names, options)

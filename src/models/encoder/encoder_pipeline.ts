@@ -1,5 +1,5 @@
 /**
- * The encoder pipeline: a model folder becomes an object that runs batches of token sequences, in order, and embeds them.
+ * Encoder pipeline: loads a model folder into an object that runs batches of token sequences in order, and embeds them.
  */
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
@@ -37,15 +37,15 @@ import { encoderPrograms, type Outputs } from './encoder_programs.js'
 import { expectNoPairs, type MaskedCase, withoutMasks } from './masks.js'
 
 export interface EncoderOptions extends ModelOptions {
-  /** Of this model; a quantised plan needs them. */
+  /** Scales of this model, needed by a quantised plan. */
   readonly scales?: Scales
   /** Padded lengths are rounded up to a multiple of this, so that fewer programs are built. 8 by default. */
   readonly seqStep?: number
-  /** How many programs are kept. 16 by default. */
+  /** Number of cached programs. 16 by default. */
   readonly maxPrograms?: number
 }
 
-/** One row per token of the case, padding left out; of a sequence classifier one for the case. */
+/** One row per token of the case, without padding; for a sequence classifier, one row per case. */
 export type EncoderResult =
   | {
       readonly kind: 'token-classifier'
@@ -59,17 +59,17 @@ export type EncoderResult =
       readonly labelId: number
       readonly logits: readonly [Float32Array]
     }
-  /** How likely an answer begins and ends at each token. */
+  /** Logits of an answer beginning and ending at each token. */
   | { readonly kind: 'question-answering'; readonly begins: Float32Array; readonly ends: Float32Array }
   | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
 
-/** Which row of a sequence's tokens stands for it. */
+/** Pooling methods of a sequence's token rows. */
 export const poolings = ['mean', 'cls', 'last'] as const
 
 export interface PoolingOptions {
-  /** The mean of a sequence's tokens, its first token, or its last; the mean by default. Padding counts for nothing. */
+  /** The mean of a sequence's tokens, its first token, or its last; the mean by default. Padding is excluded. */
   readonly pooling?: (typeof poolings)[number] | undefined
-  /** True if embeddings are divided by their Euclidean length, so that their products are cosines. */
+  /** True if embeddings are divided by their Euclidean length, so that dot products are cosines. */
   readonly normalize?: boolean | undefined
 }
 
@@ -79,24 +79,25 @@ export const embedNames: NamesOf<EmbedOptions> = { ...batchNames, pooling: true,
 
 export interface Encoder extends LoadedModel<BertConfig> {
   /**
-   * Runs cases in order. Runs of one encoder follow each other; they never interleave.
-   * @throws usage `run.batch`, `run.mask`, `run.sequence`, `run.token`, `plan.model` for a mask under a plan without layers that take one, before anything runs; finding `run.value` for a result that holds NaN or an
-   * infinity; the signal's reason when it aborts
+   * Runs cases in order. Runs of one encoder are serialised and never interleave.
+   * @throws usage `run.batch`, `run.mask`, `run.sequence`, `run.token`, `plan.model` for a mask under a plan without masked layers, before
+   * anything runs; finding `run.value` for a result that holds NaN or an infinity; the signal's reason when it aborts
    */
   run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
   /**
-   * One row of numbers for each case, made on the device of the last layer's states; a classifier's own head is left out. Runs and
-   * embeddings follow each other.
+   * Embeds each case as one row, pooled on the device from the last layer's states without a classifier's own head. Serialised with
+   * runs.
    * @throws like `run`; usage `embed.pooling`
    */
   embed(cases: readonly TokenCase[], options?: EmbedOptions): Promise<Float32Array[]>
-  /** The program of a shape, built if needed, by lengths or with a mask of pairs; for inspection and timing. */
+  /** The program of a shape, built if needed, masked by lengths or with a pair mask; for inspection and timing. */
   program(shape: BatchShape, form?: { readonly masked?: boolean }): Promise<Program>
 }
 
 /**
- * Loads a BERT model folder: `config.json`, and `model.safetensors` or its shards, which pass through host memory piece by piece.
- * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.unknown`, `plan.dtype`, `run.dtype`, `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
+ * Loads a BERT model folder: `config.json`, and `model.safetensors` or its shards, which are streamed through host memory.
+ * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.unknown`, `plan.dtype`, `run.dtype`,
+ * `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
  */
 export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
   const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16, scales, signal } = options
@@ -116,7 +117,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const programs = encoderPrograms({ config, dtype, session, seqStep, maxPrograms, captures: device.info().kind === 'cuda' })
-  /** By what they give: a way of pooling, each with a program of its own over the same weights. */
+  /** Assemblies by pooling; each has its own program over the same weights. */
   const pooled = new Map<string, Assembly>()
   const pooledBy = (pooling: Pooling): Assembly => {
     const name = nameOf(pooling)
@@ -126,7 +127,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   }
 
   let pairs: Assembly | undefined
-  /** By lengths where no case of a batch has a mask. */
+  /** Masked by lengths if no case of a batch has a pair mask. */
   const formOf = (batch: readonly MaskedCase[]): readonly [Assembly, string] =>
     batch.some((each) => each.pairs !== undefined) ? pairForm() : [assembly, '']
   const pairForm = (): readonly [Assembly, string] => {
@@ -135,7 +136,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     return [pairs, 'pairs ']
   }
 
-  const turn = runQueue()
+  const nextRun = runQueue()
   /** Runs cases batch by batch. */
   async function inBatches<T>(
     cases: readonly TokenCase[],
@@ -143,7 +144,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     ready: (cases: readonly MaskedCase[]) => void,
     run: (cases: readonly MaskedCase[], start: number) => Promise<T[]>,
   ): Promise<T[]> {
-    const done = await turn()
+    const done = await nextRun()
     try {
       const masked = Array.isArray(cases) ? withoutMasks(cases) : []
       checkCases(config, Array.isArray(cases) ? masked.map(({ item }) => item) : cases, batch)
@@ -192,7 +193,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
 const heads = { mean: 'mean', cls: 'first', last: 'last' } as const
 const nameOf = ({ head, normalize }: Pooling): string => `${head}${normalize ? ' of length one' : ''} `
 
-/** @throws usage `embed.pooling` for a way that there is not, which a caller without types may give */
+/** @throws usage `embed.pooling` for an unknown method, which an untyped caller may pass */
 function poolingOf({ pooling = 'mean', normalize = false }: PoolingOptions): Pooling {
   if (!poolings.includes(pooling)) {
     throw usageError('embed.pooling', `pooling is ${JSON.stringify(pooling)}, expected one of ${poolings.join(', ')}`)
@@ -200,7 +201,7 @@ function poolingOf({ pooling = 'mean', normalize = false }: PoolingOptions): Poo
   return { head: heads[pooling], normalize }
 }
 
-/** The row of one case. @throws finding `run.value` for what is no number */
+/** The row of one case. @throws finding `run.value` for a value that is not finite */
 function embeddingOf({ hidden }: BertConfig, outputs: Outputs, index: number, name: string): Float32Array {
   const row = decode('f32', outputs.embeddings ?? new Uint8Array()).slice(index * hidden, (index + 1) * hidden)
   const wrong = row.find((value) => !Number.isFinite(value))
@@ -208,7 +209,7 @@ function embeddingOf({ hidden }: BertConfig, outputs: Outputs, index: number, na
   return row
 }
 
-/** The rows of one case's valid tokens. @throws finding `run.value` for what is no number: the label of such a row would say nothing */
+/** The rows of one case's valid tokens. @throws finding `run.value` for a value that is not finite: such a row's label is meaningless */
 function unpackOutputs(
   config: BertConfig,
   outputs: Outputs,

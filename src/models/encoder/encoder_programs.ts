@@ -1,6 +1,6 @@
 /**
- * Programs of an encoder: one for what is asked for and each (batch, seq) shape, captured where the device can, and kept while shapes
- * recur. Cases of a batch are padded, or packed where the plan holds them so.
+ * Programs of an encoder: one per requested result and (batch, seq) shape, captured if the device supports it, and cached while shapes
+ * recur. Cases of a batch are padded, or packed if the plan uses packed rows.
  */
 import type { FloatType } from '../../checkpoint/convert.js'
 import { abortable } from '../../runtime/abortable.js'
@@ -14,18 +14,18 @@ import { type Assembly, bertDims } from './bert.js'
 import type { BertConfig } from './config.js'
 import { batchMask, type MaskedCase } from './masks.js'
 
-/** Results by their names, as the device stores them. */
+/** Results by name, as the device stores them. */
 export type Outputs = Readonly<Record<string, Uint8Array>>
 
 interface Ran {
   readonly outputs: Outputs
   readonly lengths: readonly number[]
-  /** The first row of each case in results of tokens. */
+  /** First row of each case in per-token results. */
   readonly first: readonly number[]
 }
 
 interface Programs {
-  /** @param name of what the assembly gives */
+  /** @param name of the assembly's result */
   of(assembly: Assembly, name: string, shape: BatchShape): Promise<Program>
   /** Runs a batch. @throws what the device rejects with; the signal's reason when it aborts */
   run(assembly: Assembly, name: string, batch: readonly MaskedCase[], signal: AbortSignal | undefined): Promise<Ran>
@@ -41,7 +41,7 @@ interface Environment {
   readonly captures: boolean
 }
 
-/** @param of the weights' session, and how shapes are kept */
+/** Makes the program cache of a session. */
 export function encoderPrograms({ config, dtype, session, seqStep, maxPrograms, captures }: Environment): Programs {
   const programs = releasingCache<Program>(maxPrograms)
   const of: Programs['of'] = (assembly, name, shape) =>
@@ -66,7 +66,7 @@ export function encoderPrograms({ config, dtype, session, seqStep, maxPrograms, 
       const ready = await of(assembly, name, { batch: batch.length, seq, tokens })
       const rows = assembly.packed.inputs ? tokens : batch.length * seq
       const place = { seq, rows, packed: assembly.packed.inputs }
-      // Rows without a token are masked by the lengths; what they hold only has to be a valid id.
+      // Rows without a token are masked by the lengths; they may hold any valid id.
       const inputs = {
         ...idInputs(sequences, { ...place, filler: Math.min(config.padToken, config.vocab - 1) }),
         typeIds: encode('i32', idRows(types, { ...place, filler: 0, lengths })),

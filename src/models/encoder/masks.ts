@@ -1,20 +1,20 @@
 /**
- * Masks of cases, as an encoder takes them. A mask of keys whose ones come first is padding: its tokens are cut off, and the case runs as
- * one without a mask, by its length. So is what stands behind the last token of any other mask of keys. All others become a mask of pairs.
+ * Attention masks of an encoder's cases. A key mask whose ones come first is padding: the masked tokens are cut off, and the case runs
+ * without a mask, by its length. In any other key mask, tokens after the last kept one are cut off too. All other masks become pair masks.
  */
 import { usageError } from '../../errors.js'
 import type { TokenCase } from '../parts/token_cases.js'
 
-/** A case without padding behind it. */
+/** A case without trailing padding. */
 export interface MaskedCase {
   readonly item: TokenCase
-  /** A byte for each query and key, row by row: whether the query attends the key. Undefined where every one attends every other. */
+  /** One byte per query and key, row by row: 1 if the query attends to the key. Undefined if all attend to all. */
   readonly pairs: Uint8Array | undefined
 }
 
 /**
- * Takes the masks off cases. Whatever else is wrong with a case is left to `checkCases`.
- * @throws usage `run.mask` naming the case for a mask that is not of its length, or holds something else than 0 and 1
+ * Separates the masks from cases. Other errors in a case are left to `checkCases`.
+ * @throws usage `run.mask` naming the case for a mask of another length, or with values other than 0 and 1
  */
 export const withoutMasks = (cases: readonly TokenCase[]): readonly MaskedCase[] => cases.map(withoutMask)
 
@@ -31,7 +31,7 @@ function withoutMask(given: TokenCase, index: number): MaskedCase {
   const isOfKeys = rows.every((row) => row === rows[0] || row.every((kept, key) => kept === rows[0]?.[key]))
   if (!isOfKeys) return { item, pairs: Uint8Array.from(rows.flat()) }
   const [keys = []] = rows
-  // With nothing kept, no token is padding: each attends the mean of all.
+  // If no key is kept, no token counts as padding: each query gets the mean of all values.
   const kept = keys.lastIndexOf(1) + 1 || length
   const { typeIds } = item
   const cut = {
@@ -44,7 +44,7 @@ function withoutMask(given: TokenCase, index: number): MaskedCase {
   return { item: cut, pairs: Uint8Array.from(left.flatMap(() => left)) }
 }
 
-/** A row for each query. */
+/** The mask as one row per query. */
 function rowsOf(mask: readonly unknown[], index: number): readonly (readonly number[])[] {
   if (!mask.some(Array.isArray)) {
     const keys = numbersOf(mask, index, 'attentionMask')
@@ -52,8 +52,8 @@ function rowsOf(mask: readonly unknown[], index: number): readonly (readonly num
   }
   return mask.map((row, query) => {
     const name = `attentionMask[${query}]`
-    if (!Array.isArray(row)) throw refuse(index, `${name} is no row, and others are`)
-    if (row.length !== mask.length) throw ofOtherLength(index, `has ${mask.length} tokens, and ${name} is of ${row.length}`)
+    if (!Array.isArray(row)) throw refuse(index, `${name} is not a row, but others are`)
+    if (row.length !== mask.length) throw ofOtherLength(index, `has ${mask.length} tokens, and ${name} has ${row.length}`)
     return numbersOf(row, index, name)
   })
 }
@@ -64,24 +64,24 @@ function numbersOf(row: readonly unknown[], index: number, name: string): readon
   return row as readonly number[]
 }
 
-const hint = 'give a number for each token, or a row of them for each token: 1 keeps a key, 0 removes it'
+const hint = 'give one number per token, or one row of numbers per token: 1 keeps a key, 0 removes it'
 const refuse = (index: number, what: string): Error => usageError('run.mask', `case ${index}: ${what}`, { hint })
 const ofOtherLength = (index: number, what: string): Error => usageError('run.mask', `case ${index} ${what}`, { hint })
 
-/** @throws usage `run.mask` for a mask that lengths do not say: poolings go by the lengths of cases */
+/** @throws usage `run.mask` for a mask that is more than padding: pooling uses the lengths of cases */
 export function expectNoPairs(cases: readonly MaskedCase[]): void {
   const at = cases.findIndex(({ pairs }) => pairs !== undefined)
   if (at < 0) return
   throw usageError(
     'run.mask',
-    `case ${at}: its mask is more than padding behind its tokens, and embeddings count all tokens of a case`,
+    `case ${at}: its mask is more than padding after its tokens, and embeddings use all tokens of a case`,
     {
-      hint: 'leave out what is masked, or pool the states of the tokens that run gives',
+      hint: 'leave out the masked tokens, or pool the token states that run returns',
     },
   )
 }
 
-/** The mask of a batch, `seq` rows and columns a case: whole where a case has none, as lengths hide padding. */
+/** Mask of a batch, `seq` rows and columns per case. All ones for a case without a mask: its length masks the padding. */
 export function batchMask(batch: readonly MaskedCase[], seq: number): Uint8Array {
   const mask = new Uint8Array(batch.length * seq * seq)
   for (const [at, { item, pairs }] of batch.entries()) {

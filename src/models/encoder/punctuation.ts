@@ -1,4 +1,4 @@
-/** Restores punctuation with a token classifier whose labels are punctuation marks: the demonstration of an encoder. */
+/** Restores punctuation with a token classifier whose labels are punctuation marks; a demonstration of an encoder. */
 import { usageError } from '../../errors.js'
 import type { Tokenizer } from '../../text/tokenizer.js'
 import type { BatchOptions } from '../parts/options.js'
@@ -9,13 +9,13 @@ const none = 'O'
 
 interface Piece {
   readonly ids: readonly number[]
-  /** For each word of the piece, the position of its last token; undefined for a word without tokens. */
+  /** Per word of the piece, the position of its last token; undefined for a word without tokens. */
   readonly lastTokens: readonly (number | undefined)[]
 }
 
 /**
- * Puts punctuation after the words of a text. Marks the model knows are removed first, unless inside a word. The last token
- * of a word carries its label. A text longer than the model's positions is cut into pieces at word boundaries.
+ * Inserts punctuation after the words of a text. Marks the model knows are removed first, unless inside a word. The last token
+ * of a word carries its label. A text longer than the model's positions is split at word boundaries.
  * @throws usage `punctuation.model` if the model has no `O` label, and what `run` of the encoder throws
  */
 export async function restorePunctuation(
@@ -55,7 +55,7 @@ function stripMarks(word: string, marks: readonly string[]): string {
   return word.slice(0, end)
 }
 
-/** Cuts words into sequences of at most `positions` tokens, special tokens included. */
+/** Splits words into sequences of at most `positions` tokens, special tokens included. */
 function cut(tokenizer: Tokenizer, words: readonly string[], positions: number): Piece[] {
   const pieces: Piece[] = []
   let start = 0

@@ -1,7 +1,7 @@
 /**
- * Maxima that quantisation-aware training leaves in a checkpoint: the states `_amax` of the quantisers that NVIDIA's pytorch-quantization puts
- * in front of matmuls, by the names of HF's QDQBert. A linear layer has `_input_quantizer` and `_weight_quantizer`; attention has
- * `matmul_q_input_quantizer` and three more. They are signed and of 8 bits there, as here.
+ * Maxima that quantisation-aware training stores in a checkpoint: the `_amax` states of the quantisers that NVIDIA's pytorch-quantization
+ * inserts before matmuls, named as in HF's QDQBert. A linear layer has `_input_quantizer` and `_weight_quantizer`; attention has
+ * `matmul_q_input_quantizer` and three more. They are signed 8-bit quantisers, as here.
  */
 import { type Checkpoint, findTensor } from '../../checkpoint/checkpoint.js'
 import { convertTensor } from '../../checkpoint/convert.js'
@@ -15,45 +15,45 @@ import type { BertConfig } from './config.js'
 import { families } from './families/index.js'
 
 export interface TrainedMaxima {
-  /** Of each layer, the sites that the checkpoint has a maximum for. */
+  /** Per layer, the maxima of the sites that the checkpoint has them for. */
   readonly layers: readonly Readonly<Partial<Record<Site, number>>>[]
   /** The same of weights. */
   readonly weights: readonly WeightMaxima[]
 }
 
-/** Largest relative difference of maxima of one activation, which is FasterTransformer's. */
+/** Largest relative difference between maxima of one activation, the same as FasterTransformer's. */
 const sameActivation = 1e-5
 
-/** The module of a linear layer. */
+/** Module name of a linear layer. */
 const moduleOf = (config: BertConfig, layer: number, matrix: Matrix): string =>
   matrixTensor(config, layer, matrix).replace(/\.weight$/, '')
 
-/** The state of a site, and others of the same activation. Undefined where no quantiser observes it. */
+/** The states of a site's activation. Empty if no quantiser observes it. */
 export function statesOfSite(config: BertConfig, layer: number, site: Site): readonly string[] {
   const linear = (matrix: Matrix, at = layer): string => `${moduleOf(config, at, matrix)}._input_quantizer._amax`
   const query = moduleOf(config, layer, 'query')
-  const product = (name: string): string => `${query.replace(/\.[^.]*$/, '')}.matmul_${name}_input_quantizer._amax`
+  const matmul = (name: string): string => `${query.replace(/\.[^.]*$/, '')}.matmul_${name}_input_quantizer._amax`
   const read = (at: number): readonly string[] => (['query', 'key', 'value'] as const).map((matrix) => linear(matrix, at))
   const pre = families[config.family].norms === 'pre'
-  const behind = layer + 1 < config.layers ? read(layer + 1) : [`${query.split('.')[0]}.final_input_quantizer._amax`]
+  const next = layer + 1 < config.layers ? read(layer + 1) : [`${query.split('.')[0]}.final_input_quantizer._amax`]
   const states: Readonly<Record<Site, readonly string[]>> = {
     x: pre ? [] : read(layer),
-    queryBias: [product('q')],
-    keyBias: [product('k')],
-    valueBias: [product('v')],
-    probabilities: [product('a')],
+    queryBias: [matmul('q')],
+    keyBias: [matmul('k')],
+    valueBias: [matmul('v')],
+    probabilities: [matmul('a')],
     merged: [linear('projection')],
     attentionNorm: pre ? read(layer) : [linear('fc1')],
     fc1Activation: [linear('fc2')],
-    outputNorm: pre ? [linear('fc1')] : behind,
+    outputNorm: pre ? [linear('fc1')] : next,
   }
   return states[site]
 }
 
 /**
  * The maxima of a checkpoint.
- * @throws usage `calibrate.state` for a checkpoint without any, for states of another size, and for two that differ where an activation is the
- * same; finding `weights.value` for one that is no number
+ * @throws usage `calibrate.state` for a checkpoint without any, for states of another size, and for two different maxima of one
+ * activation; finding `weights.value` for one that is not finite
  */
 export async function trainedMaxima(config: BertConfig, file: Checkpoint, signal?: AbortSignal): Promise<TrainedMaxima> {
   const read = async (name: string, channels: number): Promise<Float32Array | undefined> => {
@@ -84,12 +84,12 @@ export async function trainedMaxima(config: BertConfig, file: Checkpoint, signal
     weights.push(ofMatrices)
   }
   if ([...layers, ...weights].some((found) => Object.keys(found).length > 0)) return { layers, weights }
-  throw usageError('calibrate.state', 'the checkpoint has no state of a quantiser', {
-    hint: `quantisation-aware training leaves states such as ${statesOfSite(config, 0, 'merged').join()}; else give --cases`,
+  throw usageError('calibrate.state', 'the checkpoint has no quantiser states', {
+    hint: `quantisation-aware training stores states such as ${statesOfSite(config, 0, 'merged').join()}; otherwise give --cases`,
   })
 }
 
-/** The number that states of one activation have; undefined where none of them is there. @throws usage `calibrate.state` */
+/** The common value of the states of one activation; undefined if there are none. @throws usage `calibrate.state` */
 async function sameOf(
   names: readonly string[],
   read: (name: string) => Promise<number | undefined>,
@@ -100,9 +100,13 @@ async function sameOf(
     if (amax === undefined) continue
     known ??= { name, amax }
     if (Math.abs(amax - known.amax) <= sameActivation * known.amax) continue
-    throw usageError('calibrate.state', `state ${known.name} is ${known.amax}, ${name} is ${amax}: they are of one activation`, {
-      hint: 'it is quantised once: give the states one number before training ends, such as the larger of them',
-    })
+    throw usageError(
+      'calibrate.state',
+      `state ${known.name} is ${known.amax}, ${name} is ${amax}: both belong to one activation`,
+      {
+        hint: 'an activation is quantised once: set both states to one value before training ends, such as the larger',
+      },
+    )
   }
   return known?.amax
 }

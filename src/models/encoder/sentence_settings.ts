@@ -1,6 +1,6 @@
 /**
- * Folders of sentence-transformers: how their authors meant an encoder to embed texts. What a file asks for and is not done here is refused
- * by its name, since embeddings without it are other numbers.
+ * Settings of sentence-transformers folders, by which their authors intended texts to be embedded. An unsupported setting is refused by
+ * name, because embeddings without it would differ.
  */
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -10,11 +10,11 @@ import { usageError } from '../../errors.js'
 import type { PoolingOptions } from './encoder_pipeline.js'
 
 export interface SentenceSettings extends PoolingOptions {
-  /** Tokens that texts are cut to, special ones included. */
+  /** Maximum number of tokens that texts are truncated to, special ones included. */
   readonly most?: number | undefined
-  /** True if texts are made lower case before the tokenizer reads them. */
+  /** True if texts are lower-cased before tokenization. */
   readonly lowerCase: boolean
-  /** What stands in front of every text. */
+  /** Text prepended to every input. */
   readonly prompt: string
 }
 
@@ -26,26 +26,26 @@ const promptSchema = z.looseObject({
   default_prompt_name: z.string().nullish(),
 })
 
-/** Ways of pooling by their names in files, and in older ones by the flags that are true. */
+/** Pooling methods by their names in files, and in older files by the flags that are true. */
 const poolings: Readonly<Record<string, NonNullable<PoolingOptions['pooling']>>> = {
   ...{ mean: 'mean', cls: 'cls', lasttoken: 'last' },
   ...{ pooling_mode_mean_tokens: 'mean', pooling_mode_cls_token: 'cls', pooling_mode_lasttoken: 'last' },
 }
 
 const usualPooling = '1_Pooling'
-/** Folders beside the weights: nothing outside of the model's folder is read because a file in it says so. */
+/** Pattern of subfolder names: a file in the model's folder cannot cause reads outside of it. */
 const inside = /^\w[\w.-]*$/
 
 const refuse = (path: string, what: string): Error =>
   usageError('embed.settings', `${path}: ${what}`, {
-    hint: "settings: false, or --no-settings, leaves the folder's files out: then say pooling and normalize yourself",
+    hint: "settings: false, or --no-settings, ignores the folder's files: then give pooling and normalize yourself",
   })
 
 /**
- * What `modules.json`, the pooling's `config.json`, `sentence_bert_config.json` and `config_sentence_transformers.json` of a folder say; a
- * folder without them says nothing.
+ * Reads the settings of a folder's `modules.json`, the pooling's `config.json`, `sentence_bert_config.json` and
+ * `config_sentence_transformers.json`. A folder without them has no settings.
  * @param hidden width of the model
- * @throws usage `embed.settings` for modules, poolings and prompts that are not done here; `config.*` for files that cannot be read
+ * @throws usage `embed.settings` for unsupported modules, poolings and prompts; `config.*` for files that cannot be read
  */
 export async function readSentenceSettings(folder: string, hidden: number): Promise<SentenceSettings> {
   const { pooling: at = usualPooling, normalize } = await readModules(join(folder, 'modules.json'))
@@ -61,14 +61,14 @@ export async function readSentenceSettings(folder: string, hidden: number): Prom
   const prompt = name == null ? '' : texts?.[name]
   if (prompt == null) throw refuse(prompts, `there is no prompt ${shown(String(name))}, which default_prompt_name names`)
   if (prompt !== '' && pooling.withoutPrompt)
-    throw refuse(prompts, `tokens of the prompt ${shown(prompt)} are not left out of a pooling here`)
+    throw refuse(prompts, `tokens of the prompt ${shown(prompt)} cannot be excluded from pooling`)
   return {
     ...{ pooling: pooling.pooling, normalize, prompt },
     ...{ most: stated.max_seq_length ?? undefined, lowerCase: stated.do_lower_case === true },
   }
 }
 
-/** Where the pooling's configuration is, and whether rows are divided by their length. */
+/** Folder of the pooling's configuration, and true if rows are normalised to length one. */
 async function readModules(path: string): Promise<{ readonly pooling?: string; readonly normalize?: boolean }> {
   const value = await readOptionalConfigFile(path)
   if (value === undefined) return {}

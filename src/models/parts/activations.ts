@@ -1,6 +1,6 @@
 /**
- * Activations of inner networks, by their names in HF configurations (activations.py), and the op each one is. Four spellings are one function,
- * `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`; `gelu_fast` has ten digits of the root, which float32 does not tell apart.
+ * Ops of feed-forward activations, by their names in HF configurations (activations.py). Four names are the same function,
+ * `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`. `gelu_fast` writes the root with ten digits, the same number in float32.
  */
 export const activations = {
   gelu: 'gelu',

@@ -1,14 +1,14 @@
-/** What configurations of models that choose words have in common: their two files, their architecture, and ids of tokens. */
+/** Checks shared by the configurations of generating models: their two files, their architecture, and token ids. */
 import { join } from 'node:path'
 import { z } from 'zod'
 import { readConfigFile, readOptionalConfigFile } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 
-/** The id of a token. */
+/** A token id. */
 export const token = z.int().nonnegative()
 
-/** Fields of tokens that a result never has. */
+/** Fields that list tokens banned from results. */
 export const bannedFields = {
   bad_words_ids: z.array(z.array(token).min(1)).nullish(),
   suppress_tokens: z.array(token).nullish(),
@@ -35,7 +35,7 @@ interface Stated {
   readonly architectures?: readonly string[] | null | undefined
 }
 
-/** @throws usage `config.architecture` for a stated architecture that is not the one of the model type */
+/** @throws usage `config.architecture` if the configuration names an architecture other than that of its model type */
 export function expectArchitecture({ model_type: type, architectures }: Stated, supported: string, name: string): void {
   const [found = supported] = architectures ?? []
   if (found === supported) return
@@ -44,7 +44,7 @@ export function expectArchitecture({ model_type: type, architectures }: Stated, 
   })
 }
 
-/** The id that a field states. @throws usage `config.token` */
+/** Returns a field's token id if it is in the vocabulary. @throws usage `config.token` */
 export function checkToken(name: string, field: string, id: number, vocab: number): number {
   if (id < vocab) return id
   throw usageError('config.token', `${name}: ${field} ${id} is not in [0, ${vocab})`, {
@@ -53,8 +53,8 @@ export function checkToken(name: string, field: string, id: number, vocab: numbe
 }
 
 /**
- * Tokens that a result never has. Of bad words, HF lets those that end a text be.
- * @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose; `config.token`
+ * Tokens banned from results. HF ignores bad words that are end ids.
+ * @throws usage `config.bad_words` for a sequence of several tokens, or if no token is left to choose; `config.token`
  */
 export function bannedTokens(
   name: string,
@@ -70,7 +70,7 @@ export function bannedTokens(
     }
     if (!ends.includes(id)) banned.add(checkToken(name, 'bad_words_ids', id, vocab))
   }
-  // A choice of ends alone is no choice.
+  // If only end ids remain, every result is empty.
   if (banned.size === 0 || new Set([...banned, ...ends]).size < vocab) return [...banned]
   throw refused(`bad_words_ids and suppress_tokens leave none of ${vocab} tokens but end ids, so that no result has any`)
 }

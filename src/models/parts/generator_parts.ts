@@ -1,12 +1,12 @@
 /**
- * A model folder as what a generator is made of: the program that reads texts, the programs of one step, and what a host has to know of them.
- * An export writes it as tables. Names of states and dimensions are those of the programs in specs/programs; here they get their meaning.
+ * Parts of a generator made from a model folder: the program that reads texts, the programs of one step, and the facts a host needs about them.
+ * An export writes them as tables. States and dimensions are named as in specs/programs; this file gives the names their meaning.
  */
 import type { Program } from '../../ir/program.js'
 import type { Int8Tensor, Weight } from '../../runtime/weight.js'
 import type { TensorNames } from './weight_names.js'
 
-/** Sizes by what they count: those of a generation, and those of a pass over prompts. */
+/** Quantities that a size may count: those of a generation, and those of a pass over prompts. */
 export type Quantity =
   | 'prompts'
   | 'width'
@@ -19,7 +19,7 @@ export type Quantity =
   | 'pass_sequences'
   | 'pass_longest'
 
-/** Inputs of what reads texts. */
+/** Inputs of the program that reads texts. */
 export type InputKind =
   | 'sources'
   | 'source_lengths'
@@ -33,16 +33,17 @@ export type InputKind =
   | 'slots'
   | 'writers'
 
-/** Ways of choosing words, each a program of its own. */
+/** Methods of choosing tokens; each has its own program. */
 export type Way = 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top' | 'beams' | 'beams_diverse' | 'beams_hf'
 
-/** Attributes that a generation says, and not the program. */
+/** Attributes that a generation sets, not the program. */
 export type Attribute = 'max_steps' | 'diversity_rate' | 'length_penalty' | 'early_stopping'
 
 export interface PartOf {
   readonly program: Program
-  /** Sizes that are fixed, and what the others count. */
+  /** Fixed sizes by dimension. */
   readonly dims: Readonly<Record<string, number>>
+  /** Quantities that the other dimensions count. */
   readonly quantities: Readonly<Record<string, Quantity>>
   /** Tensors of the checkpoint by the program's names of weights. */
   readonly tensors: TensorNames
@@ -54,24 +55,26 @@ export interface ReaderPart extends PartOf {
 
 export interface StepPart extends PartOf {
   readonly way: Way
-  /** The value that the program has for each attribute that a generation says: no other attribute has it. */
+  /** Placeholder value in the program of each attribute that a generation sets. No other attribute has this value. */
   readonly said: Readonly<Partial<Record<Attribute, number>>>
 }
 
 export interface GeneratorParts {
   readonly name: 'llama' | 'seq2seq'
-  /** True if texts are sources that are read whole, of which words are generated anew; prompts that go on where not. */
+  /** True if texts are sources that an encoder reads whole and new text is generated from; false if prompts are continued. */
   readonly sources: boolean
   readonly vocab: number
   readonly positions: number
-  /** The first word of a text, where prompts do not go on. */
+  /** First token of a text if prompts are not continued. */
   readonly start: number
   readonly pad: number
   readonly ends: readonly number[]
   readonly banned: readonly number[]
-  /** The largest top-k of a few words, the most beams, and candidates of a beam by the HF rule. */
+  /** Largest top-k of the kernels for few candidates. */
   readonly mostTopK: number
+  /** Maximum number of beams. */
   readonly mostBeams: number
+  /** Maximum number of candidates per beam by the HF rule. */
   readonly mostCandidates: number
   readonly reader: ReaderPart
   readonly steps: readonly StepPart[]
@@ -80,7 +83,7 @@ export interface GeneratorParts {
   readonly stored: Readonly<Record<string, Int8Tensor>>
 }
 
-/** Values of attributes that a generation says, which nothing else has; exact in float32. */
+/** Placeholder values of the attributes that a generation sets. No other attribute has them; they are exact in float32. */
 export const saidValues: Readonly<Record<Attribute, number>> = {
   max_steps: 40_961,
   diversity_rate: -0.40625,

@@ -1,13 +1,13 @@
-/** Which plans multiply int8, and which devices can. */
+/** Detection of plans that multiply int8, and of devices without int8 tensor cores. */
 import { environmentError } from '../../errors.js'
 import { computesInt8 } from '../../ir/graph.js'
 import type { GraphApplication } from '../../runtime/application.js'
 import type { NativeDeviceInfo } from '../../runtime/native.js'
 
-/** Compute capability from which tensor cores multiply int8. */
+/** Lowest compute capability with int8 tensor cores. */
 const firstInt8 = 7.5
 
-/** True if a plan multiplies int8 by int8: weights alone are converted as they are loaded. */
+/** True if a plan multiplies int8 by int8. Plans with int8 weights alone convert them as they are loaded. */
 export const multipliesInt8 = ({ applications }: { readonly applications: readonly GraphApplication[] }): boolean =>
   applications.some(({ graph }) => computesInt8(graph))
 

@@ -1,11 +1,11 @@
-/** Options of a caller without types: names that nothing would read are refused, so that a misspelt one does not pass for its default. */
+/** Checks of options from untyped callers: unknown names are refused, so that a misspelt option does not silently take its default. */
 import { usageError } from '../../errors.js'
 import { nameHint } from '../../runtime/api/names.js'
 
-/** Every name of a type of options. A name that is missing, or one too many, is an error of types. */
+/** Every name of an options type. A missing or extra name is a type error. */
 export type NamesOf<Options> = Readonly<Record<keyof Options, true>>
 
-/** @throws usage `run.option` for what is no object, and for a name that is not among those of `who` */
+/** @throws usage `run.option` if `given` is not an object or has a name that `who` does not take */
 export function expectOptions(who: string, names: Readonly<Record<string, true>>, given: unknown): void {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     const what = given === null ? 'null' : Array.isArray(given) ? 'an array' : `a ${typeof given}`
@@ -18,6 +18,6 @@ export function expectOptions(who: string, names: Readonly<Record<string, true>>
   throw usageError('run.option', `${who} has no option ${unknown}`, { hint: nameHint('options', Object.keys(names), unknown) })
 }
 
-/** Those of some options that have these names. */
+/** The options with these names. */
 export const named = <Options extends object>(names: NamesOf<Options>, given: Options): Options =>
   Object.fromEntries(Object.entries(given).filter(([name]) => Object.hasOwn(names, name))) as Options

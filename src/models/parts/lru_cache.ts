@@ -1,13 +1,13 @@
-/** Values that are expensive to make, kept while they recur: programs by their shape. */
+/** LRU cache of values that are expensive to make, such as programs by shape. */
 import { HeddleError } from '../../errors.js'
 
 export interface Cache<T> {
   get(key: string, make: () => Promise<T>): Promise<T>
-  /** Evicts all values, or all but one. Resolves when they are gone. */
+  /** Evicts all values, or all but one. Resolves when they are released. */
   clear(but?: string): Promise<void>
 }
 
-/** Keeps the most recently used values, which hold memory until they are released: evicted, they are. One that cannot be made is not kept. */
+/** Caches the most recently used values. Values hold memory until released; eviction releases them. A value that cannot be made is not cached. */
 export function releasingCache<T extends { release(): void }>(capacity: number): Cache<T> {
   const entries = new Map<string, Promise<T>>()
   const evict = (value: Promise<T>): Promise<void> =>
@@ -38,10 +38,10 @@ export function releasingCache<T extends { release(): void }>(capacity: number):
   }
 }
 
-/** A value of a cache; where device memory is too short to make it, what the cache keeps makes room first. No run may use that then. */
-export const makingRoom = <T>(kept: Cache<T>, key: string, make: () => Promise<T>): Promise<T> =>
-  kept.get(key, make).catch(async (error: unknown) => {
+/** Gets a value of a cache. If device memory is too short to make it, evicts all cached values and retries. No run may be using them then. */
+export const makingRoom = <T>(cache: Cache<T>, key: string, make: () => Promise<T>): Promise<T> =>
+  cache.get(key, make).catch(async (error: unknown) => {
     if (!(error instanceof HeddleError) || !['states.memory', 'device.memory'].includes(error.code)) throw error
-    await kept.clear()
-    return kept.get(key, make)
+    await cache.clear()
+    return cache.get(key, make)
   })

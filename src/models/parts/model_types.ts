@@ -1,6 +1,6 @@
 /**
- * The model types that run, by the kind of model: each kind is opened by a function of its own, and whoever meets another type is told all
- * of them. Tables of the kinds say what sets their types apart; a test holds the names here against theirs.
+ * Supported model types, by kind of model. Each kind has its own opening function; the error for another type lists all of them.
+ * Tables of each kind state how its types differ. A test compares the names here with those tables.
  */
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
@@ -15,18 +15,18 @@ export type ModelKind = keyof typeof modelTypes
 
 const kinds: readonly ModelKind[] = ['encoder', 'seq2seq', 'llama']
 
-/** What opens a kind of model from Node. */
+/** Node functions that open each kind of model. */
 const openers: Readonly<Record<ModelKind, string>> = { encoder: 'openPipeline', seq2seq: 'openGenerator', llama: 'openLlama' }
 
 const isOf = (kind: ModelKind, type: unknown): boolean => (modelTypes[kind] as readonly unknown[]).includes(type)
 
 /**
- * Refuses a configuration of another kind of model, or of none that runs.
+ * Refuses a configuration of another kind of model, or of an unsupported type.
  * @param name of the configuration, for messages
  * @throws usage `config.model_type`
  */
 export function expectModelType(value: unknown, kind: ModelKind, name: string): void {
-  // Of what is no object, the schema of the kind says so.
+  // The schema of the kind reports values that are not objects.
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return
   const { model_type: type } = value as { readonly model_type?: unknown }
   if (isOf(kind, type)) return

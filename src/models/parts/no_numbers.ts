@@ -1,4 +1,4 @@
-/** What a run ends with that computed values which are no numbers: what follows from them says nothing. */
+/** Error of a run that computed values other than finite numbers, which make its results meaningless. */
 import { findingError, HeddleError } from '../../errors.js'
 import type { Cache } from './lru_cache.js'
 
@@ -7,9 +7,9 @@ export const noNumbers = (message: string): HeddleError =>
     hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
   })
 
-/** A run, with which what is kept for others goes where it computed no numbers: they stay in caches and other states. */
-export const orForget = <T>(kept: Pick<Cache<unknown>, 'clear'>, run: Promise<T>): Promise<T> =>
+/** Awaits a run. If it computed values other than finite numbers, clears the cache: they remain in KV caches and other states. */
+export const orForget = <T>(cache: Pick<Cache<unknown>, 'clear'>, run: Promise<T>): Promise<T> =>
   run.catch(async (error: unknown) => {
-    if (error instanceof HeddleError && error.code === 'run.value') await kept.clear()
+    if (error instanceof HeddleError && error.code === 'run.value') await cache.clear()
     throw error
   })

@@ -1,6 +1,6 @@
 /**
- * Settings of an exported model that its folder leaves open: how words are chosen, steps of a run, what logits are changed by. They are checked
- * here, since JSON has no types; a setting that the folder says is refused by its name.
+ * Settings of an exported model that its folder leaves open: the choice of tokens, steps per run, and logit processors. They are checked
+ * here because JSON is untyped. A setting that the folder fixes is refused by name.
  */
 import { z } from 'zod'
 import { noProcessors, type Processors } from '../../../specs/programs/processors.js'
@@ -18,7 +18,7 @@ const flag = z.boolean()
 const rate = z.number().min(-1e6).max(1e6)
 const stopping = z.union([z.literal(0), z.literal(1), z.literal(2)])
 
-/** Processors of logits; words that a model never says are those of its folder. */
+/** Logit processors; the tokens that a model never generates come from its folder. */
 const processors = z
   .strictObject({ penalised: flag, ngrams: z.int().nonnegative(), minimum: flag, forced: flag })
   .partial()
@@ -29,7 +29,7 @@ const processors = z
 
 const hf = { lengthPenalty: z.number().min(-64).max(64), earlyStopping: stopping }
 
-/** Programs that a generator has: one or more for each choice; a top-k of few words and beams up to these. */
+/** Programs of a generator: one or more per choice. `topK` is the largest top-k of the few-candidate kernels, `beams` the most beams. */
 const generator = z
   .strictObject({
     choices: z.array(z.enum(['greedy', 'sample', 'beams', 'hf'])).min(1),
@@ -38,7 +38,7 @@ const generator = z
   })
   .partial()
 
-/** Settings that are open, by the programs of models. */
+/** Open settings of each model program. */
 export const openSettings = {
   llama: generator,
   seq2seq: generator,
@@ -87,7 +87,7 @@ export interface GeneratorSettings {
   readonly beams: number
 }
 
-/** With what is usual where nothing is stated. */
+/** Settings of a generator, with defaults for those not stated. */
 export function generatorSettings({ choices, topK, beams }: OpenSettings<'llama'>, vocab: number): GeneratorSettings {
   return {
     choices: [...new Set(choices ?? (['greedy', 'sample', 'beams', 'hf'] as const))],
@@ -100,15 +100,15 @@ const usualBeams = 4
 
 export type ModelProgram = keyof typeof openSettings
 
-/** Without what is left out. */
+/** Optional fields without an explicit `undefined`. */
 type Stated<T> = { readonly [K in keyof T]?: Exclude<T[K], undefined> }
 
 export type OpenSettings<N extends ModelProgram> = Stated<z.output<(typeof openSettings)[N]>>
 
 /**
- * The open settings of a program, checked.
- * @param said settings of the folder, by their names
- * @throws usage `export.config` for one that the folder says, that is unknown, or that is out of its range
+ * Checks the open settings of a program.
+ * @param said settings of the folder, by name
+ * @throws usage `export.config` for a setting that the folder fixes, that is unknown, or that is out of range
  */
 export function settingsOf<N extends ModelProgram>(name: N, given: Given, said: object): OpenSettings<N> {
   const schema = openSettings[name]

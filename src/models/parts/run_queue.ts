@@ -1,6 +1,6 @@
-/** Runs of a pipeline follow each other: they share its states, so that a run waits for those before it. */
+/** Serialises the runs of a pipeline: they share its states, so each run waits for those before it. */
 
-/** Returns what waits for the runs before; the next run waits for the release that it gives. */
+/** Returns a function that waits for earlier runs and returns a release; the next run waits until it is called. */
 export function runQueue(): () => Promise<() => void> {
   let queue: Promise<void> = Promise.resolve()
   return async () => {

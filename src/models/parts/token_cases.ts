@@ -1,38 +1,38 @@
-/** Sequences of tokens as a caller gives them, checked before anything runs. */
+/** Token sequences from a caller, checked before anything runs. */
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { nameHint } from '../../runtime/api/names.js'
 
 export interface TokenCase {
   readonly inputIds: readonly number[]
-  /** Which of the parts of a case each token is of, such as a question and its text; all of the first where undefined. */
+  /** Token type (segment) ids: the part of the case each token belongs to, such as a question and its text. All 0 if undefined. */
   readonly typeIds?: readonly number[] | undefined
   /**
-   * Which keys are attended, of encoders: 1 keeps a key, 0 removes it. A number for each token says it for all queries, a row for each token
-   * for that query. A query that may attend nothing gets the mean of all.
+   * Attention mask, for encoders: 1 keeps a key, 0 removes it. One number per token applies to all queries; one row per token applies to
+   * that query. A query without keys gets the mean of all values.
    */
   readonly attentionMask?: readonly number[] | readonly (readonly number[])[] | undefined
 }
 
-/** Tokens of the longest case. */
+/** Length of the longest case, in tokens. */
 export const longestOf = (cases: readonly TokenCase[]): number =>
   cases.reduce((longest, { inputIds }) => Math.max(longest, inputIds.length), 0)
 
-/** What a model takes. */
+/** Limits of a model on its cases. */
 export interface CaseLimits {
   readonly positions: number
   readonly vocab: number
   readonly tokenTypes?: number
-  /** Where it is not 0, the padding token is at a position of its own, and can be no token of a sequence. */
+  /** First position of a token. If it is not 0, the padding token has its own position and may not occur in a sequence. */
   readonly firstPosition?: number
   readonly padToken?: number
-  /** True if the model continues texts, which nothing cuts. */
+  /** True if the model continues texts, which are never truncated. */
   readonly continued?: boolean
-  /** A hint for longer cases, where there is more to say than that they are too long. */
+  /** Hint for longer cases that replaces the general one. */
   readonly beyond?: string | undefined
 }
 
-/** @throws usage `run.batch`, `run.chunk` for what is no positive integer */
+/** @throws usage `run.batch`, `run.chunk` unless `count` is a positive integer */
 export function expectPositive(what: 'batch' | 'chunk', count: number): void {
   if (Number.isSafeInteger(count) && count >= 1) return
   throw usageError(`run.${what}`, `${what} is ${count}, expected a positive integer`)
@@ -54,8 +54,8 @@ export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batc
         hint:
           config.beyond ??
           (config.continued === true
-            ? 'shorten the prompt: what a text is continued by must fit too'
-            : 'split the text into shorter pieces, or say how it is cut with --truncate'),
+            ? 'shorten the prompt: the continuation must fit too'
+            : 'split the text into shorter pieces, or choose how to truncate it with --truncate'),
       })
     }
     expectNumbers(i, 'inputIds', inputIds)
@@ -78,7 +78,7 @@ export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batc
 const fields = ['inputIds', 'typeIds', 'attentionMask'] as const
 const example = 'for example [{ inputIds: [1, 2, 3] }]'
 
-/** What a value is, for messages. */
+/** Describes a value's kind, for messages. */
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return `${value}`
   if (Array.isArray(value)) return 'an array'
@@ -86,7 +86,7 @@ function kindOf(value: unknown): string {
   return `the ${typeof value} ${typeof value === 'string' ? shown(JSON.stringify(value)) : String(value)}`
 }
 
-/** Callers without types may give anything. @throws usage `run.batch`, `run.case` naming the case, what it is and what is expected */
+/** Untyped callers may pass anything. @throws usage `run.batch`, `run.case` naming the case, the value and the expected form */
 function expectForm(cases: unknown): void {
   if (!Array.isArray(cases)) throw usageError('run.batch', `cases are ${kindOf(cases)}, expected an array`, { hint: example })
   for (const [i, given] of cases.entries()) {
@@ -107,7 +107,7 @@ function expectForm(cases: unknown): void {
   }
 }
 
-/** @throws usage `run.token` for an id that is no number */
+/** @throws usage `run.token` for an id that is not a number */
 function expectNumbers(index: number, name: string, ids: readonly unknown[]): void {
   const at = ids.findIndex((id) => typeof id !== 'number')
   if (at < 0) return
@@ -115,9 +115,9 @@ function expectNumbers(index: number, name: string, ids: readonly unknown[]): vo
 }
 
 function checkTypes(index: number, length: number, typeIds: readonly number[], types: number): void {
-  if (types === 0) throw usageError('run.type', `case ${index} has types of tokens, and the model has none`)
+  if (types === 0) throw usageError('run.type', `case ${index} has token types, and the model has none`)
   if (typeIds.length !== length) {
-    throw usageError('run.type', `case ${index} has ${length} tokens and types of ${typeIds.length}`, {
+    throw usageError('run.type', `case ${index} has ${length} tokens and ${typeIds.length} token types`, {
       hint: 'give one type for each token',
     })
   }

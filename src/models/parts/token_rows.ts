@@ -1,6 +1,6 @@
 /**
- * Where the tokens of a batch lie in the rows of inputs and outputs: padded, `seq` rows a sequence, or packed, one sequence
- * behind the other in at least as many rows as there are tokens.
+ * Layout of a batch's tokens in the rows of inputs and outputs: padded to `seq` rows per sequence, or packed, with the sequences
+ * concatenated in at least as many rows as there are tokens.
  */
 import { encode } from '../../runtime/buffer.js'
 
@@ -8,14 +8,14 @@ export interface BatchShape {
   readonly batch: number
   /** Positions that sequences are padded to. */
   readonly seq: number
-  /** Rows of packed tensors: at least the number of tokens. `batch * seq`, room for full sequences, by default. */
+  /** Rows of packed tensors: at least the number of tokens. By default `batch * seq`, enough for full sequences. */
   readonly tokens?: number
 }
 
-/** Extents of the dimensions that a batch says. */
+/** Extents of the dimensions that a batch determines. */
 export const batchDims = ({ batch, seq, tokens = batch * seq }: BatchShape) => ({ b: batch, s: seq, t: tokens })
 
-/** The first row of each sequence. */
+/** First row of each sequence. */
 export function firstRows(lengths: readonly number[], seq: number, packed: boolean): number[] {
   let next = 0
   return lengths.map((length) => {
@@ -25,7 +25,7 @@ export function firstRows(lengths: readonly number[], seq: number, packed: boole
   })
 }
 
-/** The rows of a batch. */
+/** Rows of a batch. */
 interface Rows {
   readonly seq: number
   readonly rows: number
@@ -34,8 +34,8 @@ interface Rows {
 }
 
 /**
- * Token ids of a batch in their rows; rows without a token hold `filler`, which only has to be a valid id.
- * @param place with the tokens of the sequences, where less than that is given of some
+ * Token ids of a batch in their rows. Rows without a token hold `filler`, which may be any valid id.
+ * @param place with the lengths of the sequences if fewer values are given for some of them
  */
 export function idRows(
   sequences: readonly (readonly number[])[],
@@ -47,7 +47,7 @@ export function idRows(
   return ids
 }
 
-/** The inputs that say what tokens there are. */
+/** The token inputs of a batch: ids and sequence lengths. */
 export const idInputs = (sequences: readonly (readonly number[])[], place: Rows): Record<'ids' | 'lengths', Uint8Array> => ({
   ids: encode('i32', idRows(sequences, place)),
   lengths: encode('i32', Int32Array.from(sequences.map(({ length }) => length))),

@@ -1,11 +1,11 @@
 /**
- * Which tensor of a checkpoint is which weight of a program: tables of names that models are written as, and the shapes that a program gives
- * the tensors of such a table.
+ * Mapping from program weights to checkpoint tensors: the tables of names that describe models, and the tensor shapes that a program
+ * gives such a table.
  */
 import type { Program } from '../../ir/program.js'
 import { tensorOf } from '../../runtime/program_wiring.js'
 
-/** Tensors of a checkpoint by a graph's, or a program's, names of weights. */
+/** Checkpoint tensor names, by the weight names of a graph or program. */
 export type TensorNames = Readonly<Record<string, string>>
 
 /** A linear layer's two tensors. */
@@ -14,7 +14,7 @@ export const linear = (at: string): { readonly weight: string; readonly bias: st
   bias: `${at}.bias`,
 })
 
-/** The same as the weights of a graph that has several linear layers or norms: `queryWeight`, `queryBias`. */
+/** The same for a graph with several linear layers or norms: `queryWeight`, `queryBias`. */
 export const linearAs = (weight: string, at: string): TensorNames => ({
   [`${weight}Weight`]: `${at}.weight`,
   [`${weight}Bias`]: `${at}.bias`,
@@ -31,15 +31,15 @@ export const normAs = (weight: string, at: string): TensorNames => ({
   [`${weight}Beta`]: `${at}.bias`,
 })
 
-/** What a part of a program has for its weights, names as a rule: `layer0.queryWeight`. */
+/** Values of a program part's weights, usually tensor names, by qualified weight name: `layer0.queryWeight`. */
 export const below = <T>(prefix: string, tensors: Readonly<Record<string, T>>): [string, T][] =>
   Object.entries(tensors).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
 
-/** The same of its repeated parts: `layer0`, `layer1`, ... */
+/** The same for repeated parts: `layer0`, `layer1`, ... */
 export const belowEach = <T>(prefix: string, count: number, of: (at: number) => Readonly<Record<string, T>>): [string, T][] =>
   Array.from({ length: count }, (_, at) => below(`${prefix}${at}`, of(at))).flat()
 
-/** The shape of each tensor that a program has for a weight, by the checkpoint's name. */
+/** Shape of the tensor of each weight of a program, by checkpoint name. */
 export const shapesOf = (
   { weights }: Program,
   names: TensorNames,

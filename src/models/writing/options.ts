@@ -1,4 +1,4 @@
-/** What a text that a model writes is asked for with, and the model's own settings beside it. */
+/** Options of a request for text, joined with the model's own settings. */
 import { usageError } from '../../errors.js'
 import type { GenerationOptions } from '../decoding/generation_options.js'
 import type { GenerationSettings } from '../decoding/generation_settings.js'
@@ -6,15 +6,15 @@ import { joinedSettings } from '../decoding/joined_settings.js'
 import { expectOptions, type NamesOf } from '../parts/known_options.js'
 import { type Started, streamedText, type TextStream, type WrittenText, writtenTexts } from './written.js'
 
-/** Options beside those of generation. Both come before the model's own settings. */
+/** Options besides those of generation. Both take precedence over the model's own settings. */
 export interface OwnOptions {
-  /** Texts that end what is written, besides those of the model's settings. */
+  /** Stop strings, in addition to those of the model's settings. */
   readonly stop?: readonly string[] | undefined
-  /** False leaves the model's `generation_config.json` out. */
+  /** False ignores the model's `generation_config.json`. */
   readonly settings?: boolean | undefined
 }
 
-/** Writes texts: of one prompt, of several that run together, or of one piece by piece. */
+/** Generates text for one prompt, for several that run as a batch, or for one as a stream. */
 export interface WriteText<Options> {
   (prompt: string, options: Options & { readonly stream: true }): TextStream
   (prompt: string, options?: Options & { readonly stream?: false }): Promise<WrittenText>
@@ -23,14 +23,14 @@ export interface WriteText<Options> {
 
 const ownNames: NamesOf<OwnOptions> = { stop: true, settings: true }
 
-/** Options of a call, taken apart. */
+/** Options of a call, split into generation options, stop strings and notes. */
 interface Asked<Options> {
   readonly options: Options
   readonly stop: readonly string[]
   readonly notes: readonly string[]
 }
 
-/** A function that takes options: its name, those that the model itself takes, and what it has besides. */
+/** A function that takes options: its name, the names the model takes, and further names. */
 interface Taking<Options> {
   readonly who: string
   readonly names: NamesOf<Options>
@@ -38,8 +38,8 @@ interface Taking<Options> {
 }
 
 /**
- * Options joined with a model's settings.
- * @throws usage `run.option` for an unknown name; `generate.<option>` for a number of the settings that is out of range
+ * Joins options with a model's settings.
+ * @throws usage `run.option` for an unknown name; `generate.<option>` for a number in the settings that is out of range
  */
 export function askedFor<Options extends GenerationOptions>(
   { who, names, more = {} }: Taking<Options>,
@@ -57,7 +57,7 @@ export function askedFor<Options extends GenerationOptions>(
   return { options: joined as Options, stop: [...own.settings.stop, ...stop], notes }
 }
 
-/** @throws usage `prompt.text` for what is no text, which a caller without types may give */
+/** @throws usage `prompt.text` for a prompt that is not a string; an untyped caller may pass one */
 function expectTexts(prompts: readonly unknown[]): void {
   for (const [at, prompt] of prompts.entries()) {
     if (typeof prompt === 'string') continue
@@ -69,8 +69,8 @@ function expectTexts(prompts: readonly unknown[]): void {
 }
 
 /**
- * A function that writes texts, of what starts it.
- * @param start reads what is missing, checks what was given, and makes ids of prompts
+ * Makes a function that generates texts.
+ * @param start loads missing files, checks the arguments, and encodes the prompts
  */
 export function writerOf<Options extends GenerationOptions, Given extends OwnOptions>(
   start: (prompts: readonly string[], given: Given) => Promise<Started<Options>>,
@@ -96,7 +96,7 @@ async function allTexts<Options extends GenerationOptions>(start: () => Promise<
   return texts.map((written) => ({ ...written, notes: started.notes }))
 }
 
-/** The text behind one prompt. @throws what `start` and the model throw */
+/** The text generated for one prompt. @throws what `start` and the model throw */
 export async function theText<Options extends GenerationOptions>(start: () => Promise<Started<Options>>): Promise<WrittenText> {
   const [written] = await allTexts(start)
   if (written === undefined) throw new Error('internal: a prompt has no text')

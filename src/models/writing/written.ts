@@ -1,6 +1,6 @@
 /**
- * Texts that a model writes, from the token ids of prompts: whole, or piece by piece. What a stop string ends is not waited for, and
- * nothing of it is shown.
+ * Texts generated from the token ids of prompts, whole or streamed. Generation ends at a stop string, and neither the stop string nor
+ * any text after it is returned.
  */
 import { shownText } from '../../text/shown_text.js'
 import type { Tokenizer } from '../../text/tokenizer.js'
@@ -9,30 +9,30 @@ import { type GenerationOptions, searchesBeams } from '../decoding/generation_op
 import type { StreamedTokens } from '../parts/options.js'
 import type { TokenCase } from '../parts/token_cases.js'
 
-/** What ended a text: an end id, the limit of tokens, or a stop string. */
+/** Reason a text ended: an end id, the token limit, or a stop string. */
 export type Finish = 'end' | 'limit' | 'stop'
 
-/** A text of a search with beams. */
+/** A text found by beam search. */
 export interface WrittenBeam extends Hypothesis {
   readonly text: string
 }
 
 export interface Written {
-  /** Without its prompt, and up to the stop string that ended it. */
+  /** Text without its prompt, up to the stop string that ended it. */
   readonly text: string
-  /** Without an end id; of a stop string, up to the token that completed it. */
+  /** Token ids without an end id; for a stop string, up to the token that completed it. */
   readonly ids: readonly number[]
-  /** Undefined of a stream that was left before its end. */
+  /** Undefined for a stream that was left before its end. */
   readonly finish: Finish | undefined
-  /** The stop string that ended it. */
+  /** The stop string that ended the text. */
   readonly stop?: string | undefined
-  /** Log-probabilities of the ids, where they were asked for. */
+  /** Log-probabilities of the ids, if requested. */
   readonly logprobs?: readonly number[] | undefined
-  /** The best texts, best first, where beams were asked for. */
+  /** The best texts, best first, if beams were requested. */
   readonly beams?: readonly WrittenBeam[] | undefined
 }
 
-/** A model as texts are written by it. */
+/** A model that generates texts. */
 export interface Writer<Options extends GenerationOptions> {
   generate(cases: readonly TokenCase[], options?: Options): Promise<readonly Result[]>
   stream(cases: readonly TokenCase[], options?: Options): AsyncIterable<Tokens>
@@ -49,7 +49,7 @@ interface Tokens extends StreamedTokens {
   readonly finish?: Result['finish'] | undefined
 }
 
-/** What is written with. */
+/** Model, tokenizer and options of a request. */
 export interface Writing<Options extends GenerationOptions> {
   readonly model: Writer<Options>
   readonly tokenizer: Tokenizer
@@ -57,7 +57,7 @@ export interface Writing<Options extends GenerationOptions> {
   readonly stop: readonly string[]
 }
 
-/** @returns a text for each prompt, in order. @throws usage `generate.*`, `run.*`; what the model throws */
+/** Generates a text for each prompt, in order. @throws usage `generate.*`, `run.*`; what the model throws */
 export async function writtenTexts<Options extends GenerationOptions>(
   { model, tokenizer, options, stop }: Writing<Options>,
   prompts: readonly (readonly number[])[],
@@ -89,15 +89,15 @@ export async function writtenTexts<Options extends GenerationOptions>(
   }))
 }
 
-/** Log-probabilities with those of further tokens. */
+/** Appends the log-probabilities of further tokens. */
 const more = (before: readonly number[] | undefined, next: readonly number[] | undefined) =>
   next === undefined ? before : [...(before ?? []), ...next]
 
-/** Those of the ids that a text has, of which a stop string leaves some out. */
+/** Log-probabilities of the first `length` ids: a stop string drops some at the end. */
 const ofIds = ({ length }: readonly number[], logprobs: readonly number[] | undefined) =>
   logprobs === undefined ? {} : { logprobs: logprobs.slice(0, length) }
 
-/** Ids as a text up to a stop string. */
+/** Decodes ids up to a stop string. */
 function cut(tokenizer: Tokenizer, stop: readonly string[], ids: readonly number[], finish?: Finish): Written {
   const shown = shownText(tokenizer, stop)
   const begun = shown.push(ids)
@@ -107,26 +107,26 @@ function cut(tokenizer: Tokenizer, stop: readonly string[], ids: readonly number
 const endOf = ({ stop, ids }: { readonly stop: string | undefined; readonly ids: readonly number[] }, finish?: Finish) =>
   stop === undefined ? { ids, finish } : { ids, finish: 'stop' as const, stop }
 
-/** A text, and what of the model's settings was not followed: a line each. */
+/** A text, and one note for each of the model's settings that was not followed. */
 export interface WrittenText extends Written {
   readonly notes: readonly string[]
 }
 
-/** Pieces of a text as they come: whole characters. Leaving the loop early ends the work. */
+/** Pieces of a text as they are generated, in whole characters. Leaving the loop early ends the run. */
 export type TextStream = AsyncGenerator<string, void> & {
-  /** What was written so far; whole when the loop has ended. Undefined before the first piece. */
+  /** Text so far; complete when the loop has ended. Undefined before the first piece. */
   readonly written: WrittenText | undefined
 }
 
-/** What texts are written with, and behind which prompts. */
+/** A request with its encoded prompts and notes. */
 export interface Started<Options extends GenerationOptions> extends Writing<Options> {
   readonly prompts: readonly (readonly number[])[]
   readonly notes: readonly string[]
 }
 
 /**
- * The text behind one prompt, piece by piece; one that beams are searched for comes whole.
- * @param start is called when the first piece is asked for, and what it throws is thrown then
+ * Streams the text for one prompt; the result of a beam search comes whole.
+ * @param start is called, and throws, when the first piece is requested
  */
 export function streamedText<Options extends GenerationOptions>(start: () => Promise<Started<Options>>): TextStream {
   let written: WrittenText | undefined

@@ -1,5 +1,5 @@
 /**
- * BERT (Devlin et al. 2018): learned positions, types of tokens, a pooler of the first token. QDQBert is BERT with quantisers, whose states
+ * BERT (Devlin et al. 2018): learned positions, token types, a pooler of the first token. QDQBert is BERT with quantisers, whose states
  * calibration reads.
  */
 import { z } from 'zod'
@@ -23,7 +23,7 @@ const schema = z.looseObject({
   pad_token_id: z.int().nonnegative().nullish(),
 })
 
-/** The fields of BERT, which others have too. @param padToken of a configuration that names none */
+/** The fields of BERT, shared by other families. @param padToken default if the configuration has none */
 export function bertFields(value: unknown, name: string, padToken: number): FamilyFields {
   const config = checkFields(schema, value, name)
   return {

@@ -1,4 +1,4 @@
-/** DistilBERT (Sanh et al. 2019): BERT without types of tokens and without a pooler, in words of its own. */
+/** DistilBERT (Sanh et al. 2019): BERT without token types and without a pooler, with its own field and tensor names. */
 import { z } from 'zod'
 import { checkFields, keysOf, size } from '../../../checkpoint/config_file.js'
 import { activations } from '../../parts/activations.js'
@@ -16,7 +16,7 @@ const schema = z.looseObject({
   pad_token_id: z.int().nonnegative().nullish(),
 })
 
-/** Configurations do not state it. */
+/** Epsilon of the layer norms, which configurations do not state. */
 const eps = 1e-12
 
 export const distilbert: EncoderFamily = {

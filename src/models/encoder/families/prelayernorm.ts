@@ -1,4 +1,4 @@
-/** RoBERTa with norms in front of attention and inner networks (Ott et al. 2019), and one behind the last layer. */
+/** RoBERTa with norms before attention and feed-forward networks (Ott et al. 2019), and one after the last layer. */
 import { norm, normAs } from '../../parts/weight_names.js'
 import type { EncoderFamily } from './family.js'
 import { roberta } from './roberta.js'

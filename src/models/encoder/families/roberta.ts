@@ -1,6 +1,6 @@
 /**
- * RoBERTa (Liu et al. 2019), and XLM-RoBERTa and CamemBERT, which differ from it in their tokenizers: BERT with positions that begin
- * behind that of the padding token, and a classifier of sequences with a dense layer of its own.
+ * RoBERTa (Liu et al. 2019), and XLM-RoBERTa and CamemBERT, which differ only in their tokenizers: BERT with positions that begin
+ * after that of the padding token, and a sequence classifier with its own dense layer.
  */
 import { usageError } from '../../../errors.js'
 import { linear, linearAs } from '../../parts/weight_names.js'
@@ -16,7 +16,7 @@ export const roberta: EncoderFamily = {
     if (firstPosition < fields.positions) return { ...fields, firstPosition, positions: fields.positions - firstPosition }
     throw usageError(
       'config.field',
-      `${name}: max_position_embeddings ${fields.positions} leaves no position behind pad_token_id ${fields.padToken}`,
+      `${name}: max_position_embeddings ${fields.positions} leaves no position after pad_token_id ${fields.padToken}`,
     )
   },
   prefix: 'roberta.',
