@@ -23,7 +23,7 @@ import { readBertConfig } from '../models/encoder/config.js'
 import { expectOneRotation } from '../models/llama/generator.js'
 import { openLlamaFiles } from '../models/llama/open_files.js'
 import { llamaProgram, modelDims } from '../models/llama/programs.js'
-import { llamaInt8, llamaWeights, type Reach, usualRotation, weightTensors } from '../models/llama/weights.js'
+import { llamaInt8, llamaWeights, type RopeRange, usualRotation, weightTensors } from '../models/llama/weights.js'
 import { type Given, type ModelProgram, openSettings, settingsOf } from '../models/parts/open_settings.js'
 import { decoderSizes, modelEncoderDims, seq2seqProgram } from '../models/seq2seq/programs.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
@@ -138,7 +138,7 @@ async function bertModel(
 }
 
 /** Rotation tables of a longrope model: those of short texts. */
-const reach: Reach = 'short'
+const ropeRange: RopeRange = 'short'
 
 async function llamaModel(
   name: 'llama_step' | 'llama_beams' | 'llama_prompt',
@@ -149,7 +149,7 @@ async function llamaModel(
 ): Promise<ModelFiles> {
   const { config, checkpoint } = await openLlamaFiles(folder, signal)
   expectOneRotation(config)
-  const names = weightTensors(config, reach)
+  const names = weightTensors(config, ropeRange)
   const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
   return {
     program: llamaProgram(name, config, given),

@@ -12,15 +12,15 @@ const plain = parseLlamaConfig(smallLlama, 'config.json')
 const limits = { vocab: 96, positions: 256, cases: 1, endTokens: [2] }
 const generationOf = (maxNewTokens: number, beams = 1) => resolveGeneration({ maxNewTokens, beams }, limits)
 const prompt = (length: number) => Array.from({ length }, () => 1)
-const legsOf = (config: typeof plain, lengths: readonly number[], maxNewTokens: number): RopeSegment[] =>
+const segmentsOf = (config: typeof plain, lengths: readonly number[], maxNewTokens: number): RopeSegment[] =>
   lengths.map((length, at) => firstSegment(config, at, prompt(length), generationOf(maxNewTokens)))
-const indices = (batches: readonly (readonly RopeSegment[])[]) => batches.map((legs) => legs.map(({ index }) => index))
+const indices = (batches: readonly (readonly RopeSegment[])[]) => batches.map((segments) => segments.map(({ index }) => index))
 
-describe('legs', () => {
+describe('segments', () => {
   it('end with the token after the last original position, and are short while no pass is longer', () => {
     const of = (length: number, most: number) => {
-      const [leg] = legsOf(longrope, [length], most)
-      return [leg?.reach, leg?.limit]
+      const [segment] = segmentsOf(longrope, [length], most)
+      return [segment?.ropeRange, segment?.limit]
     }
     expect(of(29, 4)).toEqual(['short', 4])
     expect(of(29, 5)).toEqual(['short', 4])
@@ -30,12 +30,12 @@ describe('legs', () => {
 
   it('of continuing beams run alone, in runs of steps that end with them', () => {
     const beams = generationOf(20, 3)
-    const legs = legsOf(longrope, [5, 20, 6, 40], 20)
-    expect(indices(batchesOf(legs, { most: 8, generation: beams }))).toEqual([[0], [1], [2], [3]])
-    expect(indices(batchesOf(legs, { most: 8, generation: generationOf(20) }))).toEqual([[0, 1, 2], [3]])
-    const steps = legs.map((leg) => {
-      const { perRun, steps: all } = shapeOf(longrope, [leg], beams)
-      return [leg.limit, perRun, all]
+    const segments = segmentsOf(longrope, [5, 20, 6, 40], 20)
+    expect(indices(batchesOf(segments, { most: 8, generation: beams }))).toEqual([[0], [1], [2], [3]])
+    expect(indices(batchesOf(segments, { most: 8, generation: generationOf(20) }))).toEqual([[0, 1, 2], [3]])
+    const steps = segments.map((segment) => {
+      const { perRun, steps: all } = shapeOf(longrope, [segment], beams)
+      return [segment.limit, perRun, all]
     })
     expect(steps).toEqual([
       [20, 8, 24],
@@ -43,16 +43,16 @@ describe('legs', () => {
       [20, 8, 24],
       [20, 8, 24],
     ])
-    expect(shapeOf(longrope, legsOf(longrope, [29], 20), beams)).toMatchObject({ perRun: 4, steps: 4 })
+    expect(shapeOf(longrope, segmentsOf(longrope, [29], 20), beams)).toMatchObject({ perRun: 4, steps: 4 })
   })
 })
 
 describe('batches', () => {
-  it('of beams have prompts of one length if results must not depend on them', () => {
-    const legs = legsOf(plain, [4, 9, 4, 4, 9], 8)
+  it('of beams have prompts of one length where results must not depend on them', () => {
+    const segments = segmentsOf(plain, [4, 9, 4, 4, 9], 8)
     const beams = generationOf(8, 3)
-    expect(indices(batchesOf(legs, { most: 2, generation: beams, invariant: 4 }))).toEqual([[0, 2], [3], [1, 4]])
-    expect(indices(batchesOf(legs, { most: 8, generation: beams }))).toEqual([[0, 1, 2, 3, 4]])
-    expect(indices(batchesOf(legs, { most: 8, generation: generationOf(8), invariant: 4 }))).toEqual([[0, 1, 2, 3, 4]])
+    expect(indices(batchesOf(segments, { most: 2, generation: beams, invariant: 4 }))).toEqual([[0, 2], [3], [1, 4]])
+    expect(indices(batchesOf(segments, { most: 8, generation: beams }))).toEqual([[0, 1, 2, 3, 4]])
+    expect(indices(batchesOf(segments, { most: 8, generation: generationOf(8), invariant: 4 }))).toEqual([[0, 1, 2, 3, 4]])
   })
 })

@@ -97,7 +97,7 @@ describe('int8 weights of compressed-tensors', () => {
       ],
       [{ ...w8a16, format: 'marlin-24' }, ' is compressed-tensors with 8-bit int weights by channel, stored as marlin-24'],
       [{ ...w8a8, config_groups: {} }, '.config_groups has 0 groups, expected one for all matmuls'],
-      [{ ...w8a8, ignore: [] }, '.ignore leaves lm_head in, expected it to stay in floats'],
+      [{ ...w8a8, ignore: [] }, '.ignore does not exclude lm_head, expected it to stay in floats'],
     ] as const) {
       const { code, message } = refusal(() => parse({ ...smallLlama, quantization_config: quantization }))
       expect([code, message]).toEqual(['config.quantization', `config.json: quantization_config${text}`])
@@ -141,8 +141,8 @@ describe('int8 weights of compressed-tensors', () => {
     const file = int8Checkpoint(smallLlama)
     expect(refusal(() => checkLlamaTensors(config(...some), file)).message).toContain('layers.0.self_attn.q_proj.weight_scale')
     for (const [entry, text] of [
-      ['re:(', '"re:(" of quantization_config.ignore is no regular expression'],
-      ['re:(?P<layer>a)', 'is no regular expression that is read here'],
+      ['re:(', '"re:(" of quantization_config.ignore is not a supported regular expression'],
+      ['re:(?P<layer>a)', 'is not a supported regular expression'],
       ['re:(.*)*(.*)*(.*)*$^', 'takes more than 1 s for model.layers.0.self_attn.q_proj'],
     ] as const) {
       const { code, message } = refusal(() => floatsOf(entry))
@@ -191,7 +191,7 @@ describe('int8 weights of compressed-tensors', () => {
     const { code, message, hint } = refusal(() => checkLlamaTensors(parse(smallLlama), file))
     expect([code, message, hint]).toEqual([
       'config.quantization',
-      `tensor ${name}.qweight holds packed integers, as GPTQ and AWQ write them, which are not read`,
+      `tensor ${name}.qweight holds packed integers, as written by GPTQ and AWQ, which are not supported`,
       expect.stringContaining('compressed-tensors'),
     ])
   })

@@ -38,8 +38,8 @@ export async function withRows<T>(
   const { session, plan } = await openTimedModel({ ...(await kernels), config, dtype, folder }, planName)
   const generation = generationOf(config, stepsPerRun)
   const count = 2
-  const legs = [firstSegment(config, 0, [1], generation)]
-  const shape = { ...shapeOf(config, legs, generation, { capacity: 64, invariant: count }), pass }
+  const segments = [firstSegment(config, 0, [1], generation)]
+  const shape = { ...shapeOf(config, segments, generation, { capacity: 64, invariant: count }), pass }
   const rows = await openRows({ session, config, plan, generation, shape, dtype })
   const parts = Array.from({ length: config.layers }, (_, layer) => [`keys${layer}`, `values${layer}`]).flat()
   try {

@@ -1,50 +1,51 @@
 /**
- * The loop over steps of decoding. A run of steps is asked for before the one in front of it is over, so that the device goes from one to
- * the next while the host looks at what the last one left: whether all texts have ended is known a run late. The run that is under way by
- * then computes what it would for rows that ended beside others that go on: nothing of a text changes behind its end.
+ * Decoding loop. Each run of steps is enqueued before the previous one finishes, so that the device continues while the host reads the
+ * results of the last one: the end of all texts is known one run late. The run in progress by then treats all rows like rows that ended
+ * before others: nothing of a text changes after its end.
  */
-/** What a run of steps left behind. */
+/** Results of a run of steps. */
 export interface Advanced {
   /** True if every text has ended. */
   readonly ended: boolean
-  /** Words of its steps, a row of them for each. */
+  /** Tokens chosen by its steps, one row per step. */
   readonly words: Int32Array
-  /** How unlikely the model found them, where that is asked for. */
+  /** Negative log-likelihoods of the tokens, if requested. */
   readonly losses?: Float32Array | undefined
 }
 
-/** Rows of texts that steps are taken of. */
+/** Rows of texts that are decoded step by step. */
 export interface Stepped {
   readonly shape: { readonly rows: number; readonly steps: number; readonly perRun: number }
-  /** Asks for the run that begins with a step, behind the runs asked for before; resolves when it is over. */
+  /** Enqueues the run that begins with a step, after earlier runs; resolves when it is done. */
   advance(step: number, signal?: AbortSignal): Promise<Advanced>
-  /** Ends the runs under way where they stand. */
+  /** Aborts the runs in progress. */
   stop(): void
 }
 
-/** How far texts are. */
+/** Progress of the texts. */
 export interface Reached {
   /** Steps taken, those before the first run included. */
   readonly step: number
-  /** Words of all steps so far, a row of them for each; of those taken before, -1. */
+  /** Tokens of all steps so far, one row per step; -1 for steps before the first run. */
   readonly history: Int32Array
-  /** How unlikely the model found them, where that is asked for. */
+  /** Negative log-likelihoods of the tokens, if requested. */
   readonly losses?: Float32Array | undefined
 }
 
-/** Runs that are asked for besides the one that is waited for. */
+/** Runs that are enqueued beyond the one being awaited. */
 const ahead = 1
 
 export interface Span {
-  /** Steps taken before the first run, and the most that are wanted. */
+  /** Steps taken before the first run. */
   readonly from: number
+  /** Maximum number of steps. */
   readonly most: number
-  /** True if what is under way when all texts have ended is let run to its end: where the state it leaves is read. */
+  /** True if the run in progress when all texts have ended may finish, because its final state is read. */
   readonly whole: boolean
 }
 
 /**
- * Takes steps until every text has ended, and yields after each run. What is under way when this ends, early or not, is nothing to anyone.
+ * Takes steps until every text has ended, and yields after each run. Results of runs still in progress at the end are discarded.
  * @throws the signal's reason, after the run under way at the latest
  */
 export async function* runsAhead(

@@ -1,7 +1,7 @@
 /**
- * Beams whose texts outgrow the original positions of longrope: what a search leaves at the end of a leg, which the next one starts with.
- * Hugging Face's `generate` reads the whole text of every beam again with the long table and searches on; scores and finished hypotheses
- * stay. So it is here: every beam's text is read into a row of its own.
+ * Beams whose texts outgrow the original positions of longrope: the search state at the end of a RoPE segment, which the next segment
+ * starts with. As in Hugging Face's `generate`, the whole text of every beam is read again with the long table, each into its own row,
+ * and the search continues; scores and finished hypotheses stay.
  */
 import { wordsOf } from '../decoding/beam_trace.js'
 import type { Beams } from '../decoding/generation_options.js'
@@ -9,12 +9,12 @@ import { expectWords } from './results.js'
 import type { CarriedBeams } from './rope_segments.js'
 import type { Rows } from './rows.js'
 
-const keptOf = { plain: [], hf: ['poolScores', 'poolSteps', 'poolRows', 'poolWords'] } as const
+const poolStates = { plain: [], hf: ['poolScores', 'poolSteps', 'poolRows', 'poolWords'] } as const
 
 /**
- * What a search that stands at the end of a leg goes on from; undefined where it is over.
- * @param leg the number of the case, its prompt, and the steps taken where the search is not over
- * @throws finding `run.value` where beams were chosen by what is no number
+ * State that a search at the end of a segment continues from; undefined if the search is over.
+ * @param segment index of the case, its prompt, and the steps taken if the search is not over
+ * @throws finding `run.value` if beams were chosen from values that are not finite
  */
 export async function carriedBeams(
   rows: Rows,
@@ -32,7 +32,7 @@ export async function carriedBeams(
     Array.from({ length: limit }, (_, step) => values.subarray(step * count, (step + 1) * count))
   const steps = { words: byStep(history), parents: byStep(parents) }
   const kept: Record<string, Int32Array | Float32Array> = { finished }
-  for (const state of ['cumulative', ...keptOf[rule]] as const) {
+  for (const state of ['cumulative', ...poolStates[rule]] as const) {
     const values = await rows.state(state)
     kept[state] = state === 'cumulative' || state === 'poolScores' ? Float32Array.from(values) : Int32Array.from(values)
   }

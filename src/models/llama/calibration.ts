@@ -1,6 +1,6 @@
 /**
- * Calibrating a LLaMA-like model: the float model reads texts, and of every activation that a plan quantises row by row the largest
- * magnitude of each channel is kept. Smoothing chooses its factors by these.
+ * Calibration of a LLaMA-like model: the float model reads texts, and the largest magnitude of each channel is recorded for every
+ * activation that a plan quantises per row. Smoothing derives its factors from these.
  */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -34,19 +34,19 @@ import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
 import { inputsOf, passesOf, passInputs } from './passes.js'
 import { assemblePrompt, modelDims } from './programs.js'
-import { llamaWeights, type Rotation, reachOf, usualRotation } from './weights.js'
+import { llamaWeights, type Rotation, ropeRangeOf, usualRotation } from './weights.js'
 
-/** Of the float model, and of its run over the cases. */
+/** Options of the float model and of its run over the cases. */
 export interface LlamaCalibration extends Omit<ModelOptions, 'plan'>, Pick<BatchOptions, 'progress'> {
   readonly rotation?: Rotation | undefined
 }
 
-/** Tokens that are read at once. */
+/** Tokens read per pass. */
 const chunk = 512
 /** Magnitudes from here on stand for values that are not finite; see `specs/ops/calibration.ts`. */
 const notFinite = 2.9e38
 
-/** The identity of a model by its norms and its first layer, from which every activation follows. Give float32 weights. */
+/** Identity of a model, from its norms and first layer, on which every activation depends. Expects float32 weights. */
 export function llamaIdentity(
   { layers, hidden, heads, inner }: LlamaConfig,
   weights: Readonly<Record<string, Weight>>,
@@ -59,7 +59,7 @@ export function llamaIdentity(
 /**
  * The largest magnitude of each channel over all cases.
  * @throws usage `run.*` for cases that the model cannot read, `calibrate.finite` naming an activation that is not finite,
- * `calibrate.plans` where no plan quantises rows of this model; what loading a model throws
+ * `calibrate.plans` if no plan quantises rows of this model; what loading a model throws
  */
 export async function calibrateLlama(
   dir: string,
@@ -69,7 +69,7 @@ export async function calibrateLlama(
   const { config, checkpoint } = await openLlamaFiles(dir, signal)
   checkCases({ ...config, continued: true }, cases, 1)
   const exact = llamaWeights(config, checkpoint, 'f32', rotation)
-  const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', reachOf(config, longestOf(cases)))
+  const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', ropeRangeOf(config, longestOf(cases)))
   const outputs: string[] = []
   const applications = assembly.wired.applications.map((application) => {
     const folds = foldsIn(manifest, application.graph)
@@ -128,7 +128,7 @@ function keep(maxima: Map<string, Float32Array>, name: string, found: Float32Arr
   maxima.set(name, before === undefined ? found : before.map((value, i) => Math.max(value, found[i] ?? 0)))
 }
 
-/** What plans fold in a graph, each value once. */
+/** Scale foldings of all plans in a graph, one per value. */
 function foldsIn({ plans = {} }: Manifest, { name }: Graph): readonly ScaleFolding[] {
   const all = Object.values(plans).flatMap((graphs) => getOwn(graphs, name)?.folds ?? [])
   return all.filter(({ value }, i) => all.findIndex((other) => other.value === value) === i)
@@ -136,7 +136,7 @@ function foldsIn({ plans = {} }: Manifest, { name }: Graph): readonly ScaleFoldi
 
 type Weights = Readonly<Record<string, Weight>>
 
-/** Weights that take what channels of activations have more than others. @throws usage `smooth.*`, `scales.model` */
+/** Weights that absorb the outlier channels of activations. @throws usage `smooth.*`, `scales.model` */
 export async function smoothed(
   config: LlamaConfig,
   { alpha = usualAlpha, ...given }: Omit<Smoothing, 'dims' | 'alpha'> & { readonly alpha?: number | undefined },
@@ -144,8 +144,8 @@ export async function smoothed(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly weights: Weights; readonly exact: Weights }> {
   if (config.quantization !== undefined) {
-    throw usageError('smooth.quantised', 'the weights are int8 already, and factors would be rounded a second time', {
-      hint: 'smooth the float model that they were made of',
+    throw usageError('smooth.quantised', 'the weights are already int8, and smoothing would round them a second time', {
+      hint: 'smooth the float model that they were made from',
     })
   }
   expectChannels(given.channels, await llamaIdentity(config, exact, signal))

@@ -1,6 +1,6 @@
 /**
- * Text of an open LLaMA-like model, by its own tokenizer, template and settings: prompts that go on, conversations that are answered, and
- * sessions that keep what was said.
+ * Text interface of an open LLaMA-like model, with its own tokenizer, template and settings: continues prompts, answers conversations, and
+ * opens sessions that store the conversation.
  */
 import { usageError } from '../../errors.js'
 import { type ChatSession, openChat } from '../../text/chat_session.js'
@@ -13,22 +13,22 @@ import { streamedText, type TextStream, type WrittenText } from '../writing/writ
 import { generateNames, type Llama, type LlamaGenerateOptions } from './llama_types.js'
 import type { LlamaText } from './open_files.js'
 
-/** Room for a conversation where nothing says how much: caches of long models would not fit beside their weights. */
+/** Default capacity of a conversation: caches for all positions of long models would not fit beside their weights. */
 const usualCapacity = 4096
-/** Tokens of an answer where nothing says how many. */
+/** Default maximum number of tokens of an answer. */
 const usualAnswer = 512
 
-/** Options of generation come before the model's settings. */
+/** Generation options override the model's settings. */
 export interface LlamaTextOptions extends LlamaGenerateOptions, OwnOptions {}
 
 export interface LlamaChatOptions extends LlamaTextOptions {
   /** Variables of the template, such as `{ enable_thinking: false }`. */
   readonly templateVariables?: RenderOptions['variables'] | undefined
-  /** What the model may call, as its template reads them: JSON schemas of functions. */
+  /** Tools that the model may call, in the form its template reads: JSON schemas of functions. */
   readonly tools?: readonly object[] | undefined
 }
 
-/** No beams, which give whole texts. */
+/** Options of a session. Beams are not allowed, because they return whole texts. */
 export interface LlamaSessionOptions extends LlamaChatOptions {
   /** The template's `system` message. */
   readonly system?: string | undefined
@@ -42,13 +42,13 @@ export interface AnswerMessages {
 
 const chatNames: NamesOf<Pick<LlamaChatOptions, 'templateVariables' | 'tools'>> = { templateVariables: true, tools: true }
 
-/** What the template is rendered with. */
+/** Variables for rendering the template. */
 const variablesOf = ({ templateVariables, tools }: LlamaChatOptions): NonNullable<RenderOptions['variables']> => ({
   ...templateVariables,
   ...(tools === undefined ? {} : { tools }),
 })
 
-/** Goes on with texts. @param read the model's own tokenizer and settings */
+/** Continues texts. @param read reads the model's own tokenizer and settings */
 export const llamaTexts = (model: Llama, read: () => Promise<LlamaText>): WriteText<LlamaTextOptions> =>
   writerOf(async (texts, given) => {
     const reader = await read()
@@ -58,8 +58,8 @@ export const llamaTexts = (model: Llama, read: () => Promise<LlamaText>): WriteT
   })
 
 /**
- * Answers conversations. One that begins as the one before is read from where they differ.
- * @param read the model's own tokenizer, template and settings
+ * Answers conversations. If one shares a prefix with the previous conversation, only the rest is read.
+ * @param read reads the model's own tokenizer, template and settings
  */
 export function llamaAnswers(model: Llama, read: () => Promise<LlamaText>): AnswerMessages {
   function answer(messages: readonly ChatMessage[], given: LlamaChatOptions & { readonly stream?: boolean } = {}) {
@@ -76,7 +76,7 @@ export function llamaAnswers(model: Llama, read: () => Promise<LlamaText>): Answ
   return answer as AnswerMessages
 }
 
-/** Options of an answer with room for it: as long as one usually is where nothing says how long, and caches that the next one finds. */
+/** Options of an answer, with defaults for its length and for a cache capacity that the next answer can reuse. */
 function withRoom({ config: { positions } }: Llama, asked: LlamaGenerateOptions, length: number): LlamaGenerateOptions {
   const room = asked.capacity ?? Math.min(positions, usualCapacity)
   const usual = Math.min(usualAnswer, Math.ceil(room / 2), Math.max(positions - length, 1))
@@ -84,23 +84,23 @@ function withRoom({ config: { positions } }: Llama, asked: LlamaGenerateOptions,
   return { ...asked, maxNewTokens, capacity: asked.capacity ?? Math.min(positions, Math.max(room, length + maxNewTokens)) }
 }
 
-/** The tokenizer of a reader that made ids of texts. */
+/** The tokenizer of a reader that has encoded texts. */
 function tokenizerOf({ tokenizer }: LlamaText): Tokenizer {
   if (tokenizer === undefined) throw new Error('internal: texts became ids without a tokenizer')
   return tokenizer
 }
 
 /**
- * Begins a conversation that keeps what was said. Each turn reads the new message alone.
+ * Begins a conversation that stores its messages. Each turn reads only the new message.
  * @param text the model's own tokenizer, template and settings
- * @throws usage `run.option` for beams, which give whole texts; `prompt.template`, `prompt.tokenizer` for a model that cannot be talked to
+ * @throws usage `run.option` for beams, which return whole texts; `prompt.template`, `prompt.tokenizer` for a model without chat support
  */
 export function llamaSession(model: Llama, text: LlamaText, given: LlamaSessionOptions = {}): ChatSession {
   const more = { ...chatNames, system: true } as const
   const { options, stop } = askedFor<LlamaGenerateOptions>({ who: 'session', names: generateNames, more }, given, text)
   if (options.beams !== undefined && options.beams > 1) {
-    throw usageError('run.option', 'beams give whole texts, and an answer is shown as it comes', {
-      hint: "leave beams out; settings: false, or --no-settings, leaves out those of the model's own settings",
+    throw usageError('run.option', 'beams return whole texts, but a session streams its answers', {
+      hint: "omit beams; settings: false, or --no-settings, ignores beams in the model's own settings",
     })
   }
   const capacity = options.capacity ?? Math.min(model.config.positions, usualCapacity)

@@ -1,9 +1,9 @@
 /**
- * HF `config.json` of LLaMA-like models: read, checked, and reduced to what assembly and generation need. The spellings of transformers 4
- * (`rope_theta`, `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`) are read. What a file leaves out has the default that
- * HF gives its model type, and what HF does not read of a type is not read: `sliding_window` of LLaMA, whose attention is over all tokens
- * (modeling_llama.py), and `attention_bias` of types whose biases are given (modeling_qwen2.py, modeling_mistral.py, modeling_phi3.py). That
- * the checkpoint has just these biases is checked by its tensors.
+ * HF `config.json` of LLaMA-like models: read, checked, and reduced to the fields that assembly and generation need. Both the field names of
+ * transformers 4 (`rope_theta`, `rope_scaling`, `torch_dtype`) and of transformers 5 (`rope_parameters`, `dtype`) are read. Missing fields
+ * have HF's default for the model type. Fields that HF ignores for a type are ignored: `sliding_window` of LLaMA, whose attention is over all
+ * tokens (modeling_llama.py), and `attention_bias` of types with fixed biases (modeling_qwen2.py, modeling_mistral.py, modeling_phi3.py).
+ * The checkpoint's tensors are checked for exactly these biases.
  */
 import { checkFields } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -19,48 +19,48 @@ export interface LlamaConfig {
   readonly modelType: LlamaType
   readonly layers: number
   readonly hidden: number
-  /** Heads of queries; a multiple of those of keys and values. */
+  /** Query heads; a multiple of the key-value heads. */
   readonly heads: number
   readonly kvHeads: number
-  /** Keys and values are cached as int8. Not of the model's files: whoever loads it says so. */
+  /** True if keys and values are cached as int8. Set by the caller that loads the model, not by its files. */
   readonly int8Caches?: boolean
-  /** Channels of a head; heads together need not have as many as there are hidden ones. */
+  /** Channels per head; all heads together need not have `hidden` channels. */
   readonly headDim: number
   readonly inner: number
   readonly vocab: number
-  /** Tokens of the longest text. */
+  /** Length of the longest text, in tokens. */
   readonly positions: number
-  /** A hint for longer texts, where angles would be others for them. */
+  /** Hint for longer texts, if their RoPE angles would differ. */
   readonly beyond?: string | undefined
-  /** Of the RMS norms. */
+  /** Epsilon of the RMS norms. */
   readonly eps: number
-  /** True if the logits' weight is the embeddings. */
+  /** True if the embeddings are also the logits' weight. */
   readonly tied: boolean
   /** True if queries, keys and values have biases. */
   readonly qkvBias: boolean
-  /** True if the projection of the attention's result has a bias. */
+  /** True if the attention's output projection has a bias. */
   readonly outputBias: boolean
-  /** True if each head of queries and keys is normed before it is rotated. */
+  /** True if each query and key head is normalised before RoPE. */
   readonly qkNorm: boolean
-  /** The keys a query sees where a layer has a window: its own and the `window - 1` before it. */
+  /** Number of keys that a query attends to in a layer with a window: its own and the `window - 1` before it. */
   readonly window: number | undefined
-  /** Which layers have the window. */
+  /** Per layer, true if it has the window. */
   readonly windowLayers: readonly boolean[]
   readonly rotary: RotaryConfig
-  /** True if the checkpoint's heads are turned in pairs of neighbours; in halves where undefined. */
+  /** True if the checkpoint's heads are rotated in adjacent pairs of channels; in halves if undefined. */
   readonly interleaved?: true
-  /** True if the checkpoint has queries, keys and values in one tensor, and gate and up in one. */
+  /** True if the checkpoint has query, key and value weights in one tensor, and gate and up in another. */
   readonly fusedRows: boolean
-  /** What the products of the layers are stored as; floats where undefined. */
+  /** Quantisation of the layers' matmul weights; floats if undefined. */
   readonly quantization: LlamaQuantization | undefined
-  /** What the checkpoint's floats are, where the file says it. */
+  /** Type of the checkpoint's floats, if the file states it. */
   readonly dtype: FloatType | undefined
-  /** The token in front of a text. */
+  /** Token at the start of a text. */
   readonly bos: number | undefined
-  /** Tokens that end a text; any of them does. */
+  /** Tokens that end a text. */
   readonly eos: readonly number[]
   readonly pad: number | undefined
-  /** Tokens that a text never gets. */
+  /** Tokens banned from texts. */
   readonly banned: readonly number[]
 }
 
@@ -69,9 +69,10 @@ export const readLlamaConfig = (dir: string): Promise<LlamaConfig> => readModelC
 
 /**
  * Checks a parsed configuration; `name` is used in messages.
- * @param generation parsed generation settings, whose tokens come before the configuration's, and what messages call them
+ * @param generation parsed generation settings, whose tokens override the configuration's
+ * @param generationName name of these settings in messages
  * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.window`, `config.rope`, `config.quantization`, `config.dtype`,
- * `config.token`, `config.bad_words` naming the field, its value and what is allowed
+ * `config.token`, `config.bad_words` naming the field, its value and the allowed values
  */
 export function parseLlamaConfig(
   value: unknown,
@@ -116,7 +117,7 @@ export function parseLlamaConfig(
   }
 }
 
-/** Fields with what HF takes for those that are left out; null leaves nothing out. */
+/** Fields with HF's defaults for missing ones; a null counts as present. */
 const withDefaults = (fields: Fields, { defaults }: Family): Fields => ({
   ...fields,
   ...Object.fromEntries(Object.entries(defaults).filter(([field]) => fields[field] === undefined)),
@@ -131,7 +132,7 @@ function headsOf(config: Fields, name: string): Pick<LlamaConfig, 'heads' | 'kvH
   const headDim = config.head_dim ?? hidden / heads
   if (Number.isInteger(headDim)) return { heads, kvHeads, headDim }
   throw usageError('config.heads', `${name}: hidden_size ${hidden} is not a multiple of num_attention_heads ${heads}`, {
-    hint: 'state head_dim where heads together have not as many channels as there are hidden ones',
+    hint: 'state head_dim if all heads together do not have hidden_size channels',
   })
 }
 
@@ -145,14 +146,14 @@ function windowOf(config: Fields, { window: kind }: Family, name: string): Pick<
     throw refused(`layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
   }
   if (kind === 'by layer' && window !== undefined && types == null && from == null) {
-    throw refused(`neither max_window_layers nor layer_types says which layers have sliding_window ${window}`)
+    throw refused(`neither max_window_layers nor layer_types states which layers have sliding_window ${window}`)
   }
   const byCount = Array.from({ length: layers }, (_, layer) => window !== undefined && layer >= (from ?? layers))
   const windowLayers = types?.map((type) => type === 'sliding_attention') ?? byCount
   const wrong = windowLayers.findIndex((has, layer) => has !== byCount[layer] && (kind !== 'by layer' || window === undefined))
   if (wrong >= 0) {
     const { sliding_window: size = null, use_sliding_window: used = null } = config
-    const what = `layer_types[${wrong}] is ${types?.[wrong]}, which the window of the model contradicts`
+    const what = `layer_types[${wrong}] is ${types?.[wrong]}, which contradicts the model's window`
     throw refused(what, `sliding_window is ${size}, use_sliding_window is ${used}`)
   }
   return windowLayers.includes(true) ? { window, windowLayers } : { window: undefined, windowLayers }
@@ -178,7 +179,7 @@ function tokensOf(
   const stated = <K extends TokenField>(field: K) => settings[field] ?? config[field]
   const checked = (field: TokenField, id: number): number =>
     checkToken(settings[field] == null ? names.config : names.settings, field, id, vocab)
-  /** A default of the model type is no statement about a smaller vocabulary. */
+  /** Defaults of the model type do not apply if the vocabulary is smaller. */
   const usual = (id: number | undefined): number | undefined => (id !== undefined && id >= 0 && id < vocab ? id : undefined)
   const [bos, eos, pad] = [stated('bos_token_id'), stated('eos_token_id'), stated('pad_token_id')]
   const end = usual(family.eos)
@@ -186,7 +187,7 @@ function tokensOf(
   return {
     bos: bos === undefined ? usual(family.bos) : bos === null ? undefined : checked('bos_token_id', bos),
     eos: [...new Set(list.map((id) => checked('eos_token_id', id)))],
-    // No text is padded: an id that is no word, as checkpoints state of older vocabularies, is none.
+    // No text is padded, so an id outside of the vocabulary, as in checkpoints with older vocabularies, counts as none.
     pad: usual((pad === undefined ? family.pad : pad) ?? undefined),
   }
 }

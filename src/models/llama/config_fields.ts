@@ -1,4 +1,4 @@
-/** The fields of a LLaMA-like model's `config.json` and `generation_config.json`, and what each may be. */
+/** Schemas of a LLaMA-like model's `config.json` and `generation_config.json`. */
 import { z } from 'zod'
 import { epsilon, keysOf, size } from '../../checkpoint/config_file.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -6,7 +6,7 @@ import { bannedFields, token } from '../parts/config_checks.js'
 import { families } from './families.js'
 import { rotaryFields } from './rotary_fields.js'
 
-/** Types of weights by HF's names. */
+/** Weight types by HF's names. */
 export const dtypes = {
   float32: 'f32',
   float16: 'f16',
@@ -14,15 +14,15 @@ export const dtypes = {
 } as const satisfies Readonly<Record<string, FloatType>>
 
 const ends = z.union([token, z.array(token).max(1024)])
-/** No model has more; what is made for each layer is bounded before the checkpoint is known. */
+/** Larger than in any model; bounds the work per layer before the checkpoint is known. */
 const layerCount = size.max(4096)
-/** Types as HF writes them, and as PyTorch prints them. */
+/** Type names as written by HF, and as printed by PyTorch. */
 const dtypeField = z.preprocess(
   (stated) => (typeof stated === 'string' ? stated.replace(/^torch\./, '') : stated),
   z.enum(keysOf(dtypes)).nullish(),
 )
 
-/** The first conversions of LLaMA state -1 where they have no token for padding; nothing uses it. */
+/** Early conversions of LLaMA state -1 if they have no padding token; nothing uses it. */
 const padField = z.int().nullish()
 
 export const schema = z.looseObject({
@@ -42,7 +42,7 @@ export const schema = z.looseObject({
   mlp_bias: z.literal(false).nullish(),
   tie_word_embeddings: z.boolean().nullish(),
   ...rotaryFields,
-  /** Channels 2k and 2k + 1 of a head are turned together, as in Meta's files; a field that DeepSeek's configurations have. */
+  /** True if channels 2k and 2k + 1 of a head are rotated together, as in Meta's files; a field of DeepSeek's configurations. */
   rope_interleave: z.boolean().nullish(),
   sliding_window: size.nullish(),
   use_sliding_window: z.boolean().nullish(),
@@ -60,7 +60,7 @@ export const schema = z.looseObject({
 
 export type Fields = z.output<typeof schema>
 
-/** What generation settings may say instead of the configuration, and what they alone say. */
+/** Fields of the generation settings: those that override the configuration, and those that only they have. */
 export const generationSchema = schema.pick({ bos_token_id: true, eos_token_id: true, pad_token_id: true }).extend(bannedFields)
 
 export type GenerationFields = z.output<typeof generationSchema>

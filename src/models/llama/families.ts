@@ -1,12 +1,12 @@
-/** The model types that are LLaMA with other numbers: what sets them apart, in one table. */
+/** Table of the differences between LLaMA-like model types. */
 import { type RotaryChoices, rotaryTypes } from './rotary_fields.js'
 
 type SizeField = 'num_key_value_heads' | 'head_dim' | 'sliding_window' | 'max_window_layers'
 
-/** What sets the model types apart, and what HF takes for fields that a file leaves out. */
+/** Properties of a model type, and HF's defaults for missing fields. */
 export interface Family {
   readonly architecture: string
-  /** What HF takes for sizes that a file leaves out (configuration_mistral.py, configuration_qwen2.py, ...). Null states that there is none. */
+  /** HF's defaults for missing sizes (configuration_mistral.py, configuration_qwen2.py, ...). A null in a file means there is none. */
   readonly defaults: Readonly<Partial<Record<SizeField, number>>>
   readonly biases: 'attention_bias' | 'queries, keys and values' | 'none'
   readonly qkNorm: boolean
@@ -18,7 +18,7 @@ export interface Family {
   readonly pad?: number
 }
 
-/** What most have. */
+/** Properties that most types share. */
 const usual = {
   defaults: {},
   biases: 'none',
@@ -28,7 +28,7 @@ const usual = {
   rotary: { types: rotaryTypes, theta: 10_000, partial: false },
 } as const satisfies Partial<Family>
 
-/** Of the Qwens. */
+/** Defaults of the Qwen types. */
 const windows = { num_key_value_heads: 32, sliding_window: 4096, max_window_layers: 28 }
 
 export const families = {

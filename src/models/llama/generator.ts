@@ -1,4 +1,4 @@
-/** A LLaMA-like model folder as a generator: the program over prompts, and a step of each way of choosing words. */
+/** Generator made from a LLaMA-like model folder: the prompt program, and one step program per method of choosing tokens. */
 import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
 import { noProcessors } from '../../../specs/programs/processors.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -14,7 +14,7 @@ import { llamaProgram, llamaSettings, modelDims, promptProgram } from './program
 import { wordParts } from './shapes.js'
 import { llamaInt8, llamaWeights, usualRotation, weightTensors } from './weights.js'
 
-/** Dimensions of steps of rows, of steps of beams, and of passes. */
+/** Quantities that the dimensions of row steps, beam steps and prompt passes count. */
 const quantities = {
   rows: { r: 'rows', u: 'places', s: 'steps', f: 'ends' },
   beams: { b: 'prompts', w: 'width', u: 'places', s: 'steps', f: 'ends' },
@@ -74,8 +74,8 @@ export function expectOneRotation({ rotary }: LlamaConfig): void {
   if (rotary.type !== 'longrope') return
   throw usageError(
     'export.rotation',
-    'a longrope model turns long texts by other tables than short ones, and an export has one',
-    { hint: 'run it by heddle run, or export a model with another rotation' },
+    'a longrope model uses different RoPE tables for long and short texts, but an export has only one',
+    { hint: 'run it with heddle run, or export a model with another RoPE type' },
   )
 }
 

@@ -1,6 +1,6 @@
 /**
- * GGUF files of LLaMA-like models as the folders they were made from: metadata become fields of a configuration, names of tensors become
- * HF's. Files of architecture `llama` hold the rows of queries and keys in pairs that are rotated together; they are put back into halves.
+ * Reads GGUF files of LLaMA-like models like the folders they were made from: metadata become configuration fields, and tensor names become
+ * HF's. Files of architecture `llama` store query and key rows in pairs that are rotated together; they are reordered into halves.
  */
 import { basename } from 'node:path'
 import type { Checkpoint } from '../../checkpoint/checkpoint.js'
@@ -29,7 +29,8 @@ export interface LlamaGguf extends LlamaFiles {
 }
 
 /**
- * Opens a model in one file, or in several of which one is named. Headers, and the few numbers of a rotation that are tensors there, are read; weights are read by their place.
+ * Opens a model in one file, or in several of which one is named. Reads the headers and the few RoPE factors that are stored as tensors;
+ * weights are read later, at their file offsets.
  * @throws usage `gguf.*`, and what `parseLlamaConfig` throws
  */
 export async function openLlamaGguf(path: string, signal?: AbortSignal): Promise<LlamaGguf> {
@@ -70,7 +71,7 @@ const modelNames: Readonly<Record<string, string>> = {
   'output.weight': 'lm_head.weight',
 }
 
-/** HF's name of a tensor; its own where HF has none, so that it is refused by it. Phi-3's fused gate is called `ffn_up` there. */
+/** HF's name of a tensor, or its own name if HF has none, which is then refused. Phi-3's fused gate is called `ffn_up` in GGUF. */
 function hfName(name: string, fused: boolean): string {
   const [, layer, part = '', kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? []
   const hf = getOwn(layerNames, part)
@@ -78,12 +79,12 @@ function hfName(name: string, fused: boolean): string {
   return `model.layers.${layer}.${fused && part === 'ffn_up' ? 'mlp.gate_up_proj' : hf}.${kind}`
 }
 
-/** Numbers that divide the frequencies of a rotation. */
+/** Tensors of divisors of the RoPE frequencies. */
 const factorTensors = { one: 'rope_freqs.weight', short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' }
 
 /**
- * A configuration whose rotation has the factors that the file holds as tensors: those of `llama3` for every length, those of `longrope`
- * for short and long texts.
+ * A configuration with the RoPE factors that the file stores as tensors: those of `llama3` for every length, those of `longrope` for short
+ * and long texts.
  */
 async function withFactors(config: LlamaConfig, { tensors }: Gguf, name: string, signal?: AbortSignal): Promise<LlamaConfig> {
   const pairs = rotaryDims(config.rotary, config.headDim) / 2
@@ -111,22 +112,22 @@ async function withFactors(config: LlamaConfig, { tensors }: Gguf, name: string,
   if (one === undefined && short !== undefined && long !== undefined && rotary.type === 'longrope') {
     return { ...config, rotary: { ...rotary, shortFactors: short, longFactors: long } }
   }
-  throw usageError('config.rope', `${name}: its tensors of rotation factors do not go with a rotation of type ${rotary.type}`)
+  throw usageError('config.rope', `${name}: its tensors of RoPE factors do not match RoPE type ${rotary.type}`)
 }
 
-/** Heads of a tensor of queries or keys; undefined for all others. */
+/** Number of heads of a query or key tensor; undefined for all others. */
 function headsOf(name: string, { heads, kvHeads }: LlamaConfig): number | undefined {
   if (/\.self_attn\.q_proj\./.test(name)) return heads
   return /\.self_attn\.k_proj\./.test(name) ? kvHeads : undefined
 }
 
 /**
- * Rows of heads in halves.
+ * A tensor with its heads reordered into halves.
  * @throws usage `weights.shape` for rows that are not whole heads
  */
 function wholeInHalves(tensor: FileTensor, heads: number, headDim: number, file: string, name: string): CheckpointTensor {
   const [rows = 0] = tensor.shape
-  if (rows === heads * headDim) return inHalves(tensor, { heads, headDim, turned: headDim })
+  if (rows === heads * headDim) return inHalves(tensor, { heads, headDim, rotated: headDim })
   throw usageError(
     'weights.shape',
     `${file}: tensor ${shown(name)} has shape [${tensor.shape.join(', ')}], expected ${heads * headDim} rows`,

@@ -1,6 +1,6 @@
 /**
- * The modules that a configuration of `compressed-tensors` leaves out. An entry is a module's name, a class, or `re:` and a regular
- * expression that a name begins with, as Python's `re.match` reads it (compressed_tensors/utils/match.py).
+ * Modules that a `compressed-tensors` configuration excludes. An entry is a module's name, a class, or `re:` and a regular expression
+ * that matches the start of a name, as in Python's `re.match` (compressed_tensors/utils/match.py).
  */
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
@@ -9,14 +9,14 @@ import { withinTime } from '../../text/time_limit.js'
 /** The class of every module that is quantised here. */
 const linear = 'Linear'
 const prefix = 're:'
-/** Milliseconds that all expressions together may take for a name: far more than they need. */
+/** Time limit of all expressions together per name, in milliseconds: far more than they need. */
 const allowedMs = 1000
 
-/** Modules that were asked for, by the entries: each is asked for again whenever the weights of a model are listed. */
+/** Memo of results by entries and module: the same modules are looked up whenever the weights of a model are listed. */
 const known = new WeakMap<readonly string[], Map<string, boolean>>()
 
 /**
- * Whether a module is one of those that stay as they are.
+ * True if a module is excluded from quantisation.
  * @param module its name in the model, such as `model.layers.0.mlp.down_proj`
  * @throws usage `config.quantization` for an expression that cannot be read, or that takes too long
  */
@@ -43,7 +43,7 @@ function expressionOf(entry: string): RegExp {
   try {
     return new RegExp(`^(?:${entry.slice(prefix.length)})`)
   } catch (cause) {
-    const what = `${shown(JSON.stringify(entry))} of quantization_config.ignore is no regular expression that is read here`
+    const what = `${shown(JSON.stringify(entry))} of quantization_config.ignore is not a supported regular expression`
     throw usageError('config.quantization', what, { hint: 'name the modules instead', cause })
   }
 }

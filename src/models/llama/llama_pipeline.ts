@@ -1,6 +1,6 @@
 /**
- * The pipeline of a LLaMA-like model: a model folder becomes an object that continues texts and says how likely they are. Prompts of a batch
- * may have any lengths. What a batch needs on the device is made for each shape and kept while shapes recur.
+ * Pipeline of a LLaMA-like model: loads a model folder into an object that continues and scores texts. Prompts of a batch may have any
+ * lengths. Device programs and states are made per shape and cached while shapes recur.
  */
 import { layouts } from '../../../specs/index.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
@@ -29,22 +29,22 @@ import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
 import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf } from './shapes.js'
 import { startStates } from './start.js'
-import { llamaInt8, llamaWeights, reachesOf, rotations, usualRotation } from './weights.js'
+import { llamaInt8, llamaWeights, ropeRangesOf, rotations, usualRotation } from './weights.js'
 
-/** Legs that run together. */
+/** Segments that run as a batch. */
 interface SegmentsRun {
   readonly rows: Rows
   readonly generation: Generation
-  readonly legs: readonly RopeSegment[]
+  readonly segments: readonly RopeSegment[]
   readonly prompts: readonly (readonly number[])[]
-  /** What each has chosen, none where beams do. */
+  /** Tokens that each segment has chosen; empty for beams. */
   words: readonly Chosen[]
-  /** Where beams go on behind this. */
+  /** Segments in which beams continue after this one. */
   next: readonly RopeSegment[]
 }
 
-/** Shapes whose states are kept. */
-const keptShapes = 4
+/** Number of cached shapes. */
+const cachedShapes = 4
 const usualBatch = 8
 export const usualChunk = 2048
 const usualScoredChunk = 512
@@ -63,13 +63,13 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   const { config: stored, checkpoint } = await openLlamaFiles(dir, signal)
   const config = withCaches(stored, options.caches ?? 'float')
   const weights = llamaWeights(config, checkpoint, dtype, rotation)
-  const applications = reachesOf(config).flatMap((reach) => [
-    ...assemblePrompt(config, plan, 'logits', reach).wired.applications,
-    ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
+  const applications = ropeRangesOf(config).flatMap((ropeRange) => [
+    ...assemblePrompt(config, plan, 'logits', ropeRange).wired.applications,
+    ...assembleSteps(config, plan, anyGeneration, 1, ropeRange).wired.applications,
   ])
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
   expectPlanTypes(plan.name, applications, { T: dtype }, manifest)
-  // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
+  // Int8 weights are made from the checkpoint's numbers, without rounding them to half precision first.
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
   const int8 = llamaInt8(config, checkpoint)
   const made =
@@ -79,21 +79,21 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   const prepared = prepareWeights(applications, made.weights, layouts, made.exact, { stored: int8 })
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
-  const kept = releasingCache<Rows>(keptShapes)
-  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
+  const rowsCache = releasingCache<Rows>(cachedShapes)
+  /** Cached shapes are evicted if memory is short: no run uses them now. */
   const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> =>
-    makingRoom(kept, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
+    makingRoom(rowsCache, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openRows({ session, config, plan, generation, shape, dtype }),
     )
 
   const prefixes = heldPrefixes()
-  const turn = runQueue()
+  const nextRun = runQueue()
 
-  /** Batches of prompts, each with its first tokens cached and the first step not yet taken. */
+  /** Batches of prompts, each read into the caches except for its last token, before the first step. */
   async function* batches(cases: readonly TokenCase[], given: LlamaGenerateOptions) {
     expectOptions('generate', generateNames, given)
     const { batch = usualBatch, chunk = usualChunk, signal, progress } = given
-    const done = await turn()
+    const done = await nextRun()
     let last: Rows | undefined
     try {
       checkCases({ ...config, continued: true }, cases, batch)
@@ -109,18 +109,18 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         { most, generation, invariant: given.invariant },
       )
       let over = 0
-      for (let legs = waiting.shift(); legs !== undefined; legs = waiting.shift()) {
+      for (let segments = waiting.shift(); segments !== undefined; segments = waiting.shift()) {
         signal?.throwIfAborted()
-        const prompts = legs.map(({ prompt }) => prompt)
+        const prompts = segments.map(({ prompt }) => prompt)
         await last?.idle()
-        const rows = await rowsFor(generation, shapeOf(config, legs, generation, given))
+        const rows = await rowsFor(generation, shapeOf(config, segments, generation, given))
         const { pass = 1 } = rows.shape
         const found = prefixes.take(rows, prompts).map((tokens) => tokens - (tokens % pass))
-        const carried = legs[0]?.carried
+        const carried = segments[0]?.carried
         const cached = given.reuse === true && carried === undefined ? found : found.map(() => 0)
         given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
         await rows.read(
-          // Beams of a sequence share what its first one reads, until they have texts of their own.
+          // Beams of a sequence share the cached prompt of its first row until their texts differ.
           (
             carried?.texts.map((ids, row) => ({ row, first: 0, ids: ids.slice(0, -1) })) ??
             prompts.map((ids, i) => ({ row: i * rows.shape.width, first: cached[i] ?? 0, ids: ids.slice(cached[i], -1) }))
@@ -128,56 +128,65 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           chunk,
           signal,
         )
-        const [numbers, limits] = [legs.map(({ index }) => index), legs.map(({ limit }) => limit)]
+        const [numbers, limits] = [segments.map(({ index }) => index), segments.map(({ limit }) => limit)]
         await rows.write(
-          startStates(config, generation, rows.shape, { prompts, cases: numbers, limits, carried, chosen: legs[0]?.chosen ?? 0 }),
+          startStates(config, generation, rows.shape, {
+            prompts,
+            cases: numbers,
+            limits,
+            carried,
+            chosen: segments[0]?.chosen ?? 0,
+          }),
         )
-        const run: SegmentsRun = { rows, generation, legs, prompts, words: [], next: [] }
+        const run: SegmentsRun = { rows, generation, segments, prompts, words: [], next: [] }
         last = rows
         yield run
         const { words } = run
-        const behind = legs.flatMap(
-          (leg, row) => nextSegment(config, leg, words[row]?.ids ?? [], generation.maxNewTokens, config.eos) ?? [],
+        const following = segments.flatMap(
+          (segment, row) => nextSegment(config, segment, words[row]?.ids ?? [], generation.maxNewTokens, config.eos) ?? [],
         )
-        const next = [...run.next, ...behind]
-        // Each by itself: they are seldom as many tokens into their texts.
-        waiting.unshift(...next.map((leg) => [leg]))
-        over += legs.length - next.length
+        const next = [...run.next, ...following]
+        // Each runs alone: they have seldom generated equally many tokens.
+        waiting.unshift(...next.map((segment) => [segment]))
+        over += segments.length - next.length
         progress?.(over, cases.length)
       }
     } finally {
-      // Results need not wait for steps that nobody wants any more, but the next run does: their memory may be given away.
+      // Results need not wait for steps that are no longer needed, but the next run must, because it may reuse their memory.
       void Promise.resolve(last?.idle()).then(done)
     }
   }
 
   /**
-   * The best of beams that have ended, by case; none of those that another leg goes on from. Their own tokens lie between those of others: of
-   * the caches, the prompts are kept.
+   * The best beams of a finished search, by case; none if another segment continues the search. Tokens of different beams are mixed in the
+   * caches, so only the prompts stay reusable.
    */
   async function searched(run: SegmentsRun, choice: Beams): Promise<(LlamaResult & { readonly index: number })[]> {
-    const { rows, legs, prompts, generation } = run
-    const [most, cases] = [generation.maxNewTokens, legs.map(({ index }) => index)]
-    for (const leg of legs.filter(({ limit }) => limit < most)) {
-      const carried = await orForget(kept, carriedBeams(rows, choice, leg))
+    const { rows, segments, prompts, generation } = run
+    const [most, cases] = [generation.maxNewTokens, segments.map(({ index }) => index)]
+    for (const segment of segments.filter(({ limit }) => limit < most)) {
+      const carried = await orForget(rowsCache, carriedBeams(rows, choice, segment))
       if (carried === undefined) continue
-      run.next = [nextBeamSegment(config, leg, carried, most)]
+      run.next = [nextBeamSegment(config, segment, carried, most)]
       return []
     }
-    const found = await orForget(kept, beamResults(config, rows, choice, { most, cases }))
+    const found = await orForget(rowsCache, beamResults(config, rows, choice, { most, cases }))
     prefixes.keep(rows, prompts, [])
     return found.map((result, i) => ({ ...result, index: cases[i] ?? 0 }))
   }
 
-  /** Takes the steps of legs, and yields after each run how far they are. */
-  function steps({ rows, legs, generation: { choice } }: SegmentsRun, signal: AbortSignal | undefined) {
-    const most = Math.max(...legs.map(({ limit }) => limit))
-    return runsAhead(rows, { from: legs[0]?.chosen ?? 0, most, whole: choice.kind === 'beams' }, signal)
+  /** Takes the steps of segments, and yields their progress after each run. */
+  function steps({ rows, segments, generation: { choice } }: SegmentsRun, signal: AbortSignal | undefined) {
+    const most = Math.max(...segments.map(({ limit }) => limit))
+    return runsAhead(rows, { from: segments[0]?.chosen ?? 0, most, whole: choice.kind === 'beams' }, signal)
   }
 
-  /** What legs have chosen so far, which their caches hold now; but steps cache no bit like passes. */
-  async function chosen({ rows, legs, prompts }: SegmentsRun, reached: Reached): Promise<Chosen[]> {
-    const texts = await orForget(kept, (async () => textsOf(config, rows.shape, legs, reached))())
+  /**
+   * Tokens that segments have chosen so far, which their caches hold now. In invariant runs only the prompts stay reusable: steps do not
+   * cache bit-identically to passes.
+   */
+  async function chosen({ rows, segments, prompts }: SegmentsRun, reached: Reached): Promise<Chosen[]> {
+    const texts = await orForget(rowsCache, (async () => textsOf(config, rows.shape, segments, reached))())
     prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts.map(({ ids }) => ids) : [])
     return texts
   }
@@ -200,7 +209,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           continue
         }
         run.words = await chosen(run, last)
-        for (const [row, { index }] of run.legs.entries()) texts[index] = joined(texts[index], run.words[row] ?? { ids: [] })
+        for (const [row, { index }] of run.segments.entries()) texts[index] = joined(texts[index], run.words[row] ?? { ids: [] })
       }
       return searches.length > 0 ? searches : texts.map((text) => resultOf(text, config.eos))
     },
@@ -211,7 +220,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         for await (const reached of steps(run, given.signal)) {
           if (choice.kind === 'beams') continue
           run.words = await chosen(run, reached)
-          yield* newTokens(run.legs, run.words, { eos: config.eos, maxNewTokens }, sent)
+          yield* newTokens(run.segments, run.words, { eos: config.eos, maxNewTokens }, sent)
         }
         if (choice.kind !== 'beams') continue
         for (const { index, ids, finish } of await searched(run, choice)) yield { index, ids, finish }
@@ -220,7 +229,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     async score(cases, given = {}) {
       expectOptions('score', scoreNames, given)
       const { batch = usualBatch, chunk = usualScoredChunk, places = [], signal, progress } = given
-      const done = await turn()
+      const done = await nextRun()
       try {
         checkCases({ ...config, continued: true }, cases, batch)
         expectPositive('chunk', chunk)
@@ -228,12 +237,14 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
         const all = cases.map(({ inputIds }, at) => firstSegment(config, at, inputIds, undefined))
-        for (const legs of batchesOf(all, { most: Math.min(batch, given.invariant ?? batch) })) {
+        for (const segments of batchesOf(all, { most: Math.min(batch, given.invariant ?? batch) })) {
           signal?.throwIfAborted()
-          const [texts, first] = [legs.map(({ prompt }) => prompt), scores.length]
-          const rows = await rowsFor(anyGeneration, shapeOf(config, legs, undefined, given))
+          const [texts, first] = [segments.map(({ prompt }) => prompt), scores.length]
+          const rows = await rowsFor(anyGeneration, shapeOf(config, segments, undefined, given))
           prefixes.take(rows, texts)
-          scores.push(...(await orForget(kept, scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
+          scores.push(
+            ...(await orForget(rowsCache, scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))),
+          )
           progress?.(scores.length, cases.length)
         }
         return scores
@@ -242,7 +253,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       }
     },
     release() {
-      void kept.clear()
+      void rowsCache.clear()
       session.release()
     },
   }

@@ -1,4 +1,4 @@
-/** A LLaMA-like model on the disk: a folder as HF writes it, or a GGUF file, named or alone in its folder. */
+/** Opens a LLaMA-like model from disk: a folder in HF's format, or a GGUF file, named or alone in its folder. */
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { ggufPath } from '../../checkpoint/gguf_parts.js'
 import { ggufTemplate, ggufTokenizer } from '../../text/gguf_tokenizer.js'
@@ -13,7 +13,7 @@ import { withHeadsInHalves } from './paired_heads.js'
 import { embeddingNames } from './tensor_names.js'
 
 /**
- * The configuration and the tensors of a model; headers alone are read, but where a tied model may have a head of its own.
+ * The configuration and tensors of a model. Only headers are read, except for a tied model that may have its own head.
  * @throws usage `config.*`, `safetensors.*`, `checkpoint.*`, `gguf.*`; the signal's reason when it aborts
  */
 export async function openLlamaFiles(path: string, signal?: AbortSignal): Promise<LlamaFiles> {
@@ -24,14 +24,14 @@ export async function openLlamaFiles(path: string, signal?: AbortSignal): Promis
   return { config: await withOwnHead(config, checkpoint, signal), checkpoint }
 }
 
-/** What texts of a model are read and written with. */
+/** Tokenizer, template and settings for the texts of a model. */
 export interface LlamaText extends PromptReader {
   readonly settings: GenerationSettings
 }
 
 /**
  * The tokenizer, the chat template and the generation settings of a model. A model without a tokenizer takes token ids.
- * @throws usage `chat.template`, `config.*`, `gguf.*` for files that are there and cannot be read
+ * @throws usage `chat.template`, `config.*`, `gguf.*` for files that exist but cannot be read
  */
 export async function openLlamaText(path: string, { bos, vocab }: Pick<LlamaConfig, 'bos' | 'vocab'>): Promise<LlamaText> {
   const given = { bos, vocab }

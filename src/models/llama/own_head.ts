@@ -1,13 +1,13 @@
 /**
- * Tied models whose checkpoint has a head all the same. One that equals the embeddings is a copy of them; another one was trained by itself,
- * and is what Hugging Face (transformers 5) computes logits with, whatever the configuration says. Looked at when a model is opened.
+ * Tied models whose checkpoint has a head nevertheless. A head equal to the embeddings is a copy of them. A different one was trained
+ * separately, and Hugging Face (transformers 5) computes logits with it regardless of the configuration. Checked when a model is opened.
  */
 import { type Checkpoint, findTensor } from '../../checkpoint/checkpoint.js'
 import type { CheckpointTensor } from '../../checkpoint/convert.js'
 import type { LlamaConfig } from './config.js'
 import { embeddingNames, headName } from './tensor_names.js'
 
-/** The configuration that a checkpoint makes of one: not tied where it has a head of its own. */
+/** The configuration corrected by the checkpoint: not tied if it has its own head. */
 export async function withOwnHead(config: LlamaConfig, file: Checkpoint, signal?: AbortSignal): Promise<LlamaConfig> {
   const [, words] = findTensor(file, embeddingNames) ?? []
   const head = file.tensors.get(headName)
@@ -18,7 +18,7 @@ export async function withOwnHead(config: LlamaConfig, file: Checkpoint, signal?
 async function areEqual(a: CheckpointTensor, b: CheckpointTensor, signal: AbortSignal | undefined): Promise<boolean> {
   if (a.dtype !== b.dtype || a.shape.join() !== b.shape.join()) return false
   const others = piecesOf(b, signal)
-  // Tensors of one size are read in pieces of one size.
+  // Tensors of equal size are read in pieces of equal size.
   try {
     for await (const piece of piecesOf(a, signal)) {
       const { value } = await others.next()

@@ -1,24 +1,24 @@
 /**
- * How prompts are read: in passes of a bounded number of tokens, each a run of one or more sequences. A run's tokens lie one behind the other
- * and go to places behind those that its sequence has cached; what a pass is of, whole prompts or parts of them, does not matter to the
- * program that computes it.
+ * Passes over prompts, of a bounded number of tokens. Each pass consists of runs of one or more sequences. A run's tokens are consecutive
+ * and are cached at the positions after those that its sequence has cached. Whether a pass holds whole prompts or parts of them makes no
+ * difference to its program.
  */
 import { encode } from '../../runtime/buffer.js'
 import type { Program } from '../../runtime/program.js'
 
 /** Some tokens of a sequence. */
 export interface Run {
-  /** The cache row, and the number of the sequence. */
+  /** Cache row, which is also the number of the sequence. */
   readonly row: number
-  /** The place of the first token. */
+  /** Position of the first token. */
   readonly first: number
   readonly ids: readonly number[]
 }
 
-/** Tokens that are still to be read, of each row: those of `ids` go to places `first` and on. */
+/** Unread tokens of a row: `ids` are cached from position `first` on. */
 export type Unread = Run
 
-/** Runs of at most `most` tokens together, until all tokens are in one. */
+/** Splits unread tokens into passes of at most `most` tokens. */
 export function* passesOf(unread: readonly Unread[], most: number): Generator<readonly Run[]> {
   let pass: Run[] = []
   let room = most
@@ -38,8 +38,8 @@ export function* passesOf(unread: readonly Unread[], most: number): Generator<re
 }
 
 /**
- * Runs of one sequence each, cut at places that are multiples of `tokens`, where texts are read from too: what a token is read with
- * depends on nothing but its text, not on what else is read nor on how much of the text was read before.
+ * Passes of one sequence each, split at multiples of `tokens`, where reading also begins. The tokens that share a token's pass then depend
+ * only on its text, not on other texts or on how much of the text was read before.
  */
 export function* fixedPasses(unread: readonly Unread[], tokens: number): Generator<readonly [Run]> {
   for (const { row, first, ids } of unread) {
@@ -49,8 +49,8 @@ export function* fixedPasses(unread: readonly Unread[], tokens: number): Generat
 }
 
 /**
- * Extents that a pass is computed with: powers of two, so that few programs serve all passes, and eighths of one for its tokens, of which
- * every one that is no token's is computed for nothing.
+ * Extents that a pass is padded to: powers of two, so that few programs serve all passes. The number of tokens is rounded up only to an
+ * eighth of a power of two, because padding tokens are computed too.
  */
 export interface PassShape {
   readonly tokens: number
@@ -63,7 +63,7 @@ const eighths = (least: number): number => {
   const step = Math.max(powerOf2(least) / 8, leastTokens)
   return Math.ceil(least / step) * step
 }
-/** Rows of a pass at least: matmuls compute as many at once. */
+/** Minimum number of rows of a pass: matmuls compute this many at once. */
 const leastTokens = 8
 
 export function passShape(pass: readonly Run[], most: number): PassShape {
@@ -76,7 +76,7 @@ export function passShape(pass: readonly Run[], most: number): PassShape {
   }
 }
 
-/** The inputs of the program over prompts, but for what is asked of it. @param rows of the caches */
+/** Inputs of the prompt program, except for the requested outputs. @param rows of the caches */
 export function passInputs(pass: readonly Run[], { tokens, sequences: count }: PassShape, rows: number) {
   const ids = new Int32Array(tokens)
   const places = new Int32Array(tokens)
@@ -103,12 +103,12 @@ export function passInputs(pass: readonly Run[], { tokens, sequences: count }: P
     writers[run.row] = sequence
     start += run.ids.length
   }
-  // Sequences without tokens lie behind the others, as packed rows are to.
+  // Sequences without tokens come after the others, as packed rows require.
   starts.fill(start, pass.length)
   return { ids, places, sequences, positions, starts, lengths, first, slots, writers }
 }
 
-/** Integers by their names, those of them that a program takes. */
+/** Encodes those of the named integer arrays that a program takes as inputs. */
 export const inputsOf = ({ inputs }: Program, given: Readonly<Record<string, Int32Array>>): Record<string, Uint8Array> =>
   Object.fromEntries(
     Object.entries(given).flatMap(([name, values]) => (Object.hasOwn(inputs, name) ? [[name, encode('i32', values)]] : [])),

@@ -1,22 +1,22 @@
 /**
- * What the caches of rows hold from the run before: a prompt that begins with the same tokens need not be read again up to where it
- * differs. A conversation's turn is read by its new message alone.
+ * Prefix reuse: tracks the tokens that the caches of rows hold from the previous run. The shared prefix of a prompt need not be read again,
+ * so each turn of a conversation reads only the new message.
  */
 import type { Rows } from './rows.js'
 
 export interface HeldPrefixes {
   /**
-   * Tokens of each prompt that its row's cache holds already, all but the last token at most. What is held is forgotten until `keep` says
-   * what holds again: a run that fails leaves nothing behind.
+   * Returns the number of tokens of each prompt that its row's cache already holds, at most all but the last. Forgets the cached tokens until
+   * the next `keep`, so that a failed run leaves nothing to reuse.
    */
   take(rows: Rows, prompts: readonly (readonly number[])[]): number[]
-  /** Says that caches hold prompts, and texts behind them as far as those were chosen. */
+  /** Records that caches hold prompts and the texts generated after them. */
   keep(rows: Rows, prompts: readonly (readonly number[])[], texts: readonly (readonly number[])[]): void
 }
 
 /**
- * Of a text, the last token chosen is not yet in a cache, and a row that has ended may write at its last place again: both are read again
- * where they are wanted.
+ * Tokens at the end of a text that are read again: the last chosen token is not yet cached, and a row that has ended may overwrite its
+ * last position.
  */
 const unsettled = 2
 
@@ -40,7 +40,7 @@ export function heldPrefixes(): HeldPrefixes {
   }
 }
 
-/** How many ids two lists begin with alike. */
+/** Length of the common prefix of two lists of ids. */
 export function commonPrefix(a: readonly number[], b: readonly number[]): number {
   const most = Math.min(a.length, b.length)
   for (let i = 0; i < most; i++) if (a[i] !== b[i]) return i

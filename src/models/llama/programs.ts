@@ -1,6 +1,6 @@
 /**
- * LLaMA-like models as programs: which programs a configuration and a way of choosing words are, under a plan, and their sizes. The program
- * that reads prompts and the one that chooses words are over the same weights and caches.
+ * Programs of LLaMA-like models, by configuration, method of choosing tokens and plan, and their sizes. The program that reads prompts and
+ * the one that chooses tokens share weights and caches.
  */
 import type { LlamaFlags } from '../../../specs/graphs/llama_layer.js'
 import type { LlamaProgram } from '../../../specs/programs/llama.js'
@@ -17,22 +17,22 @@ import { type Assembly, assemble } from '../parts/assembly.js'
 import { type Given as GivenSettings, settingsOf } from '../parts/open_settings.js'
 import type { LlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
-import { type Reach, weightTensors } from './weights.js'
+import { type RopeRange, weightTensors } from './weights.js'
 
-/** What a program over prompts gives. */
+/** Outputs of a prompt program. */
 export type Given = LlamaPromptProgram['gives']
 
-/** How keys and values are cached: in the model's storage type, or as int8 with a step for each row, head and place. */
+/** Storage of cached keys and values: the model's storage type, or int8 with a scale per row, head and position. */
 export const cacheTypes = ['float', 'int8'] as const
 export type CacheType = (typeof cacheTypes)[number]
 
-/** The configuration of a model whose caches are of a type. @throws usage `run.caches` for another type */
+/** Sets the type of the caches in a configuration. @throws usage `run.caches` for another type */
 export function withCaches(config: LlamaConfig, caches: CacheType): LlamaConfig {
   if (cacheTypes.includes(caches)) return { ...config, int8Caches: caches === 'int8' }
-  throw usageError('run.caches', `unknown type of caches ${JSON.stringify(caches)}`, { hint: `known: ${cacheTypes.join(', ')}` })
+  throw usageError('run.caches', `unknown cache type ${JSON.stringify(caches)}`, { hint: `known: ${cacheTypes.join(', ')}` })
 }
 
-/** What sets the model's layers apart, of those that have its window or not. */
+/** Variant of the model's layers, with or without its window. */
 export const flagsOf = ({ outputBias, qkvBias, qkNorm, int8Caches = false }: LlamaConfig, window: boolean): LlamaFlags => ({
   bias: outputBias ? 'all' : qkvBias ? 'heads' : 'none',
   norm: qkNorm,
@@ -40,7 +40,7 @@ export const flagsOf = ({ outputBias, qkvBias, qkNorm, int8Caches = false }: Lla
   int8Caches,
 })
 
-/** What a model's files say of its programs. */
+/** Settings of a model's programs, all from its files. */
 export function llamaSettings(config: LlamaConfig): LlamaProgram {
   const { layers, window = 1, windowLayers, eps, headDim } = config
   return {
@@ -53,13 +53,13 @@ export function llamaSettings(config: LlamaConfig): LlamaProgram {
   }
 }
 
-/** What a step draws from. */
+/** Sampling method of a step. */
 function drawOf(choice: Sampling): LlamaStepProgram['choice'] {
   if (candidatesOf(choice) !== undefined) return 'sample_top'
   return choice.topK === 0 && choice.topP === 1 && choice.minP === 0 ? 'sample' : 'sample_narrowed'
 }
 
-/** What changes logits. */
+/** Logit processors of a generation. */
 const changing = (config: LlamaConfig, generation: Generation): LlamaStepProgram['processors'] => ({
   ...processorsOf(generation),
   banned: config.banned.length > 0,
@@ -67,7 +67,7 @@ const changing = (config: LlamaConfig, generation: Generation): LlamaStepProgram
 
 export const promptProgram = (config: LlamaConfig, gives: Given): Program => llamaPrompt.of({ ...llamaSettings(config), gives })
 
-/** How beams are chosen. */
+/** Rule of a beam search. */
 const ruleOf = ({ rule, lengthPenalty, earlyStopping, diversityRate }: Beams): LlamaBeamsProgram['rule'] =>
   rule === 'plain'
     ? { kind: 'plain', diversityRate }
@@ -84,7 +84,7 @@ export function stepProgram(config: LlamaConfig, generation: Generation, steps: 
       })
 }
 
-/** A program of a model, with settings that its files leave open. @throws usage `export.config` for others */
+/** A program of a model, with the settings that its files leave open. @throws usage `export.config` for other settings */
 export function llamaProgram(
   name: 'llama_step' | 'llama_beams' | 'llama_prompt',
   config: LlamaConfig,
@@ -101,9 +101,9 @@ export function llamaProgram(
   return llamaStep.of({ ...said, ...open, processors: { ...processors, banned } })
 }
 
-/** The program over prompts under a plan. @throws usage `plan.model` for a plan without the model's layers */
-export const assemblePrompt = (config: LlamaConfig, plan: ModelPlan, gives: Given, reach: Reach = 'short'): Assembly =>
-  assemble(promptProgram(config, gives), plan, weightTensors(config, reach))
+/** The prompt program under a plan. @throws usage `plan.model` for a plan without the model's layers */
+export const assemblePrompt = (config: LlamaConfig, plan: ModelPlan, gives: Given, ropeRange: RopeRange = 'short'): Assembly =>
+  assemble(promptProgram(config, gives), plan, weightTensors(config, ropeRange))
 
 /** `steps` steps under a plan. @throws usage `plan.model` for a plan without the model's layers */
 export const assembleSteps = (
@@ -111,10 +111,10 @@ export const assembleSteps = (
   plan: ModelPlan,
   generation: Generation,
   steps: number,
-  reach: Reach = 'short',
-): Assembly => assemble(stepProgram(config, generation, steps), plan, weightTensors(config, reach))
+  ropeRange: RopeRange = 'short',
+): Assembly => assemble(stepProgram(config, generation, steps), plan, weightTensors(config, ropeRange))
 
-/** Extents of the dimensions that the model says. */
+/** Extents of the dimensions that the model determines. */
 export const modelDims = (config: LlamaConfig) => ({
   n: config.hidden,
   h: config.heads,
@@ -126,7 +126,7 @@ export const modelDims = (config: LlamaConfig) => ({
   e: rotaryDims(config.rotary, config.headDim) / 2,
 })
 
-/** Form of the states and steps of a generation: two of one form differ in nothing but values that states start with. */
+/** Key of the states and steps of a generation. Two generations of one form differ only in initial values of states. */
 export function formOf(generation: Generation): string {
   const { choice, maxNewTokens } = generation
   const changed = [processorsOf(generation), forcedEnds(generation), generation.logprobs]

@@ -1,6 +1,6 @@
 /**
- * The scheme that a configuration states of weights that are not floats. Of `compressed-tensors`, int8 weights with a scale for each output
- * channel are read: alone (W8A16, also four to an int32), and with activations that are quantised token by token while the model runs (W8A8).
+ * Quantisation scheme of a configuration. Of `compressed-tensors`, int8 weights with a scale per output channel are supported: alone
+ * (W8A16, also packed four to an int32), and with activations that are dynamically quantised per token (W8A8).
  */
 import { z } from 'zod'
 import { checkField } from '../../checkpoint/config_file.js'
@@ -11,7 +11,7 @@ import { ignoredBy } from './ignored_modules.js'
 export interface LlamaQuantization {
   /** `w8a8`: int8 weights `[outputs, inputs]` with float scales `[outputs, 1]`, and int8 activations; `w8a16`: the weights alone. */
   readonly scheme: 'w8a8' | 'w8a16'
-  /** True if four integers are one int32, each with 128 added: `weight_packed` `[outputs, inputs / 4]`. */
+  /** True if four integers are packed into one int32, each with 128 added: `weight_packed` `[outputs, inputs / 4]`. */
   readonly packed: boolean
   /** Modules that stay in floats, as `ignoredBy` reads them. */
   readonly ignore: readonly string[]
@@ -28,11 +28,11 @@ const weights = z.looseObject({
 })
 const activations = z.looseObject({ ...int8, strategy: z.literal('token'), dynamic: z.literal(true), group_size: none })
 
-/** Formats of files, and whether they pack. The first two store int8 alike (compressed_tensors/compressors/naive_quantized). */
+/** File formats, true if they pack. The first two store int8 alike (compressed_tensors/compressors/naive_quantized). */
 const formats = { 'int-quantized': false, 'naive-quantized': false, 'pack-quantized': true } as const
 const isFormat = (format: unknown): format is keyof typeof formats => typeof format === 'string' && Object.hasOwn(formats, format)
 
-/** What a scheme is made of, not yet checked. */
+/** Parts of a scheme, not yet checked. */
 const looseGroup = z.looseObject({
   targets: z.unknown().optional(),
   weights: z.looseObject({}).nullish(),
@@ -46,7 +46,7 @@ const looseSchema = z.looseObject({
   config_groups: z.record(z.string(), looseGroup),
 })
 
-/** What is left to check where the scheme is one that is read. */
+/** Remaining checks of a supported scheme. */
 const rest = z.looseObject({
   quantization_status: z.enum(['compressed', 'frozen']).optional(),
   config_groups: z.record(z.string(), z.looseObject({ targets: z.tuple([z.literal('Linear')]), output_activations: none })),
@@ -56,14 +56,14 @@ const rest = z.looseObject({
   sparsity_config: z.union([z.null(), z.looseObject({ format: z.literal('dense') }), z.strictObject({})]).optional(),
 })
 
-/** The schemes that are read, for hints. */
+/** The supported schemes, for hints. */
 export const readSchemes =
-  'read are floats, and compressed-tensors with symmetric int8 weights by channel, alone or with activations by token (dynamic)'
+  'supported are floats, and compressed-tensors with symmetric int8 weights by channel, alone or with activations by token (dynamic)'
 
 /**
  * The scheme of a configuration; undefined for floats.
- * @throws usage `config.quantization` for another method or scheme, and where the head is quantised; `config.field` for a field that is
- * wrong in a scheme that is read
+ * @throws usage `config.quantization` for another method or scheme, and if the head is quantised; `config.field` for a wrong field in a
+ * supported scheme
  */
 export function parseQuantization(value: unknown, name: string): LlamaQuantization | undefined {
   if (value == null) return undefined
@@ -82,19 +82,19 @@ export function parseQuantization(value: unknown, name: string): LlamaQuantizati
     throw refused(` is compressed-tensors with ${described(group, own)}`)
   }
   const { ignore } = checkField(rest, value, 'quantization_config', name)
-  const left = ignore ?? []
-  if (!ignoredBy(left, 'lm_head')) throw refused('.ignore leaves lm_head in, expected it to stay in floats')
-  return { scheme, packed: formats[own], ignore: left }
+  const ignored = ignore ?? []
+  if (!ignoredBy(ignored, 'lm_head')) throw refused('.ignore does not exclude lm_head, expected it to stay in floats')
+  return { scheme, packed: formats[own], ignore: ignored }
 }
 
-/** The scheme of a group of modules, where it is one that is read. */
+/** The scheme of a group of modules; undefined if it is not supported. */
 function schemeOf(group: LooseGroup): LlamaQuantization['scheme'] | undefined {
   if (!weights.safeParse(group.weights).success) return undefined
   if (group.input_activations == null) return 'w8a16'
   return activations.safeParse(group.input_activations).success ? 'w8a8' : undefined
 }
 
-/** A scheme in words: `4-bit int weights by group of 128, stored as pack-quantized`. */
+/** Description of a scheme: `4-bit int weights by group of 128, stored as pack-quantized`. */
 function described({ weights: stored, input_activations: inputs }: LooseGroup, format: unknown): string {
   const parts = [...(stored == null ? ['float weights'] : [tensorText(stored, 'weights')])]
   if (inputs != null) parts.push(tensorText(inputs, 'activations'))
@@ -113,5 +113,5 @@ function tensorText(fields: Readonly<Record<string, unknown>>, what: 'weights' |
   return [`${text(bits)}-bit ${text(type)} ${what} by ${text(strategy)}`, ...more].join(' ')
 }
 
-/** A value without the quotation marks that JSON gives texts. */
+/** A value for messages; strings without JSON's quotation marks. */
 const text = (value: unknown): string => shown(typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing'))

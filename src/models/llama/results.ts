@@ -1,4 +1,4 @@
-/** From what steps leave on the device to texts: the words of each row so far, and the best of its beams. */
+/** Texts from the results of steps on the device: the tokens of each row so far, and the best of its beams. */
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import type { Beams } from '../decoding/generation_options.js'
 import { noNumbers } from '../parts/no_numbers.js'
@@ -12,34 +12,34 @@ import type { RowsShape } from './shapes.js'
 export interface LlamaResult {
   /** Generated ids, without an end id. */
   readonly ids: readonly number[]
-  /** What ended the text: an end id, or the limit of tokens. */
+  /** Reason the text ended: an end id, or the token limit. */
   readonly finish: 'end' | 'limit'
-  /** Log-probabilities of the ids, where they were asked for. */
+  /** Log-probabilities of the ids, if requested. */
   readonly logprobs?: readonly number[]
-  /** The best hypotheses, best first, where beams were asked for. */
+  /** The best hypotheses, best first, if beams were requested. */
   readonly beams?: readonly Hypothesis[]
 }
 
-/** What a leg has chosen so far, an end id included. */
+/** Tokens that a segment has chosen so far, an end id included. */
 export interface Chosen {
   readonly ids: readonly number[]
-  /** Of each, where they are asked for. */
+  /** Log-probability of each token, if requested. */
   readonly logprobs?: readonly number[] | undefined
 }
 
 export interface LlamaTokens extends StreamedTokens {
-  /** What ended the text, with its last tokens. */
+  /** Reason the text ended, given with its last tokens. */
   readonly finish?: LlamaResult['finish']
 }
 
-/** The words of each leg so far. @throws finding `run.value` for a word that was chosen by what is no number */
+/** Tokens of each segment so far. @throws finding `run.value` for a token that was chosen from values that are not finite */
 export function textsOf(
   { eos }: LlamaConfig,
   { rows: count }: RowsShape,
-  legs: readonly RopeSegment[],
+  segments: readonly RopeSegment[],
   { step: until, history, losses }: Reached,
 ): Chosen[] {
-  return legs.map(({ index, chosen, limit }, row) => {
+  return segments.map(({ index, chosen, limit }, row) => {
     const ids: number[] = []
     const logprobs: number[] = []
     for (let step = chosen; step < Math.min(until, limit); step++) {
@@ -47,25 +47,25 @@ export function textsOf(
       if (id < 0) throw noLogits(index, step)
       ids.push(id)
       logprobs.push(-(losses?.[step * count + row] ?? 0))
-      // What stands behind an end was not asked for, and may not have been computed.
+      // Tokens after an end id are not needed, and may not have been computed.
       if (eos.includes(id)) break
     }
     return losses === undefined ? { ids } : { ids, logprobs }
   })
 }
 
-/** Tokens that texts have beyond those sent before, by case: what legs have chosen. */
+/** Tokens of segments that were not sent before, by case. */
 export function* newTokens(
-  legs: readonly RopeSegment[],
+  segments: readonly RopeSegment[],
   words: readonly Chosen[],
   { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
   sent: number[],
 ): Generator<LlamaTokens> {
-  for (const [row, { index, chosen }] of legs.entries()) {
+  for (const [row, { index, chosen }] of segments.entries()) {
     const { ids: text, logprobs } = words[row] ?? { ids: [] }
     const before = sent[index] ?? 0
     const now = chosen + text.length
-    // A row that has ended was sent with its end id.
+    // A row that has ended was already sent with its finish.
     if (now === before) continue
     const ids = beforeEnd(text, eos)
     const finish = ids.length < text.length ? 'end' : now >= maxNewTokens ? 'limit' : undefined
@@ -82,20 +82,20 @@ const noLogits = (index: number, step: number): Error => noNumbers(`case ${index
 
 /** A row that has ended, as a result. */
 export function resultOf({ ids, logprobs }: Chosen, eos: readonly number[]): LlamaResult {
-  const kept = beforeEnd(ids, eos)
+  const text = beforeEnd(ids, eos)
   return {
-    ...{ ids: kept, finish: kept.length < ids.length ? ('end' as const) : ('limit' as const) },
-    ...(logprobs === undefined ? {} : { logprobs: logprobs.slice(0, kept.length) }),
+    ...{ ids: text, finish: text.length < ids.length ? ('end' as const) : ('limit' as const) },
+    ...(logprobs === undefined ? {} : { logprobs: logprobs.slice(0, text.length) }),
   }
 }
 
-/** What a leg has chosen, behind what another had. */
+/** Concatenates the tokens of consecutive segments. */
 export const joined = (before: Chosen | undefined, { ids, logprobs }: Chosen): Chosen => ({
   ids: [...(before?.ids ?? []), ...ids],
   ...(logprobs === undefined ? {} : { logprobs: [...(before?.logprobs ?? []), ...logprobs] }),
 })
 
-/** Holds the words of beams to having been chosen by numbers. @throws finding `run.value` naming the case and the token */
+/** Checks that the tokens of beams were chosen from finite numbers. @throws finding `run.value` naming the case and the token */
 export function expectWords(
   history: ArrayLike<number>,
   { rows, width, cases }: { readonly rows: number; readonly width: number; readonly cases: readonly number[] },
@@ -106,14 +106,14 @@ export function expectWords(
   }
 }
 
-/** @throws finding `run.value` for a hypothesis whose score is not finite, and where there is none */
+/** @throws finding `run.value` for a hypothesis whose score is not finite, and if there is none */
 function expectScores(index: number, hypotheses: readonly Hypothesis[]): void {
   if (hypotheses.length === 0) throw noNumbers(`case ${index}: no beam has a finite score`)
   const wrong = hypotheses.findIndex(({ score }) => !Number.isFinite(score))
   if (wrong >= 0) throw noNumbers(`case ${index}: the score of beam ${wrong} is ${hypotheses[wrong]?.score}`)
 }
 
-/** The best texts of each sequence's beams. @throws finding `run.value` where beams were chosen by what is not finite */
+/** The best texts of each sequence's beams. @throws finding `run.value` if beams were chosen from values that are not finite */
 export async function beamResults(
   { eos }: LlamaConfig,
   rows: Rows,

@@ -1,54 +1,55 @@
 /**
- * Where a text changes its rotation on the way. Longrope turns a text of more tokens than the original positions by other angles than a
- * shorter one, all of it: when a text outgrows them, what was cached is of no use and is read again, as Hugging Face's `generate` does.
- * Such a text is generated in two legs, the second of which has the words of the first in its prompt. A leg belongs to its case alone: what
- * else is in a batch changes nothing. Beams of a search are all of one length and go on together: `beam_segments.ts`.
+ * RoPE segments: parts of a text that are rotated by different tables. Longrope rotates all of a text by other angles once it has more
+ * tokens than the original positions. When a text outgrows them, the cached keys are useless and the text is read again, as in Hugging
+ * Face's `generate`. Such a text is generated in two segments, and the second has the tokens of the first in its prompt. Segments depend on
+ * their case alone, not on the rest of the batch. Beams of a search have equal lengths and continue together: `beam_segments.ts`.
  */
 import type { StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
 import type { LlamaConfig } from './config.js'
-import { type Reach, reachOf } from './weights.js'
+import { type RopeRange, ropeRangeOf } from './weights.js'
 
-/** A search of one sequence, between two legs. */
+/** State of a search of one sequence between two segments. */
 export interface CarriedBeams {
   /** The text of each beam, all of one length. */
   readonly texts: readonly (readonly number[])[]
-  /** Scores, ends and the pool, as states have them. */
+  /** Scores, finished flags and the pool, as stored in states. */
   readonly kept: StateValues
-  /** Words and parents of the steps taken, a row of them for each. */
+  /** Tokens chosen by the steps taken, one row per step. */
   readonly history: Int32Array
+  /** Parent rows of the same steps. */
   readonly parents: Int32Array
 }
 
-/** A part of a text that one table turns. */
+/** A part of a text that is rotated by one table. */
 export interface RopeSegment {
-  /** The number of the case. */
+  /** Index of the case. */
   readonly index: number
-  /** What is read before the first step, words of the leg before included. */
+  /** Tokens read before the first step, including those of the previous segment. */
   readonly prompt: readonly number[]
-  /** Tokens that were chosen before. */
+  /** Number of tokens chosen before this segment. */
   readonly chosen: number
-  /** Tokens that are chosen when the leg is over, those before included. */
+  /** Number of tokens chosen by the end of this segment, including those before it. */
   readonly limit: number
-  readonly reach: Reach
-  /** Of beams that another leg began: what they go on from. Their `prompt` is the text of the first. */
+  readonly ropeRange: RopeRange
+  /** Search state from the previous segment, for beams. `prompt` is then the text of the first beam. */
   readonly carried?: CarriedBeams
 }
 
 type Rotated = Pick<LlamaConfig, 'rotary'>
 type Limit = Pick<Generation, 'maxNewTokens'>
 
-/** The leg that follows a prompt and the tokens chosen behind it. @param most tokens that may be chosen in all */
+/** The segment after a prompt and the tokens chosen after it. @param most maximum number of tokens in all */
 function segmentAfter(config: Rotated, index: number, prompt: readonly number[], chosen: number, most: number): RopeSegment {
   const { rotary } = config
-  const reach = reachOf(config, prompt.length)
-  // A token is chosen by all before it: the one behind the last original position is the last that short texts have.
-  const isShort = rotary.type === 'longrope' && reach === 'short'
+  const ropeRange = ropeRangeOf(config, prompt.length)
+  // A token is chosen from all before it, so the token after the last original position is still chosen with the short table.
+  const isShort = rotary.type === 'longrope' && ropeRange === 'short'
   const limit = isShort ? Math.min(most, chosen + rotary.originalPositions - prompt.length + 1) : most
-  return { index, prompt, chosen, limit, reach }
+  return { index, prompt, chosen, limit, ropeRange }
 }
 
-/** How a case begins, which is all of it as a rule. @param generation undefined where nothing is chosen */
+/** First segment of a case, usually the only one. @param generation undefined if no tokens are chosen */
 export function firstSegment(
   config: Rotated,
   index: number,
@@ -58,20 +59,20 @@ export function firstSegment(
   return segmentAfter(config, index, prompt, 0, generation?.maxNewTokens ?? 0)
 }
 
-/** What follows a leg in which `words` were chosen; undefined where the text is over. */
+/** The segment after one in which `words` were chosen; undefined if the text is over. */
 export function nextSegment(
   config: Rotated,
-  leg: RopeSegment,
+  segment: RopeSegment,
   words: readonly number[],
   most: number,
   ends: readonly number[],
 ): RopeSegment | undefined {
-  const chosen = leg.chosen + words.length
-  if (chosen < leg.limit || chosen >= most || ends.includes(words.at(-1) ?? -1)) return undefined
-  return segmentAfter(config, leg.index, [...leg.prompt, ...words], chosen, most)
+  const chosen = segment.chosen + words.length
+  if (chosen < segment.limit || chosen >= most || ends.includes(words.at(-1) ?? -1)) return undefined
+  return segmentAfter(config, segment.index, [...segment.prompt, ...words], chosen, most)
 }
 
-/** The leg in which beams go on that have come to the end of theirs. */
+/** The segment in which beams continue at the end of theirs. */
 export function nextBeamSegment(
   config: Rotated,
   { index, limit }: RopeSegment,

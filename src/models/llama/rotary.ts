@@ -1,7 +1,6 @@
 /**
- * Tables of the cosines and sines by which queries and keys are rotated, computed on the host as HF does in float32. Every operation
- * rounds where HF's rounds: at position 100,000 an inverse frequency that differs in its last bit is an angle that differs in its second
- * digit behind the point.
+ * RoPE tables of cosines and sines, computed on the host in float32 as in HF. Every operation rounds where HF's does: at position 100,000,
+ * a difference in the last bit of an inverse frequency changes the second decimal of the angle.
  */
 
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -9,10 +8,10 @@ import { decode, encode } from '../../runtime/buffer.js'
 import { type RotaryConfig, rotaryDims } from './rotary_config.js'
 
 export interface RotaryTable {
-  /** Row-major `[positions, half]`, multiplied by the attention factor where the type has one. */
+  /** Row-major `[positions, half]`, multiplied by the attention factor if the type has one. */
   readonly cos: Float32Array
   readonly sin: Float32Array
-  /** Pairs of channels that are rotated: channel k belongs with channel `half + k`; channels from `2 half` on stay as they are. */
+  /** Number of rotated channel pairs: channel k pairs with channel `half + k`; channels from `2 half` on are not rotated. */
   readonly half: number
 }
 
@@ -20,9 +19,9 @@ const { fround } = Math
 
 /**
  * Cosines and sines of the positions 0 to `positions - 1`.
- * @param length the longest text, in tokens, that will be rotated by the table: longrope has other angles for texts beyond the original
- * positions, so that one cache must not mix the two
- * @param frequencyType what the inverse frequencies are rounded to: that of a model that was cast as a whole
+ * @param length of the longest text that will be rotated by the table, in tokens. Longrope has other angles for texts beyond the original
+ * positions, so one cache must not mix the two
+ * @param frequencyType type that the inverse frequencies are rounded to, as in a model that was cast as a whole
  */
 export function rotaryTable(
   rotary: RotaryConfig,
@@ -32,9 +31,9 @@ export function rotaryTable(
   frequencyType: FloatType = 'f32',
 ): RotaryTable {
   const exact = inverseFrequencies(rotary, headDim, length)
-  // Those of longer texts are computed anew, whatever the model was cast to.
-  const isAnew = rotary.type === 'longrope' && length > rotary.originalPositions
-  const frequencies = isAnew ? exact : decode(frequencyType, encode(frequencyType, exact))
+  // HF recomputes the frequencies of longer texts, in float32 regardless of the model's type.
+  const isRecomputed = rotary.type === 'longrope' && length > rotary.originalPositions
+  const frequencies = isRecomputed ? exact : decode(frequencyType, encode(frequencyType, exact))
   const scale = fround('attentionFactor' in rotary ? rotary.attentionFactor : 1)
   const half = frequencies.length
   const cos = new Float32Array(positions * half)
@@ -50,7 +49,7 @@ export function rotaryTable(
   return { cos, sin, half }
 }
 
-/** Radians a position of each pair of channels, in float32, for texts of at most `length` tokens. */
+/** Radians per position of each channel pair, in float32, for texts of at most `length` tokens. */
 export function inverseFrequencies(rotary: RotaryConfig, headDim: number, length: number): Float32Array {
   const dims = rotaryDims(rotary, headDim)
   const theta = fround(rotary.theta)
@@ -72,7 +71,7 @@ export function inverseFrequencies(rotary: RotaryConfig, headDim: number, length
   }
 }
 
-/** Long waves are stretched by the factor, short ones kept, and those between are mixed of both. */
+/** Stretches long waves by the factor, leaves short ones unchanged, and interpolates between. */
 function llama3Frequency(
   frequency: number,
   { factor, lowFrequencyFactor: low, highFrequencyFactor: high, originalPositions }: RotaryConfig & { readonly type: 'llama3' },
@@ -87,7 +86,7 @@ function llama3Frequency(
   return fround(stretched + fround(smooth * frequency))
 }
 
-/** Channels that turn often within the original positions are kept, those that turn rarely are stretched, with a ramp between. */
+/** Leaves channels that turn often within the original positions unchanged and stretches those that turn rarely, with a ramp between. */
 function yarnFrequencies(
   powers: Float32Array,
   dims: number,
@@ -98,12 +97,12 @@ function yarnFrequencies(
   const whole = (round: (value: number) => number, value: number): number => (truncate ? round(value) : value)
   const low = Math.max(whole(Math.floor, channelOf(betaFast)), 0)
   const high = Math.min(whole(Math.ceil, channelOf(betaSlow)), dims - 1)
-  // Without a distance between the ends there is no ramp to divide by; HF has this one too.
+  // Avoids a division by zero if the ramp has no width, by the same amount as HF.
   const width = fround(low === high ? high + 0.001 - low : high - low)
   return powers.map((power, k) => {
     const ramp = Math.min(Math.max(fround(fround(k - fround(low)) / width), 0), 1)
-    const kept = fround(1 - ramp)
+    const unchanged = fround(1 - ramp)
     const stretched = fround(1 / fround(fround(factor) * power))
-    return fround(fround(stretched * fround(1 - kept)) + fround(fround(1 / power) * kept))
+    return fround(fround(stretched * fround(1 - unchanged)) + fround(fround(1 / power) * unchanged))
   })
 }

@@ -1,6 +1,6 @@
 /**
- * How a LLaMA-like model rotates queries and keys: `rope_parameters` of transformers 5, or `rope_theta` and `rope_scaling` of
- * transformers 4, checked field by field. A type or a field that is not known here is refused: it would change every angle.
+ * RoPE configuration of a LLaMA-like model: `rope_parameters` of transformers 5, or `rope_theta` and `rope_scaling` of transformers 4,
+ * checked field by field. Unknown types and fields are refused, because they would change every angle.
  */
 import type { z } from 'zod'
 import { checkField } from '../../checkpoint/config_file.js'
@@ -10,13 +10,13 @@ import { getOwn } from '../../ir/get_own.js'
 import { common, type RotaryChoices, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
 
 interface Rotated {
-  /** The base of the frequencies. */
+  /** Base of the frequencies. */
   readonly theta: number
-  /** The share of a head's channels that is rotated; the rest passes as it is. */
+  /** Fraction of a head's channels that is rotated; the rest is unchanged. */
   readonly fraction: number
 }
 
-/** What a rotation's table is made from. Factors are the file's own numbers; they are rounded to float32 where HF rounds them. */
+/** Parameters of a RoPE table. Factors are the file's own numbers; they are rounded to float32 where HF rounds them. */
 export type RotaryConfig = Rotated &
   (
     | { readonly type: 'default' }
@@ -34,24 +34,24 @@ export type RotaryConfig = Rotated &
         readonly type: 'yarn'
         readonly factor: number
         readonly originalPositions: number
-        /** What sines and cosines are multiplied by. */
+        /** Factor of sines and cosines. */
         readonly attentionFactor: number
         readonly betaFast: number
         readonly betaSlow: number
-        /** True if the ramp between frequencies that are kept and those that are divided begins and ends at whole channels. */
+        /** True if the ramp between unchanged and divided frequencies begins and ends at whole channels. */
         readonly truncate: boolean
       }
     | {
         readonly type: 'longrope'
         readonly originalPositions: number
         readonly attentionFactor: number
-        /** Divisors of the frequencies for texts of at most the original positions, and for longer ones: one for each pair of channels. */
+        /** Divisors of the frequencies for texts of at most the original positions, and for longer ones: one per channel pair. */
         readonly shortFactors: readonly number[]
         readonly longFactors: readonly number[]
       }
   )
 
-/** What the rest of the configuration gives. */
+/** Context from the rest of the configuration. */
 export interface RotaryContext extends RotaryChoices {
   /** Used in messages. */
   readonly name: string
@@ -60,7 +60,7 @@ export interface RotaryContext extends RotaryChoices {
   readonly positions: number
 }
 
-/** Where a configuration says how to rotate. */
+/** Context with the field that holds the RoPE parameters. */
 interface Read extends RotaryContext {
   readonly source: 'rope_parameters' | 'rope_scaling'
 }
@@ -69,8 +69,8 @@ const refused = ({ name }: Pick<RotaryContext, 'name'>, what: string, hint?: str
   usageError('config.rope', `${name}: ${what}`, { hint })
 
 /**
- * The rotation that a configuration states.
- * @throws usage `config.rope` for a type or a combination of fields that is not supported, `config.field` for a field that is wrong
+ * Parses the RoPE parameters of a configuration.
+ * @throws usage `config.rope` for an unsupported type or combination of fields, `config.field` for a wrong field
  */
 export function parseRotary(fields: RotaryFields, given: RotaryContext): RotaryConfig {
   const source = fields.rope_parameters == null ? 'rope_scaling' : 'rope_parameters'
@@ -89,7 +89,7 @@ export function parseRotary(fields: RotaryFields, given: RotaryContext): RotaryC
   switch (type) {
     case 'default':
     case 'mrope':
-      // Of text alone the three positions that mrope mixes are one (modeling_qwen2_vl.py).
+      // For text alone, the three positions that mrope mixes are equal (modeling_qwen2_vl.py).
       return { type: 'default', ...rotated }
     case 'dynamic':
       return { type, ...rotated, factor: dynamicFactor(read(type), context) }
@@ -107,7 +107,7 @@ export function parseRotary(fields: RotaryFields, given: RotaryContext): RotaryC
 /** Channels of a head that are rotated. */
 export const rotaryDims = ({ fraction }: Pick<Rotated, 'fraction'>, headDim: number): number => Math.floor(headDim * fraction)
 
-/** What is said of the rotation at either place. Null says nothing. @throws usage `config.rope` where the places disagree */
+/** RoPE parameters from both levels of the configuration; null counts as missing. @throws usage `config.rope` if the levels disagree */
 function statedFields(fields: RotaryFields, context: Read): Record<string, unknown> {
   const { source } = context
   const value = fields[source] ?? {}
@@ -127,7 +127,7 @@ function statedFields(fields: RotaryFields, context: Read): Record<string, unkno
 
 const text = (value: unknown): string => shown(JSON.stringify(value))
 
-/** Names that earlier versions had. */
+/** Type names of earlier versions. */
 const aliases: Readonly<Record<string, RotaryType>> = { su: 'longrope' }
 
 function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): RotaryType {
@@ -136,17 +136,17 @@ function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): Rotar
   const field = `${source}.${stated.rope_type === undefined ? 'type' : 'rope_type'}`
   if (type !== old) throw refused(context, `${field} is ${text(type)}, and ${source}.type is ${text(old)}`)
   if (type === undefined) {
-    // Of a dictionary that says how to scale, the type cannot be guessed.
+    // The type of scaling parameters cannot be guessed.
     const more = Object.keys(stated).find((key) => !Object.hasOwn(common, key))
     if (more === undefined) return 'default'
-    throw refused(context, `${field} is missing, and ${shown(more)} is there`, `supported: ${types.join(', ')}`)
+    throw refused(context, `${field} is missing, but ${shown(more)} is present`, `supported: ${types.join(', ')}`)
   }
   const known = typeof type === 'string' ? (getOwn(aliases, type) ?? type) : type
   const found = types.find((each) => each === known)
-  // Transformers saves mrope as the default, with its sections.
+  // Transformers saves mrope as `default`, with its sections.
   if (found === 'default' && stated.mrope_section !== undefined && types.includes('mrope')) return 'mrope'
   if (found !== undefined) return found
-  const hint = `these are what models of type ${modelType} can have here`
+  const hint = `models of type ${modelType} support only these types`
   throw refused(context, `${field} is ${text(type)}, expected one of ${types.join(', ')}`, hint)
 }
 
@@ -178,23 +178,23 @@ function checkFraction(fraction: number, context: Read): void {
 function original(value: number | undefined, context: Read): number {
   if (value !== undefined) return value
   const field = `${context.source}.original_max_position_embeddings`
-  throw refused(context, `${field} is missing, expected the positions that the model was first trained with`)
+  throw refused(context, `${field} is missing, expected the number of positions that the model was first trained with`)
 }
 
-/** The hint for texts that have more tokens than the positions of a dynamic type. */
+/** Hint for texts longer than the positions of a dynamic type. */
 export const beyondDynamic =
-  'its rotation is dynamic: angles of longer texts change as they grow, and keys that are cached would have to be rotated again'
+  'its rotation is dynamic: the angles of longer texts change as they grow, and cached keys would have to be rotated again'
 
 /**
- * The factor of a dynamic type, whose base is `theta * (factor * length / positions - (factor - 1)) ** (dim / (dim - 2))` for a text longer
- * than the model's positions, and `theta` for any other (modeling_rope_utils.py of transformers).
- * @throws usage `config.rope` for original positions that are not the model's, which readers understand differently
+ * Factor of a dynamic type. Its base is `theta * (factor * length / positions - (factor - 1)) ** (dim / (dim - 2))` for a text longer than
+ * the model's positions, and `theta` for any other (modeling_rope_utils.py of transformers).
+ * @throws usage `config.rope` for original positions other than the model's, which readers interpret differently
  */
 function dynamicFactor({ factor, original_max_position_embeddings: stated }: RotaryFieldsOf<'dynamic'>, context: Read): number {
   const { source, positions } = context
   if (stated === undefined || stated === positions) return factor
   const field = `${source}.original_max_position_embeddings`
-  throw refused(context, `${field} is ${stated} of a dynamic type, expected max_position_embeddings, ${positions}`)
+  throw refused(context, `${field} is ${stated} for a dynamic type, expected max_position_embeddings, ${positions}`)
 }
 
 function llama3Of(fields: RotaryFieldsOf<'llama3'>, context: Read) {
@@ -219,7 +219,7 @@ function yarnOf(fields: RotaryFieldsOf<'yarn'>, context: Read) {
   const computed = mscale > 0 && mscaleAll > 0 ? scale(mscale) / scale(mscaleAll) : scale(1)
   return {
     factor,
-    // YaRN was published with files that state the original positions as the model's.
+    // Files published with YaRN state the original positions as the model's positions.
     originalPositions: fields.original_max_position_embeddings ?? context.positions,
     attentionFactor: fields.attention_factor ?? computed,
     betaFast,

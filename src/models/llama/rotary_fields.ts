@@ -1,12 +1,12 @@
-/** The fields of a configuration that say how to rotate, and what each may be: by type, since a field of another type is a mistake. */
+/** Schemas of a configuration's RoPE fields, by type, because a field of another type is a mistake. */
 import { z } from 'zod'
 import { keysOf, size } from '../../checkpoint/config_file.js'
 
-/** At 1 all frequencies are equal, and below they grow. */
+/** Base of the frequencies. At 1 all frequencies are equal; below 1 they grow. */
 const thetaField = z.number().gt(1)
 const fractionField = z.number().gt(0).max(1)
 
-/** The fields of a configuration that say how to rotate. */
+/** RoPE fields at the top level of a configuration. */
 export const rotaryFields = {
   rope_parameters: z.unknown().optional(),
   rope_scaling: z.unknown().optional(),
@@ -19,7 +19,7 @@ export type RotaryFields = z.output<z.ZodObject<typeof rotaryFields>>
 
 const factor = z.number().min(1)
 const positive = z.number().positive()
-/** One for each pair of channels of a head. */
+/** One factor per channel pair of a head. */
 const factors = z.array(positive).min(1).max(4096)
 
 /** Fields that every type may have. */
@@ -46,7 +46,7 @@ export const schemas = {
     beta_fast: positive.optional(),
     beta_slow: positive.optional(),
     truncate: z.boolean().optional(),
-    /** YaRN's own files say how their weights were made; it changes no angle. */
+    /** Origin of the weights in YaRN's own files; it changes no angle. */
     finetuned: z.boolean().optional(),
   }),
   longrope: z.object({
@@ -58,19 +58,19 @@ export const schemas = {
   }),
 } as const
 
-/** Of a type's fields. */
+/** Parsed fields of a type. */
 export type RotaryFieldsOf<K extends RotaryType> = z.output<(typeof schemas)[K]>
 
 export type RotaryType = keyof typeof schemas
 
-/** What models of a kind may have. */
+/** RoPE types and defaults of a model type. */
 export interface RotaryChoices {
   readonly types: readonly RotaryType[]
-  /** The base of a model that states none. */
+  /** Default base. */
   readonly theta: number
-  /** True if a part of a head may be rotated. */
+  /** True if heads may be rotated partially. */
   readonly partial: boolean
 }
 
-/** All types there are. */
+/** All types. */
 export const rotaryTypes: readonly RotaryType[] = keysOf(schemas)

@@ -1,6 +1,6 @@
 /**
- * Rows of texts on a device: their caches and what steps of decoding keep, the programs that read prompts into them, and the program of some
- * steps that is run again and again. Made once for a shape and used for one batch after the other.
+ * Rows of texts on a device: their caches and decoding states, the programs that read prompts into them, and the program of a few steps
+ * that runs repeatedly. Made once per shape and reused for successive batches.
  */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -34,10 +34,11 @@ export interface RowsConfig {
   readonly dtype: FloatType
 }
 
-/** What is asked of a pass besides filling the caches: of tokens, by their numbers in the pass. */
+/** Requested outputs of a pass, besides filling the caches. */
 export interface Asked {
+  /** Tokens to return outputs of, by index in the pass. */
   readonly wanted: readonly number[]
-  /** The ids whose likelihood behind them is asked for; logits where undefined. */
+  /** Ids whose likelihood after each wanted token is requested; logits if undefined. */
   readonly targets?: readonly number[]
 }
 
@@ -45,34 +46,34 @@ export interface Rows extends Stepped {
   readonly shape: RowsShape
   /** Device memory of the states. */
   readonly stateBytes: number
-  /** Device memory of what lives during a run alone: of steps, and of the largest pass so far. */
+  /** Device memory of temporaries of a run: of steps, and of the largest pass so far. */
   readonly arenaBytes: number
   /** The program of the steps, for inspection and timing. */
   readonly steps: Program
-  /** The passes in which tokens are read: of at most `most` tokens, or of those that the shape says. */
+  /** Splits unread tokens into passes of at most `most` tokens, or of the shape's fixed size. */
   passes(unread: readonly Unread[], most: number): Iterable<readonly Run[]>
   /** Reads tokens into the caches. @throws the signal's reason when it aborts, between two passes at the latest */
   read(unread: readonly Unread[], most: number, signal?: AbortSignal): Promise<void>
-  /** The program that reads a pass, for inspection, and for timing behind `read` of the same pass. */
+  /** The program that reads a pass, for inspection, and for timing after `read` of the same pass. */
   reader(pass: readonly Run[], most: number): Promise<Program>
-  /** Reads one pass and returns what is asked of it, in order: logits of each token, or a number for each. */
+  /** Reads one pass and returns the requested outputs in order: logits or one loss per token. */
   ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
-  /** Sets states that steps go on from. */
+  /** Writes the states that steps continue from. */
   write(values: StateValues): Promise<void>
-  /** Waits for the runs of steps that are under way, whatever becomes of them. */
+  /** Waits for the runs of steps in progress, whether they succeed or fail. */
   idle(): Promise<void>
-  /** What a state holds now. */
+  /** Reads a state's current contents. */
   state(name: string): Promise<HostArrays[DType]>
   release(): void
 }
 
-/** Programs over passes of different shapes that are kept. */
-const keptPasses = 48
+/** Number of cached programs over passes of different shapes. */
+const cachedPasses = 48
 
-/** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
+/** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what building a program throws */
 export async function openRows(made: RowsConfig): Promise<Rows> {
   const { session, config, plan, generation, shape, dtype } = made
-  const decoder = assembleSteps(config, plan, generation, shape.perRun, shape.reach)
+  const decoder = assembleSteps(config, plan, generation, shape.perRun, shape.ropeRange)
   const sizes = stepDims(made)
   const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
   const build = (assembly: Assembly, dims: Readonly<Record<string, number>>, arena?: SharedArena): Promise<Program> =>
@@ -81,11 +82,11 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     states.release()
     throw error
   })
-  const programs = releasingCache<Program>(keptPasses)
+  const programs = releasingCache<Program>(cachedPasses)
   const arena = sharedArena(session.device)
   const assemblies = new Map<Given, Assembly>()
   const assemblyOf = (gives: Given): Assembly => {
-    const made = assemblies.get(gives) ?? assemblePrompt(config, plan, gives, shape.reach)
+    const made = assemblies.get(gives) ?? assemblePrompt(config, plan, gives, shape.ropeRange)
     assemblies.set(gives, made)
     return made
   }
@@ -119,7 +120,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   async function advanced(step: number, signal: AbortSignal | undefined): Promise<Advanced> {
     const { finished, history, losses } = states.tensors
     if (finished === undefined || history === undefined) throw new Error('internal: steps without a history')
-    // Words and losses are of one size.
+    // Tokens and losses have equal sizes.
     const row = shape.rows * dtypeInfo.i32.bytes
     const ofRun = <S extends { readonly offset: number }>(slice: S) => ({
       ...slice,
@@ -137,7 +138,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   const passes = (unread: readonly Unread[], most: number): Iterable<readonly Run[]> =>
     shape.pass === undefined ? passesOf(unread, most) : fixedPasses(unread, shape.pass)
   if (session.device.info().kind === 'cuda') {
-    // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
+    // Steps run once before capture, so every state they index with must already be written.
     await states.writeAll(idle(made))
     await steps.capture()
   }
@@ -188,7 +189,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   }
 }
 
-/** Extents of the dimensions of steps. Parts of a row of logits follow from the vocabulary alone, or sums would depend on the batch. */
+/** Extents of the dimensions of steps. Parts of a row of logits depend on the vocabulary alone; otherwise sums would depend on the batch. */
 function stepDims({ config, generation, shape }: RowsConfig) {
   const { choice } = generation
   const { p: q = wordParts(config.vocab), k = mostCandidates } = candidateDims(choice, config.vocab, shape.ends)
@@ -202,7 +203,7 @@ function stepDims({ config, generation, shape }: RowsConfig) {
   }
 }
 
-/** States of rows that have ended, at the first place. */
+/** States of rows that have ended, at the first position. */
 function idle({ config, generation, shape }: RowsConfig): StateValues {
   const prompts = Array.from({ length: shape.rows / shape.width }, () => [0])
   const cases = prompts.map((_, row) => row)

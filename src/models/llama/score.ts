@@ -1,4 +1,4 @@
-/** How likely a model finds texts: of each token but the first its negative log-likelihood behind those before it, and logits at some places. */
+/** Scores of texts: the negative log-likelihood of each token but the first, given those before it, and logits at some positions. */
 import { usageError } from '../../errors.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import type { TokenCase } from '../parts/token_cases.js'
@@ -7,24 +7,24 @@ import type { Rows } from './rows.js'
 export interface Score {
   /** Mean negative log-likelihood of all tokens but the first, in nats. */
   readonly loss: number
-  /** Of each token but the first. */
+  /** Negative log-likelihood of each token but the first. */
   readonly losses: readonly number[]
-  /** Logits of the token behind each place asked for. */
+  /** Logits of the token after each requested position. */
   readonly logits: readonly Float32Array[]
 }
 
-/** @throws usage `run.sequence`, `run.place` naming the case or what was given */
+/** @throws usage `run.sequence`, `run.place` naming the case or the given value */
 export function checkPlaces(cases: readonly TokenCase[], places: readonly number[]): void {
   if (!Array.isArray(places)) {
     throw usageError('run.place', `places is ${typeof places}, expected an array of places`, { hint: 'for example [0, 63]' })
   }
   for (const [index, { inputIds }] of cases.entries()) {
     if (inputIds.length < 2)
-      throw usageError('run.sequence', `case ${index} has one token: a score is of the tokens behind the first`)
+      throw usageError('run.sequence', `case ${index} has one token: only the tokens after the first are scored`)
     const wrong = places.find((place) => !Number.isInteger(place) || place < 0 || place >= inputIds.length)
     if (wrong !== undefined) {
       throw usageError('run.place', `case ${index} has ${inputIds.length} tokens, and no place ${wrong}`, {
-        hint: `places are whole numbers from 0 to ${inputIds.length - 1}`,
+        hint: `expected integers from 0 to ${inputIds.length - 1}`,
       })
     }
   }
@@ -33,12 +33,12 @@ export function checkPlaces(cases: readonly TokenCase[], places: readonly number
 export interface Scoring {
   readonly chunk: number
   readonly places: readonly number[]
-  /** Number of the first text, for messages. */
+  /** Index of the first text, for messages. */
   readonly first: number
   readonly vocab: number
 }
 
-/** Scores texts, each in a row of its own. @throws finding `run.value` for a loss or a logit that is not finite */
+/** Scores texts, one per row. @throws finding `run.value` for a loss or a logit that is not finite */
 export async function scoreRows(
   rows: Rows,
   texts: readonly (readonly number[])[],
@@ -58,18 +58,18 @@ export async function scoreRows(
       const found = await rows.ask(pass, asked, signal)
       for (const [i, { row, place }] of followed.entries()) {
         const loss = found[i] ?? Number.NaN
-        if (!Number.isFinite(loss)) throw noNumbers(`case ${first + row}: the loss behind place ${place} is ${loss}`)
+        if (!Number.isFinite(loss)) throw noNumbers(`case ${first + row}: the loss after place ${place} is ${loss}`)
         losses[row]?.push(loss)
       }
     }
     const shown = tokens.filter(({ place }) => places.includes(place))
     if (shown.length === 0) continue
-    // The same tokens once more: the caches get what they hold already.
+    // Reads the same tokens again, which rewrites the same values into the caches.
     const found = await rows.ask(pass, { wanted: shown.map(({ at }) => at) }, signal)
     for (const [i, { row, place }] of shown.entries()) {
       const each = found.slice(i * vocab, (i + 1) * vocab)
       const wrong = each.findIndex((logit) => !Number.isFinite(logit))
-      if (wrong >= 0) throw noNumbers(`case ${first + row}: the logit of token ${wrong} behind place ${place} is ${each[wrong]}`)
+      if (wrong >= 0) throw noNumbers(`case ${first + row}: the logit of token ${wrong} after place ${place} is ${each[wrong]}`)
       logits[row]?.set(place, each)
     }
   }

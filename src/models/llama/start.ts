@@ -1,4 +1,4 @@
-/** What states hold before the first step behind prompts that were read, by how words are chosen. */
+/** Initial contents of states for the first step after reading prompts, by method of choosing tokens. */
 import { type BeamRule, emptyPool, initialScores } from '../decoding/beam_search.js'
 import { drawStates, endIds, type StateValues } from '../decoding/decoding_states.js'
 import type { Generation } from '../decoding/generation_options.js'
@@ -8,18 +8,19 @@ import type { CarriedBeams } from './rope_segments.js'
 import type { RowsShape } from './shapes.js'
 
 export interface Start {
-  /** Ids of each sequence; all but the last are cached. There may be rows for more. */
+  /** Ids of each sequence; all but the last are cached. There may be rows for more sequences. */
   readonly prompts: readonly (readonly number[])[]
-  /** The cases' places in the whole run, for their seeds. */
+  /** Indices of the cases in the whole run, for their seeds. */
   readonly cases: readonly number[]
-  /** Tokens that were chosen before, 0 by default, and how many each text may have, `maxNewTokens` by default. */
+  /** Number of tokens chosen before; 0 by default. */
   readonly chosen?: number
+  /** Maximum number of tokens per text; `maxNewTokens` by default. */
   readonly limits?: readonly number[]
-  /** Beams that go on. */
+  /** Search state of continued beams. */
   readonly carried?: CarriedBeams | undefined
 }
 
-/** What states hold before the first step behind prompts. The first step takes up the last token of each. */
+/** Initial contents of states after reading prompts. The first step reads the last token of each. */
 export function startStates(
   { vocab, eos, banned }: Pick<LlamaConfig, 'vocab' | 'eos' | 'banned'>,
   generation: Generation,
@@ -29,7 +30,7 @@ export function startStates(
   const { choice, maxNewTokens } = generation
   const { rows, width } = shape
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
-  // The text of each row, where another leg goes on with beams.
+  // Text of each row; beams that a previous segment began have their own texts.
   const texts = carried?.texts ?? ofTexts(prompts, width)
   const common = {
     ends: endIds(eos),
@@ -43,7 +44,7 @@ export function startStates(
     step: Int32Array.of(chosen),
     words: ofRows((row) => prompts[row]?.at(-1) ?? 0),
     places: ofRows((row) => (prompts[row]?.length ?? 1) - 1),
-    // Rows without a prompt have ended before they begin.
+    // Rows without a prompt start as finished.
     finished: ofRows((row) => (row < prompts.length ? 0 : 1)),
     limit: ofRows((row) => limits[row] ?? maxNewTokens),
     ...drawStates(
@@ -53,13 +54,13 @@ export function startStates(
   }
 }
 
-/** The prompt of each row, of which `width` belong to one. */
+/** The prompt of each row, `width` rows per prompt. */
 const ofTexts = (prompts: Start['prompts'], width: number): Start['prompts'] =>
   width === 1 ? prompts : prompts.flatMap((prompt) => Array.from({ length: width }, () => prompt))
 
 /**
- * Of beams. All beams of a sequence begin with the last token of its prompt, and read what is cached of that where it was read to: in the
- * cache of the first. What they choose is at places behind the longest prompt.
+ * Initial states of beams. All beams of a sequence begin with the last token of its prompt, and read the cached prompt from the row of the
+ * first beam. Their own tokens are cached after the longest prompt.
  */
 function beamStates(
   rule: BeamRule,
@@ -86,20 +87,20 @@ function beamStates(
     beams,
     cumulative: initialScores(sequences, width, rule),
   }
-  // Sequences without a prompt have ended before they begin.
+  // Sequences without a prompt start as finished.
   if (rule === 'plain') return { ...values, finished: ofRows((row) => (row < prompts.length * width ? 0 : 1)) }
   const finished = Int32Array.from({ length: sequences }, (_, at) => (at < prompts.length ? 0 : 1))
   return { ...values, finished, ...emptyPool(sequences, width) }
 }
 
-/** What states hold when the text of each beam has been read into its row, but for the last token. */
+/** Initial states of continued beams, after the text of each was read into its row except for the last token. */
 function carriedStates(
   { rows, capacity, steps }: Pick<RowsShape, 'rows' | 'capacity' | 'steps'>,
   { texts, kept, history, parents }: CarriedBeams,
 ): StateValues {
   const first = (texts[0]?.length ?? 1) - 1
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
-  // Rows of other sequences have ended before they begin.
+  // Rows of other sequences start as finished.
   const cached = ofRows((row) => (row < texts.length ? first : 0))
   const beams = new Int32Array(rows * capacity)
   for (let row = 0; row < rows; row++) beams.fill(row, row * capacity, (row + 1) * capacity)

@@ -1,6 +1,6 @@
 /**
- * Which tensor of a LLaMA-like checkpoint is which weight, and the shape the configuration gives it. Fused tensors (Phi-3 has queries, keys
- * and values in one, and gate and up in another) are read by their rows, so that every model has the same weights.
+ * Mapping from weights to tensors of a LLaMA-like checkpoint, and the shapes that the configuration gives them. Fused tensors (Phi-3 has
+ * query, key and value weights in one, and gate and up in another) are read by their rows, so that every model has the same weights.
  */
 
 import {
@@ -24,30 +24,30 @@ import type { LlamaConfig } from './config.js'
 import { ignoredBy } from './ignored_modules.js'
 import { type LlamaQuantization, readSchemes } from './quantization.js'
 
-/** A weight's place in a checkpoint. */
+/** The checkpoint tensor of a weight. */
 export interface LlamaTensor {
-  /** Without the checkpoint's `model.` prefix. */
+  /** Name without the checkpoint's `model.` prefix. */
   readonly name: string
-  /** Of the tensor that the checkpoint has. */
+  /** Shape of the whole tensor in the checkpoint. */
   readonly shape: readonly number[]
-  /** What the checkpoint may have in its place. */
+  /** Name of a tensor that the checkpoint may have instead. */
   readonly otherwise?: string
   readonly hints?: TensorHints
-  /** The rows of it that are the weight, from and to; all where undefined. */
+  /** Range of rows that form the weight, from and to; all if undefined. */
   readonly rows?: readonly [number, number]
-  /** Where it is int8: the tensor `[rows, 1]` of its steps, by which each row is multiplied. */
+  /** For an int8 weight: the tensor `[rows, 1]` of its scales, by which each row is multiplied. */
   readonly steps?: string
-  /** Where four of its integers are one int32: the tensor that holds them. */
+  /** For integers packed four to an int32: the tensor that holds them. */
   readonly packed?: string
 }
 
 export const headName = 'lm_head.weight'
 const embeddings = 'embed_tokens.weight'
 
-/** The weights of a model by the programs' names of them. Biases and norms of heads are there where the model has them. */
+/** Tensors of a model by the programs' weight names. Biases and head norms are included if the model has them. */
 export function llamaTensors(config: LlamaConfig): Readonly<Record<string, LlamaTensor>> {
   const { vocab, hidden, layers, tied } = config
-  // Of two names of one tensor, a file may have kept either.
+  // A file may store a tied tensor under either of its two names.
   const words = { name: embeddings, shape: [vocab, hidden], hints: tokenRows, ...(tied && { otherwise: headName }) }
   return {
     'embeddings.words': words,
@@ -60,12 +60,12 @@ export function llamaTensors(config: LlamaConfig): Readonly<Record<string, Llama
 const headHints: TensorHints = {
   ...tokenRows,
   missing:
-    'tie_word_embeddings of the configuration is false, or left out, which means the same: true says that the embeddings are the head',
+    'tie_word_embeddings of the configuration is false or missing, which means false: set it to true if the embeddings are the head',
 }
 
 type Weights = Readonly<Record<string, LlamaTensor>>
 
-/** Of a layer, by the programs' names behind its own. Matrices are `[outputs, inputs]`. */
+/** Tensors of a layer by the programs' weight names, without the layer's prefix. Matrices are `[outputs, inputs]`. */
 export function layerTensors(config: LlamaConfig, layer: number): Weights {
   const at = `layers.${layer}`
   const { hidden, heads, kvHeads, headDim, inner } = config
@@ -99,7 +99,7 @@ export function layerTensors(config: LlamaConfig, layer: number): Weights {
   return config.quantization === undefined ? weights : quantised(weights, config.quantization)
 }
 
-/** Weights that are one tensor in the checkpoint, as its rows, one behind the other. */
+/** Weights that are concatenated rows of one tensor in the checkpoint. */
 function rowsOf(name: string, weights: Weights): Weights {
   const all = Object.entries(weights)
   const rowsBefore = (at: number): number => all.slice(0, at).reduce((sum, [, { shape }]) => sum + (shape[0] ?? 0), 0)
@@ -111,7 +111,7 @@ function rowsOf(name: string, weights: Weights): Weights {
   )
 }
 
-/** Weights of a layer with the steps that its matrices have where they are int8. */
+/** Weights of a layer, with the scales of its int8 matrices. */
 const quantised = (weights: Weights, { packed, ignore }: LlamaQuantization): Weights =>
   Object.fromEntries(
     Object.entries(weights).map(([weight, tensor]) => {
@@ -121,27 +121,27 @@ const quantised = (weights: Weights, { packed, ignore }: LlamaQuantization): Wei
     }),
   )
 
-/** True if all matrices of the layers are int8, so that a plan which multiplies them in integers rounds none that the model has in floats. */
+/** True if all matrices of the layers are int8, so that a plan with integer matmuls rounds no float weight. */
 export const areAllInt8 = (config: LlamaConfig): boolean =>
   Array.from({ length: config.layers }, (_, layer) => Object.values(layerTensors(config, layer)))
     .flat()
     .every(({ shape, steps }) => shape.length === 1 || steps !== undefined)
 
-/** Names a checkpoint may have for a tensor: one of the model without its head has no prefix. */
+/** Names that a checkpoint may use for a tensor: checkpoints without the head have no prefix. */
 const namesOf = (name: string): readonly string[] => (name === headName ? [name] : [`model.${name}`, name])
 
 export const embeddingNames: readonly string[] = namesOf(embeddings)
 
-/** A tensor's name in messages: as checkpoints usually have it. */
+/** Name of a tensor in messages: the one that most checkpoints use. */
 const usualName = (name: string): string => namesOf(name)[0] ?? name
 
 const find = (file: Checkpoint, name: string, otherwise?: string) =>
   findTensor(file, otherwise === undefined ? namesOf(name) : [...namesOf(name), otherwise])
 
 /**
- * A weight in storage type `dtype`, read when it is uploaded; of a fused tensor its rows alone. An int8 weight is multiplied by its steps:
- * a model of int8 weights runs under every plan, and with float activations more exactly than it was meant to.
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, the shape expected and what was found
+ * A weight in storage type `dtype`, read when it is uploaded; of a fused tensor, only its own rows. An int8 weight is multiplied by its
+ * scales, so a model with int8 weights runs under every plan, with float activations more exactly than it was made for.
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, the expected and the found value
  */
 export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: FloatType): DeferredTensor {
   const { name, otherwise, shape, rows, hints } = tensor
@@ -153,7 +153,7 @@ export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: Fl
 }
 
 /**
- * An int8 weight as the checkpoint has it.
+ * An int8 weight as stored in the checkpoint.
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
  */
 export function takeLlamaInt8(
@@ -169,7 +169,7 @@ export function takeLlamaInt8(
   return { values, steps: { ...taken, shape: [values.shape[0] ?? 0] } }
 }
 
-/** The floats that int8 rows times their steps are. */
+/** Dequantises int8 rows: the floats of each row times its scale. */
 function multiplied(values: DeferredTensor, steps: DeferredTensor): FileTensor {
   const { shape } = values
   const columns = shape[1] ?? 1
@@ -192,26 +192,26 @@ function multiplied(values: DeferredTensor, steps: DeferredTensor): FileTensor {
   }
 }
 
-/** Names of all tensors that a weight may be. Beside packed integers there is the shape that they had, which the configuration gives too. */
+/** Names of all tensors of a weight. Packed integers come with a tensor of their unpacked shape, which the configuration gives too. */
 const storedNames = ({ name, steps = name, packed }: LlamaTensor): readonly string[] =>
   (packed === undefined ? [name, steps] : [packed, steps, `${name}_shape`]).flatMap(namesOf)
 
-/** What old checkpoints hold besides weights: numbers that the configuration gives. */
+/** Tensors in old checkpoints that are computed from the configuration. */
 const computed = /\.rotary_emb\.(inv_freq|cos_cached|sin_cached)$/
 
 /**
- * Holds a checkpoint against a configuration before anything is read: a tensor that nothing reads would be a bias, a norm or a layer
- * that the configuration denies, and the model another one.
+ * Checks a checkpoint's tensors against the configuration before anything is read. An unused tensor would be a bias, a norm or a layer
+ * that the configuration does not have, so the model would be a different one.
  * @throws usage `config.count`, `weights.unknown`
  */
 export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   expectCount(file, 'num_hidden_layers', config.layers)
-  // Files of a tied model may have the embeddings twice.
+  // Files of a tied model may store the embeddings twice.
   const names = new Set([headName, ...Object.values(llamaTensors(config)).flatMap(storedNames)])
   const unknown = [...file.tensors.keys()].filter((name) => !names.has(name) && !computed.test(name))
   const integers = unknown.find((name) => name.endsWith('.qweight'))
   if (integers !== undefined) {
-    const what = `tensor ${shown(integers)} holds packed integers, as GPTQ and AWQ write them, which are not read`
+    const what = `tensor ${shown(integers)} holds packed integers, as written by GPTQ and AWQ, which are not supported`
     throw usageError('config.quantization', what, { hint: readSchemes })
   }
   const [first] = unknown
@@ -219,7 +219,7 @@ export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   const more = unknown.length > 1 ? `, and ${unknown.length - 1} more` : ''
   throw usageError(
     'weights.unknown',
-    `tensor ${shown(first)} is no weight of the model that the configuration describes${more}`,
+    `tensor ${shown(first)} is not a weight of the model that the configuration describes${more}`,
     {
       hint: `a model of type ${config.modelType} with ${config.layers} layers${first.endsWith('.bias') ? `, ${config.qkvBias ? 'with' : 'without'} biases of queries, keys and values` : ''}`,
     },

@@ -1,4 +1,4 @@
-/** An encoder-decoder model folder as a generator: the encoder, and a step of the decoder for each way of choosing words. */
+/** Generator made from an encoder-decoder model folder: the encoder, and one decoder step program per method of choosing tokens. */
 import { noProcessors } from '../../../specs/programs/processors.js'
 import { type Seq2seqDecoderProgram, seq2seqDecoder } from '../../../specs/programs/seq2seq_decoder.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'

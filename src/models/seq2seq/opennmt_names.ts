@@ -1,12 +1,12 @@
 /**
- * Tensors of OpenNMT-py's transformer (onmt/encoders/transformer.py, onmt/decoders/transformer.py), as a state dict has them, by the names that
- * encoder-decoder models have here. The generator's parts have its name in front, alone or with the place that it once had in a sequence.
+ * Tensor names of OpenNMT-py's transformer (onmt/encoders/transformer.py, onmt/decoders/transformer.py) in a state dict, by the names that
+ * encoder-decoder models have here. The generator's tensors are prefixed with `generator`, or with its former index in a sequence.
  */
 import type { Checkpoint } from '../../checkpoint/checkpoint.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 
-/** Names of modules of a layer, whichever it is of. */
+/** Module names of a layer, common to encoder and decoder. */
 const modules: Readonly<Record<string, string>> = {
   q_proj: 'linear_query',
   k_proj: 'linear_keys',
@@ -19,16 +19,16 @@ const modules: Readonly<Record<string, string>> = {
   final_layer_norm: 'feed_forward.layer_norm',
   encoder_attn_layer_norm: 'layer_norm_2',
 }
-/** Differences between the stacks: the list of layers, and the norm in front of a layer's own attention. */
+/** Differences between the stacks: the list of layers, and the norm before a layer's self-attention. */
 const stacks = {
   encoder: { layers: 'transformer', self_attn_layer_norm: 'layer_norm' },
   decoder: { layers: 'transformer_layers', self_attn_layer_norm: 'layer_norm_1' },
 } as const
 
-/** Parameters of norms in files that are older. */
+/** Parameter names of norms in older files. */
 const oldParts: Readonly<Record<string, string>> = { weight: 'a_2', bias: 'b_2' }
 
-/** The names that a tensor may have. */
+/** Possible names of a tensor. */
 export function opennmtNames(name: string): readonly string[] {
   if (name === 'lm_head.weight' || name === 'final_logits_bias') {
     const part = name === 'lm_head.weight' ? 'weight' : 'bias'
@@ -51,18 +51,18 @@ export function opennmtNames(name: string): readonly string[] {
   return old === undefined ? [whole(last)] : [whole(last), whole(old)]
 }
 
-/** Buffers that follow from the configuration. */
+/** Buffers that are determined by the configuration. */
 const buffers = /\.(?:mask|pe)$/
 
 /**
- * Refuses tensors that the model would not have: relative positions, a copying generator, a gate.
- * @param used names of those that it has
+ * Refuses tensors that the model does not use: relative positions, a copying generator, a gate.
+ * @param used names of the tensors that it uses
  * @throws usage `weights.unknown`
  */
 export function expectOnly(file: Checkpoint, used: ReadonlySet<string>): void {
   const other = [...file.tensors.keys()].find((name) => !used.has(name) && !buffers.test(name))
   if (other === undefined) return
-  throw usageError('weights.unknown', `tensor ${shown(other)} is no weight of the model that config.json states`, {
-    hint: 'OpenNMT models here are plain transformers: no relative positions, no copying, no gated inner networks, as many layers as stated',
+  throw usageError('weights.unknown', `tensor ${shown(other)} is not a weight of the model in config.json`, {
+    hint: 'supported OpenNMT models are plain transformers: no relative positions, copying or gated feed-forward networks, and as many layers as stated',
   })
 }

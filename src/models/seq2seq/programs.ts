@@ -1,6 +1,6 @@
 /**
- * Encoder-decoder models as programs: which programs a configuration and a way of choosing words are, under a plan, and their sizes. The
- * decoder's program is some steps; it reads what the encoder leaves in states.
+ * Programs of encoder-decoder models, by configuration, method of choosing tokens and plan, and their sizes. The decoder's program is
+ * a few steps; it reads the states that the encoder writes.
  */
 import { noProcessors } from '../../../specs/programs/processors.js'
 import { type Seq2seqDecoderProgram, seq2seqDecoder } from '../../../specs/programs/seq2seq_decoder.js'
@@ -27,13 +27,13 @@ export const seq2seqEncoderDims = (config: Seq2seqConfig, shape: BatchShape): Re
   p: config.positions,
 })
 
-/** Those that the model says. */
+/** Extents of the encoder's dimensions that the model determines. */
 export function modelEncoderDims(config: Seq2seqConfig): Readonly<Record<string, number>> {
   const { b: _, s: __, t: ___, ...dims } = seq2seqEncoderDims(config, { batch: 1, seq: 1 })
   return dims
 }
 
-/** Extents of the decoder's dimensions that the model says. */
+/** Extents of the decoder's dimensions that the model determines. */
 export const decoderSizes = ({ decoder, vocab, positions }: Seq2seqConfig) => ({
   h: decoder.heads,
   d: decoder.headDim,
@@ -46,7 +46,7 @@ const common = ({ activation, preNorm, finalNorm, eps }: Seq2seqConfig) => ({ ac
 
 const scaleOf = ({ headDim }: Seq2seqConfig['encoder']): number => 1 / Math.sqrt(headDim)
 
-/** What a model's files say of the encoder's program: all of it. */
+/** Settings of the encoder's program, all from the model's files. */
 export function encoderSettings(config: Seq2seqConfig) {
   const { encoder, decoder } = config
   const { layers, embedScale: factor } = encoder
@@ -55,21 +55,21 @@ export function encoderSettings(config: Seq2seqConfig) {
 
 export const encoderProgram = (config: Seq2seqConfig): Program => seq2seqEncoder.of(encoderSettings(config))
 
-/** Settings of the decoder's program, from the model's files. @param headBias whether logits have a bias */
+/** Settings of the decoder's program, from the model's files. @param headBias true if logits have a bias */
 export function decoderSettings(config: Seq2seqConfig, headBias: boolean) {
   const { decoder } = config
   const { layers, embedScale: factor } = decoder
   return { ...common(config), layers, scale: scaleOf(decoder), factor, headBias }
 }
 
-/** @param headBias whether logits have a bias */
+/** @param headBias true if logits have a bias */
 export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generation: Generation, steps: number): Program {
   const processors = { ...processorsOf(generation), banned: config.badTokens.length > 0 }
   const choosing = { choice: choiceOf(generation), processors, losses: generation.logprobs }
   return seq2seqDecoder.of({ ...decoderSettings(config, headBias), steps, ...choosing })
 }
 
-/** A program of a model, with settings that its files leave open. @throws usage `export.config` for others */
+/** A program of a model, with the settings that its files leave open. @throws usage `export.config` for other settings */
 export function seq2seqProgram(
   name: 'seq2seq_encoder' | 'seq2seq_decoder',
   config: Seq2seqConfig,
@@ -108,8 +108,8 @@ function choiceOf({ choice, maxNewTokens }: Generation): Seq2seqDecoderProgram['
 }
 
 /**
- * What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with, such as
- * seeds and limits, and can use the same programs.
+ * Key of the states and steps of a generation. Two generations of one form differ only in initial values of states, such as seeds and
+ * limits, and can share programs.
  */
 export function formOf(generation: Generation): string {
   const { choice } = generation

@@ -1,7 +1,7 @@
 /**
- * HF `config.json` and `generation_config.json` of encoder-decoder models, Pegasus and Marian: read, checked, and reduced to what
- * assembly and generation need. What a file leaves out has the default of its model type. OpenNMT has no such file: whoever converts one of
- * its models writes the same fields, with a type of its own.
+ * HF `config.json` and `generation_config.json` of encoder-decoder models, Pegasus and Marian: read, checked, and reduced to the fields
+ * that assembly and generation need. Missing fields have the default of the model type. OpenNMT has no such file: a converter of its
+ * models writes the same fields, with its own model type.
  */
 import { z } from 'zod'
 import { checkFields, keysOf, size } from '../../checkpoint/config_file.js'
@@ -10,10 +10,10 @@ import { type Activation, activations } from '../parts/activations.js'
 import { bannedFields, bannedTokens, checkToken, expectArchitecture, readModelConfig, token } from '../parts/config_checks.js'
 import { expectModelType } from '../parts/model_types.js'
 
-/** Layer norms of HF and of OpenNMT have these, and configurations do not state them. */
+/** Layer-norm epsilons of HF and OpenNMT, which configurations do not state. */
 const [usualEps, opennmtEps] = [1e-5, 1e-6]
 
-/** What sets the model types apart, the token ids of one that states none, and what fields are that a file leaves out. */
+/** Differences between the model types: architecture, default token ids, and defaults of missing fields. */
 const kinds = {
   pegasus: {
     ...{ architecture: 'PegasusForConditionalGeneration', preNorm: true, start: 0, end: 1, pad: 0, eps: usualEps, classEnd: 1 },
@@ -35,9 +35,9 @@ const kinds = {
 type Kind = keyof typeof kinds
 
 /**
- * How a row of sines and cosines is laid out, of c channels: `halves` (Hugging Face) has sines of the position over 10000^(2k/c), then cosines;
- * `pairs` (OpenNMT-py) has the same sine and cosine side by side; `timescales` (tensor2tensor, OpenNMT-tf, FasterTransformer) has halves of the
- * position over 10000^(k/(c/2 - 1)).
+ * Layouts of a row of sines and cosines, of c channels. `halves` (Hugging Face) has sines of the position over 10000^(2k/c), then cosines.
+ * `pairs` (OpenNMT-py) interleaves the same sines and cosines. `timescales` (tensor2tensor, OpenNMT-tf, FasterTransformer) has halves of
+ * the position over 10000^(k/(c/2 - 1)).
  */
 const layouts = ['halves', 'pairs', 'timescales'] as const
 export type Sinusoids = (typeof layouts)[number]
@@ -49,7 +49,7 @@ const schema = z.looseObject({
   architectures: z.array(z.string()).min(1).optional(),
   vocab_size: size,
   d_model: size,
-  /** Width of the encoder, whose states are what decoder layers attend to; that of the decoder where it is left out. */
+  /** Width of the encoder, whose states decoder layers attend to; the decoder's width if missing. */
   cross_attention_hidden_size: size.nullish(),
   encoder_layers: size,
   decoder_layers: size,
@@ -58,7 +58,7 @@ const schema = z.looseObject({
   encoder_ffn_dim: size,
   decoder_ffn_dim: size,
   max_position_embeddings: size,
-  /** Of position tables that the checkpoint leaves out: how they are computed, and what the first position counts as. */
+  /** Layout and first position of position tables that are computed because the checkpoint has none. */
   sinusoids: z.enum(layouts).default('halves'),
   first_position: z.int().min(0).max(1).default(0),
   activation_function: z.enum(keysOf(activations)).default('gelu'),
@@ -72,7 +72,7 @@ const schema = z.looseObject({
   ...bannedFields,
 })
 
-/** What generation settings may say instead of the configuration. */
+/** Fields of the configuration that generation settings may override. */
 const generationSchema = schema.pick({
   decoder_start_token_id: true,
   eos_token_id: true,
@@ -85,7 +85,7 @@ const generationSchema = schema.pick({
 export interface StackConfig {
   /** Width of its states. */
   readonly hidden: number
-  /** What embeddings are multiplied by: sqrt(hidden) or 1. */
+  /** Factor of the embeddings: sqrt(hidden) or 1. */
   readonly embedScale: number
   readonly layers: number
   readonly heads: number
@@ -100,27 +100,27 @@ export interface Seq2seqConfig {
   readonly decoder: StackConfig
   /** Rows of both position tables. */
   readonly positions: number
-  /** Of position tables that the checkpoint leaves out: how they are computed, and what the first position counts as. */
+  /** Layout and first position of position tables that are computed because the checkpoint has none. */
   readonly sinusoids: Sinusoids
   readonly firstPosition: number
   /** Name of the activation op. */
   readonly activation: Activation
-  /** True if norms stand in front of attention and inner networks. */
+  /** True if norms come before attention and feed-forward networks. */
   readonly preNorm: boolean
   /** True if a norm follows the last layer of each stack. */
   readonly finalNorm: boolean
   readonly eps: number
-  /** True if encoder and decoder have one table of embeddings; else each has its own, of one vocabulary. */
+  /** True if encoder and decoder share one embedding table; otherwise each has its own, over one vocabulary. */
   readonly sharedEmbeddings: boolean
   /** True if the logits' weights are the decoder's embeddings. */
   readonly tied: boolean
   readonly startToken: number
-  /** Tokens that end a result; empty where the model has none. */
+  /** Tokens that end a result; empty if the model has none. */
   readonly endTokens: readonly number[]
   readonly padToken: number
-  /** The last token of texts that are cut off where no settings say so: HF's class of the configuration has it. */
+  /** Forced last token of truncated texts if no settings give one: the default of HF's configuration class. */
   readonly classEnd: number | undefined
-  /** Tokens that a result never has. */
+  /** Tokens banned from results. */
   readonly badTokens: readonly number[]
 }
 
@@ -150,7 +150,7 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
     throw usageError(
       'config.field',
       `${name}: cross_attention_hidden_size ${memory} differs from d_model ${config.d_model}, and the embeddings are shared`,
-      { hint: 'encoders of another width have embeddings of their own: share_encoder_decoder_embeddings is false' },
+      { hint: 'an encoder of another width needs its own embeddings: set share_encoder_decoder_embeddings to false' },
     )
   }
   const ends = settings.eos_token_id ?? (config.eos_token_id === undefined ? kind.end : config.eos_token_id)
@@ -182,7 +182,7 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   }
 }
 
-/** A configuration with the fields that it leaves out, where its type has others than most. */
+/** Fills in missing fields for types whose defaults differ from the schema's. */
 function withDefaults(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('model_type' in value)) return value
   const { model_type: type } = value

@@ -1,7 +1,7 @@
 /**
- * The pipeline of an encoder-decoder model: a model folder becomes an object that generates texts for batches of sources. Cases are
- * batched in order; what a batch needs on the device is made for each shape and kept while shapes recur. The host looks at whether
- * texts have ended once every few steps; in between, the device decides alone.
+ * Pipeline of an encoder-decoder model: loads a model folder into an object that generates texts for batches of sources. Cases are
+ * batched in order. Device programs and states are made per shape and cached while shapes recur. The host checks whether texts have
+ * ended once every few steps; in between, the device runs alone.
  */
 import { layouts } from '../../../specs/index.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
@@ -29,27 +29,27 @@ export type GenerateOptions = GenerationOptions & BatchOptions
 
 export interface GenerationResult {
   readonly ids: readonly number[]
-  /** What ended the text: an end id, or the limit of tokens. */
+  /** Reason the text ended: an end id, or the token limit. */
   readonly finish: 'end' | 'limit'
-  /** Log-probabilities of the ids, where they were asked for. */
+  /** Log-probabilities of the ids, if requested. */
   readonly logprobs?: readonly number[]
-  /** The best hypotheses, best first, where beams were asked for. */
+  /** The best hypotheses, best first, if beams were requested. */
   readonly beams: readonly Hypothesis[] | undefined
 }
 
 export interface GenerationTokens extends StreamedTokens {
-  /** What ended the text, with its last tokens. */
+  /** Reason the text ended, given with its last tokens. */
   readonly finish?: GenerationResult['finish']
 }
 
 export type Seq2seq = TextModel<Seq2seqConfig, GenerateOptions, GenerationResult, GenerationTokens>
 
-/** Steps between two looks at what has ended. */
+/** Steps between two checks for ended texts. */
 const stepsPerRun = 8
 /** Padded source lengths are multiples of this. */
 const sourceStep = 8
-/** Shapes whose states are kept. */
-const keptShapes = 4
+/** Number of cached shapes. */
+const cachedShapes = 4
 
 /**
  * Loads the folder of a Pegasus or Marian model.
@@ -69,19 +69,19 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   const prepared = prepareWeights(applications, weights, layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
-  const decodings = releasingCache<Decoding>(keptShapes)
-  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
+  const decodings = releasingCache<Decoding>(cachedShapes)
+  /** Cached shapes are evicted if memory is short: no run uses them now. */
   const decodingFor = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
     makingRoom(decodings, `${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
     )
 
-  const turn = runQueue()
+  const nextRun = runQueue()
 
   async function* batches(cases: readonly TokenCase[], given: GenerateOptions) {
     expectOptions('generate', { ...generationNames, ...batchNames }, given)
     const { batch = 8, signal, progress } = given
-    const done = await turn()
+    const done = await nextRun()
     try {
       checkCases(config, cases, batch)
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.endTokens }
@@ -138,16 +138,16 @@ export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<S
   }
 }
 
-/** What was sent of a batch before, how many steps have been taken, and how many there may be. */
+/** Progress of a batch: tokens already sent per row, steps taken, and the maximum number of steps. */
 interface Sent {
   readonly sent: number[]
-  /** The case of the first row. */
+  /** Case index of the first row. */
   readonly first: number
   readonly taken: number
   readonly most: number
 }
 
-/** Tokens that rows have beyond those sent before, by case. A row that has ended is sent with its end, and never again. */
+/** Tokens of rows that were not sent before, by case. The last tokens of an ended row are sent with its finish, and nothing after. */
 function* newTokens(rows: readonly Chosen[], { sent, first, taken, most }: Sent): Generator<GenerationTokens> {
   for (const [row, { ids, logprobs }] of rows.entries()) {
     const before = sent[row] ?? 0
@@ -162,7 +162,7 @@ function* newTokens(rows: readonly Chosen[], { sent, first, taken, most }: Sent)
   }
 }
 
-/** What a batch needs: sources are padded a little, and caches end where a run of steps does, so that shapes recur. */
+/** Shape of a batch. Source lengths are rounded up, and the cache capacity to whole runs of steps, so that shapes recur. */
 function shapeOf(
   config: Seq2seqConfig,
   { choice, maxNewTokens }: Generation,
@@ -178,14 +178,14 @@ function shapeOf(
   }
 }
 
-/** What a row has chosen, up to its end id. */
+/** Tokens that a row has chosen, up to its end id. */
 interface Chosen {
   readonly ids: readonly number[]
-  /** Of each, where they are asked for. */
+  /** Log-probability of each token, if requested. */
   readonly logprobs?: readonly number[]
 }
 
-/** What each row has chosen so far. */
+/** Tokens that each row has chosen so far. */
 async function rowsOf(
   { endTokens }: Seq2seqConfig,
   decoding: Decoding,
@@ -221,6 +221,6 @@ async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: 
   })
 }
 
-/** Of ids without an end id. */
+/** Finish of a row, from its ids without an end id. */
 const finishOf = ({ length }: readonly number[], { maxNewTokens }: Generation): GenerationResult['finish'] =>
   length < maxNewTokens ? 'end' : 'limit'

@@ -1,6 +1,6 @@
 /**
- * Weights of encoder-decoder models, Pegasus, Marian and OpenNMT: their shapes, and what a checkpoint may leave out. Names are without the
- * checkpoint's `model.` prefix.
+ * Weights of encoder-decoder models, Pegasus, Marian and OpenNMT: their shapes, and the tensors that a checkpoint may omit. Names are
+ * without the checkpoint's `model.` prefix.
  */
 
 import { type Checkpoint, expectCount, findTensor, takeTensor, tokenRows } from '../../checkpoint/checkpoint.js'
@@ -17,10 +17,10 @@ import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, words
 
 type Shapes = Readonly<Record<string, readonly number[]>>
 
-/** True if the logits of a model have a bias, by its weights. */
+/** True if the weights include a bias of the logits. */
 export const hasLogitsBias = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, logitsBias)
 
-/** The shape the configuration gives each tensor; position tables may be left out of a checkpoint. */
+/** Shape that the configuration gives each tensor; a checkpoint may omit position tables. */
 export function seq2seqShapes(config: Seq2seqConfig): Shapes {
   return {
     ...shapesOf(encoderProgram(config), encoderTensors(config), seq2seqEncoderDims(config, { batch: 1, seq: 1 })),
@@ -28,7 +28,7 @@ export function seq2seqShapes(config: Seq2seqConfig): Shapes {
   }
 }
 
-/** Names a checkpoint may have for a tensor. Of tied embeddings it may hold any one. */
+/** Names that a checkpoint may use for a tensor. Of tied embeddings it may hold any one. */
 function namesOf(name: string, config: Seq2seqConfig): readonly string[] {
   if (config.kind === 'opennmt') return opennmtNames(name)
   const sides = (['encoder', 'decoder'] as const).filter((side) => wordsOf(side, config) === name)
@@ -37,13 +37,14 @@ function namesOf(name: string, config: Seq2seqConfig): readonly string[] {
   return [...new Set([name, ...copies, ...head])].flatMap((copy) => [`model.${copy}`, copy])
 }
 
-/** Names that the encoder's embeddings may have: every checkpoint has one of them. */
+/** Possible names of the encoder's embeddings; every checkpoint has one of them. */
 export const embeddingNames = (config: Seq2seqConfig): readonly string[] => namesOf(wordsOf('encoder', config), config)
 
 /**
- * The model's weights by name, in `dtype` when they are read. Position tables that the checkpoint leaves out are computed; the bias of the
- * logits is taken if there is one.
- * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype`, `weights.unknown` naming the tensor, what the configuration expects and what was found
+ * The model's weights by name, converted to `dtype` on reading. Missing position tables are computed; the bias of the logits is included
+ * if there is one.
+ * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype`, `weights.unknown` naming the tensor, the expected and
+ * the found value
  */
 export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
   expectCount(file, 'encoder_layers', config.encoder.layers)
@@ -66,7 +67,7 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
   return weights
 }
 
-/** Tensor of a checkpoint under any of its names. */
+/** Finds a checkpoint tensor under any of its names. */
 type Find = (name: string) => ReturnType<typeof findTensor>
 
 interface Reading {
@@ -75,7 +76,7 @@ interface Reading {
   readonly find: Find
 }
 
-/** A tensor of the checkpoint, or what is computed in its place. @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` */
+/** A tensor of the checkpoint, or its computed replacement. @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` */
 function weightOf(name: string, shape: readonly number[], { config, dtype, find }: Reading): DeferredTensor {
   const sides = ['encoder', 'decoder'] as const
   const found = find(name)
@@ -84,12 +85,12 @@ function weightOf(name: string, shape: readonly number[], { config, dtype, find 
   const ofOpennmt = config.kind === 'opennmt'
   if (found === undefined && ofOpennmt && hasNoBias(name, find)) return zeros(shape, dtype)
   const isTable = [...sides.map((each) => wordsOf(each, config)), ownHead].includes(name)
-  // OpenNMT keeps a batch of one in its tables of positions.
+  // OpenNMT's position tables have a batch dimension of one.
   const stored = ofOpennmt && side !== undefined ? shape.toSpliced(1, 0, 1) : shape
   return { ...takeTensor(found, name, stored, dtype, { hints: isTable ? tokenRows : undefined }), shape }
 }
 
-/** True if a linear layer of OpenNMT has a weight and no bias, which it may be made without. */
+/** True if a linear layer of OpenNMT has a weight but no bias, which is optional there. */
 const hasNoBias = (name: string, find: Find): boolean =>
   /\.(?:\w+_proj|fc\d)\.bias$/.test(name) && find(name.replace(/bias$/, 'weight')) !== undefined
 

@@ -1,23 +1,23 @@
-/** Tables of positions that a checkpoint leaves out: sines and cosines, in the layout that the model was trained with. */
+/** Sinusoidal position tables for checkpoints without them, in the layout that the model was trained with. */
 import type { FloatType } from '../../checkpoint/convert.js'
 import { usageError } from '../../errors.js'
 import { encode } from '../../runtime/buffer.js'
 import { computedTensor, type DeferredTensor } from '../../runtime/weight.js'
 import type { Seq2seqConfig, Sinusoids } from './seq2seq_config.js'
 
-/** Rows of a table that is computed at most: nothing in a checkpoint holds the count of positions against a table that it leaves out. */
+/** Largest number of rows of a computed table: without a table, nothing in the checkpoint bounds the number of positions. */
 const mostPositions = 2 ** 17
-/** Rows of a computed table that are made between two looks at whether loading was cancelled. */
+/** Rows computed between two checks for cancelled loading. */
 const rowsAtOnce = 512
 const slowest = 10_000
 
-/** The value of a channel at a position. */
+/** Value of a channel at a position. */
 type Wave = (position: number, channel: number) => number
 
-/** Waves of `channels`, by their layout (Vaswani et al. 2017; what the layouts differ in is said where they are declared). */
+/** Waves of `channels`, by layout (Vaswani et al. 2017; `layouts` describes the differences). */
 const waves: Readonly<Record<Sinusoids, (channels: number) => Wave>> = {
   halves: (channels) => {
-    // Of an odd number there is one sine more.
+    // An odd number of channels has one more sine than cosines.
     const sines = Math.ceil(channels / 2)
     return (position, channel) => {
       const k = channel < sines ? channel : channel - sines
@@ -49,7 +49,7 @@ export function sinusoids(
   dtype: FloatType,
 ): DeferredTensor {
   if (positions > mostPositions) {
-    throw usageError('config.count', `max_position_embeddings is ${positions}, and the checkpoint has no table of positions`, {
+    throw usageError('config.count', `max_position_embeddings is ${positions}, and the checkpoint has no position table`, {
       hint: `tables of at most ${mostPositions} positions are computed`,
     })
   }

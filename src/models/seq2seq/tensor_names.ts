@@ -1,5 +1,5 @@
 /**
- * Which tensor of a Pegasus or Marian checkpoint is which weight of the encoder's and the decoder's program. Names are without the
+ * Mapping from the weights of the encoder's and decoder's programs to tensors of a Pegasus or Marian checkpoint. Names are without the
  * checkpoint's `model.` prefix.
  */
 import { below, belowEach, linearAs, norm, normAs, type TensorNames } from '../parts/weight_names.js'
@@ -10,21 +10,21 @@ export type Side = 'encoder' | 'decoder'
 export const shared = 'shared.weight'
 export const ownHead = 'lm_head.weight'
 export const logitsBias = 'final_logits_bias'
-/** The table a stack embeds tokens with. */
+/** Token embedding table of a stack. */
 export const wordsOf = (side: Side, { sharedEmbeddings }: Pick<Seq2seqConfig, 'sharedEmbeddings'>): string =>
   sharedEmbeddings ? shared : `${side}.embed_tokens.weight`
 export const positionsOf = (side: Side): string => `${side}.embed_positions.weight`
 
-/** What a stack embeds tokens with. */
+/** Embedding tables of a stack. */
 const embeddings = (side: Side, config: Seq2seqConfig) => ({ words: wordsOf(side, config), positions: positionsOf(side) })
 
-/** The logits' weight and, where the checkpoint has one, their bias. */
+/** The logits' weight and, if the checkpoint has one, their bias. */
 export const seq2seqHead = (config: Seq2seqConfig) => ({
   weight: config.tied ? wordsOf('decoder', config) : ownHead,
   bias: logitsBias,
 })
 
-/** Self-attention, inner network and their norms. */
+/** Self-attention, feed-forward network and their norms. */
 const layerNames = (side: Side, layer: number): TensorNames => {
   const at = `${side}.layers.${layer}`
   return {
@@ -39,7 +39,7 @@ const layerNames = (side: Side, layer: number): TensorNames => {
   }
 }
 
-/** Keys and values of the memory are computed elsewhere. */
+/** Tensors of a decoder layer, without the projections of cross-attention keys and values, which the encoder's program applies. */
 const decoderLayerNames = (layer: number): TensorNames => {
   const at = `decoder.layers.${layer}.encoder_attn`
   return {
@@ -50,13 +50,13 @@ const decoderLayerNames = (layer: number): TensorNames => {
   }
 }
 
-/** What makes keys and values of the memory for a decoder layer. */
+/** Projections of the encoder's output to a decoder layer's cross-attention keys and values. */
 const memoryNames = (layer: number): TensorNames => {
   const at = `decoder.layers.${layer}.encoder_attn`
   return { ...linearAs('key', `${at}.k_proj`), ...linearAs('value', `${at}.v_proj`) }
 }
 
-/** Tensors by the names that the encoder's program has for its weights. */
+/** Checkpoint tensors by the weight names of the encoder's program. */
 export const encoderTensors = (config: Seq2seqConfig): TensorNames =>
   Object.fromEntries([
     ...below('embeddings', embeddings('encoder', config)),
@@ -65,7 +65,7 @@ export const encoderTensors = (config: Seq2seqConfig): TensorNames =>
     ...belowEach('memory', config.decoder.layers, memoryNames),
   ])
 
-/** Tensors by the names that the decoder's program has for its weights. */
+/** Checkpoint tensors by the weight names of the decoder's program. */
 export const decoderTensors = (config: Seq2seqConfig): TensorNames =>
   Object.fromEntries([
     ...below('embeddings', embeddings('decoder', config)),

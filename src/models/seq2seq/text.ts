@@ -1,4 +1,4 @@
-/** Text of an open encoder-decoder model: sources in, what the model writes of them out, by its own tokenizer and settings. */
+/** Text interface of an open encoder-decoder model: generates text from sources with the model's own tokenizer and settings. */
 import type { Tokenizer } from '../../text/tokenizer.js'
 import { generationNames } from '../decoding/generation_names.js'
 import type { GenerationSettings } from '../decoding/generation_settings.js'
@@ -6,14 +6,14 @@ import { batchNames } from '../parts/options.js'
 import { askedFor, type OwnOptions, type WriteText, writerOf } from '../writing/options.js'
 import type { GenerateOptions, Seq2seq } from './seq2seq_pipeline.js'
 
-/** Options of generation come before the model's settings. */
+/** Generation options override the model's settings. */
 export interface GeneratorTextOptions extends GenerateOptions, OwnOptions {}
 
 const names = { ...generationNames, ...batchNames }
 
 /**
- * Writes of sources: translations, summaries.
- * @param read the model's own tokenizer
+ * Generates text from sources, such as translations and summaries.
+ * @param read reads the model's own tokenizer
  */
 export const seq2seqTexts = (
   model: Seq2seq,
