@@ -1,9 +1,9 @@
 /**
- * FasterTransformer v3.0's list of maxima, so that scales move between the two. A layer is 80 activation slots, of which each site has
- * four in the order of `sites`: amax, amax / 127, amax / 127^2, 127 / amax; the rest is reserved and 0. Behind them follow the largest
- * magnitudes of every output channel of the weights: query, key, value, projection, FC1, FC2, which is 9 x hidden where inner is 4 x
- * hidden. Two forms are read: JSON `{"layers":[[...],...]}`, which is also written, and the plain numbers of all layers one after the
- * other, separated by blanks, commas or lines.
+ * FasterTransformer v3.0's list of maxima, to exchange scales with it. A layer has 80 activation slots. Each site has four of them in the
+ * order of `sites`: amax, amax / 127, amax / 127^2, 127 / amax; the rest is reserved and 0. After the slots come the largest magnitudes of
+ * every output channel of the weights: query, key, value, projection, FC1, FC2. That is 9 x hidden if inner is 4 x hidden. Two forms are
+ * read: JSON `{"layers":[[...],...]}`, which is also written, and the plain concatenated numbers of all layers, separated by blanks, commas
+ * or lines.
  */
 import { z } from 'zod'
 import { usageError } from '../errors.js'
@@ -15,21 +15,21 @@ import { channelsOfMatrix, eachChannel, matrices, shortened, type WeightMaxima }
 
 const slots = 80
 const perSlot = 4
-const steps = 127
+const largest = 127
 
 const listSchema = z.strictObject({ layers: z.array(z.array(z.number())).min(1) })
 
-/** Numbers of one layer. */
+/** Length of one layer's list. */
 const layerLength = ({ hidden, inner }: ModelSizes): number => slots + 5 * hidden + inner
 
-/** What a site's four slots hold. */
+/** Contents of a site's four slots. */
 const slotsOf = (amax: number): readonly number[] =>
-  amax < negligible ? [0, 0, 0, 0] : [amax, amax / steps, amax / steps / steps, steps / amax]
+  amax < negligible ? [0, 0, 0, 0] : [amax, amax / largest, amax / largest / largest, largest / amax]
 
 /**
- * The text of a list, with the maxima of weights that scales have. `own` holds for each layer the channel maxima of its weights
- * themselves, in the order query, key, value, projection, FC1, FC2.
- * @throws usage `amax.weights` for maxima of another number of channels than the model has
+ * Formats a list, with the weight maxima of the scales. `own` holds, per layer, the channel maxima of the weights themselves, in the order
+ * query, key, value, projection, FC1, FC2.
+ * @throws usage `amax.weights` for maxima whose number of channels differs from the model's
  */
 export function formatAmaxList(scales: Scales, own: readonly (readonly Float32Array[])[]): string {
   const wanted = layerLength(scales.model)
@@ -53,7 +53,7 @@ export function formatAmaxList(scales: Scales, own: readonly (readonly Float32Ar
 }
 
 /**
- * The scales of a list, in float32 as it is: of activations, and of every output channel of the weights.
+ * Parses the scales of a list, in float32: those of activations, and of every output channel of the weights.
  * @throws usage `amax.json`, `amax.number`, `amax.length`, `amax.slots`, and what `checkScales` throws
  */
 export function parseAmaxList(text: string, file: string, model: ModelIdentity): Scales {
@@ -74,7 +74,7 @@ export function parseAmaxList(text: string, file: string, model: ModelIdentity):
   return checkScales({ model, method: { name: 'imported' }, layers, weights }, file)
 }
 
-/** How far the derived slots may be from what the first says: they are rounded to float32, or printed with few digits. */
+/** Relative tolerance of the three slots derived from the first: they are rounded to float32, or printed with few digits. */
 const derivedError = 1e-3
 
 function layerOf(numbers: readonly number[], at: number, file: string): PerSite<number> {
@@ -85,7 +85,7 @@ function layerOf(numbers: readonly number[], at: number, file: string): PerSite<
       const found = numbers[first + i] ?? Number.NaN
       return !(Math.abs(found - expected) <= derivedError * Math.abs(expected))
     })
-    // Where the largest magnitude is 0, the reciprocal of other writers is not a number to hold against anything.
+    // If the largest magnitude is 0, other writers' reciprocals are not comparable.
     if (wrong > 0 && amax >= negligible) {
       const names = ['amax', 'amax / 127', 'amax / 127^2', '127 / amax']
       throw usageError(
@@ -98,7 +98,7 @@ function layerOf(numbers: readonly number[], at: number, file: string): PerSite<
   })
 }
 
-/** Maxima of channels by their matrices, which follow each other. */
+/** Channel maxima by matrix; the matrices' maxima are concatenated. */
 function weightsOf(numbers: readonly number[], model: ModelSizes): WeightMaxima {
   let from = 0
   return Object.fromEntries(

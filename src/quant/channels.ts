@@ -1,6 +1,6 @@
 /**
  * The channels file: the largest magnitude of every channel of the activations whose rows are quantised, and the model they belong to.
- * Written by `heddle calibrate` of a model whose plans quantise rows as they are made; smoothing chooses its factors by it.
+ * Written by `heddle calibrate` for a model whose plans quantise rows dynamically; smoothing computes its factors from it.
  */
 import { z } from 'zod'
 import { usageError } from '../errors.js'
@@ -26,7 +26,7 @@ const schema = z.strictObject({
 export interface ChannelMaxima {
   readonly model: ModelIdentity
   readonly calibration: z.infer<typeof schema>['calibration']
-  /** By activation, `layer0.gated`: of each channel, finite and at least 0. */
+  /** Maxima per channel, finite and at least 0, by activation: `layer0.gated`. */
   readonly values: Readonly<Record<string, readonly number[]>>
 }
 
@@ -49,7 +49,7 @@ export function parseChannels(text: string, file: string): ChannelMaxima {
   throw usageError('channels.schema', `${file}: ${where}: ${issue?.message ?? 'not channels'}`, { hint: again })
 }
 
-/** The text of a channels file, ending with a line end. Equal maxima are equal texts. */
+/** Formats a channels file, with a final newline. Equal maxima give equal text. */
 export function formatChannels({ model, calibration, values }: ChannelMaxima): string {
   const lines = Object.entries(values).map(([name, maxima]) => `    ${JSON.stringify(name)}: ${JSON.stringify(maxima)}`)
   const head = [
@@ -61,6 +61,6 @@ export function formatChannels({ model, calibration, values }: ChannelMaxima): s
   return `{\n${head.map((line) => `  ${line},\n`).join('')}  "values": {\n${lines.join(',\n')}\n  }\n}\n`
 }
 
-/** @throws usage `scales.model` naming what differs when channels belong to another model */
+/** @throws usage `scales.model` naming the difference if channels belong to another model */
 export const expectChannels = (channels: ChannelMaxima, wanted: ModelIdentity): void =>
   expectModel(channels, wanted, 'the calibration')

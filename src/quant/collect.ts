@@ -1,6 +1,6 @@
 /**
- * Collecting histograms: the float model runs over the cases twice, once for the largest magnitude of every site and once to count
- * its magnitudes in bins below that. Every case runs alone and at its own length, so that no padding is counted.
+ * Collection of histograms: the float model runs over the cases twice, once for the largest magnitude of every site and once to count
+ * its magnitudes in bins up to that. Every case runs alone and at its own length, so that no padding is counted.
  */
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
@@ -12,20 +12,20 @@ import { binScale, defaultBins, type Histogram } from './histogram.js'
 import { binsDim, observeHistograms, observeMaxima } from './observe.js'
 import { type PerSite, perSite, type Site, sites } from './sites.js'
 
-/** A sequence of tokens, and their types where they have some. */
+/** A sequence of tokens, and their types if they have any. */
 export interface CalibrationCase {
   readonly inputIds: readonly number[]
   readonly typeIds?: readonly number[] | undefined
 }
 
-/** A model as collection runs it. */
+/** A model to collect histograms from. */
 export interface CalibrationModel {
   readonly session: Session
-  /** The model's graphs, each primitive a node of its own. */
+  /** The model's graphs, unfused: one node per primitive. */
   readonly applications: readonly GraphApplication[]
   /** Labels of the applications that are encoder layers, in order. */
   readonly layers: readonly string[]
-  /** Where norms of layers stand. */
+  /** Placement of the layers' norms. */
   readonly norms: 'post' | 'pre'
   /** Names of the values that `feed` supplies. */
   readonly inputs: readonly string[]
@@ -43,17 +43,17 @@ export interface CollectOptions {
   readonly progress?: (done: number, total: number, pass: 'maxima' | 'histograms') => void
 }
 
-/** Magnitudes from here on stand for values that are not finite; see `specs/ops/calibration.ts`. */
+/** Magnitudes from this value on represent values that are not finite; see `specs/ops/calibration.ts`. */
 const notFinite = 2.9e38
 
 type Outputs = Readonly<Record<string, Uint8Array>>
 
-/** The sites that a layer is observed at: behind a norm, what enters a layer is what left the one before. */
+/** Observed sites of a layer. In post-norm models, a layer's input is the output of the layer before and is not observed again. */
 const observedSites = ({ norms }: CalibrationModel, layer: number): readonly Site[] =>
   layer === 0 || norms === 'pre' ? sites : sites.filter((site) => site !== 'x')
 
 /**
- * The histograms of every layer and site over all cases.
+ * Collects the histograms of every layer and site over all cases.
  * @throws usage `calibrate.cases` without a case, `calibrate.finite` naming layer and site for activations that are not finite; the
  * signal's reason when it aborts
  */
@@ -94,7 +94,7 @@ export async function collect(
   return histograms.map((_, layer) => perSite((site) => histogramOf(histograms, layer, site)))
 }
 
-/** A site's histogram; a layer's input has that of the output of the layer before. */
+/** A site's histogram; an unobserved layer input has that of the previous layer's output. */
 function histogramOf(layers: readonly ReadonlyMap<Site, Histogram>[], layer: number, site: Site): Histogram {
   const found = layers[layer]?.get(site) ?? layers[layer - 1]?.get('outputNorm')
   if (found === undefined) throw new Error(`internal: layer ${layer} has no histogram of ${site}`)
@@ -123,7 +123,7 @@ function each(model: CalibrationModel, what: Watching['what'], see: (name: strin
   }
 }
 
-/** Runs every case. Cases of one length follow each other, so that they share a program. */
+/** Runs every case. Cases of equal length run consecutively and share a program. */
 async function runAll(
   model: CalibrationModel,
   cases: readonly CalibrationCase[],
@@ -150,7 +150,7 @@ async function runAll(
   }
 }
 
-/** The applications up to the last layer, the layers observed. What follows them is not run. */
+/** The applications up to the last layer, with observers in the layers. Later applications are not run. */
 function observed(model: CalibrationModel, { watch, what }: Watching): GraphApplication[] {
   const { applications, layers } = model
   const end = applications.findIndex(({ label }) => label === layers.at(-1))

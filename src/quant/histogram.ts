@@ -1,20 +1,20 @@
-/** How the magnitudes of an activation are distributed: what calibration collects on the device and chooses thresholds from. */
+/** Histograms of an activation's magnitudes, which calibration collects on the device and chooses thresholds from. */
 import { negligible } from '../ir/int8_scale.js'
 
 export interface Histogram {
-  /** The largest magnitude. */
+  /** Largest magnitude. */
   readonly amax: number
-  /** Magnitudes in each of the equal bins that span [0, amax]; the largest is in the last. */
+  /** Number of magnitudes in each of the equal bins that span [0, amax]; the largest is in the last. */
   readonly counts: Float64Array
 }
 
-/** What collection uses. */
+/** Default number of bins of collection. */
 export const defaultBins = 2048
 
-/** Bins a unit of magnitude has; 0 where all magnitudes are negligible, so that all count in the first bin. */
+/** Bins per unit of magnitude; 0 if all magnitudes are negligible, so that all are counted in the first bin. */
 export const binScale = (amax: number, bins: number): number => (amax < negligible ? 0 : bins / amax)
 
-/** The counts of two collections over the same bins. @throws RangeError when they differ in bins or span */
+/** Adds the counts of two collections over the same bins. @throws RangeError if they differ in bins or span */
 export function merge(a: Histogram, b: Histogram): Histogram {
   if (a.amax !== b.amax || a.counts.length !== b.counts.length) {
     throw new RangeError(

@@ -1,6 +1,6 @@
 /**
- * Which model scales belong to. Sizes alone do not tell a fine-tuned model from its origin, and reading every weight takes longer
- * than it is worth: the digest covers the name and shape of every tensor and a sample of its values.
+ * Identity of the model that scales belong to. Sizes alone do not distinguish a fine-tuned model from its origin, and reading every weight
+ * takes longer than it is worth. The digest covers the name and shape of every tensor and a sample of its values.
  */
 import { createHash } from 'node:crypto'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -13,7 +13,7 @@ export interface ModelSizes {
   readonly hidden: number
   readonly heads: number
   readonly inner: number
-  /** Given where norms stand in front of attention and inner networks: then what leaves a layer is no norm's result. */
+  /** Set for pre-norm layers, whose output is not the result of a norm. */
   readonly norms?: 'pre' | undefined
 }
 
@@ -22,12 +22,12 @@ export interface ModelIdentity extends ModelSizes {
   readonly digest: string
 }
 
-/** Values taken of each tensor, at even distances. Training moves them all. */
+/** Number of sampled values per tensor, evenly spaced. Training changes all of them. */
 const sampled = 64
 
 /**
- * The identity of a model by the weights that its activations follow from. Values count as the float32 they are or widen to, so give
- * weights as the checkpoint has them: rounded to another storage type they are another model.
+ * Computes the identity of a model from the weights that its activations depend on. Values are hashed as float32 or widened to it, so pass
+ * weights as stored in the checkpoint: rounded to another storage type they identify a different model.
  */
 export async function modelIdentity(
   { layers, hidden, heads, inner, norms }: ModelSizes,

@@ -1,4 +1,4 @@
-/** Calibration and quantisation: what pipelines and the command use of this room. */
+/** Calibration and quantisation: the interface for pipelines and the command line. */
 
 export {
   channelMaxima,

@@ -1,6 +1,6 @@
 /**
- * Observers: a layer's graph with more outputs, which say how large its activations are and how they are distributed. What the graph
- * computed before, it computes still. Activations stay on the device; a maximum and a row of counts for each site leave it.
+ * Observers: a layer's graph with additional outputs for the maxima and distributions of its activations. The original outputs are
+ * unchanged. Activations stay on the device; only a maximum and a row of counts per site leave it.
  */
 import { absMax, channelMax, columnSum, magnitudeHistogram } from '../../specs/ops/calibration.js'
 import { type Graph, type GraphNode, outputsOf, type ScaleFolding, type ValueId } from '../ir/graph.js'
@@ -8,7 +8,7 @@ import { printShape } from '../ir/shape.js'
 import { GraphBuilder, type GraphTensor } from '../lang/graph.js'
 import { type Site, siteRows } from './sites.js'
 
-/** The dimension of counts. */
+/** Name of the dimension of counts. */
 export const binsDim = 'bins'
 
 /** Observes the largest magnitude of each site, float32 of one element: the output `x.max` of site `x`. */
@@ -19,14 +19,14 @@ export const observeMaxima = (graph: Graph, sites: readonly Site[]): Graph =>
     return builder.apply(absMax, { x: builder.view(ofRows, `1 ${extent}`) }).y
   })
 
-/** Observes how the magnitudes of each site fall into bins, `scaleOf(site)` bins a unit: i32 of `bins`, the output `x.counts` of site `x`. */
+/** Counts the magnitudes of each site in bins, `scaleOf(site)` bins per unit: i32 of `bins`, the output `x.counts` of site `x`. */
 export const observeHistograms = (graph: Graph, sites: readonly Site[], scaleOf: (site: Site) => number): Graph =>
   observe(graph, sites, 'counts', (builder, rows, site) => {
     const ofRows = builder.apply(magnitudeHistogram, { x: rows }, { scale: scaleOf(site) }, { bins: binsDim }).counts
     return builder.apply(columnSum, { x: ofRows }).y
   })
 
-/** Observes the largest magnitude of every channel of the folds' values: float32, the output `x.channels` of node `x`. */
+/** Observes the largest magnitude of every channel of the values with scale folding: float32, the output `x.channels` of node `x`. */
 export function observeChannels(graph: Graph, folds: readonly ScaleFolding[]): Graph {
   const builder = new GraphBuilder()
   builder.values.push(...graph.values)
@@ -45,10 +45,10 @@ export function observeChannels(graph: Graph, folds: readonly ScaleFolding[]): G
   return { ...graph, values: builder.values, nodes: builder.nodes, outputs }
 }
 
-/** What the output is called that observes the channels of a node. */
+/** Name of the output that observes the channels of a node. */
 export const channelsOf = (value: string): string => `${value}.channels`
 
-/** Extends a graph by what `measure` makes of each site's rows. */
+/** Extends a graph with the output of `measure` for each site's rows. */
 function observe(
   graph: Graph,
   sites: readonly Site[],
@@ -69,7 +69,7 @@ function observe(
   return { ...graph, values: builder.values, nodes: builder.nodes, outputs }
 }
 
-/** The value of a site: a graph input, or what the node of its name computes. */
+/** The value of a site: a graph input, or the output of the node of its name. */
 function siteValue(graph: Graph, site: Site): ValueId {
   const node = graph.nodes.find(({ name }) => name === site)
   const value = graph.inputs[site] ?? (node === undefined ? undefined : outputsOf(node)[0])

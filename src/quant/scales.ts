@@ -1,6 +1,6 @@
 /**
- * The scales file: for each layer and site the magnitude that becomes 127, the model they belong to and how they were chosen. Written
- * by `heddle calibrate`, read by what runs a model in INT8; its text is stable, so that it can be compared and committed.
+ * The scales file: the magnitude that maps to 127 per layer and site, the model they belong to, and the method that chose them. Written
+ * by `heddle calibrate` and read to run a model in INT8. Its text is stable, so that it can be compared and committed.
  */
 import { z } from 'zod'
 import { type HeddleError, usageError } from '../errors.js'
@@ -29,7 +29,7 @@ const headSchema = z.object({
     name: z.enum([...methodNames, 'imported']),
     percentile: z.number().gt(0).lte(100).optional(),
   }),
-  /** What was run; absent for imported scales. */
+  /** Calibration run; absent for imported scales. */
   calibration: z.strictObject({ cases: size, tokens: size, dtype: z.enum(['f32', 'f16', 'bf16']) }).optional(),
 })
 
@@ -41,9 +41,9 @@ export interface Scales {
   readonly model: ModelIdentity
   readonly method: { readonly name: z.infer<typeof headSchema>['method']['name']; readonly percentile?: number | undefined }
   readonly calibration?: z.infer<typeof headSchema>['calibration']
-  /** The magnitude that becomes 127, finite and at least 0. 0 quantises everything to 0. */
+  /** Magnitudes that map to 127, finite and at least 0. 0 quantises everything to 0. */
   readonly layers: readonly PerSite<number>[]
-  /** The same of weights, a layer each. Undefined where every output channel goes by its own largest weight. */
+  /** The same for the weights of each layer. Undefined if every output channel is scaled by its own largest weight. */
   readonly weights?: readonly WeightMaxima[] | undefined
 }
 
@@ -53,7 +53,7 @@ export async function readScales(path: string, model?: ModelIdentity): Promise<S
 }
 
 /**
- * Parses a scales file; `file` is used in messages. With `model`, scales of any other are refused.
+ * Parses a scales file; `file` is used in messages. With `model`, scales of any other model are refused.
  * @throws usage `scales.json`, `scales.schema`, `scales.layers`, `scales.site`, `scales.value`, `scales.chain`, `scales.weights`, `scales.model`
  */
 export function parseScales(text: string, file: string, model?: ModelIdentity): Scales {
@@ -82,11 +82,11 @@ export function parseScales(text: string, file: string, model?: ModelIdentity): 
   return scales
 }
 
-/** Every site of a layer, and nothing else. */
+/** Checks that a layer has every site and nothing else. */
 function checkSites(layer: Readonly<Record<string, unknown>>, at: number, file: string): PerSite<number> {
   const unknown = Object.keys(layer).find((name) => !(sites as readonly string[]).includes(name))
   if (unknown !== undefined) {
-    throw usageError('scales.site', `${file}: layer ${at} has a scale for ${unknown}, which is no site`, {
+    throw usageError('scales.site', `${file}: layer ${at} has a scale for ${unknown}, which is not a site`, {
       hint: `sites: ${sites.join(', ')}`,
     })
   }
@@ -105,11 +105,11 @@ const refuseValue = (file: string, layer: number, site: Site, value: unknown): n
   })
 }
 
-/** How far the two names of one activation may be apart: the rounding of a list in float32. */
+/** Relative tolerance between the two scales of one activation: the rounding of a list in float32. */
 const sameActivation = 1e-6
 
 /**
- * Scales that keep every rule.
+ * Checks scales against every rule, and returns them.
  * @throws usage `scales.layers`, `scales.value`, `scales.chain`, `scales.weights` naming file, layer and site
  */
 export function checkScales(scales: Scales, file: string): Scales {
@@ -127,7 +127,7 @@ export function checkScales(scales: Scales, file: string): Scales {
       if (!Number.isFinite(value) || value < 0) refuseValue(file, at, site, Number.isNaN(value) ? 'NaN' : value)
     }
     const next = layers[at + 1]
-    // Where norms stand in front, what leaves a layer is no norm's result.
+    // The output of a pre-norm layer is not the result of a norm.
     if (model.norms === 'pre' || next === undefined || Math.abs(next.x - layer.outputNorm) <= sameActivation * layer.outputNorm)
       continue
     throw usageError(
@@ -139,7 +139,7 @@ export function checkScales(scales: Scales, file: string): Scales {
   return scales
 }
 
-/** @throws usage `scales.model` naming what differs when scales belong to another model */
+/** @throws usage `scales.model` naming the difference if scales belong to another model */
 export function expectModel({ model }: Pick<Scales, 'model'>, wanted: ModelIdentity, file: string): void {
   const differs = (['layers', 'hidden', 'heads', 'inner', 'digest'] as const).find((field) => model[field] !== wanted[field])
   if (differs === undefined) return
@@ -156,7 +156,7 @@ function otherModel(field: keyof ModelIdentity, found: ModelIdentity, wanted: Mo
   })
 }
 
-/** The text of a scales file, ending with a line end. Equal scales are equal texts. */
+/** Formats a scales file, with a final newline. Equal scales give equal text. */
 export function formatScales(scales: Scales): string {
   const { model, method, calibration, layers, weights } = checkScales(scales, 'scales')
   const head = headSchema.parse({ format, version: 1, model, method, calibration })
@@ -169,6 +169,6 @@ export function formatScales(scales: Scales): string {
     })
     return given.length === 0 ? '    {}' : `    {\n${given.join(',\n')}\n    }`
   })
-  // A line for each matrix: channels are many.
+  // One line per matrix, because there are many channels.
   return `${text.slice(0, -2)},\n  "weights": [\n${lines.join(',\n')}\n  ]\n}\n`
 }

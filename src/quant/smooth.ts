@@ -1,7 +1,7 @@
 /**
- * Smoothing (SmoothQuant, Xiao et al. 2023): channels of activations that are far larger than others are divided, and the weights they are
- * multiplied by multiplied, so that rows of int8 keep the others too. A channel's factor is `max|x|^alpha / max|w|^(1 - alpha)`. Runs when
- * a model is loaded; what a plan says can be scaled by weights alone (`Graph.folds`) is, and nothing is computed besides.
+ * Smoothing (SmoothQuant, Xiao et al. 2023): outlier channels of activations are divided by factors, and the weights that multiply them are
+ * multiplied, so that int8 rows preserve the other channels too. A channel's factor is `max|x|^alpha / max|w|^(1 - alpha)`. Runs when a
+ * model is loaded. Only activations that a plan can scale through weights alone (`Graph.folds`) are smoothed, at no runtime cost.
  */
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
@@ -16,22 +16,22 @@ import type { ChannelMaxima } from './channels.js'
 type Weights = Readonly<Record<string, Weight>>
 type Dims = Readonly<Record<string, number>>
 
-/** How much of the difference between channels goes into the weights: half, where nothing says more. */
+/** Default share of the difference between channels that moves into the weights. */
 export const usualAlpha = 0.5
 
-/** A tensor, one of its axes, and the element of it that each channel belongs to. */
+/** A tensor, one of its axes, and the element along it that each channel belongs to. */
 interface Place {
   readonly tensor: string
   readonly axis: number
   readonly elements: readonly number[]
 }
 
-/** The factor of each channel at a place. */
+/** A place with the factor of each channel. */
 type Scaling = Place & { readonly factors: readonly number[] }
 
-/** A fold over the tensors of a model. */
+/** A scale folding over the tensors of a model. */
 interface ModelFold {
-  /** `layer0.gated`. */
+  /** Name of the activation, such as `layer0.gated`. */
   readonly name: string
   readonly readers: readonly Place[]
   readonly makers: readonly Place[]
@@ -46,12 +46,12 @@ export interface Smoothing {
   /** Storage type of the model. */
   readonly dtype: DType
   readonly channels: ChannelMaxima
-  /** From 0, where channels of weights become alike, to 1, where those of activations do. */
+  /** From 0, which equalises the channels of weights, to 1, which equalises those of activations. */
   readonly alpha: number
 }
 
 /**
- * The weights with factors in them: `weights` in the type of the model, `exact` in float32. A tensor that is scaled is made from `exact`.
+ * Multiplies factors into the weights: `weights` in the type of the model, `exact` in float32. Scaled tensors are computed from `exact`.
  * @throws usage `smooth.alpha`, `smooth.plan` for a plan that has nothing to smooth, `smooth.channels` for an activation that was not
  * calibrated or has other channels; what reading a weight throws
  */
@@ -84,8 +84,8 @@ export async function smoothWeights(
 }
 
 /**
- * Folds in an order in which a weight that one multiplies by was divided before, where another fold divides it: its channels are then
- * compared as they will be.
+ * Orders foldings so that a weight that one multiplies and another divides is divided first: its channels are then compared at their final
+ * magnitudes.
  */
 function fromTheEnd(folds: readonly ModelFold[]): ModelFold[] {
   const rest = [...folds]
@@ -107,7 +107,7 @@ function existing(weights: Weights, name: string): Weight {
   return found
 }
 
-/** A weight with factors along axes, computed when it is read. */
+/** A weight multiplied by factors along axes, computed when it is read. */
 function times(weight: Weight, places: readonly Scaling[], dtype: DType): Weight {
   const { shape } = weight
   const count = shape.reduce((product, extent) => product * extent, 1)
@@ -118,16 +118,16 @@ function times(weight: Weight, places: readonly Scaling[], dtype: DType): Weight
       for (const { axis, elements, factors } of places) {
         const along = new Float64Array(shape[axis] ?? 0).fill(1)
         for (const [channel, element] of elements.entries()) along[element] = factors[channel] ?? 1
-        const behind = shape.slice(axis + 1).reduce((product, extent) => product * extent, 1)
+        const stride = shape.slice(axis + 1).reduce((product, extent) => product * extent, 1)
         for (let at = 0; at < values.length; at++)
-          values[at] = (values[at] ?? 0) * (along[Math.floor(at / behind) % along.length] ?? 1)
+          values[at] = (values[at] ?? 0) * (along[Math.floor(at / stride) % along.length] ?? 1)
       }
       yield encode(dtype, Float32Array.from(values))
     },
   }
 }
 
-/** What calibration found of a fold's channels. @throws usage `smooth.channels` */
+/** Calibrated maxima of a folding's channels. @throws usage `smooth.channels` */
 function maximaOf({ name, channels }: ModelFold, { values }: ChannelMaxima): readonly number[] {
   const found = values[name]
   if (found?.length === channels) return found
@@ -135,7 +135,7 @@ function maximaOf({ name, channels }: ModelFold, { values }: ChannelMaxima): rea
   throw usageError('smooth.channels', `activation ${name} ${what}`, { hint: 'calibrate this model with `heddle calibrate`' })
 }
 
-/** The factor of each channel; 1 where all that is multiplied is 0. Channels that one element makes have one factor. */
+/** Factor of each channel; 1 if all its weights or activations are 0. Channels made by the same element share a factor. */
 async function factorsOf(
   { readers, makers, channels }: ModelFold,
   weightOf: (tensor: string) => Weight,
@@ -146,9 +146,9 @@ async function factorsOf(
   const weights = new Float64Array(channels)
   for (const { tensor, axis } of readers) {
     const { data, shape } = await inMemory(weightOf(tensor), signal)
-    const behind = shape.slice(axis + 1).reduce((product, extent) => product * extent, 1)
+    const stride = shape.slice(axis + 1).reduce((product, extent) => product * extent, 1)
     for (const [at, value] of decode('f32', data).entries()) {
-      const channel = Math.floor(at / behind) % channels
+      const channel = Math.floor(at / stride) % channels
       weights[channel] = Math.max(weights[channel] ?? 0, Math.abs(value))
     }
   }
@@ -165,7 +165,7 @@ async function factorsOf(
   })
 }
 
-/** A number for each channel, equal where some weight makes both of one element. */
+/** Group number of each channel. Two channels are in one group if some weight makes both from one element. */
 function groupsOf(makers: readonly Place[], channels: number): number[] {
   const group = Array.from({ length: channels }, (_, channel) => channel)
   for (const { elements } of makers) {
@@ -180,7 +180,7 @@ function groupsOf(makers: readonly Place[], channels: number): number[] {
 }
 
 /**
- * The folds over a model's tensors. Programs share tensors and caches, so what one of them folds, all that read the same tensors must.
+ * Scale foldings over a model's tensors. Programs share tensors and caches, so all applications that read a folded tensor must fold it too.
  * @throws usage `smooth.plan`
  */
 function foldsOfModel(applications: readonly GraphApplication[], plan: string, dims: Dims): ModelFold[] {
@@ -199,20 +199,16 @@ function foldsOfModel(applications: readonly GraphApplication[], plan: string, d
     return new Set(found.map(([key]) => key))
   })
   if (folds.size === 0) {
-    throw usageError('smooth.plan', `plan ${plan} quantises no rows of activations, so that there is nothing to smooth`, {
+    throw usageError('smooth.plan', `plan ${plan} quantises no rows of activations, so there is nothing to smooth`, {
       hint: 'best-llama-w8a8 and fasterllama-v1 do',
     })
   }
   for (const [i, { label, weights }] of applications.entries()) {
     for (const tensor of Object.values(weights)) {
       if ([...(ofTensor.get(tensor) ?? [])].every((key) => own[i]?.has(key) === true)) continue
-      throw usageError(
-        'smooth.plan',
-        `plan ${plan}: ${label} reads ${tensor}, whose channels are scaled for other graphs alone`,
-        {
-          hint: 'smooth models whose plan quantises the same activations everywhere',
-        },
-      )
+      throw usageError('smooth.plan', `plan ${plan}: ${label} reads ${tensor}, whose channels are scaled only for other graphs`, {
+        hint: 'smooth models whose plan quantises the same activations everywhere',
+      })
     }
   }
   return [...folds.values()]

@@ -1,6 +1,6 @@
 /**
- * Choosing the magnitude that becomes 127, from a histogram. Every method answers a number in [0, amax]; values beyond it saturate.
- * Pure functions, so that cases can be written out by hand.
+ * Choice of the magnitude that maps to 127, from a histogram. Every method returns a number in [0, amax]; larger values saturate.
+ * Pure functions, so that test cases can be written by hand.
  */
 import { negligible } from '../ir/int8_scale.js'
 import type { Histogram } from './histogram.js'
@@ -19,14 +19,14 @@ export const methodNames = ['max', 'percentile', 'mse', 'entropy'] as const
 
 export const defaultPercentile = 99.99
 
-/** The largest quantised magnitude, and how many there are with zero. */
+/** Largest quantised magnitude, and the number of quantised magnitudes including zero. */
 const largest = 127
 const levels = 128
 
 /** The first bin whose upper edge is a candidate: fewer bins than levels lose nothing by quantisation. */
 const firstCandidate = 128
 
-/** The threshold a method chooses. 0 where every magnitude is negligible. */
+/** Threshold chosen by a method; 0 if every magnitude is negligible. */
 export function threshold(histogram: Histogram, method: Method): number {
   const { amax } = histogram
   if (amax < negligible) return 0
@@ -59,7 +59,7 @@ function byPercentile(histogram: Histogram, percentile: number): number {
   return histogram.amax
 }
 
-/** The candidate edge with the least cost, the lowest among equals. Edges of finite cost win over others. */
+/** Candidate edge with the least cost, the lowest among equals. Only edges of finite cost are chosen, if there are any. */
 function bestEdge(histogram: Histogram, cost: (bins: number) => number): number {
   const { length } = histogram.counts
   let [best, least] = [length, Number.POSITIVE_INFINITY]
@@ -70,7 +70,7 @@ function bestEdge(histogram: Histogram, cost: (bins: number) => number): number 
   return edge(histogram, best)
 }
 
-/** The sum of squared errors when the first `bins` bins span the quantised range; a magnitude is the centre of its bin. */
+/** Sum of squared errors if the first `bins` bins span the quantised range; a magnitude counts as the centre of its bin. */
 function squaredErrors({ counts }: Histogram): (bins: number) => number {
   const filled = [...counts.keys()].filter((bin) => (counts[bin] ?? 0) > 0)
   return (bins) => {
@@ -86,16 +86,15 @@ function squaredErrors({ counts }: Histogram): (bins: number) => number {
 }
 
 /**
- * The counts with no more in the first bin than in the second: zeros, of which an activation function and a softmax make many, are
- * exact at any scale and would hide what the others lose.
+ * Counts with the first bin limited to the second. Zeros, frequent after activation functions and softmax, are exact at any scale and
+ * would hide the loss of other values.
  */
 const withoutZeros = (counts: Float64Array): Float64Array =>
   counts.map((count, bin) => (bin === 0 && counts.length > 1 ? Math.min(count, counts[1] ?? 0) : count))
 
 /**
- * How much the distribution of the first `bins` bins, with everything beyond them in the last, loses when it is quantised: the bins
- * are gathered into as many levels as int8 has magnitudes, and each level spreads over the bins that were not empty. Infinite where
- * something saturates into a bin that was empty.
+ * Kullback-Leibler divergence caused by quantising the first `bins` bins, with all larger magnitudes in the last. The bins are merged into
+ * as many levels as int8 has magnitudes, and each level is spread over its non-empty bins. Infinite if values saturate into an empty bin.
  */
 function divergence(counts: Float64Array, bins: number): number {
   let [inside, total] = [0, 0]

@@ -1,6 +1,6 @@
 /**
- * Largest magnitudes of weights that are not those of the weights themselves: one for a whole matrix, or what training or another system
- * chose for each output channel. Weights beyond them become 127 like the largest.
+ * Weight maxima that differ from the weights' own: one per matrix, or one per output channel chosen by training or another system.
+ * Larger weights saturate at 127.
  */
 import { usageError } from '../errors.js'
 import type { ModelSizes } from './identity.js'
@@ -10,20 +10,20 @@ export const matrices = ['query', 'key', 'value', 'projection', 'fc1', 'fc2'] as
 
 export type Matrix = (typeof matrices)[number]
 
-/** The magnitude that becomes 127: of a whole matrix, or of each of its output channels. */
+/** Magnitude that maps to 127: of a whole matrix, or of each of its output channels. */
 export type Maxima = number | readonly number[]
 
-/** Of a layer's matrices. One that is left out goes by its own channels. */
+/** Maxima of a layer's matrices. A missing matrix is scaled by its own channels. */
 export type WeightMaxima = Readonly<Partial<Record<Matrix, Maxima>>>
 
-/** Output channels of a matrix. */
+/** Number of output channels of a matrix. */
 export const channelsOfMatrix = (matrix: Matrix, { hidden, inner }: ModelSizes): number => (matrix === 'fc1' ? inner : hidden)
 
-/** A number for each output channel, in float32. */
+/** One number per output channel, in float32. */
 export const eachChannel = (maxima: Maxima, channels: number): Float32Array =>
   typeof maxima === 'number' ? new Float32Array(channels).fill(maxima) : Float32Array.from(maxima)
 
-/** Maxima of channels in float32, as one number where all are alike. */
+/** Channel maxima in float32, as one number if all are equal. */
 export function shortened(maxima: ArrayLike<number>): Maxima {
   const rounded = Array.from(maxima, Math.fround)
   const [first = 0] = rounded
@@ -31,7 +31,7 @@ export function shortened(maxima: ArrayLike<number>): Maxima {
 }
 
 /**
- * The maxima of a layer, each finite, at least 0, and as many as there are channels.
+ * Checks the maxima of a layer: each finite, at least 0, and as many as there are channels.
  * @throws usage `scales.weights` naming file, layer, matrix and channel
  */
 export function checkWeightMaxima(
@@ -61,5 +61,5 @@ export function checkWeightMaxima(
   )
 }
 
-/** The step of a channel is a float32, and so is its maximum. */
+/** True for a valid maximum, which is stored as a float32 like the channel's scale. */
 const isMaximum = (value: unknown): boolean => typeof value === 'number' && value >= 0 && Number.isFinite(Math.fround(value))

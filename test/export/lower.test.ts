@@ -140,7 +140,7 @@ describe('a model folder', () => {
     const refused = (message: string) =>
       expect.objectContaining({ code: 'export.config', message: expect.stringContaining(message) })
     await expect(opened('llama_step', llama, { layers: 2 })).rejects.toThrow(
-      refused('layers of llama_step is what the model folder says'),
+      refused('layers of llama_step is set by the model folder'),
     )
     await expect(opened('seq2seq_encoder', words, { factor: 1 })).rejects.toThrow(refused('factor of seq2seq_encoder'))
     await expect(opened('bert', punctuationModel, { head: 'states' })).rejects.toThrow(refused('head of bert'))

@@ -207,8 +207,8 @@ describe('configurations of LLaMA-like models', () => {
       [{ bad_words_ids: [[7], [8, 9]] }, 'config.bad_words', 'bad_words_ids has [8,9], expected lists of one token'],
       [{ bad_words_ids: [[96]] }, 'config.token', 'bad_words_ids 96 is not in [0, 96)'],
       [{ suppress_tokens: [100] }, 'config.token', 'suppress_tokens 100 is not in [0, 96)'],
-      [{ suppress_tokens: [...Array(96).keys()] }, 'config.bad_words', 'leave none of 96 tokens but end ids'],
-      [{ bad_words_ids: [...Array(96).keys()].map((id) => [id]) }, 'config.bad_words', 'leave none of 96 tokens'],
+      [{ suppress_tokens: [...Array(96).keys()] }, 'config.bad_words', 'ban all 96 tokens but end ids'],
+      [{ bad_words_ids: [...Array(96).keys()].map((id) => [id]) }, 'config.bad_words', 'ban all 96 tokens'],
     ] as const) {
       expect(refused(smallLlama, {}, wrong)).toMatchObject({ code, message: expect.stringContaining(text) })
     }

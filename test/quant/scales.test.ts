@@ -65,7 +65,7 @@ describe('a scales file', () => {
       'an unknown site',
       edited((json) => Object.assign(layerOf(json, 0), { scores: 1 })),
       'scales.site',
-      's.json: layer 0 has a scale for scores, which is no site',
+      's.json: layer 0 has a scale for scores, which is not a site',
     ],
     [
       'a negative scale',

@@ -68,6 +68,6 @@ const written = ['history', 'parents']
 export function beginningOf(state: string, way: Way): Beginning | undefined {
   if (state === 'cumulative') return { how: 'first_beam', value: way === 'beams_hf' ? notYet.hf : notYet.plain }
   const found = Object.hasOwn(common, state) ? common[state] : undefined
-  if (found === undefined && !written.includes(state)) throw new Error(`internal: nothing says how state ${state} begins`)
+  if (found === undefined && !written.includes(state)) throw new Error(`internal: state ${state} has no initial contents`)
   return found
 }

@@ -86,8 +86,8 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     assembly: Assembly,
     sized: Pick<ProgramConfig, 'dims'> & Partial<Pick<ProgramConfig, 'outputs'>>,
   ): Promise<Program> => {
-    const held = { session, states: statesOf(assembly, states), types: { T: dtype } }
-    const program = await buildProgram({ ...assembly.wired, ...held, ...sized })
+    const common = { session, states: statesOf(assembly, states), types: { T: dtype } }
+    const program = await buildProgram({ ...assembly.wired, ...common, ...sized })
     programs.push(program)
     return program
   }
@@ -96,11 +96,11 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     const sourceDims = seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source })
     const encoder = await build(made.encoder, { dims: sourceDims, outputs: [] })
     const steps = await build(decoder, { dims: sizes })
-    const begin = ({ sources, cases, generation: asked = generation }: DecodingBatch, signal?: AbortSignal) => {
+    const begin = ({ sources, cases, generation: chosen = generation }: DecodingBatch, signal?: AbortSignal) => {
       const lengths = sources.map(({ length }) => length)
       const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
       return settled([
-        states.writeAll(initialStates(config, asked, shape, start)),
+        states.writeAll(initialStates(config, chosen, shape, start)),
         abortable(encoder, signal, () => encoder.run(idInputs(sources, place))),
       ])
     }
@@ -149,7 +149,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
  * Waits for all enqueued work. The device runs it in order, so no wait is needed in between, and memory is in use until the last is done.
  * @throws what the first failed one rejects with
  */
-async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
-  await Promise.allSettled(asked)
-  return Promise.all(asked)
+async function settled<const T extends readonly Promise<unknown>[]>(pending: T) {
+  await Promise.allSettled(pending)
+  return Promise.all(pending)
 }

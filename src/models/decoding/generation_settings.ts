@@ -172,10 +172,12 @@ const usualLength = 20
 
 /** Reports fields that this kind of model does not support. */
 function notDone(fields: Fields, name: string, decoder: DecoderLimit | undefined): string[] {
-  const asked = (field: keyof Fields, neutral: unknown): (keyof Fields)[] =>
+  const requested = (field: keyof Fields, neutral: unknown): (keyof Fields)[] =>
     fields[field] == null || fields[field] === neutral ? [] : [field]
   const never =
-    decoder === undefined ? [...asked('max_length', usualLength), ...asked('min_length', 0)] : asked('stop_strings', '')
+    decoder === undefined
+      ? [...requested('max_length', usualLength), ...requested('min_length', 0)]
+      : requested('stop_strings', '')
   return never.map((field) => `${name}: ${field} ${text(fields[field])} is not supported and is ignored`)
 }
 

@@ -34,11 +34,11 @@ interface Folder {
 export function textEmbedder(encoder: Encoder, folder: Folder): EmbedTexts {
   async function embed(given: string | TokenCase | readonly (string | TokenCase)[], options: EmbedTextOptions = {}) {
     expectOptions('embed', names, options)
-    const { truncate, settings, ...asked } = options
+    const { truncate, settings, ...encoding } = options
     const single = !Array.isArray(given)
     const inputs = (single ? [given] : given) as readonly (string | TokenCase)[]
     const own: SentenceSettings = settings === false ? { lowerCase: false, prompt: '' } : await folder.settings()
-    const { pooling = own.pooling, normalize = own.normalize } = asked
+    const { pooling = own.pooling, normalize = own.normalize } = encoding
     const tokenizer = inputs.some((input) => typeof input === 'string') ? await folder.tokenizer() : undefined
     const most = Math.min(own.most ?? encoder.config.positions, encoder.config.positions)
     const cuts = truncate ?? own.most !== undefined
@@ -55,7 +55,7 @@ export function textEmbedder(encoder: Encoder, folder: Folder): EmbedTexts {
       }
       return { inputIds: ids }
     })
-    const rows = await encoder.embed(cases, { ...asked, pooling, normalize })
+    const rows = await encoder.embed(cases, { ...encoding, pooling, normalize })
     return single ? rows[0] : rows
   }
   return embed as EmbedTexts

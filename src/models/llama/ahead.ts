@@ -56,16 +56,16 @@ export async function* runsAhead(
   const { rows: count, steps, perRun } = rows.shape
   const history = new Int32Array(steps * count).fill(-1)
   let found: Float32Array | undefined
-  const asked: Promise<Advanced>[] = []
+  const pending: Promise<Advanced>[] = []
   let next = from
-  const askFor = (): void => {
-    for (; next < most && asked.length <= ahead; next += perRun) asked.push(rows.advance(next, signal))
+  const enqueue = (): void => {
+    for (; next < most && pending.length <= ahead; next += perRun) pending.push(rows.advance(next, signal))
   }
   try {
-    askFor()
+    enqueue()
     for (let step = from; step < most; step += perRun) {
-      const run = asked.shift()
-      if (run === undefined) throw new Error('internal: no run of steps was asked for')
+      const run = pending.shift()
+      if (run === undefined) throw new Error('internal: no run of steps is pending')
       const { ended, words, losses } = await run
       signal?.throwIfAborted()
       history.set(words, step * count)
@@ -73,11 +73,11 @@ export async function* runsAhead(
         found ??= new Float32Array(steps * count)
         found.set(losses, step * count)
       }
-      if (!ended) askFor()
+      if (!ended) enqueue()
       yield { step: step + perRun, history, ...(found === undefined ? {} : { losses: found }) }
       if (ended) return
     }
   } finally {
-    if (asked.length > 0 && !whole) rows.stop()
+    if (pending.length > 0 && !whole) rows.stop()
   }
 }

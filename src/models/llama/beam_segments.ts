@@ -31,11 +31,11 @@ export async function carriedBeams(
   const byStep = (values: Int32Array): Int32Array[] =>
     Array.from({ length: limit }, (_, step) => values.subarray(step * count, (step + 1) * count))
   const steps = { words: byStep(history), parents: byStep(parents) }
-  const kept: Record<string, Int32Array | Float32Array> = { finished }
+  const states: Record<string, Int32Array | Float32Array> = { finished }
   for (const state of ['cumulative', ...poolStates[rule]] as const) {
     const values = await rows.state(state)
-    kept[state] = state === 'cumulative' || state === 'poolScores' ? Float32Array.from(values) : Int32Array.from(values)
+    states[state] = state === 'cumulative' || state === 'poolScores' ? Float32Array.from(values) : Int32Array.from(values)
   }
   const texts = Array.from({ length: width }, (_, row) => [...prompt, ...wordsOf(steps, limit, row, width)])
-  return { texts, kept, history, parents }
+  return { texts, states, history, parents }
 }

@@ -8,7 +8,7 @@ import type { ChatMessage, RenderOptions } from '../../text/chat_template.js'
 import { promptIds } from '../../text/prompts.js'
 import type { Tokenizer } from '../../text/tokenizer.js'
 import type { NamesOf } from '../parts/known_options.js'
-import { askedFor, type OwnOptions, theText, type WriteText, writerOf } from '../writing/options.js'
+import { type OwnOptions, resolveOptions, theText, type WriteText, writerOf } from '../writing/options.js'
 import { streamedText, type TextStream, type WrittenText } from '../writing/written.js'
 import { generateNames, type Llama, type LlamaGenerateOptions } from './llama_types.js'
 import type { LlamaText } from './open_files.js'
@@ -52,9 +52,13 @@ const variablesOf = ({ templateVariables, tools }: LlamaChatOptions): NonNullabl
 export const llamaTexts = (model: Llama, read: () => Promise<LlamaText>): WriteText<LlamaTextOptions> =>
   writerOf(async (texts, given) => {
     const reader = await read()
-    const asked = askedFor<LlamaGenerateOptions>({ who: 'text', names: generateNames, more: { stream: true } }, given, reader)
+    const resolved = resolveOptions<LlamaGenerateOptions>(
+      { who: 'text', names: generateNames, more: { stream: true } },
+      given,
+      reader,
+    )
     const prompts = texts.map((text) => promptIds({ text }, reader))
-    return { model, tokenizer: tokenizerOf(reader), prompts, ...asked }
+    return { model, tokenizer: tokenizerOf(reader), prompts, ...resolved }
   })
 
 /**
@@ -66,10 +70,10 @@ export function llamaAnswers(model: Llama, read: () => Promise<LlamaText>): Answ
     const start = async () => {
       const reader = await read()
       const more = { ...chatNames, stream: true } as const
-      const asked = askedFor<LlamaGenerateOptions>({ who: 'chat', names: generateNames, more }, given, reader)
+      const resolved = resolveOptions<LlamaGenerateOptions>({ who: 'chat', names: generateNames, more }, given, reader)
       const prompt = promptIds({ messages, variables: variablesOf(given) }, reader)
-      const options = { reuse: true, ...withRoom(model, asked.options, prompt.length) }
-      return { model, tokenizer: tokenizerOf(reader), prompts: [prompt], ...asked, options }
+      const options = { reuse: true, ...withRoom(model, resolved.options, prompt.length) }
+      return { model, tokenizer: tokenizerOf(reader), prompts: [prompt], ...resolved, options }
     }
     return given.stream === true ? streamedText(start) : theText(start)
   }
@@ -77,11 +81,11 @@ export function llamaAnswers(model: Llama, read: () => Promise<LlamaText>): Answ
 }
 
 /** Options of an answer, with defaults for its length and for a cache capacity that the next answer can reuse. */
-function withRoom({ config: { positions } }: Llama, asked: LlamaGenerateOptions, length: number): LlamaGenerateOptions {
-  const room = asked.capacity ?? Math.min(positions, usualCapacity)
+function withRoom({ config: { positions } }: Llama, resolved: LlamaGenerateOptions, length: number): LlamaGenerateOptions {
+  const room = resolved.capacity ?? Math.min(positions, usualCapacity)
   const usual = Math.min(usualAnswer, Math.ceil(room / 2), Math.max(positions - length, 1))
-  const maxNewTokens = asked.maxNewTokens ?? usual
-  return { ...asked, maxNewTokens, capacity: asked.capacity ?? Math.min(positions, Math.max(room, length + maxNewTokens)) }
+  const maxNewTokens = resolved.maxNewTokens ?? usual
+  return { ...resolved, maxNewTokens, capacity: resolved.capacity ?? Math.min(positions, Math.max(room, length + maxNewTokens)) }
 }
 
 /** The tokenizer of a reader that has encoded texts. */
@@ -97,7 +101,7 @@ function tokenizerOf({ tokenizer }: LlamaText): Tokenizer {
  */
 export function llamaSession(model: Llama, text: LlamaText, given: LlamaSessionOptions = {}): ChatSession {
   const more = { ...chatNames, system: true } as const
-  const { options, stop } = askedFor<LlamaGenerateOptions>({ who: 'session', names: generateNames, more }, given, text)
+  const { options, stop } = resolveOptions<LlamaGenerateOptions>({ who: 'session', names: generateNames, more }, given, text)
   if (options.beams !== undefined && options.beams > 1) {
     throw usageError('run.option', 'beams return whole texts, but a session streams its answers', {
       hint: "omit beams; settings: false, or --no-settings, ignores beams in the model's own settings",

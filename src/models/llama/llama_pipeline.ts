@@ -21,7 +21,7 @@ import { carriedBeams } from './beam_segments.js'
 import { smoothed } from './calibration.js'
 import { generateNames, type Llama, type LlamaGenerateOptions, type LlamaOptions, scoreNames } from './llama_types.js'
 import { openLlamaFiles } from './open_files.js'
-import { heldPrefixes } from './prefix.js'
+import { prefixCache } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf, withCaches } from './programs.js'
 import { beamResults, type Chosen, joined, type LlamaResult, newTokens, resultOf, textsOf } from './results.js'
 import { firstSegment, nextBeamSegment, nextSegment, type RopeSegment } from './rope_segments.js'
@@ -86,7 +86,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       openRows({ session, config, plan, generation, shape, dtype }),
     )
 
-  const prefixes = heldPrefixes()
+  const prefixes = prefixCache()
   const nextRun = runQueue()
 
   /** Batches of prompts, each read into the caches except for its last token, before the first step. */

@@ -4,7 +4,7 @@
  */
 import type { Rows } from './rows.js'
 
-export interface HeldPrefixes {
+export interface PrefixCache {
   /**
    * Returns the number of tokens of each prompt that its row's cache already holds, at most all but the last. Forgets the cached tokens until
    * the next `keep`, so that a failed run leaves nothing to reuse.
@@ -20,16 +20,16 @@ export interface HeldPrefixes {
  */
 const unsettled = 2
 
-export function heldPrefixes(): HeldPrefixes {
-  const held = new WeakMap<Rows, readonly (readonly number[])[]>()
+export function prefixCache(): PrefixCache {
+  const cached = new WeakMap<Rows, readonly (readonly number[])[]>()
   return {
     take(rows, prompts) {
-      const before = held.get(rows) ?? []
-      held.delete(rows)
+      const before = cached.get(rows) ?? []
+      cached.delete(rows)
       return prompts.map((ids, row) => Math.min(commonPrefix(before[row] ?? [], ids), ids.length - 1))
     },
     keep(rows, prompts, texts) {
-      held.set(
+      cached.set(
         rows,
         prompts.map((ids, row) => {
           const text = texts[row] ?? []

@@ -90,15 +90,15 @@ export function llamaProgram(
   config: LlamaConfig,
   given: GivenSettings,
 ): Program {
-  const said = llamaSettings(config)
-  if (name === 'llama_prompt') return llamaPrompt.of({ ...said, ...settingsOf(name, given, said) })
+  const settings = llamaSettings(config)
+  if (name === 'llama_prompt') return llamaPrompt.of({ ...settings, ...settingsOf(name, given, settings) })
   const banned = config.banned.length > 0
   if (name === 'llama_beams') {
-    const { processors = noProcessors, ...open } = settingsOf(name, given, said)
-    return llamaBeams.of({ ...said, ...open, processors: { ...processors, banned } })
+    const { processors = noProcessors, ...open } = settingsOf(name, given, settings)
+    return llamaBeams.of({ ...settings, ...open, processors: { ...processors, banned } })
   }
-  const { processors = noProcessors, ...open } = settingsOf(name, given, said)
-  return llamaStep.of({ ...said, ...open, processors: { ...processors, banned } })
+  const { processors = noProcessors, ...open } = settingsOf(name, given, settings)
+  return llamaStep.of({ ...settings, ...open, processors: { ...processors, banned } })
 }
 
 /** The prompt program under a plan. @throws usage `plan.model` for a plan without the model's layers */

@@ -14,7 +14,7 @@ export interface CarriedBeams {
   /** The text of each beam, all of one length. */
   readonly texts: readonly (readonly number[])[]
   /** Scores, finished flags and the pool, as stored in states. */
-  readonly kept: StateValues
+  readonly states: StateValues
   /** Tokens chosen by the steps taken, one row per step. */
   readonly history: Int32Array
   /** Parent rows of the same steps. */

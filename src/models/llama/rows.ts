@@ -35,7 +35,7 @@ export interface RowsConfig {
 }
 
 /** Requested outputs of a pass, besides filling the caches. */
-export interface Asked {
+export interface PassRequest {
   /** Tokens to return outputs of, by index in the pass. */
   readonly wanted: readonly number[]
   /** Ids whose likelihood after each wanted token is requested; logits if undefined. */
@@ -57,7 +57,7 @@ export interface Rows extends Stepped {
   /** The program that reads a pass, for inspection, and for timing after `read` of the same pass. */
   reader(pass: readonly Run[], most: number): Promise<Program>
   /** Reads one pass and returns the requested outputs in order: logits or one loss per token. */
-  ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
+  ask(pass: readonly Run[], request: PassRequest, signal?: AbortSignal): Promise<Float32Array>
   /** Writes the states that steps continue from. */
   write(values: StateValues): Promise<void>
   /** Waits for the runs of steps in progress, whether they succeed or fail. */
@@ -105,14 +105,14 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   }
   const extentsOf = (pass: readonly Run[], most: number): PassShape =>
     shape.pass === undefined ? passShape(pass, most) : { tokens: shape.pass, sequences: 1, longest: shape.pass }
-  async function run(pass: readonly Run[], most: number, asked: Asked | undefined, signal: AbortSignal | undefined) {
+  async function run(pass: readonly Run[], most: number, request: PassRequest | undefined, signal: AbortSignal | undefined) {
     const fixed = shape.pass
     const extents = extentsOf(pass, most)
-    const gives = asked === undefined ? 'nothing' : asked.targets === undefined ? 'logits' : 'losses'
-    const count = fixed === undefined || asked === undefined ? 2 ** Math.ceil(Math.log2(asked?.wanted.length ?? 1)) : fixed
+    const gives = request === undefined ? 'nothing' : request.targets === undefined ? 'logits' : 'losses'
+    const count = fixed === undefined || request === undefined ? 2 ** Math.ceil(Math.log2(request?.wanted.length ?? 1)) : fixed
     const program = await programFor(extents, gives, count)
     const padded = (values: readonly number[] = []): Int32Array => Int32Array.from({ length: count }, (_, i) => values[i] ?? 0)
-    const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(asked?.wanted), targets: padded(asked?.targets) }
+    const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(request?.wanted), targets: padded(request?.targets) }
     return abortable(program, signal, () => program.run(inputsOf(program, given)))
   }
   let released = false
@@ -157,14 +157,14 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
       }
     },
     reader: (pass, most) => programFor(extentsOf(pass, most), 'nothing', 1),
-    async ask(pass, asked, signal) {
+    async ask(pass, request, signal) {
       const tokens = pass.reduce((sum, { ids }) => sum + ids.length, 0)
-      const results = Object.values(await run(pass, tokens, asked, signal))
+      const results = Object.values(await run(pass, tokens, request, signal))
       const [result] = results
       if (result === undefined) throw new Error('internal: a pass gave nothing')
       const values = decode('f32', result)
-      const each = asked.targets === undefined ? config.vocab : 1
-      return values.subarray(0, asked.wanted.length * each)
+      const each = request.targets === undefined ? config.vocab : 1
+      return values.subarray(0, request.wanted.length * each)
     },
     write: (values) => states.writeAll(values),
     advance(step, signal) {

@@ -54,8 +54,8 @@ export async function scoreRows(
     const tokens = read.map(({ row, place }, at) => ({ row, place, at, target: texts[row]?.[place + 1] }))
     const followed = tokens.flatMap(({ target, ...token }) => (target === undefined ? [] : [{ ...token, target }]))
     if (followed.length > 0) {
-      const asked = { wanted: followed.map(({ at }) => at), targets: followed.map(({ target }) => target) }
-      const found = await rows.ask(pass, asked, signal)
+      const request = { wanted: followed.map(({ at }) => at), targets: followed.map(({ target }) => target) }
+      const found = await rows.ask(pass, request, signal)
       for (const [i, { row, place }] of followed.entries()) {
         const loss = found[i] ?? Number.NaN
         if (!Number.isFinite(loss)) throw noNumbers(`case ${first + row}: the loss after place ${place} is ${loss}`)

@@ -96,7 +96,7 @@ function beamStates(
 /** Initial states of continued beams, after the text of each was read into its row except for the last token. */
 function carriedStates(
   { rows, capacity, steps }: Pick<RowsShape, 'rows' | 'capacity' | 'steps'>,
-  { texts, kept, history, parents }: CarriedBeams,
+  { texts, states, history, parents }: CarriedBeams,
 ): StateValues {
   const first = (texts[0]?.length ?? 1) - 1
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
@@ -110,7 +110,7 @@ function carriedStates(
     return all
   }
   return {
-    ...kept,
+    ...states,
     step: Int32Array.of(history.length / rows),
     slot: Int32Array.of(first),
     first: Int32Array.of(first),

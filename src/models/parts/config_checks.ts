@@ -65,12 +65,12 @@ export function bannedTokens(
   const banned = new Set((suppressed ?? []).map((id) => checkToken(name, 'suppress_tokens', id, vocab)))
   for (const [id, ...more] of words ?? []) {
     if (id === undefined || more.length > 0) {
-      const hint = 'single tokens can be kept out of results, sequences of them cannot'
+      const hint = 'single tokens can be banned, sequences of them cannot'
       throw refused(`bad_words_ids has ${shown(JSON.stringify([id, ...more]))}, expected lists of one token`, hint)
     }
     if (!ends.includes(id)) banned.add(checkToken(name, 'bad_words_ids', id, vocab))
   }
   // If only end ids remain, every result is empty.
   if (banned.size === 0 || new Set([...banned, ...ends]).size < vocab) return [...banned]
-  throw refused(`bad_words_ids and suppress_tokens leave none of ${vocab} tokens but end ids, so that no result has any`)
+  throw refused(`bad_words_ids and suppress_tokens ban all ${vocab} tokens but end ids, so every result would be empty`)
 }

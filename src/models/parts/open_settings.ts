@@ -107,16 +107,16 @@ export type OpenSettings<N extends ModelProgram> = Stated<z.output<(typeof openS
 
 /**
  * Checks the open settings of a program.
- * @param said settings of the folder, by name
+ * @param stated settings of the folder, by name
  * @throws usage `export.config` for a setting that the folder fixes, that is unknown, or that is out of range
  */
-export function settingsOf<N extends ModelProgram>(name: N, given: Given, said: object): OpenSettings<N> {
+export function settingsOf<N extends ModelProgram>(name: N, given: Given, stated: object): OpenSettings<N> {
   const schema = openSettings[name]
   const open = Object.keys(schema.shape)
-  const fixed = Object.keys(given).find((each) => !open.includes(each) && Object.hasOwn(said, each))
+  const fixed = Object.keys(given).find((each) => !open.includes(each) && Object.hasOwn(stated, each))
   if (fixed !== undefined)
-    throw usageError('export.config', `${fixed} of ${name} is what the model folder says, and cannot be stated beside it`, {
-      hint: open.length === 0 ? 'leave --config out' : `settings that can be stated are ${open.join(', ')}`,
+    throw usageError('export.config', `${fixed} of ${name} is set by the model folder and cannot be overridden`, {
+      hint: open.length === 0 ? 'omit --config' : `settings that can be given are ${open.join(', ')}`,
     })
   const unknown = Object.keys(given).find((each) => !open.includes(each))
   if (unknown !== undefined)

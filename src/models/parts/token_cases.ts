@@ -38,7 +38,7 @@ export function expectPositive(what: 'batch' | 'chunk', count: number): void {
   throw usageError(`run.${what}`, `${what} is ${count}, expected a positive integer`)
 }
 
-/** @throws usage `run.batch`, `run.case`, `run.mask`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
+/** @throws usage `run.batch`, `run.case`, `run.mask`, `run.sequence`, `run.token`, `run.type` naming the case, the value and the allowed range */
 export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batch: number): void {
   expectPositive('batch', batch)
   expectForm(cases)

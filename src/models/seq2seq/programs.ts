@@ -77,12 +77,12 @@ export function seq2seqProgram(
   given: Given,
 ): Program {
   if (name === 'seq2seq_encoder') {
-    const said = encoderSettings(config)
-    return seq2seqEncoder.of({ ...said, ...settingsOf(name, given, said) })
+    const settings = encoderSettings(config)
+    return seq2seqEncoder.of({ ...settings, ...settingsOf(name, given, settings) })
   }
-  const said = decoderSettings(config, headBias)
-  const { processors = noProcessors, ...open } = settingsOf(name, given, said)
-  return seq2seqDecoder.of({ ...said, ...open, processors: { ...processors, banned: config.badTokens.length > 0 } })
+  const settings = decoderSettings(config, headBias)
+  const { processors = noProcessors, ...open } = settingsOf(name, given, settings)
+  return seq2seqDecoder.of({ ...settings, ...open, processors: { ...processors, banned: config.badTokens.length > 0 } })
 }
 
 /** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */

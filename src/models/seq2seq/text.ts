@@ -3,7 +3,7 @@ import type { Tokenizer } from '../../text/tokenizer.js'
 import { generationNames } from '../decoding/generation_names.js'
 import type { GenerationSettings } from '../decoding/generation_settings.js'
 import { batchNames } from '../parts/options.js'
-import { askedFor, type OwnOptions, type WriteText, writerOf } from '../writing/options.js'
+import { type OwnOptions, resolveOptions, type WriteText, writerOf } from '../writing/options.js'
 import type { GenerateOptions, Seq2seq } from './seq2seq_pipeline.js'
 
 /** Generation options override the model's settings. */
@@ -22,9 +22,9 @@ export const seq2seqTexts = (
 ): WriteText<GeneratorTextOptions> =>
   writerOf(async (texts, given) => {
     const tokenizer = await read()
-    const asked = askedFor<GenerateOptions>({ who: 'text', names, more: { stream: true } }, given, {
+    const resolved = resolveOptions<GenerateOptions>({ who: 'text', names, more: { stream: true } }, given, {
       settings,
       vocab: model.config.vocab,
     })
-    return { model, tokenizer, prompts: texts.map((text) => tokenizer.encode(text).ids), ...asked }
+    return { model, tokenizer, prompts: texts.map((text) => tokenizer.encode(text).ids), ...resolved }
   })

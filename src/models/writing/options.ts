@@ -24,7 +24,7 @@ export interface WriteText<Options> {
 const ownNames: NamesOf<OwnOptions> = { stop: true, settings: true }
 
 /** Options of a call, split into generation options, stop strings and notes. */
-interface Asked<Options> {
+interface ResolvedOptions<Options> {
   readonly options: Options
   readonly stop: readonly string[]
   readonly notes: readonly string[]
@@ -41,11 +41,11 @@ interface Taking<Options> {
  * Joins options with a model's settings.
  * @throws usage `run.option` for an unknown name; `generate.<option>` for a number in the settings that is out of range
  */
-export function askedFor<Options extends GenerationOptions>(
+export function resolveOptions<Options extends GenerationOptions>(
   { who, names, more = {} }: Taking<Options>,
   given: Options & OwnOptions,
   own: { readonly settings: GenerationSettings; readonly vocab: number },
-): Asked<Options> {
+): ResolvedOptions<Options> {
   expectOptions(who, { ...names, ...ownNames, ...more }, given)
   const { stop = [], settings = true } = given
   const options = Object.fromEntries(
