@@ -3,43 +3,24 @@
  * that runs repeatedly. Made once per shape and reused for successive batches.
  */
 import { layouts } from '../../../specs/index.js'
-import type { FloatType } from '../../checkpoint/convert.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
-import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
 import { decode, type HostArrays } from '../../runtime/buffer.js'
-import { buildProgram, type Program } from '../../runtime/program.js'
+import type { Program } from '../../runtime/program.js'
 import { stateDecls } from '../../runtime/program_wiring.js'
-import type { Session } from '../../runtime/session.js'
-import { type SharedArena, sharedArena } from '../../runtime/shared_arena.js'
-import { openStates } from '../../runtime/states.js'
+import { openStates, type States } from '../../runtime/states.js'
 import { candidateDims, type StateValues } from '../decoding/decoding_states.js'
 import { type Generation, mostCandidates } from '../decoding/generation_options.js'
 import { forcedEnds } from '../decoding/logit_changes.js'
-import { type Assembly, statesOf } from '../parts/assembly.js'
-import { releasingCache } from '../parts/lru_cache.js'
 import type { Advanced, Stepped } from './ahead.js'
-import type { LlamaConfig } from './config.js'
-import { fixedPasses, inputsOf, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
-import { assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
+import { buildOver, type PassRequest, passReader, type ReaderConfig } from './pass_reader.js'
+import type { Run, Unread } from './passes.js'
+import { assembleSteps, modelDims } from './programs.js'
 import { type RowsShape, wordParts } from './shapes.js'
 import { startStates } from './start.js'
 
-export interface RowsConfig {
-  readonly session: Session
-  readonly config: LlamaConfig
-  readonly plan: ModelPlan
+export interface RowsConfig extends ReaderConfig {
   readonly generation: Generation
-  readonly shape: RowsShape
-  readonly dtype: FloatType
-}
-
-/** Requested outputs of a pass, besides filling the caches. */
-export interface PassRequest {
-  /** Tokens to return outputs of, by index in the pass. */
-  readonly wanted: readonly number[]
-  /** Ids whose likelihood after each wanted token is requested; logits if undefined. */
-  readonly targets?: readonly number[]
 }
 
 export interface Rows extends Stepped {
@@ -67,76 +48,18 @@ export interface Rows extends Stepped {
   release(): void
 }
 
-/** Number of cached programs over passes of different shapes. */
-const cachedPasses = 48
-
 /** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what building a program throws */
 export async function openRows(made: RowsConfig): Promise<Rows> {
   const { session, config, plan, generation, shape, dtype } = made
   const decoder = assembleSteps(config, plan, generation, shape.perRun, shape.ropeRange)
   const sizes = stepDims(made)
   const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
-  const build = (assembly: Assembly, dims: Readonly<Record<string, number>>, arena?: SharedArena): Promise<Program> =>
-    buildProgram({ session, ...assembly.wired, states: statesOf(assembly, states), dims, types: { T: dtype }, arena })
-  const steps = await build(decoder, sizes).catch((error: unknown) => {
+  const steps = await buildOver({ session, dtype, states }, decoder, sizes).catch((error: unknown) => {
     states.release()
     throw error
   })
-  const programs = releasingCache<Program>(cachedPasses)
-  const arena = sharedArena(session.device)
-  const assemblies = new Map<Given, Assembly>()
-  const assemblyOf = (gives: Given): Assembly => {
-    const made = assemblies.get(gives) ?? assemblePrompt(config, plan, gives, shape.ropeRange)
-    assemblies.set(gives, made)
-    return made
-  }
-  const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> => {
-    const key = JSON.stringify([pass, gives, wanted])
-    return programs.get(key, () =>
-      build(
-        assemblyOf(gives),
-        {
-          ...modelDims(config),
-          ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
-        },
-        arena.for(() => programs.clear(key)),
-      ),
-    )
-  }
-  const extentsOf = (pass: readonly Run[], most: number): PassShape =>
-    shape.pass === undefined ? passShape(pass, most) : { tokens: shape.pass, sequences: 1, longest: shape.pass }
-  async function run(pass: readonly Run[], most: number, request: PassRequest | undefined, signal: AbortSignal | undefined) {
-    const fixed = shape.pass
-    const extents = extentsOf(pass, most)
-    const gives = request === undefined ? 'nothing' : request.targets === undefined ? 'logits' : 'losses'
-    const count = fixed === undefined || request === undefined ? 2 ** Math.ceil(Math.log2(request?.wanted.length ?? 1)) : fixed
-    const program = await programFor(extents, gives, count)
-    const padded = (values: readonly number[] = []): Int32Array => Int32Array.from({ length: count }, (_, i) => values[i] ?? 0)
-    const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(request?.wanted), targets: padded(request?.targets) }
-    return abortable(program, signal, () => program.run(inputsOf(program, given)))
-  }
-  let released = false
-  let underWay: Promise<unknown> = Promise.resolve()
-  async function advanced(step: number, signal: AbortSignal | undefined): Promise<Advanced> {
-    const { finished, history, losses } = states.tensors
-    if (finished === undefined || history === undefined) throw new Error('internal: steps without a history')
-    // Tokens and losses have equal sizes.
-    const row = shape.rows * dtypeInfo.i32.bytes
-    const ofRun = <S extends { readonly offset: number }>(slice: S) => ({
-      ...slice,
-      offset: slice.offset + step * row,
-      bytes: shape.perRun * row,
-    })
-    const wanted = [finished.slice, ofRun(history.slice), ...(losses === undefined ? [] : [ofRun(losses.slice)])]
-    const [flags, chosen, lost] = await abortable(steps, signal, () => steps.runAhead(wanted))
-    return {
-      ended: decode('i32', flags ?? new Uint8Array()).every((flag) => flag !== 0),
-      words: decode('i32', chosen ?? new Uint8Array()),
-      ...(lost === undefined ? {} : { losses: decode('f32', lost) }),
-    }
-  }
-  const passes = (unread: readonly Unread[], most: number): Iterable<readonly Run[]> =>
-    shape.pass === undefined ? passesOf(unread, most) : fixedPasses(unread, shape.pass)
+  const reader = passReader(made, states)
+  const runs = stepRuns(steps, states, shape)
   if (session.device.info().kind === 'cuda') {
     // Steps run once before capture, so every state they index with must already be written.
     await states.writeAll(idle(made))
@@ -146,20 +69,20 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     shape,
     stateBytes: states.bytes,
     get arenaBytes() {
-      return steps.memory.arenaBytes + arena.bytes
+      return steps.memory.arenaBytes + reader.arenaBytes
     },
     steps,
-    passes,
+    passes: reader.passes,
     async read(unread, most, signal) {
-      for (const pass of passes(unread, most)) {
+      for (const pass of reader.passes(unread, most)) {
         signal?.throwIfAborted()
-        await run(pass, most, undefined, signal)
+        await reader.run(pass, most, undefined, signal)
       }
     },
-    reader: (pass, most) => programFor(extentsOf(pass, most), 'nothing', 1),
+    reader: reader.program,
     async ask(pass, request, signal) {
       const tokens = pass.reduce((sum, { ids }) => sum + ids.length, 0)
-      const results = Object.values(await run(pass, tokens, request, signal))
+      const results = Object.values(await reader.run(pass, tokens, request, signal))
       const [result] = results
       if (result === undefined) throw new Error('internal: a pass gave nothing')
       const values = decode('f32', result)
@@ -167,8 +90,23 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
       return values.subarray(0, request.wanted.length * each)
     },
     write: (values) => states.writeAll(values),
+    ...{ advance: runs.advance, stop: runs.stop, idle: runs.idle },
+    state: (name) => states.read(name),
+    release() {
+      reader.release()
+      runs.release()
+      states.release()
+    },
+  }
+}
+
+/** Runs of the program of steps, which follow each other on the device. `release` frees the program. */
+function stepRuns(steps: Program, states: States, shape: RowsShape): Pick<Rows, 'advance' | 'stop' | 'idle' | 'release'> {
+  let released = false
+  let underWay: Promise<unknown> = Promise.resolve()
+  return {
     advance(step, signal) {
-      const run = advanced(step, signal)
+      const run = advanced(steps, states, shape, step, signal)
       underWay = Promise.allSettled([underWay, run])
       return run
     },
@@ -178,14 +116,36 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     async idle() {
       await underWay
     },
-    state: (name) => states.read(name),
     release() {
       released = true
-      void programs.clear()
-      arena.release()
       steps.release()
-      states.release()
     },
+  }
+}
+
+/** Runs the steps that begin with `step`, and reads their tokens, losses and finished flags. */
+async function advanced(
+  steps: Program,
+  { tensors }: States,
+  shape: RowsShape,
+  step: number,
+  signal: AbortSignal | undefined,
+): Promise<Advanced> {
+  const { finished, history, losses } = tensors
+  if (finished === undefined || history === undefined) throw new Error('internal: steps without a history')
+  // Tokens and losses have equal sizes.
+  const row = shape.rows * dtypeInfo.i32.bytes
+  const ofRun = <S extends { readonly offset: number }>(slice: S) => ({
+    ...slice,
+    offset: slice.offset + step * row,
+    bytes: shape.perRun * row,
+  })
+  const wanted = [finished.slice, ofRun(history.slice), ...(losses === undefined ? [] : [ofRun(losses.slice)])]
+  const [flags, chosen, lost] = await abortable(steps, signal, () => steps.runAhead(wanted))
+  return {
+    ended: decode('i32', flags ?? new Uint8Array()).every((flag) => flag !== 0),
+    words: decode('i32', chosen ?? new Uint8Array()),
+    ...(lost === undefined ? {} : { losses: decode('f32', lost) }),
   }
 }
 
