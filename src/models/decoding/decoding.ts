@@ -11,7 +11,7 @@ import type { HostArrays } from '../../runtime/buffer.js'
 import { buildProgram, type Program, type ProgramConfig } from '../../runtime/program.js'
 import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
-import { openStates } from '../../runtime/states.js'
+import { openStates, type StateDecl, type States } from '../../runtime/states.js'
 import { type Assembly, statesOf } from '../parts/assembly.js'
 import { noNumbers } from '../parts/no_numbers.js'
 import { idInputs } from '../parts/token_rows.js'
@@ -72,11 +72,6 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
   const sizes = decodingDims(config, generation, shape)
   const decls = stateDecls(decoder.compiled, sizes, { T: dtype })
   const states = await openStates({ device: session.device, layouts }, decls)
-  // Cleared states are the layers' caches: equally many per layer, in order.
-  const caches = Object.keys(decls).filter((name) => decls[name]?.cleared === true)
-  const lastCaches = caches.slice(caches.length - caches.length / config.decoder.layers)
-  const packed = isPacked(made.encoder.compiled, 'ids')
-  const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
   const programs: Program[] = []
   const release = (): void => {
     for (const program of programs) program.release()
@@ -96,52 +91,82 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     const sourceDims = seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source })
     const encoder = await build(made.encoder, { dims: sourceDims, outputs: [] })
     const steps = await build(decoder, { dims: sizes })
-    const begin = ({ sources, cases, generation: chosen = generation }: DecodingBatch, signal?: AbortSignal) => {
-      const lengths = sources.map(({ length }) => length)
-      const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
-      return settled([
-        states.writeAll(initialStates(config, chosen, shape, start)),
-        abortable(encoder, signal, () => encoder.run(idInputs(sources, place))),
-      ])
-    }
-    if (session.device.info().kind === 'cuda') {
-      // Steps run once before capture, so every state they index with must already be written.
-      const cases = Array.from({ length: shape.batch }, (_, i) => i)
-      await begin({ cases, sources: cases.map(() => [config.startToken]) })
-      await encoder.capture()
-      await steps.capture()
-    }
-    let started: Promise<unknown> = Promise.resolve()
-    return {
-      shape,
-      stepsPerRun,
-      stateBytes: states.bytes,
-      steps,
-      start(batch, signal) {
-        started = begin(batch, signal)
-        // `advance` throws the error.
-        started.catch(() => {})
-      },
-      async advance(runs, signal) {
-        const run = abortable(steps, signal, () => steps.run({}, { repeats: runs }))
-        const [, , finished] = await settled([started, run, states.read('finished')])
-        return finished.every((flag) => flag !== 0)
-      },
-      read: (name) => states.read(name),
-      async expectNumbers(first) {
-        for (const name of lastCaches) {
-          const values = await states.read(name)
-          const at = values.findIndex((value) => !Number.isFinite(value))
-          if (at < 0) continue
-          const index = first + Math.floor((at * shape.batch) / values.length)
-          throw noNumbers(`case ${index}: ${name} holds ${values[at]}`)
-        }
-      },
-      release,
-    }
+    const opened: Opened = { made, states, encoder, steps }
+    if (session.device.info().kind === 'cuda') await capture(opened)
+    return { ...decodingOf(opened, lastCaches(decls, config.decoder.layers)), release }
   } catch (error) {
     release()
     throw error
+  }
+}
+
+/** States and programs of a decoding. */
+interface Opened {
+  readonly made: DecodingConfig
+  readonly states: States
+  readonly encoder: Program
+  readonly steps: Program
+}
+
+/** Caches of the last layer. Cleared states are the layers' caches: equally many per layer, in order. */
+function lastCaches(decls: Readonly<Record<string, StateDecl>>, layers: number): readonly string[] {
+  const caches = Object.keys(decls).filter((name) => decls[name]?.cleared === true)
+  return caches.slice(caches.length - caches.length / layers)
+}
+
+/** Captures both programs. Steps run once before capture, so every state they index with must already be written. */
+async function capture(opened: Opened): Promise<void> {
+  const { made, encoder, steps } = opened
+  const cases = Array.from({ length: made.shape.batch }, (_, i) => i)
+  await begin(opened, { cases, sources: cases.map(() => [made.config.startToken]) })
+  await encoder.capture()
+  await steps.capture()
+}
+
+/** Enqueues writing the initial states and reading the sources of a batch. */
+function begin({ made, states, encoder }: Opened, batch: DecodingBatch, signal?: AbortSignal): Promise<unknown> {
+  const { config, shape } = made
+  const { sources, cases, generation = made.generation } = batch
+  const packed = isPacked(made.encoder.compiled, 'ids')
+  const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
+  const lengths = sources.map(({ length }) => length)
+  const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
+  return settled([
+    states.writeAll(initialStates(config, generation, shape, start)),
+    abortable(encoder, signal, () => encoder.run(idInputs(sources, place))),
+  ])
+}
+
+/** @param caches names of the states that `expectNumbers` checks */
+function decodingOf(opened: Opened, caches: readonly string[]): Omit<Decoding, 'release'> {
+  const { made, states, steps } = opened
+  const { shape, stepsPerRun } = made
+  let started: Promise<unknown> = Promise.resolve()
+  return {
+    shape,
+    stepsPerRun,
+    stateBytes: states.bytes,
+    steps,
+    start(batch, signal) {
+      started = begin(opened, batch, signal)
+      // `advance` throws the error.
+      started.catch(() => {})
+    },
+    async advance(runs, signal) {
+      const run = abortable(steps, signal, () => steps.run({}, { repeats: runs }))
+      const [, , finished] = await settled([started, run, states.read('finished')])
+      return finished.every((flag) => flag !== 0)
+    },
+    read: (name) => states.read(name),
+    async expectNumbers(first) {
+      for (const name of caches) {
+        const values = await states.read(name)
+        const at = values.findIndex((value) => !Number.isFinite(value))
+        if (at < 0) continue
+        const index = first + Math.floor((at * shape.batch) / values.length)
+        throw noNumbers(`case ${index}: ${name} holds ${values[at]}`)
+      }
+    },
   }
 }
 
