@@ -5,35 +5,24 @@ import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import { openModelCheckpoint } from '../../checkpoint/checkpoint.js'
 import { expectFloatType } from '../../checkpoint/convert.js'
-import { usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
-import { decode } from '../../runtime/buffer.js'
 import { expectPlanTypes } from '../../runtime/plan_types.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import type { Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { expectInt8, multipliesInt8 } from '../parts/int8_device.js'
 import { expectOptions, type NamesOf } from '../parts/known_options.js'
-import { noNumbers } from '../parts/no_numbers.js'
 import { type BatchOptions, batchNames, type LoadedModel, type ModelOptions } from '../parts/options.js'
 import { runQueue } from '../parts/run_queue.js'
 import { checkCases, type TokenCase } from '../parts/token_cases.js'
 import type { BatchShape } from '../parts/token_rows.js'
-import {
-  type Assembly,
-  assembleBert,
-  assemblePairs,
-  assemblePooled,
-  bertWeights,
-  embeddingNames,
-  hasPooler,
-  type Pooling,
-  weightMaxima,
-} from './bert.js'
+import { assembleBert, bertWeights, embeddingNames, hasPooler, weightMaxima } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
-import { encoderPrograms, type Outputs } from './encoder_programs.js'
+import { formsOf, type PoolingOptions, poolingOf } from './encoder_forms.js'
+import { encoderPrograms } from './encoder_programs.js'
+import { type EncoderResult, embeddingOf, unpackOutputs } from './encoder_results.js'
 import { expectNoPairs, type MaskedCase, withoutMasks } from './masks.js'
 
 export interface EncoderOptions extends ModelOptions {
@@ -45,33 +34,8 @@ export interface EncoderOptions extends ModelOptions {
   readonly maxPrograms?: number
 }
 
-/** One row per token of the case, without padding; for a sequence classifier, one row per case. */
-export type EncoderResult =
-  | {
-      readonly kind: 'token-classifier'
-      readonly labels: readonly string[]
-      readonly labelIds: readonly number[]
-      readonly logits: readonly Float32Array[]
-    }
-  | {
-      readonly kind: 'sequence-classifier'
-      readonly label: string
-      readonly labelId: number
-      readonly logits: readonly [Float32Array]
-    }
-  /** Logits of an answer beginning and ending at each token. */
-  | { readonly kind: 'question-answering'; readonly begins: Float32Array; readonly ends: Float32Array }
-  | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
-
-/** Pooling methods of a sequence's token rows. */
-export const poolings = ['mean', 'cls', 'last'] as const
-
-export interface PoolingOptions {
-  /** The mean of a sequence's tokens, its first token, or its last; the mean by default. Padding is excluded. */
-  readonly pooling?: (typeof poolings)[number] | undefined
-  /** True if embeddings are divided by their Euclidean length, so that dot products are cosines. */
-  readonly normalize?: boolean | undefined
-}
+export { type PoolingOptions, poolings } from './encoder_forms.js'
+export type { EncoderResult } from './encoder_results.js'
 
 export interface EmbedOptions extends BatchOptions, PoolingOptions {}
 
@@ -115,61 +79,18 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const maxima = weightMaxima(config, scales?.weights)
   const prepared = prepareWeights(assembly.applications, weights, layouts, exact, { maxima })
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
-
   const programs = encoderPrograms({ config, dtype, session, seqStep, maxPrograms, captures: device.info().kind === 'cuda' })
-  /** Assemblies by pooling; each has its own program over the same weights. */
-  const pooled = new Map<string, Assembly>()
-  const pooledBy = (pooling: Pooling): Assembly => {
-    const name = nameOf(pooling)
-    const known = pooled.get(name) ?? assemblePooled(config, plan, pooling, scales?.layers)
-    pooled.set(name, known)
-    return known
-  }
-
-  let pairs: Assembly | undefined
-  /** Masked by lengths if no case of a batch has a pair mask. */
-  const formOf = (batch: readonly MaskedCase[]): readonly [Assembly, string] =>
-    batch.some((each) => each.pairs !== undefined) ? pairForm() : [assembly, '']
-  const pairForm = (): readonly [Assembly, string] => {
-    pairs ??= assemblePairs(config, plan, withPooler, scales?.layers)
-    expectPlanTypes(plan.name, pairs.applications, { T: dtype }, manifest)
-    return [pairs, 'pairs ']
-  }
-
-  const nextRun = runQueue()
-  /** Runs cases batch by batch. */
-  async function inBatches<T>(
-    cases: readonly TokenCase[],
-    { batch = 8, signal, progress }: BatchOptions,
-    ready: (cases: readonly MaskedCase[]) => void,
-    run: (cases: readonly MaskedCase[], start: number) => Promise<T[]>,
-  ): Promise<T[]> {
-    const done = await nextRun()
-    try {
-      const masked = Array.isArray(cases) ? withoutMasks(cases) : []
-      checkCases(config, Array.isArray(cases) ? masked.map(({ item }) => item) : cases, batch)
-      ready(masked)
-      const results: T[] = []
-      for (let start = 0; start < masked.length; start += batch) {
-        signal?.throwIfAborted()
-        results.push(...(await run(masked.slice(start, start + batch), start)))
-        progress?.(results.length, masked.length)
-      }
-      return results
-    } finally {
-      done()
-    }
-  }
-
+  const forms = formsOf({ config, plan, withPooler, scales: scales?.layers, dtype, manifest }, assembly)
+  const batches: Batches = { config, nextRun: runQueue() }
   return {
     config,
     dtype,
     plan: plan.name,
-    program: (shape, { masked = false } = {}) => programs.of(...(masked ? pairForm() : ([assembly, ''] as const)), shape),
+    program: (shape, { masked = false } = {}) => programs.of(...(masked ? forms.pairs() : forms.plain), shape),
     async run(cases, given = {}) {
       expectOptions('run', batchNames, given)
-      return inBatches(cases, given, formOf, async (batch, start) => {
-        const { outputs, lengths, first } = await programs.run(...formOf(batch), batch, given.signal)
+      return inBatches(batches, cases, given, forms.of, async (batch, start) => {
+        const { outputs, lengths, first } = await programs.run(...forms.of(batch), batch, given.signal)
         return lengths.map((length, index) =>
           unpackOutputs(config, outputs, { index, first: first[index] ?? 0, length }, `case ${start + index}`),
         )
@@ -178,8 +99,8 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     async embed(cases, given = {}) {
       expectOptions('embed', embedNames, given)
       const pooling = poolingOf(given)
-      return inBatches(cases, given, expectNoPairs, async (batch, start) => {
-        const { outputs } = await programs.run(pooledBy(pooling), nameOf(pooling), batch, given.signal)
+      return inBatches(batches, cases, given, expectNoPairs, async (batch, start) => {
+        const { outputs } = await programs.run(...forms.pooled(pooling), batch, given.signal)
         return batch.map((_, index) => embeddingOf(config, outputs, index, `case ${start + index}`))
       })
     },
@@ -190,55 +111,33 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   }
 }
 
-const heads = { mean: 'mean', cls: 'first', last: 'last' } as const
-const nameOf = ({ head, normalize }: Pooling): string => `${head}${normalize ? ' of length one' : ''} `
-
-/** @throws usage `embed.pooling` for an unknown method, which an untyped caller may pass */
-function poolingOf({ pooling = 'mean', normalize = false }: PoolingOptions): Pooling {
-  if (!poolings.includes(pooling)) {
-    throw usageError('embed.pooling', `pooling is ${JSON.stringify(pooling)}, expected one of ${poolings.join(', ')}`)
-  }
-  return { head: heads[pooling], normalize }
+interface Batches {
+  readonly config: BertConfig
+  /** Waits for earlier runs, and returns the function that lets the next run begin. */
+  nextRun(): Promise<() => void>
 }
 
-/** The row of one case. @throws finding `run.value` for a value that is not finite */
-function embeddingOf({ hidden }: BertConfig, outputs: Outputs, index: number, name: string): Float32Array {
-  const row = decode('f32', outputs.embeddings ?? new Uint8Array()).slice(index * hidden, (index + 1) * hidden)
-  const wrong = row.find((value) => !Number.isFinite(value))
-  if (wrong !== undefined) throw noNumbers(`${name}: the embedding holds ${wrong}`)
-  return row
-}
-
-/** The rows of one case's valid tokens. @throws finding `run.value` for a value that is not finite: such a row's label is meaningless */
-function unpackOutputs(
-  config: BertConfig,
-  outputs: Outputs,
-  { index, first, length }: { readonly index: number; readonly first: number; readonly length: number },
-  name: string,
-): EncoderResult {
-  const rows = (output: string, width: number, { from = first, count = length, what = output } = {}): Float32Array[] => {
-    const values = decode('f32', outputs[output] ?? new Uint8Array()).subarray(from * width, (from + count) * width)
-    const wrong = values.findIndex((value) => !Number.isFinite(value))
-    if (wrong >= 0) throw noNumbers(`${name}: the ${what} of token ${Math.floor(wrong / width)} hold ${values[wrong]}`)
-    return Array.from({ length: count }, (_, row) => values.slice(row * width, (row + 1) * width))
+/** Runs cases batch by batch. @param check of all cases, before anything runs */
+async function inBatches<T>(
+  { config, nextRun }: Batches,
+  cases: readonly TokenCase[],
+  { batch = 8, signal, progress }: BatchOptions,
+  check: (cases: readonly MaskedCase[]) => void,
+  run: (cases: readonly MaskedCase[], start: number) => Promise<T[]>,
+): Promise<T[]> {
+  const done = await nextRun()
+  try {
+    const masked = Array.isArray(cases) ? withoutMasks(cases) : []
+    checkCases(config, Array.isArray(cases) ? masked.map(({ item }) => item) : cases, batch)
+    check(masked)
+    const results: T[] = []
+    for (let start = 0; start < masked.length; start += batch) {
+      signal?.throwIfAborted()
+      results.push(...(await run(masked.slice(start, start + batch), start)))
+      progress?.(results.length, masked.length)
+    }
+    return results
+  } finally {
+    done()
   }
-  const labels = decode('i32', outputs.labels ?? new Uint8Array())
-  const nameOf = (id: number): string => config.labels[id] ?? `LABEL_${id}`
-  const { kind, classes, hidden } = config
-  if (kind === 'sequence-classifier') {
-    const labelId = labels[index] ?? 0
-    const [logits = new Float32Array()] = rows('logits', classes, { from: index, count: 1 })
-    return { kind, labelId, label: nameOf(labelId), logits: [logits] }
-  }
-  if (kind === 'question-answering') {
-    const logits = rows('logits', classes)
-    const column = (at: number): Float32Array => Float32Array.from(logits, (row) => row[at] ?? Number.NaN)
-    return { kind, begins: column(0), ends: column(1) }
-  }
-  if (kind === 'token-classifier') {
-    const labelIds = [...labels.subarray(first, first + length)]
-    return { kind, labelIds, labels: labelIds.map(nameOf), logits: rows('logits', classes) }
-  }
-  const [pooled] = outputs.pooled === undefined ? [] : rows('pooled', hidden, { from: index, count: 1, what: 'pooled state' })
-  return { kind, states: rows('states', hidden), pooled }
 }

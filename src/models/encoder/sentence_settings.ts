@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { checkFields, readOptionalConfigFile, size } from '../../checkpoint/config_file.js'
 import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
-import type { PoolingOptions } from './encoder_pipeline.js'
+import type { PoolingOptions } from './encoder_forms.js'
 
 export interface SentenceSettings extends PoolingOptions {
   /** Maximum number of tokens that texts are truncated to, special ones included. */
