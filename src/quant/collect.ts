@@ -62,7 +62,7 @@ export async function collect(
   cases: readonly CalibrationCase[],
   { bins = defaultBins, signal, progress }: CollectOptions = {},
 ): Promise<PerSite<Histogram>[]> {
-  if (cases.length === 0) throw usageError('calibrate.cases', 'there is no case to calibrate with')
+  if (cases.length === 0) throw usageError('calibrate.cases', 'got no cases, expected at least one')
   const total = 2 * cases.length
   const maxima = model.layers.map(() => new Map<Site, number>())
   let done = 0

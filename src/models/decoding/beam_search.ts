@@ -58,7 +58,7 @@ export const notYet = { plain: -1e20, hf: -1e9 } as const
 export const initialScores = (batch: number, width: number, rule: BeamRule): Float32Array =>
   Float32Array.from({ length: batch * width }, (_, row) => (row % width === 0 ? 0 : notYet[rule]))
 
-/** The pool of the HF rule before the first step: `batch` x `width` places, all empty. */
+/** The pool of the HF rule before the first step: `batch` x `width` slots, all empty. */
 export const emptyPool = (batch: number, width: number) => {
   const places = batch * width
   return {

@@ -20,14 +20,14 @@ export interface LogitOptions {
 }
 
 export interface LogitChanges {
-  /** 1: none. */
+  /** 1 for no penalty. */
   readonly repetitionPenalty: number
-  /** 0: any words may be repeated. */
+  /** 0 if all repetitions are allowed. */
   readonly noRepeatNgramSize: number
   readonly minNewTokens: number
-  /** Undefined: any. */
+  /** Undefined if the first token is free. */
   readonly forcedFirst: number | undefined
-  /** Empty: any. */
+  /** Empty if the last token is free. */
   readonly forcedLast: readonly number[]
 }
 

@@ -67,7 +67,7 @@ export function parseBertConfig(value: unknown, name: string): BertConfig {
   const kind = getOwn(kinds, use)
   if (kind === undefined) {
     throw usageError('config.architecture', `${name}: architecture ${architecture} is not supported`, {
-      hint: `supported of ${config.model_type}: ${Object.keys(kinds)
+      hint: `supported for ${config.model_type}: ${Object.keys(kinds)
         .map((end) => `${classes}${end}`)
         .join(', ')}`,
     })

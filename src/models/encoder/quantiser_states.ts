@@ -17,7 +17,7 @@ import { families } from './families/index.js'
 export interface TrainedMaxima {
   /** Per layer, the maxima of the sites that the checkpoint has them for. */
   readonly layers: readonly Readonly<Partial<Record<Site, number>>>[]
-  /** The same of weights. */
+  /** The same for weights. */
   readonly weights: readonly WeightMaxima[]
 }
 
@@ -51,7 +51,7 @@ export function statesOfSite(config: BertConfig, layer: number, site: Site): rea
 }
 
 /**
- * The maxima of a checkpoint.
+ * Reads the quantiser maxima of a checkpoint.
  * @throws usage `calibrate.state` for a checkpoint without any, for states of another size, and for two different maxima of one
  * activation; finding `weights.value` for one that is not finite
  */

@@ -46,7 +46,7 @@ export interface Span {
 
 /**
  * Takes steps until every text has ended, and yields after each run. Results of runs still in progress at the end are discarded.
- * @throws the signal's reason, after the run under way at the latest
+ * @throws the signal's reason, after the run in progress at the latest
  */
 export async function* runsAhead(
   rows: Stepped,

@@ -43,7 +43,7 @@ export interface LlamaCalibration extends Omit<ModelOptions, 'plan'>, Pick<Batch
 
 /** Tokens read per pass. */
 const chunk = 512
-/** Magnitudes from here on stand for values that are not finite; see `specs/ops/calibration.ts`. */
+/** Magnitudes from this value on represent values that are not finite; see `specs/ops/calibration.ts`. */
 const notFinite = 2.9e38
 
 /** Identity of a model, from its norms and first layer, on which every activation depends. Expects float32 weights. */
@@ -57,7 +57,7 @@ export function llamaIdentity(
 }
 
 /**
- * The largest magnitude of each channel over all cases.
+ * Computes the largest magnitude of each channel over all cases.
  * @throws usage `run.*` for cases that the model cannot read, `calibrate.finite` naming an activation that is not finite,
  * `calibrate.plans` if no plan quantises rows of this model; what loading a model throws
  */

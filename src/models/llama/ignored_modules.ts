@@ -6,7 +6,7 @@ import { shown } from '../../checkpoint/safetensors_header.js'
 import { usageError } from '../../errors.js'
 import { withinTime } from '../../text/time_limit.js'
 
-/** The class of every module that is quantised here. */
+/** Class of all quantised modules. */
 const linear = 'Linear'
 const prefix = 're:'
 /** Time limit of all expressions together per name, in milliseconds: far more than they need. */

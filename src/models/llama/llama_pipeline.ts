@@ -21,7 +21,8 @@ const usualScoredChunk = 512
 
 /**
  * Loads a LLaMA-like model: a folder, or one GGUF file.
- * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
+ * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device
+ * rejects with
  */
 export async function loadLlama(dir: string, options: LlamaOptions): Promise<Llama> {
   const model = await openModel(dir, options)

@@ -6,7 +6,7 @@
 import { encode } from '../../runtime/buffer.js'
 import type { Program } from '../../runtime/program.js'
 
-/** Some tokens of a sequence. */
+/** Consecutive tokens of a sequence. */
 export interface Run {
   /** Cache row, which is also the number of the sequence. */
   readonly row: number
@@ -43,7 +43,7 @@ export function* passesOf(unread: readonly Unread[], most: number): Generator<re
  */
 export function* fixedPasses(unread: readonly Unread[], tokens: number): Generator<readonly [Run]> {
   for (const { row, first, ids } of unread) {
-    if (first % tokens !== 0) throw new Error(`internal: a text is read from place ${first}, no multiple of ${tokens}`)
+    if (first % tokens !== 0) throw new Error(`internal: a text is read from position ${first}, expected a multiple of ${tokens}`)
     for (let at = 0; at < ids.length; at += tokens) yield [{ row, first: first + at, ids: ids.slice(at, at + tokens) }]
   }
 }

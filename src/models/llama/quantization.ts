@@ -61,7 +61,7 @@ export const readSchemes =
   'supported are floats, and compressed-tensors with symmetric int8 weights by channel, alone or with activations by token (dynamic)'
 
 /**
- * The scheme of a configuration; undefined for floats.
+ * Parses the scheme of a configuration; undefined for floats.
  * @throws usage `config.quantization` for another method or scheme, and if the head is quantised; `config.field` for a wrong field in a
  * supported scheme
  */

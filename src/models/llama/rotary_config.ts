@@ -53,7 +53,7 @@ export type RotaryConfig = Rotated &
 
 /** Context from the rest of the configuration. */
 export interface RotaryContext extends RotaryChoices {
-  /** Used in messages. */
+  /** Name of the configuration in messages. */
   readonly name: string
   readonly modelType: string
   readonly headDim: number
@@ -150,7 +150,7 @@ function typeOf(stated: Readonly<Record<string, unknown>>, context: Read): Rotar
   throw refused(context, `${field} is ${text(type)}, expected one of ${types.join(', ')}`, hint)
 }
 
-/** @throws usage `config.field` for a field that the type does not have */
+/** Checks that all fields belong to the type. @throws usage `config.field` for one that does not */
 function checkKeys(stated: Readonly<Record<string, unknown>>, type: RotaryType, { name, source }: Read): void {
   const { shape } = schemas[type]
   const unknown = Object.keys(stated).find((key) => !Object.hasOwn(shape, key))

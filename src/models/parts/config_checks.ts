@@ -40,7 +40,7 @@ export function expectArchitecture({ model_type: type, architectures }: Stated, 
   const [found = supported] = architectures ?? []
   if (found === supported) return
   throw usageError('config.architecture', `${name}: architecture ${shown(found)} is not supported`, {
-    hint: `supported of ${type}: ${supported}`,
+    hint: `supported for ${type}: ${supported}`,
   })
 }
 

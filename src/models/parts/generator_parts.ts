@@ -45,7 +45,7 @@ export interface PartOf {
   readonly dims: Readonly<Record<string, number>>
   /** Quantities that the other dimensions count. */
   readonly quantities: Readonly<Record<string, Quantity>>
-  /** Tensors of the checkpoint by the program's names of weights. */
+  /** Checkpoint tensors by the program's weight names. */
   readonly tensors: TensorNames
 }
 

@@ -15,6 +15,6 @@ export const multipliesInt8 = ({ applications }: { readonly applications: readon
 export function expectInt8({ kind, name, computeCapability }: NativeDeviceInfo, plan: string): void {
   if (kind !== 'cuda' || Number(computeCapability) >= firstInt8) return
   throw environmentError('device.int8', `plan ${plan} multiplies int8, ${name} has compute capability ${computeCapability}`, {
-    hint: `int8 needs ${firstInt8} or newer: choose a plan of floats`,
+    hint: `int8 needs ${firstInt8} or newer: choose a float plan`,
   })
 }

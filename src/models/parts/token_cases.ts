@@ -42,10 +42,10 @@ export function expectPositive(what: 'batch' | 'chunk', count: number): void {
 export function checkCases(config: CaseLimits, cases: readonly TokenCase[], batch: number): void {
   expectPositive('batch', batch)
   expectForm(cases)
-  if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
+  if (cases.length === 0) throw usageError('run.batch', 'the batch is empty, expected at least one case')
   for (const [i, { inputIds, typeIds, attentionMask }] of cases.entries()) {
     if (attentionMask !== undefined)
-      throw usageError('run.mask', `case ${i} has an attention mask, which encoders take as they run`, {
+      throw usageError('run.mask', `case ${i} has an attention mask, which only encoders support`, {
         hint: 'leave out the mask, and the tokens that it removes',
       })
     if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)

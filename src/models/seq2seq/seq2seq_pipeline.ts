@@ -40,7 +40,8 @@ const cachedShapes = 4
 
 /**
  * Loads the folder of a Pegasus or Marian model.
- * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
+ * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device
+ * rejects with
  */
 export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<Seq2seq> {
   const { device, library, manifest, dtype = 'f32', signal } = options

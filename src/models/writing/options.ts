@@ -63,7 +63,7 @@ function expectTexts(prompts: readonly unknown[]): void {
     if (typeof prompt === 'string') continue
     const what = prompt === null ? 'null' : `of type ${typeof prompt}`
     throw usageError('prompt.text', `prompt ${at} is ${what}, expected a text`, {
-      hint: 'messages are of `chat`, token ids of `model.generate`',
+      hint: 'pass messages to `chat`, and token ids to `model.generate`',
     })
   }
 }
@@ -81,7 +81,7 @@ export function writerOf<Options extends GenerationOptions, Given extends OwnOpt
     const prompts = (single ? [prompt] : prompt) as readonly string[]
     const begin = async () => {
       expectTexts(prompts)
-      if (stream && !single) throw usageError('run.option', `stream gives one text piece by piece, got ${prompts.length} prompts`)
+      if (stream && !single) throw usageError('run.option', `stream takes one prompt, got ${prompts.length}`)
       return start(prompts, given ?? ({} as Given))
     }
     return stream ? streamedText(begin) : single ? theText(begin) : allTexts(begin)
