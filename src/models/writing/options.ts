@@ -81,7 +81,7 @@ export function writerOf<Options extends GenerationOptions, Given extends OwnOpt
     const prompts = (single ? [prompt] : prompt) as readonly string[]
     const begin = async () => {
       expectTexts(prompts)
-      if (stream && !single) throw usageError('run.option', `stream takes one prompt, got ${prompts.length}`)
+      if (stream && !single) throw usageError('run.option', `stream takes one prompt, got ${prompts.length} prompts`)
       return start(prompts, given ?? ({} as Given))
     }
     return stream ? streamedText(begin) : single ? theText(begin) : allTexts(begin)
