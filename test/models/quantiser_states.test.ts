@@ -94,11 +94,7 @@ describe('maxima of quantisers', () => {
       { ...qat, 'bert.encoder.layer.0.output.dense._weight_quantizer._amax': state([1, 12], ...Array(12).fill(1)) },
       /_weight_quantizer\._amax has 12 numbers, expected 1 or 8, the output channels$/,
     ],
-    [
-      'no quantiser',
-      { 'bert.encoder.layer.0.output.dense.weight': state([1], 1) },
-      /^the checkpoint has no quantiser states$/,
-    ],
+    ['no quantiser', { 'bert.encoder.layer.0.output.dense.weight': state([1], 1) }, /^the checkpoint has no quantiser states$/],
   ])('are refused for %s', async (_, tensors, message) => {
     await expect(of(tensors)).rejects.toMatchObject({ code: 'calibrate.state', message: expect.stringMatching(message) })
   })
