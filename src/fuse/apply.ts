@@ -1,7 +1,7 @@
 /**
- * Applies a plan to a graph: every group becomes one node whose kernel is derived from its members, everything else stays.
- * Values the fused kernel sees in a finer shape pass through views, which move nothing. Refuses groups that overlap, that
- * would make a cycle, or whose bodies cannot be merged.
+ * Applies a plan to a graph: every group becomes one node whose kernel is derived from its members; other nodes stay. Values that the fused
+ * kernel reads in a finer shape pass through views, which move no data. Refuses groups that overlap, that would make a cycle, or whose bodies
+ * cannot be merged.
  */
 import { concerning, usageError } from '../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
@@ -37,30 +37,31 @@ export interface PlannedGraph {
   /** The row programs and the templates the plan derives, by name. */
   readonly kernels: ReadonlyMap<string, Kernel>
   readonly templates: ReadonlyMap<string, TemplateKernel>
-  /** Every group with what was derived from it, for whoever holds the two against each other. */
+  /** Each group with the kernel derived from it, for a check of one against the other. */
   readonly groups: readonly DerivedGroup[]
-  /** Groups of the library that only move what they multiply. */
+  /** Library groups that only move a factor of their matmul; nodes without a kernel replace them. */
   readonly moved: readonly MovedGroup[]
 }
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
 /**
- * @param ops as `prepareGraph` takes them
- * @param kept what was derived before; groups that follow from the same are taken from it
- * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.unread`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`, `plan.differ`, `plan.defect`
+ * @param ops as for `prepareGraph`
+ * @param memo earlier derivations, by structural hash of their inputs
+ * @throws usage errors of `prepareGraph`, `plan.overlap`, `plan.unread`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`,
+ * `plan.differ`, `plan.defect`
  */
 export function applyPlan(
   original: Graph,
   plan: PlanDecl,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
-  kept: Memo = noMemo,
+  memo: Memo = noMemo,
 ): PlannedGraph {
-  return withoutDefect(`plan ${plan.name}`, () => grouped(original, plan, ops, layouts, kept))
+  return withoutDefect(`plan ${plan.name}`, () => grouped(original, plan, ops, layouts, memo))
 }
 
-/** Notes the group of each node. @throws usage `plan.overlap` for a node of another group */
+/** Records the group of each node. @throws usage `plan.overlap` for a node of another group */
 function markReplaced(replaced: Map<GraphNode, string>, plan: string, group: string, nodes: readonly GraphNode[]): void {
   for (const node of nodes) {
     const other = replaced.get(node)
@@ -77,7 +78,7 @@ function grouped(
   plan: PlanDecl,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName,
-  kept: Memo,
+  memo: Memo,
 ): PlannedGraph {
   checkLibrary(plan)
   checkTuned(plan)
@@ -105,7 +106,7 @@ function grouped(
     }
     const product = isLibrary ? libraryMatmul(graph, name, ordered) : undefined
     const follows = [name, graph, plan.dtypes, ordered.map((node) => node.name), [...members], layouts]
-    const { derived, keys } = kept.of('group', follows.map(structuralHash), () => {
+    const { derived, keys } = memo.of('group', follows.map(structuralHash), () => {
       const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, members, layouts), plan.dtypes)
       const made = markConstants(graph, withFacts(graph, ordered, bare, members))
       if (isTemplate(made.kernel)) verifyTemplate(made.kernel, `deriving ${name} of plan ${plan.name}`)
@@ -145,7 +146,7 @@ function grouped(
   return { graph: folds.length === 0 ? sorted : { ...sorted, folds }, kernels, templates, groups, moved: movedGroups }
 }
 
-/** The kernel for fewer storage types. */
+/** Restricts a kernel to fewer storage types. */
 function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): Derived<PlannedKernel> {
   if (dtypes === undefined) return derived
   const { kernel } = derived
@@ -155,7 +156,7 @@ function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): 
 
 const isOneOf = (list: readonly string[], item: string): boolean => list.includes(item)
 
-/** The kernel of a group, by what is in it: a row program, a matmul with its epilogue, or attention. */
+/** Derives the kernel of a group by its contents: a row program, a matmul with its epilogue, or attention. */
 function deriveGroup(
   graph: Graph,
   plan: string,
@@ -178,11 +179,11 @@ function deriveGroup(
     name,
     first.name,
     second?.name ?? first.name,
-    'neither of the two products feeds the other, and they share no input',
+    'neither of the two matmuls feeds the other, and they share no input',
   )
 }
 
-/** Kernels of the ops of a group, and no others: what is derived from them may be kept. @throws usage `plan.op` */
+/** Kernels of the group's ops alone, so that derivations from them can be cached. @throws usage `plan.op` */
 const membersOf = (plan: string, nodes: readonly GroupNode[], ops: ReadonlyMap<string, Kernel>): ReadonlyMap<string, Kernel> =>
   new Map(nodes.flatMap((node) => (node.kind === 'op' ? [[node.op, memberOf(plan, node, ops).kernel] as const] : [])))
 
@@ -193,10 +194,10 @@ function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Ker
   return { node, kernel }
 }
 
-/** No path may leave the group and come back: the fused node would wait for itself. */
+/** Refuses a path that leaves the group and comes back: the fused node would wait for itself. */
 function checkConvex(graph: Graph, group: string, members: readonly GroupNode[]): void {
   const inside = new Set<GraphNode>(members)
-  // By value: the member that made it, and the member whose result has since been through a node outside.
+  // By value: the member that made it, and the member whose result has since passed a node outside.
   type Origins = Map<ValueId, string | undefined>
   const made: Origins = new Map()
   const left: Origins = new Map()
@@ -228,12 +229,12 @@ function checkConvex(graph: Graph, group: string, members: readonly GroupNode[])
   }
 }
 
-/** Nodes outside of a group on the ways from one of its members to another. */
+/** Nodes outside of a group on paths from one of its members to another. */
 function nodesBetween({ nodes }: Graph, inside: ReadonlySet<GraphNode>, from: string, to: GraphNode): readonly string[] {
-  const behind = new Set(nodes.flatMap((node) => (node.name === from && inside.has(node) ? outputsOf(node) : [])))
+  const reached = new Set(nodes.flatMap((node) => (node.name === from && inside.has(node) ? outputsOf(node) : [])))
   const after = nodes.filter((node) => {
-    if (!inputsOf(node).some((id) => behind.has(id))) return false
-    for (const id of outputsOf(node)) behind.add(id)
+    if (!inputsOf(node).some((id) => reached.has(id))) return false
+    for (const id of outputsOf(node)) reached.add(id)
     return true
   })
   const wanted = new Set(inputsOf(to))
@@ -249,13 +250,13 @@ function nodesBetween({ nodes }: Graph, inside: ReadonlySet<GraphNode>, from: st
 const listed = (names: readonly string[]): string =>
   names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 
-/** @throws usage `plan.unread` for a group of which nothing is needed */
+/** @throws usage `plan.unread` for a group whose results nothing uses */
 function checkRead({ nodes, outputs }: Graph, group: string, members: readonly GroupNode[]): void {
   const inside = new Set<GraphNode>(members)
   const read = new Set([...Object.values(outputs), ...nodes.flatMap((node) => (inside.has(node) ? [] : inputsOf(node)))])
   if (members.some((node) => outputsOf(node).some((id) => read.has(id)))) return
   const names = members.map(({ name }) => name).join(', ')
-  throw usageError('plan.unread', `group ${group}: nothing reads what nodes ${names} compute`, {
+  throw usageError('plan.unread', `group ${group}: nothing reads the results of nodes ${names}`, {
     hint: 'return it among the outputs of the graph, or leave the nodes out of both',
   })
 }

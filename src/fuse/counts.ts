@@ -1,6 +1,6 @@
 /**
- * What sizes of a group's members are in the kernel derived from them: a member's tensors are values of the graph, its dimensions extents of
- * those, and the kernel's parameters are bound to the same values.
+ * Maps sizes of a group's members to those of the kernel derived from them. A member's tensors are values of the graph, its dimensions are
+ * extents of those, and the kernel's parameters are bound to the same values.
  */
 import { type Count, type Facts, longestSequence, renameCount } from '../ir/facts/facts.js'
 import { getOwn } from '../ir/get_own.js'
@@ -12,7 +12,7 @@ import { aliasesOf } from './graph/edit.js'
 import { packingOf } from './graph/pack.js'
 import type { Derived } from './rows/derive.js'
 
-/** A member with its facts: the op's names as the graph's values and extents. */
+/** A member with its facts. Its node maps the op's names to values of the graph. */
 export interface Member {
   readonly node: NodeOf<'op'>
   readonly kernel: Kernel
@@ -22,7 +22,7 @@ export interface Member {
 export class Counts {
   readonly #graph: Graph
   readonly #derived: Derived<Kernel | TemplateKernel>
-  /** What the kernel's dimensions are in the graph. */
+  /** Extents in the graph by dimension of the kernel. */
   readonly extents: ReadonlyMap<string, Extent>
 
   constructor(graph: Graph, derived: Derived<Kernel | TemplateKernel>) {
@@ -33,21 +33,21 @@ export class Counts {
       const dims = derived.kernel.tensors.find(({ name }) => name === param)?.dims ?? []
       dims.forEach((dim, axis) => {
         const extent = shape[axis]
-        // Composite extents of a whole graph are told by their dimensions.
+        // Composite extents of a whole graph are expressed by their dimensions.
         if (extent !== undefined && !dim.includes('*')) extents.set(dim, extent)
       })
     }
     this.extents = extents
   }
 
-  /** The kernel's input that stands for a value, under whatever shape. */
+  /** The kernel's input for a value, under any shape. */
   input(id: ValueId | undefined): string | undefined {
     if (id === undefined) return undefined
     const aliases = aliasesOf(this.#graph.nodes, id)
     return this.#derived.inputs.find(({ value }) => aliases.has(value))?.param
   }
 
-  /** A count of a member's sizes in those of the kernel. */
+  /** Converts a count of a member's sizes to one of the kernel's sizes. */
   of(member: Member, count: Count): Count | undefined {
     return renameCount(count, (name) => {
       const attr = member.kernel.attrs.find((each) => each.name === name)
@@ -78,7 +78,7 @@ export class Counts {
     return this.extent(extent)
   }
 
-  /** An extent of the graph by what the kernel takes. */
+  /** An extent of the graph as a count of the kernel's sizes. */
   extent(extent: Extent | undefined): Count | undefined {
     if (extent === undefined) return undefined
     if (extent.dims.length === 0) return extent.factor
@@ -104,7 +104,7 @@ export class Counts {
   }
 }
 
-/** A count times others. */
+/** Product of a factor and counts. */
 export const productOf = (factor: number, counts: readonly Count[]): Count =>
   counts.reduce<Count>((left, right) => (left === 1 ? right : ['mul', left, right]), factor)
 

@@ -207,7 +207,7 @@ describe('attention that fits no main loop is refused with the reason of each', 
     })
     const message = refused(decl)
     expect(message).toContain(
-      'scores reads the past as "t b d h": attention reads the past in rows along d, one for each place, so store it with d last, as "t b h d". Nor by the other main loop',
+      'scores reads the past as "t b d h": attention reads the past in rows along d, one per position, so store it with d last, as "t b h d". The other main loop does not run it either',
     )
     expect(message).toContain('node context cannot be in the kernel: the elements of a result do not lie side by side')
   })

@@ -70,7 +70,7 @@ describe('a group', () => {
     const outside = gather((id) => call('add', id, i32(1000)))
     expect(refusal(() => checkDerived(groupOf(outside), outside.kernels))).toMatchObject({
       code: 'plan.meaning',
-      message: 'group k: no data was found on which the bodies of op0 stay inside of their tensors',
+      message: 'group k: no data was found on which the bodies of op0 stay within their tensors',
       hint: 'an op of the group indexes a tensor by integers of another; clamp them in its body',
     })
     // Without integer inputs, the sizes are the cause.
@@ -84,7 +84,7 @@ describe('a group', () => {
     )
     const { hint } = refusal(() => checkDerived(groupOf(draft), draft.kernels))
     expect(hint).toMatch(
-      /^\w+\[\d+, \d+\] is outside its shape .*, of extents from 2 to 7: .*facts: \{ n: \{ atLeast: 'm' \} \}$/,
+      /^\w+\[\d+, \d+\] is outside its shape .*, for extents from 2 to 7: .*facts: \{ n: \{ atLeast: 'm' \} \}$/,
     )
   })
 

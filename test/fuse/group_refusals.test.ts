@@ -187,7 +187,7 @@ describe('attention', () => {
   })
 
   it('computes operands element by element only', () => {
-    const reason = 'what attention reads and stores are elements that can each be computed alone, and this is more'
+    const reason = 'attention reads and stores elements that can each be computed alone, and these ops do more'
     const alone = attention({ query: running })
     expect(said(alone, planOf(alone.members()))[1]).toBe(`group k0: nodes mm3 and op0 cannot be one kernel: ${reason}`)
     const two = attention({
@@ -210,7 +210,7 @@ describe('attention', () => {
   it('is distinguished from pairs of other queries and keys', () => {
     const pairs = attention({ score: (x, i, j) => call('add', at(x, i, j), at(x, j, i)) })
     expect(said(pairs, planOf(pairs.members()))[1]).toBe(
-      'group k0: nodes mm0 and op1 cannot be one kernel: a score depends on another pair of a query and a key',
+      'group k0: nodes mm0 and op1 cannot be one kernel: a score depends on another pair of query and key',
     )
   })
 
@@ -218,7 +218,7 @@ describe('attention', () => {
     const draft = attention({})
     draft.output(changed(draft, draft.input('s d'), (element) => call('neg', element)))
     expect(said(draft, planOf(draft.members()))[1]).toBe(
-      'group k0: nodes op3 and mm0 cannot be one kernel: it is neither before, between nor behind the two products',
+      'group k0: nodes op3 and mm0 cannot be one kernel: it is neither before, between nor after the two matmuls',
     )
   })
 

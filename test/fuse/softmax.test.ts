@@ -152,36 +152,36 @@ describe('a softmax', () => {
 describe('no softmax', () => {
   it.each<[string, readonly Stmt[]]>([
     [
-      'weights are divided by something that differs by key',
+      'weights are divided by a value that differs by key',
       [top, total, store(call('div', shifted(c), call('add', local('total'), x(c))))],
     ],
     ['weights do not depend on the key', [top, total, store(call('div', local('top'), local('total')))]],
     [
-      'weights are exponentials times something else that differs by key; what is the same for all queries may go to the values instead',
+      'weights are exponentials times another factor that differs by key; multiply the values by a factor that is the same for all queries',
       [top, total, store(call('mul', call('div', shifted(c), local('total')), x(c)))],
     ],
     [
-      'a weight is no exponential of a score over something that is the same for the whole row',
+      'a weight is not the exponential of a score over a value that is uniform over the row',
       [top, store(call('sub', x(c), local('top')))],
     ],
     [
-      'it reduces another axis than that of the keys',
+      'it reduces another axis than the keys',
       [reduce('top', 'max', x, 'm'), total, store(call('div', shifted(c), local('total')))],
     ],
     [
-      'a row of scores is reduced by min of something that is neither a score nor its exponential',
+      'a row of scores is reduced by min of a value that is neither a score nor its exponential',
       [reduce('top', 'min', x), total, store(call('div', shifted(c), call('add', local('total'), f32(1))))],
     ],
     [
-      'a row of scores is reduced by sum of something that is neither a score nor its exponential',
+      'a row of scores is reduced by sum of a value that is neither a score nor its exponential',
       [top, reduce('total', 'sum', x), store(call('div', shifted(c), local('total')))],
     ],
     [
-      'a row of scores is reduced by sum of something that is neither a score nor its exponential',
+      'a row of scores is reduced by sum of a value that is neither a score nor its exponential',
       [reduce('total', 'sum', (at) => call('abs', x(at))), store(call('div', call('exp', x(c)), local('total')))],
     ],
     [
-      'it sums other exponentials than those it weighs values by',
+      'it sums other exponentials than those of its weights',
       [
         top,
         reduce('total', 'sum', (at) => call('exp', call('mul', x(at), f32(2)))),
@@ -189,7 +189,7 @@ describe('no softmax', () => {
       ],
     ],
     [
-      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      'the maximum is not that of the exponentiated scores, and the weights do not cancel it',
       [
         top,
         reduce('total', 'sum', (at) => call('select', earlier(at), f32(0), shifted(at))),
@@ -197,7 +197,7 @@ describe('no softmax', () => {
       ],
     ],
     [
-      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      'the maximum is not that of the exponentiated scores, and the weights do not cancel it',
       [
         reduce('most', 'max', (at) => call('abs', x(at))),
         reduce('all', 'sum', (at) => call('exp', call('sub', x(at), local('most')))),
@@ -215,7 +215,7 @@ describe('no softmax', () => {
       [top, total, store(call('div', call('exp', call('mul', x(c), local('top'))), local('total')))],
     ],
     [
-      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      'the maximum is not that of the exponentiated scores, and the weights do not cancel it',
       [
         reduce('top', 'max', (at) => call('abs', x(at))),
         reduce('total', 'sum', (at) => call('exp', x(at))),
@@ -223,7 +223,7 @@ describe('no softmax', () => {
       ],
     ],
     [
-      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      'the maximum is not that of the exponentiated scores, and the weights do not cancel it',
       [
         reduce('top', 'max', (at) => call('mul', x(at), f32(0.5))),
         reduce('total', 'sum', (at) => call('exp', x(at))),
@@ -231,7 +231,7 @@ describe('no softmax', () => {
       ],
     ],
     [
-      'it sums other exponentials than those it weighs values by',
+      'it sums other exponentials than those of its weights',
       [
         top,
         reduce('total', 'sum', (at) => call('select', earlier(at), shifted(at), f32(0))),
@@ -239,11 +239,11 @@ describe('no softmax', () => {
       ],
     ],
     [
-      'it sums other exponentials than those it weighs values by',
+      'it sums other exponentials than those of its weights',
       [top, total, store(call('div', call('exp', call('mul', call('sub', x(c), local('top')), f32(0.5))), local('total')))],
     ],
     [
-      'a weight is no exponential of a score over something that is the same for the whole row',
+      'a weight is not the exponential of a score over a value that is uniform over the row',
       [top, total, store(call('div', call('pow', local('total'), x(c)), local('total')))],
     ],
     [
@@ -257,7 +257,7 @@ describe('no softmax', () => {
         store(call('exp', { kind: 'element', type: 'f32', row: 'running', index: c })),
       ],
     ],
-    ['nothing between the two products works on rows', [top]],
+    ['nothing between the two matmuls works on rows', [top]],
   ])('%s', (reason, body) => {
     expect(() => softmaxOf(rowProgram(...body))).toThrow(NoSoftmax)
     expect(() => softmaxOf(rowProgram(...body))).toThrow(reason)

@@ -1,7 +1,7 @@
 /**
- * Derives an attention kernel from a group: two products around a softmax. What feeds the products becomes the place each row is read
- * from, or what is computed while it is loaded; what lies between product and softmax the score of each pair and the range of keys; what
- * follows the place each result is written to and what is stored there.
+ * Derives an attention kernel from a group: two matmuls around a softmax. Ops that feed the matmuls become the address of each operand row, or an
+ * expression that is computed while the row is loaded. Ops between the matmuls become the score of each pair and the key range. Ops that follow
+ * become the address of each result row and the stored value.
  */
 import type { Graph, NodeOf } from '../../ir/graph.js'
 import type { AttentionKernel } from '../../ir/template.js'
@@ -18,7 +18,7 @@ import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
 import type { AttentionSlots } from './slots.js'
 
-/** @throws usage `plan.illegal` naming the node that does not fit between, before or behind the two products */
+/** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
 export function deriveAttention(
   graph: Graph,
   name: string,
@@ -40,7 +40,7 @@ export function deriveAttention(
     ['value', value],
   ] as const) {
     if (limit === undefined || scored.upper.some((bound) => equalExprs(limit, bound))) continue
-    const reason = `the mask lets queries attend ${operand}s that are padding`
+    const reason = `the mask lets queries attend to ${operand}s that are padding`
     throw illegal(name, scores.name, scored.members.at(-1)?.node.name ?? context.name, reason)
   }
   const output = outputOf(group)
@@ -70,7 +70,7 @@ export function deriveAttention(
     stored: output.stored,
     queryCount: query.limit ?? queries,
     ownedCount: output.owned ?? queries,
-    // Last, as what is asked for above may add parameters.
+    // Last, since the calls above may add parameters.
     ...slots.signature(name, members),
   }
   return { kernel, ...slots.bindings() }

@@ -1,8 +1,7 @@
 /**
- * Derives decode attention: few queries over places that are in memory, with the step that is appended to it on the way. Queries may be
- * computed by whatever elementwise ops stand before them; keys and values are rows of a cache, found through a table where beams share
- * their past. A step is put into the cache by ops that replace places of it; the kernel does so in place and attends them as it
- * computes them.
+ * Derives decode attention: few queries over cached positions, together with the append of the current step. Any elementwise ops before the
+ * queries are computed with them. Keys and values are rows of a cache, found through a table where beams share their past. Ops that replace
+ * positions of the cache append a step. The kernel appends it in place, and attends to the step's rows as it computes them.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { Graph, GraphNode, NodeOf } from '../../ir/graph.js'
@@ -22,7 +21,7 @@ import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
 import type { AttentionSlots } from './slots.js'
 
-/** @throws usage `plan.illegal` naming the node that does not fit before, between or behind the two products */
+/** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
 export function deriveDecodeAttention(
   graph: Graph,
   name: string,
@@ -74,13 +73,13 @@ export function deriveDecodeAttention(
     denominator: scored.denominator,
     stored: output.stored,
     fresh,
-    // Last, as what is asked for above may add parameters.
+    // Last, since the calls above may add parameters.
     ...slots.signature(name, members),
   }
   return { kernel, ...slots.bindings() }
 }
 
-/** An element of the queries: whatever the members before them make of it. */
+/** An element of the queries, as the members before them compute it. */
 function queryOf(group: AttentionGroup): { readonly element: Expr; readonly members: readonly Member[] } {
   const { graph, name, scores, around, slots, layouts, roles } = group
   const { value, axes } = roles.query
@@ -92,7 +91,7 @@ function queryOf(group: AttentionGroup): { readonly element: Expr; readonly memb
   return { element: { kind: 'load', type: 'f32', tensor, indices: axes }, members }
 }
 
-/** Keys and values are of the same places. */
+/** Checks that keys and values agree in table, stored position and shared heads. */
 function checkAlike({ name, scores, context }: AttentionGroup, key: DecodePast, value: DecodePast): void {
   const refuse = (reason: string) => illegal(name, scores.name, context.name, reason)
   if (!equalExprs(key.owner, value.owner)) throw refuse('keys and values are read through different tables')
@@ -103,7 +102,12 @@ function checkAlike({ name, scores, context }: AttentionGroup, key: DecodePast, 
 function freshOf(group: AttentionGroup, key: DecodePast, value: DecodePast): FreshPlace | undefined {
   if (key.fresh === undefined || value.fresh === undefined) return undefined
   if (group.roles.queries !== undefined)
-    throw illegal(group.name, key.fresh.append.node.name, group.scores.name, 'a step is stored where each sequence has one query')
+    throw illegal(
+      group.name,
+      key.fresh.append.node.name,
+      group.scores.name,
+      'a step is stored only where each sequence has one query',
+    )
   return {
     place: key.fresh.place,
     key: key.fresh.element,

@@ -1,6 +1,6 @@
 /**
- * Queries of decode attention as elements of heads. The ops before them, a bias for one, see rows of all heads; their element is
- * taken apart into heads here, so that queries are read from the same tensors, in the same shape, as keys and values of a step.
+ * Queries of decode attention as elements of heads. The ops before them, such as a bias, see rows of all heads. Here their element is split into
+ * heads, so that queries are read from the same tensors, in the same shape, as keys and values of a step.
  */
 import { call, dim, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -15,8 +15,8 @@ import type { RoleOperand } from './roles.js'
 import type { Piece } from './slots.js'
 
 /**
- * The element of an operand whose last two axes are a head and its element, which `members` compute.
- * @throws usage `plan.illegal` when they are not elementwise, or read a row of heads at a computed place
+ * The element of an operand that `members` compute. Its last two axes are a head and the element of the head.
+ * @throws usage `plan.illegal` for members that are not elementwise, or read a row of heads at a computed position
  */
 export function elementOfHeads(group: AttentionGroup, members: readonly Member[], { value: id, axes }: RoleOperand): Expr {
   const { graph, around, slots } = group
@@ -29,24 +29,24 @@ export function elementOfHeads(group: AttentionGroup, members: readonly Member[]
   }
   const [heads, headDim] = seen.slice(-2)
   const last = members.at(-1)?.node.name ?? ''
-  // The view takes the last axis apart and no other.
+  // The view splits the last axis and no other.
   const runs = runsBetween(valueAt(graph.values, made).shape, seen)
   if (runs?.length !== seen.length - 1 || runs.at(-1) !== 2 || heads === undefined || headDim === undefined)
-    throw illegal(group.name, last, group.scores.name, 'its elements are not seen as rows of heads')
+    throw illegal(group.name, last, group.scores.name, 'its elements are not rows of heads')
   const [head, element] = axes.slice(-2)
   if (!equalExprs(head, index('h')) || !equalExprs(element, index('c')))
-    throw illegal(group.name, last, group.scores.name, 'its elements are not seen as rows of heads')
+    throw illegal(group.name, last, group.scores.name, 'its elements are not rows of heads')
   const whole = elementOf(group, members, made, [...axes.slice(0, -2), index(column)])
   const piece = splitColumns(whole, [heads, headDim], () =>
-    illegal(group.name, last, group.scores.name, 'a row of heads is read at a computed place'),
+    illegal(group.name, last, group.scores.name, 'a row of heads is read at a computed position'),
   )
   return slots.declare(piece, piece.value, undefined)
 }
 
-/** The role of a place in a row of all heads. */
+/** The role of a position in a row of all heads. */
 const column = 'column'
 
-/** The piece with every axis that runs over the columns split into heads and elements of a head. */
+/** Splits every axis of the piece that runs over the columns into heads and elements of a head. */
 function splitColumns({ derived, value }: Piece, parts: readonly [Extent, Extent], refuse: () => Error): Piece {
   const { kernel } = derived
   const loop = kernel.body.find((stmt) => stmt.kind === 'storeRow')?.length

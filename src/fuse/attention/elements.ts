@@ -1,6 +1,6 @@
 /**
- * One element of what the ops around attention compute, as an expression: how places, scores and stored values are taken from
- * their bodies. Operands, scores and the output of an attention group are each derived apart from the others.
+ * Derives one element of the ops around attention as an expression: addresses, scores and stored values come from their bodies. Operands, scores
+ * and the output of an attention group are each derived separately.
  */
 import { HeddleError } from '../../errors.js'
 import { call, dim, i32, index } from '../../ir/build.js'
@@ -21,7 +21,7 @@ import type { Roles } from './roles.js'
 import type { AttentionSlots, Piece } from './slots.js'
 import { Written } from './written.js'
 
-/** An attention group while it is derived: `scores` and `context` are its two products, the slots grow as they are read off. */
+/** An attention group while it is derived. `scores` and `context` are its two matmuls; `slots` grow with each derived part. */
 export interface AttentionGroup {
   readonly graph: Graph
   readonly name: string
@@ -33,7 +33,7 @@ export interface AttentionGroup {
   readonly slots: AttentionSlots
 }
 
-/** The only statement of ops, which stores `value`, with reductions written into it. @throws usage `plan.illegal` when there is more to them */
+/** The only statement of ops, which stores `value`, with reductions inlined. @throws usage `plan.illegal` for ops with more statements */
 export function storeOf(
   group: AttentionGroup,
   members: readonly Member[],
@@ -45,17 +45,12 @@ export function storeOf(
   if (stmt !== undefined) return { derived, stmt }
   const [first, ...rest] = members.map(({ node }) => node.name)
   const [one, other] = [rest.length === 0 ? context.name : (first ?? ''), rest.at(-1) ?? first ?? '']
-  throw illegal(
-    name,
-    one,
-    other,
-    'what attention reads and stores are elements that can each be computed alone, and this is more',
-  )
+  throw illegal(name, one, other, 'attention reads and stores elements that can each be computed alone, and these ops do more')
 }
 
 /**
- * The row program of members. One that reduces rows makes these the program's; where what follows runs along others, as a cache does behind
- * keys that are normed, its elements are each computed by themselves, with a loop for what they have in common.
+ * The row program of members. A member that reduces rows makes them the rows of the program. Where later members run along other rows, as a cache
+ * does after normed keys, each of their elements is computed alone, with a loop for the shared reduction.
  */
 function derivedOf({ graph, name, layouts }: AttentionGroup, members: readonly Member[], value: ValueId): Derived {
   const derive = (of: readonly Member[]) => deriveKernel(graph, name, of, innerViews(graph, members), new Set([value]), layouts)
@@ -83,7 +78,7 @@ function alonePart(member: Member): Member | undefined {
   return { node, kernel: { ...kernel, body: [{ ...stmt, value }] } }
 }
 
-/** A kernel as one stored element: reductions become loops inside of it. Undefined where another construct is in the way. */
+/** A kernel as one stored element: reductions become loops inside of it. Undefined for a kernel with any other construct. */
 function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
   const written = new Written()
   for (const stmt of kernel.body) {
@@ -91,7 +86,7 @@ function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
     else if (stmt.kind === 'row') written.row(stmt)
     else if (stmt.kind === 'reduce') {
       const { type, monoid, length, index: at } = stmt
-      // Its index gets a name of its own: the stored row's may be the same.
+      // The index is renamed, since the stored row may use the same name.
       written.scalar(stmt.name, renameLoops({ kind: 'fold', type, monoid, length, index: at, value: written.out(stmt.value) }))
     } else if (stmt.kind === 'storeRow' && stmt.when === undefined) {
       if (stmt !== kernel.body.at(-1)) return undefined
@@ -102,8 +97,8 @@ function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
 }
 
 /**
- * The one element a group of ops stores, as an expression of the template's indices: `axes` says what each axis of `value` is.
- * @throws usage `plan.illegal` when the ops are not elementwise over those axes
+ * The element that a group of ops stores, as an expression of the template's indices. `axes` are the roles of the axes of `value`.
+ * @throws usage `plan.illegal` for ops that are not elementwise over those axes
  */
 export function elementOf(group: AttentionGroup, members: readonly Member[], value: ValueId, axes: readonly Expr[]): Piece {
   const { derived, stmt } = storeOf(group, members, value)
@@ -111,8 +106,13 @@ export function elementOf(group: AttentionGroup, members: readonly Member[], val
   const first = members[0]?.node.name ?? ''
   const last = members.at(-1)?.node.name ?? ''
   if (rows.length !== axes.length - 1)
-    throw illegal(group.name, first, last, `its elements are seen along ${rows.length + 1} axes, the product has ${axes.length}`)
-  // An output stored in another order than the rows run gives each index its role by where it is stored.
+    throw illegal(
+      group.name,
+      first,
+      last,
+      `expected elements along the ${axes.length} axes of the matmul, got ${rows.length + 1}`,
+    )
+  // Each index gets the role of the axis it is stored along: an output may be stored in another order than the rows run.
   const roles = new Map<string, Expr>()
   placesOf(stmt).forEach((expr, at) => {
     const role = axes[at]
@@ -123,10 +123,10 @@ export function elementOf(group: AttentionGroup, members: readonly Member[], val
   return { derived, value: substitute(renameLoops(stmt.value), roles) }
 }
 
-/** Where a statement stores an element. */
+/** Indices at which a statement stores an element. */
 export const placesOf = (stmt: StmtOf<'storeRow'>): readonly Expr[] => [...stmt.rows, index(stmt.index)]
 
-/** The row of which an element `c` is part: indices with element 0 in its place; undefined where elements do not follow each other. */
+/** The row of element `c`: indices with element 0 in place of `c`. Undefined where elements are not consecutive. */
 export function rowAt(tensor: string, indices: readonly Expr[]): RowAccess | undefined {
   const last = indices.at(-1)
   const outer = indices.slice(0, -1)
@@ -135,9 +135,9 @@ export function rowAt(tensor: string, indices: readonly Expr[]): RowAccess | und
 }
 
 /**
- * What the axes of a value are to ops behind a view, which may see some of them side by side as one, such as the rows `b*h*s` of a softmax.
- * @param axes what each axis of the value itself is
- * @returns undefined where the view takes axes apart in another way
+ * Roles of a value's axes as ops after a view see them. A view may merge adjacent axes, such as the rows `b*h*s` of a softmax.
+ * @param axes roles of the axes of the value itself
+ * @returns undefined where the view splits axes in another way
  */
 export function seenAxes(
   { slots }: AttentionGroup,

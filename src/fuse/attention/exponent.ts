@@ -1,6 +1,6 @@
 /**
- * Exponentials of a softmax, however they are written: as powers of another number, with 0 instead of some of them, with a factor on the
- * distance from what is the same for the whole row. Each is brought to `exp(score - shift)`, of which only the score depends on the key.
+ * Exponentials of a softmax in any form: powers of another base, masked by 0, or with a factor on the distance from a row-uniform shift. Each is
+ * brought to `exp(score - shift)`, of which only the score depends on the key.
  */
 
 import { hiddenBelow } from '../../ir/attention_reference.js'
@@ -13,7 +13,10 @@ export const dependsOn = (expr: Expr, loop: string): boolean => freeNames(expr).
 const negativeInfinity = constant('f32', Number.NEGATIVE_INFINITY)
 const isZero = (expr: Expr): boolean => expr.kind === 'const' && Number(expr.value) === 0
 
-/** `condition ? x / y : 0` of a condition on the key as `(condition ? x : 0) / y`; undefined for what is no such quotient or product. */
+/**
+ * Rewrites `condition ? x / y : 0`, with a condition on the key, as `(condition ? x : 0) / y`. Undefined for other expressions than such
+ * quotients and products.
+ */
 export function maskedFactor(expr: Expr, loop: string): Expr | undefined {
   const [condition, kept, other] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
   if (condition === undefined || kept === undefined || other === undefined || !dependsOn(condition, loop)) return undefined
@@ -28,8 +31,8 @@ export function maskedFactor(expr: Expr, loop: string): Expr | undefined {
 }
 
 /**
- * The exponent of what is written as an exponential, as a power of a number, or as one of them where a condition holds and 0 elsewhere: that
- * is the exponential of -Infinity.
+ * The exponent of an exponential, of a power of a number, or of one of them where a condition holds and 0 elsewhere: 0 is the exponential of
+ * -Infinity.
  */
 export function exponentIn(expr: Expr): Expr | undefined {
   if (expr.kind !== 'call') return undefined
@@ -53,13 +56,13 @@ export function shiftedScore(exponent: Expr, loop: string): { readonly score: Ex
 }
 
 /**
- * What is left of a sum without the terms that reductions of the row are in; these join the list, with the other sign. Other terms that
- * are the same for the whole row stay with the score, as its maximum has them too.
+ * The rest of a sum without the terms that hold reductions of the row; these are added to the list with the opposite sign. Other row-uniform
+ * terms stay with the score, since its maximum has them too.
  */
 function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
   const [a, b, c] = expr.kind === 'call' ? expr.args : []
   if (expr.kind === 'call' && (expr.fn === 'mul' || expr.fn === 'div') && a !== undefined && b !== undefined) {
-    // A factor of the row, as a temperature, is one of the score and of the shift.
+    // A row-uniform factor, such as a temperature, scales both the score and the shift.
     const [of, by] = dependsOn(a, loop) ? [a, b] : [b, a]
     if (dependsOn(by, loop) || (expr.fn === 'div' && of !== a)) return expr
     const inner: Expr[] = []
@@ -69,7 +72,7 @@ function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
     return left === of ? expr : scaled(left)
   }
   if (expr.kind === 'call' && expr.fn === 'select' && a !== undefined && b !== undefined && c !== undefined) {
-    // What hides a key hides it whatever is taken off.
+    // A hidden key stays hidden whatever is subtracted.
     if (isHidden(c)) return call('select', a, peel(b, loop, shifts), c)
     return isHidden(b) ? call('select', a, b, peel(c, loop, shifts)) : expr
   }
@@ -93,7 +96,7 @@ function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
 const isHidden = (expr: Expr): boolean =>
   expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) === Number.NEGATIVE_INFINITY
 
-/** With masks of either kind alike: what hides a key is -Infinity. */
+/** Writes both kinds of mask alike: a hidden key is -Infinity. */
 export const hidden = (expr: Expr): Expr =>
   rewrite(expr, (node) =>
     node.kind === 'const' && node.type === 'f32' && Number(node.value) <= hiddenBelow ? negativeInfinity : node,

@@ -1,7 +1,7 @@
 /**
- * Groups with two products of which one feeds the other: attention. Which main loop runs it follows from the extents and the mask: as many
- * queries as keys are a sequence that attends itself, and so are queries of which each attends further than the one before, as the tokens
- * of a prompt over a cache do; one query, or any others, are few queries over places in memory. What one loop cannot take, the other may.
+ * Derives attention from a group in which one of two matmuls feeds the other. The main loop follows from the extents and the mask. The loop over
+ * a sequence takes as many queries as keys, and queries of which each attends further than the one before, as the tokens of a prompt over a cache
+ * do. The loop for few queries over cached positions takes one query, or any other number. A group that one loop refuses is tried with the other.
  */
 import { HeddleError, usageError } from '../../errors.js'
 import { dim } from '../../ir/build.js'
@@ -23,7 +23,7 @@ import { AttentionSlots } from './slots.js'
 
 type Matmul = NodeOf<'matmul'>
 
-/** The operand of a product that another product makes, with members between them or without; undefined when it makes none. */
+/** The operand of a matmul that another matmul makes, directly or through members; undefined if it makes neither. */
 export function fedOperand(graph: Graph, from: Matmul, to: Matmul, members: readonly Member[]): 'a' | 'b' | undefined {
   const around = new Surroundings(graph, members)
   const made = new Set<ValueId>([from.out, ...around.behind(from.out).flatMap(({ node }) => outputsOf(node))])
@@ -68,21 +68,21 @@ export function deriveAttentionGroup(
   throw isAttention ? refusedBy(name, reasons) : illegal(name, scores.name, context.name, noSoftmax)
 }
 
-/** The reason where nothing is combined between two products: they are no attention, and none in its words would be true. */
+/** Reason where nothing between two matmuls reduces a row: they are not attention, and no reason about attention would be true. */
 const noSoftmax =
-  'a kernel holds one product, or two with a softmax between them; nothing between these combines elements of a row'
+  'a kernel holds one matmul, or two with a softmax between them; nothing between these combines elements of a row'
 
-/** What no main loop takes, with the reason of each: the likelier loop's first. */
+/** Refusal with the reason of each main loop, the likelier loop's first. */
 function refusedBy(name: string, [first, second]: readonly HeddleError[]): Error {
   if (first === undefined) return new Error('internal: no main loop was tried')
   if (second === undefined || second.message === first.message) return first
   const other = second.message.replace(`group ${name}: `, '')
   const details = { about: first.about, ...(first.hint === undefined ? {} : { hint: first.hint }) }
-  return usageError(first.code, `${first.message}. Nor by the other main loop: ${other}`, details)
+  return usageError(first.code, `${first.message}. The other main loop does not run it either: ${other}`, details)
 }
 
 /**
- * Whether the last key that a query attends depends on which query it is; undefined where what lies between the products is refused.
+ * True if the last key that a query attends to depends on the query. Undefined where the ops between the matmuls are refused.
  * @param scored may refuse the group, as the loops will
  */
 function attendsFurther(scored: () => Pick<Masked, 'upper'>): boolean | undefined {

@@ -1,7 +1,7 @@
 /**
- * Masks of scores. Where a score is `condition ? kept : low` and `low` is below every score, the condition says which keys a query
- * attends. What of it bounds the key by something that never falls as the query's position grows becomes the key range, so that whole
- * tiles of keys are left out: causal masks, windows, lengths, prompts over a cache. The rest stays in the score, as -Infinity.
+ * Masks of scores. In a score `condition ? kept : low`, with `low` below every score, the condition selects the keys that a query attends to.
+ * Conditions that bound the key by a value which never falls as the query's position grows become the key range, so that whole tiles of keys are
+ * skipped: causal masks, windows, lengths, prompts over a cache. The other conditions stay in the score, as -Infinity.
  *
  *   score  j <= i && j < lengths[b] && documents[b, j] === documents[b, i] ? raw * factor : -1e30
  *   makes  range 0 <= j < min(i + 1, lengths[b]),  score documents[b, j] === documents[b, i] ? raw * factor : -Infinity
@@ -22,7 +22,7 @@ export interface Masked {
   readonly upper: readonly Expr[]
 }
 
-/** Takes masks off a score, an expression of `raw`, `b`, `h`, `i` and `j`. */
+/** Splits masks off a score, an expression of `raw`, `b`, `h`, `i` and `j`. */
 export function takeMasks(score: Expr): Masked {
   const conditions: Expr[] = []
   const kept = strip(score, conditions)
@@ -40,7 +40,7 @@ export function takeMasks(score: Expr): Masked {
   return { score: call('select', condition, kept, constant('f32', Number.NEGATIVE_INFINITY)), lower, upper }
 }
 
-/** The range that bounds leave of keys that are at most `keys`. */
+/** The range that bounds leave of at most `keys` keys. */
 export const rangeOf = ({ lower, upper }: Pick<Masked, 'lower' | 'upper'>, keys: Expr): KeyRange => ({
   lower: lower.length === 0 ? i32(0) : lower.reduce((left, right) => call('maximum', left, right)),
   upper: upper.length === 0 ? keys : upper.reduce((left, right) => call('minimum', left, right)),
@@ -49,7 +49,7 @@ export const rangeOf = ({ lower, upper }: Pick<Masked, 'lower' | 'upper'>, keys:
 const isLow = (expr: Expr): boolean => expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) <= hiddenBelow
 const isZero = (expr: Expr): boolean => expr.kind === 'const' && Number(expr.value) === 0
 
-/** The score where all of the conditions hold that are added to the list. */
+/** The score where all of its conditions hold; adds these to the list. */
 function strip(score: Expr, conditions: Expr[]): Expr {
   if (score.kind !== 'call') return score
   const [a, b, c] = score.args
@@ -60,7 +60,7 @@ function strip(score: Expr, conditions: Expr[]): Expr {
     return strip(isLow(c) ? b : c, conditions)
   }
   if (score.fn !== 'add' || a === undefined || b === undefined) return score
-  // A mask that is added: 0 where a key counts.
+  // An additive mask: 0 for a key that counts.
   const [left, right] = [added(a, conditions), added(b, conditions)]
   if (left && right) return constant('f32', 0)
   if (left) return strip(b, conditions)
@@ -69,7 +69,7 @@ function strip(score: Expr, conditions: Expr[]): Expr {
   return one === a && other === b ? score : call('add', one, other)
 }
 
-/** True if a term of a sum is `condition ? 0 : low`; its condition joins the list. */
+/** True if a term of a sum is `condition ? 0 : low`; adds its condition to the list. */
 function added(term: Expr, conditions: Expr[]): boolean {
   if (term.kind !== 'call' || term.fn !== 'select') return false
   const [a, b, c] = term.args
@@ -82,7 +82,7 @@ function added(term: Expr, conditions: Expr[]): boolean {
 
 const negated: Partial<Record<IntrinsicName, IntrinsicName>> = { lt: 'ge', ge: 'lt', le: 'gt', gt: 'le', eq: 'ne', ne: 'eq' }
 
-/** Conditions that together say that `condition` is `wanted`. Comparisons of floats are left as they are: NaN compares false. */
+/** Conditions that together state that `condition` is `wanted`. Comparisons of floats are not inverted, since NaN compares false. */
 function conjuncts(condition: Expr, wanted: boolean): readonly Expr[] {
   if (condition.kind === 'call') {
     const { fn, args } = condition
@@ -112,7 +112,7 @@ interface Bound {
   readonly value: Expr
 }
 
-/** The bound of the key that a comparison of integers states, if it never falls as `i` grows. */
+/** The bound of the key from a comparison of integers, if it never falls as `i` grows. */
 function boundOf(condition: Expr): Bound | undefined {
   if (condition.kind !== 'call') return undefined
   if (condition.fn === 'or') return either(condition)
@@ -128,7 +128,7 @@ function boundOf(condition: Expr): Bound | undefined {
   return { side: key.factor === 1 ? 'upper' : 'lower', value }
 }
 
-/** Either of two bounds of one side: the further one. */
+/** The looser of two bounds of one side, for a disjunction. */
 function either({ args }: ExprOf<'call'>): Bound | undefined {
   const [one, other] = args.map(boundOf)
   if (one === undefined || other === undefined || one.side !== other.side) return undefined
@@ -137,7 +137,7 @@ function either({ args }: ExprOf<'call'>): Bound | undefined {
 
 const plus = (form: Linear, constant: number): Linear => ({ ...form, constant: form.constant + constant })
 
-/** A linear form that is negative where the comparison of integers holds, and only there. */
+/** A linear form that is negative exactly where the comparison of integers holds. */
 function negative({ fn, args: [a, b] }: ExprOf<'call'>): Linear | undefined {
   if (a?.type !== 'i32' || b?.type !== 'i32') return undefined
   const difference = addLinear(linearOf(a), linearOf(b), -1)

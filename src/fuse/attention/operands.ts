@@ -1,7 +1,7 @@
 /**
- * Where the rows of queries, keys and values lie. Members that only move elements (head splits, restored padding, parts of a stack, heads
- * that are repeated) become the place a row is read from; members that compute (a rotation, a norm over the head, a bias) become an
- * expression of the element that is computed while the row is loaded.
+ * Addresses of the rows of queries, keys and values. Members that only move elements (head splits, restored padding, parts of a stack, repeated
+ * heads) become the address of a row. Members that compute (a rotation, a norm over the head, a bias) become an expression of the element, which
+ * is computed while the row is loaded.
  */
 import { isAffineAlong } from '../../ir/affine_layout.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -17,7 +17,7 @@ import type { RoleOperand } from './roles.js'
 
 export interface Operand {
   readonly access: RowOperand
-  /** Rows from here on are zero: `position < limit ? row : 0`. */
+  /** Rows from this position on are zero: `position < limit ? row : 0`. */
   readonly limit: Expr | undefined
   readonly members: readonly Member[]
 }
@@ -45,11 +45,11 @@ export function operandOf(group: AttentionGroup, { value, axes }: RoleOperand, p
   }
 }
 
-/** A value that no node of the group lays out must be row-major: its layout is known by name only. */
+/** Reason to refuse a layout other than row-major for a value that no node of the group lays out: the layout is known by name only. */
 export const unknownLayout = (layout: string): string =>
   `a value in layout ${layout} needs the node that makes or reads it in the group`
 
-/** A row that a loop over positions walks by a stride, or else an element that is looked up, or computed, by itself. */
+/** A row that a loop over positions strides through, or else an element that is looked up, or computed, by itself. */
 function rowOrElement({ slots }: AttentionGroup, element: Expr, position: string): RowOperand {
   const row = element.kind === 'load' ? rowAt(element.tensor, element.indices) : undefined
   if (row !== undefined && isStrided(row, position, slots.layoutOf(row.tensor))) return row
@@ -60,7 +60,7 @@ function rowOrElement({ slots }: AttentionGroup, element: Expr, position: string
   return { tensor: read?.tensor ?? '', indices: read?.indices ?? [], element }
 }
 
-/** True if rows of neighbouring positions lie equally far apart, and the elements of a row side by side. */
+/** True if rows of consecutive positions have a constant stride, and the elements of a row are contiguous. */
 function isStrided({ indices }: RowAccess, position: string, layout: Layout): boolean {
   const moves = (expr: Expr): boolean => freeNames(expr).has(position)
   const isSteady = (place: Expr, axis: number): boolean =>

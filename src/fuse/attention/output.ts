@@ -1,6 +1,6 @@
 /**
- * The end of an attention group: the ops that lay its result out, after which it may be packed, and one chain of elementwise ops
- * on what is stored, such as rounding to int8. A chain that only moves elements leaves results as they are.
+ * The end of an attention group: ops that lay out its result, an optional packing, and one chain of elementwise ops on the stored value, such as
+ * rounding to int8. A chain that only moves elements leaves results unchanged.
  */
 import { call, dim, i32, index, local } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -17,24 +17,23 @@ import { type AttentionGroup, placesOf, rowAt, seenAxes, storeOf } from './eleme
 
 export interface AttentionOutput {
   readonly access: RowAccess
-  /** Rows of a sequence that are written; undefined for as many as there are queries. */
+  /** Number of rows of a sequence that are written; undefined for as many as there are queries. */
   readonly owned: Expr | undefined
-  /** What is stored of the local `result`, an expression of the roles. */
+  /** The stored value, an expression of the local `result` and the roles. */
   readonly stored: Expr
-  /** The members it consists of, and the value they end in. */
+  /** Members that make up the output, and the value they end in. */
   readonly members: readonly Member[]
   readonly value: ValueId
 }
 
-/** @throws usage `plan.illegal` naming two nodes when a member behind the products does more than move or change one element */
+/** @throws usage `plan.illegal` naming two nodes for a member after the matmuls that does more than move or change one element */
 export function outputOf(group: AttentionGroup): AttentionOutput {
   const members = group.around.behind(group.context.out)
   const packing = members.findIndex(({ node }) => isPackStep(group.graph, node))
   const made = packing < 0 ? { ...padded(group, members), members } : { ...packed(group, members, packing), members }
   const { layout } = valueAt(group.graph.values, made.value)
   const last = members.at(-1)?.node.name ?? group.context.name
-  if (layout !== 'row')
-    throw illegal(group.name, group.context.name, last, `attention stores rows, its result would be in layout ${layout}`)
+  if (layout !== 'row') throw illegal(group.name, group.context.name, last, `expected a row-major result, got layout ${layout}`)
   return made
 }
 
@@ -43,9 +42,9 @@ type Output = Omit<AttentionOutput, 'members'>
 const refusal = ({ name, context }: AttentionGroup, members: readonly Member[], reason: string) =>
   illegal(name, context.name, members.at(-1)?.node.name ?? context.name, reason)
 
-const scattered = 'the elements of a result do not lie side by side where they are stored'
+const scattered = 'the elements of a result are not contiguous where they are stored'
 
-/** Results of every row of every sequence. */
+/** Output of every row of every sequence. */
 function padded(group: AttentionGroup, members: readonly Member[]): Output {
   const { slots, context } = group
   const value = resultOf(members) ?? context.out
@@ -55,7 +54,7 @@ function padded(group: AttentionGroup, members: readonly Member[]): Output {
   return { access, owned: undefined, stored, value }
 }
 
-/** Results of packed rows: what is before the packing lays them out, what is behind it changes what is stored. */
+/** Output of packed rows: members before the packing lay them out, members after it change the stored value. */
 function packed(group: AttentionGroup, members: readonly Member[], packing: number): Output {
   const { graph, slots, context, name } = group
   const merging = members.slice(0, packing)
@@ -63,7 +62,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const laid = laidOut(group, merging, made)
   const wanted = ['b', 'i', 'h', 'c'].map(index)
   if (laid.stored.kind !== 'local' || !laid.places.every((place, at) => equalExprs(place, wanted[at])))
-    throw illegal(name, context.name, merging.at(-1)?.node.name ?? '', 'a result is changed behind its packing, not before')
+    throw illegal(name, context.name, merging.at(-1)?.node.name ?? '', 'a result is changed after its packing, not before it')
   const pack = members.slice(packing, packing + 1)
   const rows = resultOf(pack) ?? context.out
   const changing = members.slice(packing + 1)
@@ -81,7 +80,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const b = index('b')
   const next = call('add', b, i32(1))
   const batch = dim(slots.dim(valueAt(graph.values, starts).shape[0]))
-  // The last sequence also owns the rows behind its end, so that every row of the packed tensor is defined.
+  // The last sequence also owns the rows after its end, so that every row of the packed tensor is defined.
   const end = call('select', call('lt', next, batch), start(next), dim(slots.dim(tokens)))
   return {
     access: { tensor, indices: [call('add', start(b), index('i')), index('h'), i32(0)] },
@@ -93,7 +92,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
 
 const resultOf = (members: readonly Member[]): ValueId | undefined => Object.values(members.at(-1)?.node.outputs ?? {})[0]
 
-/** Where members store an element of the result, and what, as expressions of the roles. */
+/** Indices at which members store an element of the result, and the stored value, as expressions of the roles. */
 interface LaidOut {
   readonly shape: Shape
   readonly places: readonly Expr[]
@@ -113,11 +112,11 @@ function laidOut(group: AttentionGroup, members: readonly Member[], value: Value
     if (expr.kind === 'load' && expr.tensor === product) loads.push(expr)
   })
   const [first] = loads
-  if (first === undefined || output === undefined) throw refusal(group, members, 'what is stored does not depend on the result')
+  if (first === undefined || output === undefined) throw refusal(group, members, 'the stored value does not depend on the result')
   const axes = seenAxes(group, read?.shape ?? [], shape, roles.result)
-  if (axes === undefined) throw refusal(group, members, "it sees the result along axes that are not the result's")
+  if (axes === undefined) throw refusal(group, members, "it reads the result along axes that are not the result's")
   if (!loads.every((load) => load.indices.every((place, at) => equalExprs(place, first.indices[at]))))
-    throw refusal(group, members, 'what is stored of a result depends on another result')
+    throw refusal(group, members, 'the stored value of a result depends on another result')
   const names = new Map(
     first.indices.flatMap((place, at) => (place.kind === 'index' ? [[place.name, axes[at] ?? place] as const] : [])),
   )
@@ -133,12 +132,12 @@ function laidOut(group: AttentionGroup, members: readonly Member[], value: Value
   const stored = inRoles(stmt.value)
   if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
   const places = placesOf(stmt)
-  // Ops that see rows side by side as one store them as they lie.
+  // Ops that see adjacent axes of rows as one store them unchanged.
   const asRead = places.length === first.indices.length && places.every((place, at) => equalExprs(place, first.indices[at]))
   return asRead ? { shape, places: roles.result, stored } : { shape: output.shape, places: places.map(inRoles), stored }
 }
 
-/** What members that read a value as it lies store of it: a function of the result and attributes alone. */
+/** The stored value of members that read a value element by element: a function of the result and attributes alone. */
 function changedBy(group: AttentionGroup, members: readonly Member[], read: ValueId, value: ValueId): Expr {
   const result = local('result')
   if (members.length === 0) return result
@@ -158,11 +157,11 @@ function changedBy(group: AttentionGroup, members: readonly Member[], read: Valu
         group.name,
         group.context.name,
         reader?.node.name ?? '',
-        `${reader?.node.name} reads another tensor than the result`,
+        `${reader?.node.name} reads a tensor other than the result`,
       )
     }
     if (!['const', 'attr', 'local', 'call'].includes(expr.kind))
-      throw refusal(group, members, 'an element is stored as a function of itself and attributes alone')
+      throw refusal(group, members, 'a stored element depends on itself and attributes alone')
   })
   if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
   return slots.declare({ derived, value: stored }, stored, undefined)

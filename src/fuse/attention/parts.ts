@@ -1,4 +1,4 @@
-/** What feeds the two products of attention, what follows them, and guards of padding. */
+/** Members that feed the two matmuls of attention, members that follow them, and guards of padding. */
 import { constant, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
@@ -17,7 +17,7 @@ export class Surroundings {
     this.#members = members
   }
 
-  /** What a value is before the views that made it. */
+  /** The value before the views that made it. */
   through(id: ValueId): ValueId {
     const view = this.#graph.nodes.find((node) => node.kind === 'view' && node.out === id)
     return view?.kind === 'view' ? this.through(view.input) : id
@@ -37,7 +37,7 @@ export class Surroundings {
     return found
   }
 
-  /** Members a value is made by, directly or through others. */
+  /** Members that make a value, directly or through others. */
   before(id: ValueId): Member[] {
     const wanted = new Set<ValueId>([id])
     const found: Member[] = []
@@ -52,7 +52,7 @@ export class Surroundings {
   }
 }
 
-/** Refuses attention of which something inside is needed outside, apart from its `results`. */
+/** Refuses attention with an inner value that is needed outside, apart from its `results`. */
 export function checkInner(graph: Graph, group: string, nodes: readonly GraphNode[], results: readonly ValueId[]): void {
   const inside = new Set(nodes)
   const last = nodes.find((node) => outputsOf(node).some((id) => id === results[0]))?.name ?? ''
@@ -66,7 +66,7 @@ export function checkInner(graph: Graph, group: string, nodes: readonly GraphNod
   }
 }
 
-/** Refuses members that are no part of attention. */
+/** Refuses members that are not part of attention. */
 export function checkClaimed(
   group: string,
   scores: NodeOf<'matmul'>,
@@ -75,10 +75,10 @@ export function checkClaimed(
 ): void {
   const left = members.find((member) => !claimed.includes(member))
   if (left !== undefined)
-    throw illegal(group, left.node.name, scores.name, 'it is neither before, between nor behind the two products')
+    throw illegal(group, left.node.name, scores.name, 'it is neither before, between nor after the two matmuls')
 }
 
-/** Strips `position < limit ? x : 0`, and with it every choice that the same condition makes inside. */
+/** Strips `position < limit ? x : 0`, and every inner choice with the same condition. */
 export function unguard(expr: Expr, position: string): { readonly row: Expr; readonly limit: Expr | undefined } {
   const [condition, kept, other] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
   const [at, limit] = condition?.kind === 'call' && condition.fn === 'lt' ? condition.args : []

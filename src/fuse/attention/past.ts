@@ -1,7 +1,7 @@
 /**
- * The past that decode attention reads: a cache, row by row or through a table that says whose row holds a place, and what a group
- * puts into the cache on the way. A row may be integers times a step of its own, which then multiplies scores and weights. Keys and
- * values are each derived apart.
+ * The past that decode attention reads, and the group's append to it. A cache is read row by row, or through a table with the owner of each
+ * position's row. A row may be integers times a scale of its own, which then multiplies scores and weights. Keys and values are each derived
+ * separately.
  */
 import { call, i32, index, local } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -15,10 +15,10 @@ import { type AttentionGroup, elementOf, rowAt } from './elements.js'
 import { unknownLayout } from './operands.js'
 import type { RoleOperand } from './roles.js'
 
-/** What a step adds to a cache. */
+/** The row that a step adds to a cache. */
 export interface DecodeStep {
   readonly append: Member
-  /** The cache with the step, and where its rows lie. */
+  /** The cache with the step, and the address of its rows. */
   readonly cached: ValueId
   readonly row: RowAccess
   readonly place: Expr
@@ -27,17 +27,17 @@ export interface DecodeStep {
 }
 
 export interface DecodePast {
-  /** The sequence whose row holds place `j` of sequence `b`. */
+  /** The sequence that owns the row of position `j` of sequence `b`. */
   readonly owner: Expr
-  /** Neighbouring heads of queries that attend one head of this; undefined where all do. `h` below is that head. */
+  /** Number of consecutive query heads that attend to one head of the past; undefined where all do. `h` below is that head. */
   readonly shared: Expr | undefined
-  /** The row in memory of place `j` of the local `owner`. */
+  /** The row in memory of position `j` of the local `owner`. */
   readonly access: CacheAccess
   readonly fresh: DecodeStep | undefined
   readonly members: readonly Member[]
 }
 
-/** @throws usage `plan.illegal` naming two nodes when rows of `id` are computed on the way in another way than that */
+/** @throws usage `plan.illegal` naming two nodes where rows of `id` are computed in any other way */
 export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, product: NodeOf<'matmul'>): DecodePast {
   const { graph, name, around, slots, layouts } = group
   const members = around.before(id)
@@ -55,11 +55,9 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
   const written = placed(whole)
   const { row, scale } = inSteps(written?.kept ?? whole)
   if (row.kind !== 'load')
-    throw refuse(
-      'what attention reads of the past is read as it is, or times what is the same for a row of a head: it cannot be computed on the way',
-    )
+    throw refuse('attention reads the past as it is, or times one scale per row of a head: it cannot compute it while it reads')
   if (scale !== undefined && written !== undefined)
-    throw refuse('a cache in steps of its rows is read, and a step joins it on the way')
+    throw refuse('it reads a cache with one scale per row, and appends a step to it')
   const owner = row.indices.find((place) => freeNames(place).has('b')) ?? i32(0)
   const roles = row.indices.map((place) => (equalExprs(place, owner) ? index('b') : place))
   const access = rowAt(
@@ -79,19 +77,19 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
   }
 }
 
-/** Why the past of a product is not read in rows of a place each, in the axes that the product names. */
+/** Reason why the past of a matmul is not read in one row per position, in the axes that the matmul names. */
 function notInRows(id: ValueId, axes: readonly Expr[], { name, subscripts, a }: NodeOf<'matmul'>): string {
   const written = subscripts[a === id ? 'a' : 'b']
   const at = axes.findIndex((axis) => equalExprs(axis, index('c')))
   const along = written[at] ?? 'c'
-  const rows = `attention reads the past in rows along ${along}, one for each place`
+  const rows = `attention reads the past in rows along ${along}, one per position`
   if (at === axes.length - 1)
     return `${name} reads the past as "${written.join(' ')}", but not in its own order: ${rows}, of the sequence or of another that a table names`
   const wanted = [...written.filter((_, axis) => axis !== at), along].join(' ')
   return `${name} reads the past as "${written.join(' ')}": ${rows}, so store it with ${along} last, as "${wanted}"`
 }
 
-/** An element of a row as what is read, times what is the same for the whole row. */
+/** Splits an element of a row into the value read and a factor that is uniform over the row. */
 function inSteps(element: Expr): { readonly row: Expr; readonly scale: Expr | undefined } {
   const factors: Expr[] = []
   const take = (expr: Expr): void => {
@@ -105,15 +103,15 @@ function inSteps(element: Expr): { readonly row: Expr; readonly scale: Expr | un
   return { row, scale: more.reduce((left, right) => call('mul', left, right), first) }
 }
 
-/** The scale of a row by whose row it is. @param refuse of a reason: a scale that depends on the query has no row */
+/** The scale of a row in terms of its owner. @param refuse makes the error: a scale that depends on the query has no row */
 function ofOwner(scale: Expr, owner: Expr, refuse: (reason: string) => Error): Expr {
   const known = rewrite(scale, (node) => (equalExprs(node, owner) ? local('owner', 'i32') : node))
   const other = [...freeNames(known)].find((name) => !['owner', 'h', 'j'].includes(name))
-  if (other !== undefined) throw refuse('what a row of the past is multiplied by depends on more than the row')
+  if (other !== undefined) throw refuse('the scale of a row of the past depends on more than the row')
   return known
 }
 
-/** An element of heads that share it, as one of the head they share: `h idiv q` becomes `h`. */
+/** Rewrites an element of heads that share it as one of the shared head: `h idiv q` becomes `h`. */
 function sharedBy(element: Expr): { readonly element: Expr; readonly shared: Expr | undefined } {
   if (!freeNames(element).has('h')) return { element, shared: undefined }
   let by: Expr | undefined
@@ -129,7 +127,7 @@ function sharedBy(element: Expr): { readonly element: Expr; readonly shared: Exp
   return { element: substitute(replaced, new Map([[own, index('h')]])), shared: by }
 }
 
-/** `j === place ? replaced : kept`, with a place that depends on the sequence alone. */
+/** Matches `j === place ? replaced : kept`, with a place that depends on the sequence alone. */
 function placed(expr: Expr): { readonly place: Expr; readonly replaced: Expr; readonly kept: Expr } | undefined {
   const [condition, replaced, kept] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
   if (condition?.kind !== 'call' || condition.fn !== 'eq' || replaced === undefined || kept === undefined) return undefined
@@ -143,7 +141,7 @@ function placed(expr: Expr): { readonly place: Expr; readonly replaced: Expr; re
   return undefined
 }
 
-/** What the group's own append puts into the cache: of the row itself what attention reads of the owner. */
+/** The step that the group's own append puts into the cache. It stores in its own row the value that attention reads for the owner. */
 function stepOf(
   group: AttentionGroup,
   members: readonly Member[],
@@ -158,18 +156,19 @@ function stepOf(
   const cached = output === undefined ? undefined : append?.node.outputs[output.name]
   const first = members[0]?.node.name ?? ''
   if (append === undefined || output === undefined || cached === undefined)
-    throw illegal(name, first, product.name, 'a step is stored by an op that updates its cache in place')
+    throw illegal(name, first, product.name, 'expected an op that updates the cache in place with the step')
   const piece = elementOf(group, around.before(cached), cached, row.indices)
   const own = placed(slots.declare(piece, piece.value, undefined))
   const isSame =
     own !== undefined &&
     equalExprs(own.place, place) &&
-    // Where rows are those of others, the place must be theirs too.
+    // Where rows belong to other sequences, the place must be theirs too.
     (freeNames(place).size === 0 || equalExprs(owner, index('b'))) &&
     !freeNames(own.replaced).has('j') &&
     equalExprs(substitute(own.replaced, new Map([['b', owner]])), replaced) &&
     equalExprs(own.kept, row)
-  if (!isSame) throw illegal(name, append.node.name, product.name, 'what is stored of a step is not what is attended of it')
+  if (!isSame)
+    throw illegal(name, append.node.name, product.name, 'the step that is stored differs from the one that is attended to')
   const { shape } = valueAt(graph.values, cached)
   const stored = rowAt(slots.update(cached, shape, output.layout, row.tensor), row.indices)
   if (stored === undefined) throw new Error('internal: a row of a cache that is no row of the cache with its step')

@@ -1,7 +1,7 @@
 /**
- * The axes of two products that may be attention, by role. Roles follow from the subscripts alone, whatever axes are called and in
- * whatever order they stand: the axis of the scores that the second product sums over is that of the keys, axes in both operands of
- * the first product are batches, the others of the query are its positions.
+ * Roles of the axes of two matmuls that may be attention. Roles follow from the subscripts alone, whatever the names and the order of axes. The
+ * axis of the scores that the second matmul sums over is that of the keys. Axes in both operands of the first matmul are batches; the other axes
+ * of the query are its positions.
  */
 import { call, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -11,7 +11,7 @@ import { valueAt } from '../graph/edit.js'
 
 type Matmul = NodeOf<'matmul'>
 
-/** An operand of a product, and what each of its axes is: an expression of `b`, `h`, `i`, `j` and `c`. */
+/** An operand of a matmul with the role of each axis, an expression of `b`, `h`, `i`, `j` and `c`. */
 export interface RoleOperand {
   readonly value: ValueId
   readonly axes: readonly Expr[]
@@ -21,12 +21,12 @@ export interface Roles {
   readonly query: RoleOperand
   readonly key: RoleOperand
   readonly value: RoleOperand
-  /** The weights, as the second product reads them. */
+  /** The weights, as the second matmul reads them. */
   readonly weights: RoleOperand
-  /** What each axis of the scores and of the result is. */
+  /** Roles of the axes of the scores and of the result. */
   readonly scores: readonly Expr[]
   readonly result: readonly Expr[]
-  /** Extents by role. Heads are all axes that are neither sequence nor position, side by side. */
+  /** Extents by role. Heads are all axes that are neither sequence nor position, taken together. */
   readonly batch: readonly Extent[]
   readonly heads: readonly Extent[]
   /** Positions of queries; undefined where each sequence and head has one query. */
@@ -36,12 +36,12 @@ export interface Roles {
   readonly valueDim: Extent
 }
 
-/** Why two products are not attention, in words that name the axes. */
+/** Reason why two matmuls are not attention, naming the axes. */
 export class NoRoles extends Error {}
 
 /**
- * @param weights the operand of `context` that is made of `scores`
- * @param extentOf a dimension of the kernel for an extent
+ * @param weights the operand of `context` that is made from `scores`
+ * @param extentOf the kernel's dimension for an extent
  * @throws NoRoles
  */
 export function rolesOf(
@@ -55,21 +55,21 @@ export function rolesOf(
   const places = context.subscripts[weights]
   const { out } = scores.subscripts
   if (places.length !== out.length)
-    throw new NoRoles(`scores have axes "${out.join(' ')}", and the second product reads them as "${places.join(' ')}"`)
+    throw new NoRoles(`scores have axes "${out.join(' ')}", and the second matmul reads them as "${places.join(' ')}"`)
   const summed = places.filter((axis) => !context.subscripts.out.includes(axis))
   const [keyAxis, ...moreKeys] = summed
   if (keyAxis === undefined || moreKeys.length > 0 || !context.subscripts[values].includes(keyAxis))
-    throw new NoRoles(`the second product sums over ${summed.length} axes of the scores, attention sums over its keys alone`)
-  /** What the first product calls an axis of the weights. */
+    throw new NoRoles(`the second matmul sums over ${summed.length} axes of the scores, attention sums over its keys alone`)
+  /** Name of a weights axis in the first matmul. */
   const scored = new Map(places.map((axis, at) => [axis, out[at] ?? axis]))
   const j = scored.get(keyAxis) ?? keyAxis
   const key = scores.subscripts.b.includes(j) ? 'b' : 'a'
   const query = key === 'a' ? 'b' : 'a'
-  if (scores.subscripts[query].includes(j)) throw new NoRoles(`axis ${j} of the keys is one of the query too`)
+  if (scores.subscripts[query].includes(j)) throw new NoRoles(`axis ${j} of the keys is an axis of the query too`)
   const inner = scores.subscripts[query].filter((axis) => !out.includes(axis))
   const [k, ...moreInner] = inner
   if (k === undefined || moreInner.length > 0 || !scores.subscripts[key].includes(k))
-    throw new NoRoles(`the first product sums over ${inner.length} axes, queries and keys have one`)
+    throw new NoRoles(`the first matmul sums over ${inner.length} axes, queries and keys have one`)
   const own = context.subscripts[values].filter((axis) => !places.includes(axis))
   const [c, ...moreOwn] = own
   if (c === undefined || moreOwn.length > 0 || !context.subscripts.out.includes(c))
@@ -126,7 +126,7 @@ export function rolesOf(
   }
 }
 
-/** One of several axes that `h` counts through, the last of them fastest. */
+/** Index along one of the axes that `h` counts through, the last of them fastest. */
 function digit(at: number, extents: readonly Expr[]): Expr {
   const inside = extents.slice(at + 1)
   const h = index('h')
@@ -142,6 +142,6 @@ function digit(at: number, extents: readonly Expr[]): Expr {
   return at === 0 || own === undefined ? above : call('mod', above, own)
 }
 
-/** The product of extents as an expression: 1 for none. */
+/** Product of extents as an expression; 1 for none. */
 export const productOf = (extents: readonly Expr[]): Expr =>
   extents.length === 0 ? i32(1) : extents.reduce((left, right) => call('mul', left, right))

@@ -1,6 +1,6 @@
 /**
- * What lies between the two products of attention, whatever ops and names it is made of: the members are merged into one row program, as
- * everywhere, and the softmax is read off that program.
+ * The ops between the two matmuls of attention, whatever their form and names. The members are merged into one row program, as in any group, and
+ * the softmax is read off that program.
  */
 import { index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -22,7 +22,7 @@ export interface AttentionScore extends Masked {
   readonly source: SourceSpan
 }
 
-/** @throws usage `plan.illegal` naming two nodes when what is between the products is no softmax, or a score depends on other pairs */
+/** @throws usage `plan.illegal` naming two nodes where the ops between the matmuls are not a softmax, or a score depends on other pairs */
 export function scoreOf(group: AttentionGroup): AttentionScore {
   const { graph, name, scores, context, layouts, around, slots, roles } = group
   const members = around.before(roles.weights.value)
@@ -33,16 +33,16 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
   const derived = deriveKernel(graph, name, members, innerViews(graph, members), new Set([made]), layouts)
   const refuse = (reason: string) => illegal(name, scores.name, last.node.name, reason)
   const product = derived.inputs.find(({ value }) => around.through(value) === around.through(scores.out))?.param
-  if (product === undefined) throw refuse('it does not work on the scores')
+  if (product === undefined) throw refuse('it does not read the scores')
   const softmax = softmaxIn(derived.kernel, (reason) => illegal(name, scores.name, context.name, reason))
   const { places } = softmax
   const seen = derived.inputs.find(({ param }) => param === product)?.shape ?? []
   const axes = seenAxes(group, seen, valueAt(graph.values, scores.out).shape, roles.scores)
   const names = places.map((place) => (place.kind === 'index' ? place.name : undefined))
   if (axes === undefined || places.length !== axes.length || names.includes(undefined))
-    throw refuse('the softmax sees the scores along axes that are not theirs')
+    throw refuse('the softmax reads the scores along axes that are not theirs')
   if (!equalExprs(axes[names.indexOf(softmax.loop)], index('j')))
-    throw refuse('the softmax runs along another axis than the one the second product sums over')
+    throw refuse('the softmax runs along another axis than the one the second matmul sums over')
   const renamed = new Map(names.map((each, at) => [each ?? '', axes[at] ?? index('j')]))
   const raw = local('raw')
   const inRoles = (expr: Expr): Expr => {
@@ -51,36 +51,36 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
       if (node.indices.length === places.length && node.indices.every((place, at) => equalExprs(place, places[at]))) return raw
       if (isTransposed(softmax.score, product, places))
         throw refuse(
-          'between the two products queries and keys change places: let the first product store its axes as the second reads them',
+          'queries and keys are transposed between the two matmuls: let the first one store its axes as the second reads them',
         )
-      throw refuse('a score depends on another pair of a query and a key')
+      throw refuse('a score depends on another pair of query and key')
     })
     return slots.declare({ derived, value: replaced }, substitute(renameLoops(replaced), renamed), product)
   }
   const denominator = inRoles(softmax.denominator)
   if (freeNames(denominator).has('raw') || freeNames(denominator).has('j'))
-    throw refuse('it divides by something that differs by key')
+    throw refuse('it divides by a value that differs by key')
   return { ...takeMasks(inRoles(softmax.score)), denominator, members, source: last.kernel.source }
 }
 
-/** True if every score is read with its axes in another order. */
+/** True if every score is read with its axes transposed. */
 function isTransposed(score: Expr, product: string, places: readonly Expr[]): boolean {
-  let turned = true
+  let transposed = true
   visit(score, (expr) => {
     if (expr.kind !== 'load' || expr.tensor !== product) return
     const isOwn = expr.indices.every((at, axis) => equalExprs(at, places[axis]))
-    turned &&= !isOwn && places.every((place) => expr.indices.some((at) => equalExprs(at, place)))
+    transposed &&= !isOwn && places.every((place) => expr.indices.some((at) => equalExprs(at, place)))
   })
-  return turned
+  return transposed
 }
 
-const noSoftmax = 'there is no softmax between the two products'
+const noSoftmax = 'there is no softmax between the two matmuls'
 
 function softmaxIn(kernel: Parameters<typeof softmaxOf>[0], refuse: (reason: string) => Error): Softmax {
   try {
     return softmaxOf(kernel)
   } catch (error) {
-    if (error instanceof NoSoftmax) throw refuse(`between the two products: ${error.message}`)
+    if (error instanceof NoSoftmax) throw refuse(`between the two matmuls: ${error.message}`)
     throw error
   }
 }

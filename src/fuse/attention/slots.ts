@@ -1,6 +1,6 @@
 /**
- * The parameters of an attention kernel. Its slots are derived apart from each other, each with names of its own; here tensors
- * that stand for one value become one parameter, and dimensions of equal extent one dimension.
+ * The parameters of an attention kernel. Its slots are derived separately, each with its own names. Here tensors of one value become one
+ * parameter, and dimensions of equal extent one dimension.
  */
 import { call, i32 } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -15,7 +15,7 @@ import type { Derived } from '../rows/derive.js'
 import { type Binding, commonTypes } from '../space/parameters.js'
 import type { Member } from '../space/space.js'
 
-/** A slot's expression, and the derivation whose names it uses. */
+/** A slot's expression, and the derivation that its names belong to. */
 export interface Piece {
   readonly derived: Derived
   readonly value: Expr
@@ -48,7 +48,9 @@ export class AttentionSlots {
     return made
   }
 
-  /** An extent as a number: a dimension where a tensor has it, else attributes the program supplies. Asked for after all tensors are declared. */
+  /**
+   * An extent as a number: a dimension where a tensor has it, else attributes that the program supplies. Called after all tensors are declared.
+   */
   extent(extent: Extent): Expr {
     const name = this.dim(extent)
     if ([...this.#tensors.values()].some(({ tensor }) => tensor.dims.includes(name))) return { kind: 'dim', type: 'i32', name }
@@ -57,7 +59,7 @@ export class AttentionSlots {
     return [...factors, ...factor].reduce((left, right) => call('mul', left, right))
   }
 
-  /** A dimension of the graph that no tensor of the kernel has. */
+  /** An attribute for a dimension of the graph that no tensor of the kernel has. */
   #given(graphDim: string): Expr {
     const name = this.dim({ factor: 1, dims: [graphDim] })
     if (this.#attrValues[name] === undefined) this.#attrs.push({ name, type: 'i32', default: 1 })
@@ -65,7 +67,7 @@ export class AttentionSlots {
     return { kind: 'attr', type: 'i32', name }
   }
 
-  /** The parameter of a value, seen in a shape. */
+  /** The parameter of a value under a shape. */
   tensor(id: ValueId, shape: Shape, access: TensorParam['access'], layout?: TensorParam['layout']): string {
     const known = this.#tensors.get(id)
     if (known !== undefined) return known.param
@@ -89,7 +91,7 @@ export class AttentionSlots {
     return found.tensor.layout
   }
 
-  /** The parameter of a value that replaces elements of the tensor `before` in its memory. */
+  /** The parameter of a value that updates the tensor `before` in place. */
   update(id: ValueId, shape: Shape, layout: TensorParam['layout'], before: string): string {
     const param = this.tensor(id, shape, 'out', layout)
     const declared = this.#tensors.get(id)
@@ -101,7 +103,7 @@ export class AttentionSlots {
     return this.tensor(id, valueAt(this.#graph.values, id).shape, 'in')
   }
 
-  /** An expression of a piece in the kernel's own names. `except` names the tensor that stands for the product. */
+  /** An expression of a piece in the kernel's own names. `except` is the tensor that stands for the matmul. */
   declare({ derived }: Piece, expr: Expr, except: string | undefined): Expr {
     const { kernel, inputs, outputs } = derived
     const bindings = [...inputs, ...outputs]
@@ -112,7 +114,7 @@ export class AttentionSlots {
       }),
     )
     return rewrite(expr, (node) => {
-      // Roles are expressions of the kernel's own dimensions already.
+      // Roles already use the kernel's own dimensions.
       if (node.kind === 'dim') return extents.has(node.name) ? { ...node, name: this.dim(extents.get(node.name)) } : node
       if (node.kind === 'attr') return { ...node, name: this.#attr(derived, node.name) }
       if (node.kind !== 'load' || node.tensor === except) return node
@@ -124,7 +126,7 @@ export class AttentionSlots {
     })
   }
 
-  /** Its storage types are those that all members allow. @throws usage `plan.illegal` where they have none in common */
+  /** The kernel's signature. Its storage types are those that all members allow. @throws usage `plan.illegal` where they have none in common */
   signature(group: string, members: readonly Member[]): Pick<Kernel, 'dims' | 'types' | 'attrs' | 'tensors'> {
     const all = [...this.#tensors.values()].map(({ tensor }) => tensor)
     const tensors = [...all.filter(({ access }) => access === 'in'), ...all.filter(({ access }) => access === 'out')]

@@ -1,7 +1,7 @@
 /**
- * Reading a softmax off the row program between two products. The rule is algebra, not a list of names: everything that depends on all
- * keys is either the maximum of a score, or a sum over keys of `exp(score - shift)`; the weights are that exponential times something that
- * is the same for the whole row. Then sums can be carried over tiles of keys, and what remains is one number a row to divide by.
+ * Reads a softmax off the row program between two matmuls. The rule is algebra, not a list of names. Every value that depends on all keys is
+ * either the maximum of a score, or a sum over keys of `exp(score - shift)`. The weights are that exponential times a row-uniform factor. Then
+ * sums can be carried over tiles of keys, and one divisor per row remains.
  *
  *   top = max_j t(j), total = sum_j exp(t(j) - top), weights exp(t(j) - top) / (total + exp(sink[h] - top))
  *   makes  score t(j), denominator total + exp(sink[h] - top)
@@ -15,30 +15,30 @@ import { dependsOn, exponentIn, hasLocal, hidden, maskedFactor, shiftedScore } f
 import { Written } from './written.js'
 
 export interface Softmax {
-  /** A score as an expression of the row's indices and of the index `loop`, with loads of the product. */
+  /** Score as an expression of the row's indices and of the index `loop`, with loads of the matmul. */
   readonly score: Expr
   readonly loop: string
-  /** Of the locals `total` and `top`. */
+  /** Expression of the locals `total` and `top`. */
   readonly denominator: Expr
-  /** Where the weight of `loop` is stored. */
+  /** Indices at which the weight of `loop` is stored. */
   readonly places: readonly Expr[]
 }
 
-/** Why a row program is no softmax that can be carried over tiles of keys. */
+/** Reason why a row program is not a softmax that can be carried over tiles of keys. */
 export class NoSoftmax extends Error {}
 
-/** A reduction of the row, with everything before it written out. */
+/** A reduction of the row, with everything before it inlined. */
 interface Reduction {
   readonly name: string
   readonly monoid: string
-  /** Of the index `loop` of the store. */
+  /** Expression of the index `loop` of the store. */
   readonly value: Expr
 }
 
 /** @throws NoSoftmax */
 export function softmaxOf(kernel: Kernel): Softmax {
   const store = kernel.body.find((stmt): stmt is StmtOf<'storeRow'> => stmt.kind === 'storeRow')
-  if (store === undefined) throw new NoSoftmax('nothing between the two products works on rows')
+  if (store === undefined) throw new NoSoftmax('nothing between the two matmuls works on rows')
   const { reductions, weight } = writtenOut(kernel, store)
   const loop = store.index
   const { exponent, over } = factors(weight, loop)
@@ -67,9 +67,9 @@ function writtenOut(
         written.row(stmt)
         break
       case 'reduce': {
-        if (!isSameForm(stmt.length, store.length)) throw new NoSoftmax('it reduces another axis than that of the keys')
+        if (!isSameForm(stmt.length, store.length)) throw new NoSoftmax('it reduces another axis than the keys')
         const value = written.out(substitute(stmt.value, new Map([[stmt.index, index(store.index)]])))
-        // Under a name that no other thing has: what a body calls `top` may be anything.
+        // Parentheses make the name unique: a body may call anything `top`.
         const name = `(${stmt.name})`
         written.scalar(stmt.name, { kind: 'local', type: stmt.type, name })
         reductions.push({ name, monoid: stmt.monoid, value })
@@ -100,15 +100,15 @@ function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonl
   }
   take(weight, true)
   const [exponential, ...more] = above.filter((factor) => dependsOn(factor, loop))
-  if (below.some((factor) => dependsOn(factor, loop))) throw new NoSoftmax('weights are divided by something that differs by key')
+  if (below.some((factor) => dependsOn(factor, loop))) throw new NoSoftmax('weights are divided by a value that differs by key')
   if (exponential === undefined) throw new NoSoftmax('weights do not depend on the key')
   if (more.length > 0)
     throw new NoSoftmax(
-      'weights are exponentials times something else that differs by key; what is the same for all queries may go to the values instead',
+      'weights are exponentials times another factor that differs by key; multiply the values by a factor that is the same for all queries',
     )
   const exponent = exponentIn(exponential)
   if (exponent === undefined)
-    throw new NoSoftmax('a weight is no exponential of a score over something that is the same for the whole row')
+    throw new NoSoftmax('a weight is not the exponential of a score over a value that is uniform over the row')
   const product = (list: readonly Expr[]): Expr | undefined =>
     list.length === 0 ? undefined : list.reduce((left, right) => call('mul', left, right))
   const top = product(above.filter((factor) => factor !== exponential))
@@ -117,7 +117,7 @@ function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonl
   return { exponent, over }
 }
 
-/** What the sum of `exp(score - top)` times values is divided by, from what the body divides its own weights by. */
+/** Divisor of the sum of `exp(score - top)` times values, from the divisor of the body's own weights. */
 function denominatorOf(
   reductions: readonly Reduction[],
   score: Expr,
@@ -131,24 +131,24 @@ function denominatorOf(
   const isTop = (expr: Expr | undefined): boolean => expr !== undefined && isSameForm(expr, top)
   const values = new Map<string, Expr>()
   const inTops = (expr: Expr | undefined): Expr | undefined => (expr === undefined ? undefined : substitute(expr, values))
-  /** The sums that are exactly of the weights' own exponentials: dividing by one of them needs no shift. */
+  /** Sums of exactly the weights' own exponentials: dividing by one of them needs no shift. */
   const own = new Set<string>()
-  /** Reductions that have no value here, and why: as shifts they may cancel. */
+  /** Reductions that have no value here, with the reason: as shifts they may cancel. */
   const others = new Map<string, string>()
   for (const { name, monoid, value } of reductions) {
     if (monoid === 'max') {
-      // A maximum of something else may still be a shift that cancels; it has no value here.
+      // A maximum of another value may still be a shift that cancels; it has no value here.
       if (isSameForm(hidden(value), hidden(score))) values.set(name, top)
-      else others.set(name, 'the maximum is of something else than what is exponentiated, and weights do not cancel it')
+      else others.set(name, 'the maximum is not that of the exponentiated scores, and the weights do not cancel it')
       continue
     }
     const exponent = exponentIn(value)
     if (monoid !== 'sum' || exponent === undefined) {
-      others.set(name, `a row of scores is reduced by ${monoid} of something that is neither a score nor its exponential`)
+      others.set(name, `a row of scores is reduced by ${monoid} of a value that is neither a score nor its exponential`)
       continue
     }
     const { score: summed, shift: by } = shiftedScore(exponent, loop)
-    if (!isSameForm(summed, score)) throw new NoSoftmax('it sums other exponentials than those it weighs values by')
+    if (!isSameForm(summed, score)) throw new NoSoftmax('it sums other exponentials than those of its weights')
     if ((by === undefined && shift === undefined) || (by !== undefined && shift !== undefined && isSameForm(by, shift)))
       own.add(name)
     const shifted = inTops(by)
@@ -159,7 +159,7 @@ function denominatorOf(
     }
     values.set(name, isTop(shifted) ? total : call('mul', total, exponential(top, shifted)))
   }
-  // Weights over a multiple of their own sum: the shift is in both, whatever it is.
+  // Weights over a multiple of their own sum: the shift is in both and cancels, whatever its value.
   const cancels = over !== undefined && isMultipleOf(over, own)
   if (cancels) return known(substitute(over, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)
   const [divisor, by] = [inTops(over), inTops(shift)]
@@ -168,7 +168,7 @@ function denominatorOf(
   const made = whole ?? { kind: 'const', type: 'f32', value: 1 }
   const lost = reasonIn(made, others)
   if (lost === undefined) return made
-  // Weights and every term below them have the same shift once: it cancels, whatever it is.
+  // The weights and every term of their divisor have the same shift once: it cancels, whatever its value.
   if (over === undefined || shift === undefined) throw new NoSoftmax(lost)
   const terms = reshifted(over, shift, (score) => (score === undefined ? unshifted : call('mul', call('exp', score), unshifted)))
   if (!isMultipleOf(terms, new Set([...own, unshifted.name]))) throw new NoSoftmax(lost)
@@ -176,10 +176,10 @@ function denominatorOf(
   return known(substitute(moved, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)
 }
 
-/** Stands for `exp(-shift)` in what weights are divided by. */
+/** Stands for `exp(-shift)` in the divisor of the weights. */
 const unshifted = { kind: 'local', type: 'f32', name: '(unshifted)' } as const
 
-/** With something else for each `exp(score - shift)`. */
+/** Replaces each `exp(score - shift)`. */
 const reshifted = (expr: Expr, shift: Expr, made: (score: Expr | undefined) => Expr): Expr =>
   rewrite(expr, (node) => {
     const [exponent] = node.kind === 'call' && node.fn === 'exp' ? node.args : []
@@ -189,14 +189,14 @@ const reshifted = (expr: Expr, shift: Expr, made: (score: Expr | undefined) => E
     return exponent.fn === 'sub' && b !== undefined && isSameForm(b, shift) ? made(a) : node
   })
 
-/** @throws NoSoftmax where a name in it has no value */
+/** @throws NoSoftmax for a name without a value */
 function known(expr: Expr, reasons: ReadonlyMap<string, string>): Expr {
   const lost = reasonIn(expr, reasons)
   if (lost !== undefined) throw new NoSoftmax(lost)
   return expr
 }
 
-/** True if an expression grows as the sums of these names do: it has them once in every term, and not below the line. */
+/** True if an expression is proportional to the sums with these names: every term has one of them once, and no divisor has one. */
 function isMultipleOf(expr: Expr, sums: ReadonlySet<string>): boolean {
   if (expr.kind === 'local') return sums.has(expr.name)
   const [a, b] = expr.kind === 'call' ? expr.args : []
@@ -207,13 +207,13 @@ function isMultipleOf(expr: Expr, sums: ReadonlySet<string>): boolean {
   return expr.fn === 'mul' && ((isMultipleOf(a, sums) && isFree(b)) || (isFree(a) && isMultipleOf(b, sums)))
 }
 
-/** Why an expression has no value: the reason of a name in it. */
+/** Reason why an expression has no value: that of a name in it. */
 function reasonIn(expr: Expr | undefined, reasons: ReadonlyMap<string, string>): string | undefined {
   const names = expr === undefined ? [] : [...freeNames(expr)]
   return names.map((name) => reasons.get(name)).find((reason) => reason !== undefined)
 }
 
-/** `exp(a - b)`, where nothing counts as 0. */
+/** `exp(a - b)`, where undefined counts as 0. */
 function exponential(a: Expr | undefined, b: Expr | undefined): Expr {
   if (b === undefined) return call('exp', a ?? { kind: 'const', type: 'f32', value: 0 })
   return call('exp', a === undefined ? call('neg', b) : call('sub', a, b))

@@ -1,6 +1,6 @@
 /**
- * What a row program computes on its way, written out: where attention reads elements or a softmax off a body, scalars and elements of rows
- * become the expressions they stand for.
+ * Inlines the intermediate values of a row program. Where attention reads elements or a softmax off a body, scalars and elements of rows become
+ * the expressions they stand for.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
@@ -10,7 +10,7 @@ export class Written {
   readonly #rows = new Map<string, { readonly index: string; readonly value: Expr }>()
   readonly #scalars = new Map<string, Expr>()
 
-  /** Takes up what a name stands for, in expressions from now on. */
+  /** Defines a name for later expressions. */
   scalar(name: string, value: Expr): void {
     this.#scalars.set(name, value)
   }
@@ -19,7 +19,7 @@ export class Written {
     this.#rows.set(name, { index, value: this.out(value) })
   }
 
-  /** An expression of the body without what was taken up so far. */
+  /** An expression of the body with all names defined so far inlined. */
   out(expr: Expr): Expr {
     return rewrite(substitute(expr, this.#scalars), (node) => {
       if (node.kind !== 'element') return node

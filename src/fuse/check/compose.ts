@@ -1,6 +1,7 @@
 /**
- * Graphs on the host, node by node: every op by its own body, every product by its definition, in double precision. What a group of a plan
- * means is what its nodes give this way; the kernel derived from them is held against it. Layouts play no part: tensors are logical.
+ * Evaluates graphs on the host, node by node, in double precision: every op by its own body, every matmul by its definition. The values that a
+ * group's nodes give this way are the meaning of the group; the kernel derived from them is checked against it. Layouts play no part: tensors are
+ * logical.
  */
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
@@ -12,13 +13,13 @@ import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 type Numbers = Readonly<Record<string, number>>
 type Data = ArrayLike<number>
 
-/** What a run needs besides the graph: values that no node computes, extents of dimensions, and attributes. */
+/** Inputs of a run besides the graph: values that no node computes, extents of dimensions, and attributes. */
 export interface Given {
   readonly values: ReadonlyMap<ValueId, Data>
   readonly dims: Numbers
   readonly attrs: Numbers
   readonly kernels: ReadonlyMap<string, Kernel | TemplateKernel>
-  /** What becomes of a value once it is computed; nothing by default. */
+  /** Replaces a value once it is computed; keeps it by default. */
   readonly revise?: (id: ValueId, made: HostTensor) => Data
 }
 
@@ -26,7 +27,7 @@ export interface Given {
 export const shapeOf = (graph: Graph, id: ValueId, dims: Numbers): number[] =>
   (graph.values[id]?.shape ?? []).map((extent) => evaluateExtent(extent, dims))
 
-/** The number an attribute of a node has. */
+/** Value of a node's attribute. */
 export const attrOf = (value: AttrValue, dims: Numbers, attrs: Numbers): number =>
   typeof value === 'number' ? value : (('dim' in value ? evaluateDim(value.dim, dims) : attrs[value.attr]) ?? Number.NaN)
 
@@ -80,7 +81,7 @@ function runOp(
   return Object.entries(node.outputs).map(([name, id]) => [id, outputs[name]?.data ?? []] as const)
 }
 
-/** What a library's epilogue makes of a product. */
+/** Applies a library epilogue to a matmul. */
 function finish(
   product: Float64Array,
   { bias, residual, relu }: MatmulEpilogue,
@@ -97,7 +98,7 @@ function finish(
   })
 }
 
-/** The product over named axes, by the definition: one sum for each element of the result. */
+/** The matmul over named axes, by definition: one sum per element of the result. */
 function einsum({ a: ofA, b: ofB, out }: NodeOf<'matmul'>['subscripts'], a: HostTensor, b: HostTensor): Float64Array {
   const extents: Record<string, number> = {}
   ofA.forEach((axis, at) => {
@@ -108,14 +109,17 @@ function einsum({ a: ofA, b: ofB, out }: NodeOf<'matmul'>['subscripts'], a: Host
   })
   const summed = Object.keys(extents).filter((axis) => !out.includes(axis))
   const count = (axes: readonly string[]) => axes.reduce((product, axis) => product * (extents[axis] ?? 0), 1)
-  /** Offsets into a tensor with some axes, at each point of others: one sum for a term, where names of axes at each point would take most of a check. */
+  /**
+   * Offsets into a tensor with some axes, at each point of others. A term then costs one sum; looking up axes by name at each point would take
+   * most of a check.
+   */
   const offsets = (over: readonly string[], axes: readonly string[]): Float64Array => {
-    const steps = over.map((axis) => axes.reduce((sum, name, at) => (name === axis ? sum + count(axes.slice(at + 1)) : sum), 0))
+    const strides = over.map((axis) => axes.reduce((sum, name, at) => (name === axis ? sum + count(axes.slice(at + 1)) : sum), 0))
     return new Float64Array(count(over)).map((_, flat) => {
       let [rest, offset] = [flat, 0]
       for (let axis = over.length - 1; axis >= 0; axis--) {
         const extent = extents[over[axis] ?? ''] ?? 1
-        offset += (rest % extent) * (steps[axis] ?? 0)
+        offset += (rest % extent) * (strides[axis] ?? 0)
         rest = Math.floor(rest / extent)
       }
       return offset

@@ -1,9 +1,9 @@
 /**
- * Holds what a plan derived from a group against the composition of the group's own bodies, on small random sizes. Whatever a rule of
- * derivation overlooks, a swapped index or a dropped term, shows here, and the plan is refused before any text is generated.
+ * Checks the kernel that a plan derived from a group against the composition of the group's own bodies, on small random sizes. An error in a rule
+ * of derivation, such as a swapped index or a dropped term, shows here, and the plan is refused before any source is generated.
  *
- * One rule of attention is its own: a query all of whose keys are masked gives zeros, where a body would give NaN or the mean of what is
- * masked. The composition is given that rule too, where all scores that its softmax reads are below every score.
+ * Attention has one rule of its own: a query with all keys masked gives zeros, where a body would give NaN or the mean of the masked values. The
+ * composition gets that rule too, where all scores that its softmax reads are below every unmasked score.
  */
 import { createHash } from 'node:crypto'
 import { HeddleError, usageError } from '../../errors.js'
@@ -31,28 +31,31 @@ interface Group {
   readonly nodes: readonly (NodeOf<'op'> | NodeOf<'matmul'>)[]
 }
 
-/** A group, and the kernel that was derived from it. */
+/** A group, and the kernel derived from it. */
 export interface DerivedGroup extends Group {
   readonly derived: Derived<Kernel | TemplateKernel>
 }
 
-/** A group that has nodes in its place which need no kernel. */
+/** A group that is replaced by nodes without a kernel. */
 export interface MovedGroup extends Group {
   readonly instead: Instead
 }
 
 export type CheckedGroup = DerivedGroup | MovedGroup
 
-/** Sizes and data a group is tried on, and draws of which bodies read outside of a tensor until that many are found. */
+/**
+ * Number of trials per group, with different sizes and data. A draw does not count where bodies read outside of a tensor; there are at most
+ * `draws`.
+ */
 const [trials, draws] = [3, 60]
 
-/** Which groups were found right before, by content. */
+/** Groups that passed the check before, by structural hash. */
 export interface Verified {
   readonly has: (key: string) => boolean
   readonly add: (key: string) => void
 }
 
-/** A text that differs where the group, its bodies or what was derived from them do, the same in every process. */
+/** Hash that differs where the group, its bodies or the derived kernel do. It is the same in every process. */
 export function contentOf(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>): string {
   const { name, graph, nodes } = group
   const made = 'derived' in group ? group.derived : group.instead
@@ -61,10 +64,10 @@ export function contentOf(group: CheckedGroup, kernels: ReadonlyMap<string, Kern
   return createHash('sha256').update(parts.map(structuralHash).join(' ')).digest('hex')
 }
 
-/** Changes when this check does: what an older one found right is tried again. */
+/** Version of this check. A change makes groups that passed an older version be checked again. */
 const version = 6
 
-/** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
+/** @throws usage `plan.meaning` naming the nodes, the element and both numbers if the kernel computes another value */
 export function checkDerived(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>): void {
   let tried = 0
   const seen = new Set<Compared>()
@@ -79,7 +82,7 @@ export function checkDerived(group: CheckedGroup, kernels: ReadonlyMap<string, K
       outside = error
     }
   }
-  // Bodies that give zeros on all data, such as `x - x`, mean just that.
+  // Bodies may give zeros on all data, such as `x - x`.
   if (tried > 0 || seen.has('zeros')) return
   const names = group.nodes.map(({ name }) => name).join(', ')
   if (seen.size > 0) {
@@ -87,32 +90,32 @@ export function checkDerived(group: CheckedGroup, kernels: ReadonlyMap<string, K
       'plan.meaning',
       `group ${group.name}: the bodies of ${names} give no finite number on any data that was tried`,
       {
-        hint: 'the kernel cannot be held against them: keep what they compute finite for numbers between -1 and 1',
+        hint: 'the kernel cannot be checked against them: keep their results finite for numbers between -1 and 1',
       },
     )
   }
   throw usageError(
     'plan.meaning',
-    `group ${group.name}: no data was found on which the bodies of ${names} stay inside of their tensors`,
+    `group ${group.name}: no data was found on which the bodies of ${names} stay within their tensors`,
     {
       hint: readsIntegers(group)
         ? 'an op of the group indexes a tensor by integers of another; clamp them in its body'
-        : `${outside?.message ?? 'a read is outside'}, of extents from 2 to 7: read within the extents that an op has, or say of them what it wants: facts: { n: { atLeast: 'm' } }`,
+        : `${outside?.message ?? 'a read is outside'}, for extents from 2 to 7: read within the extents of the op, or state what it needs of them: facts: { n: { atLeast: 'm' } }`,
     },
   )
 }
 
-/** True if nodes of a group read integers, which may be what they index tensors by. */
+/** True if nodes of a group read integers, which may be indices into tensors. */
 const readsIntegers = ({ graph, nodes }: Group): boolean =>
   nodes.flatMap(inputsOf).some((id) => {
     const dtype = graph.values[id]?.dtype
     return typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
   })
 
-/** What a trial compared: numbers, nothing but zeros, or no number at all, as where every element is NaN. */
+/** Outcome of a comparison: numbers, nothing but zeros, or no number at all, as where every element is NaN. */
 type Compared = 'numbers' | 'zeros' | 'nothing'
 
-/** What there was to compare. @throws finding `evaluate.bounds` where a body does not take the data drawn */
+/** Runs one trial. @throws finding `evaluate.bounds` where a body does not take the drawn data */
 function tryOnce(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
   const { name, graph, nodes } = group
   const random = randomFrom(seed)
@@ -152,7 +155,7 @@ function tryOnce(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>, seed
   return compared
 }
 
-/** Where the bodies stay inside of their tensors, the kernel has to: other data is no excuse. @throws usage `plan.meaning` */
+/** Runs a kernel on data that its bodies accept: a read out of bounds is then an error of the kernel. @throws usage `plan.meaning` */
 function runInside<T>(name: string, nodes: DerivedGroup['nodes'], run: () => T): T {
   try {
     return run()
@@ -197,20 +200,20 @@ function viewed(graph: Graph, drawn: ReadonlyMap<ValueId, Float64Array>): Map<Va
   return found
 }
 
-/** A result of what was derived, and the value of the graph that it has to be. */
+/** A result of the derived kernel or nodes, and the value of the graph that it must equal. */
 interface Result {
   readonly param: string
   readonly value: ValueId
   readonly made: ArrayLike<number>
 }
 
-/** Values that the replacing nodes compute and the group does not. */
+/** The result of the nodes that replace a group. */
 function runInstead(graph: Graph, { values, nodes, out }: Instead, given: Given): readonly Result[] {
   const made = runNodes({ ...graph, values }, nodes, given).get(out) ?? []
   return [{ param: nodes.find((node) => node.kind === 'matmul')?.name ?? '', value: out, made }]
 }
 
-/** Outputs of the derived kernel, given the values it reads. */
+/** Outputs of the derived kernel for the values it reads. */
 function runDerived(
   { kernel, inputs, outputs, attrs: bound }: Derived<Kernel | TemplateKernel>,
   values: ReadonlyMap<ValueId, ArrayLike<number>>,

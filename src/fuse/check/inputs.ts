@@ -1,6 +1,6 @@
 /**
- * Data to try a group of nodes on: small extents that differ from each other, numbers with signs, and integers that bodies may use as
- * indices. What cannot be known from a signature is drawn again when a body reads outside of a tensor.
+ * Data to try a group of nodes on: small extents that differ from each other, signed numbers, and integers that bodies may use as indices. Data
+ * is drawn again when a body reads outside of a tensor, since a signature does not determine the valid indices.
  */
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -16,7 +16,7 @@ import { shapeOf } from './compose.js'
 type Numbers = Record<string, number>
 type Random = () => number
 
-/** Numbers in [0, 1) that a seed decides (mulberry32). */
+/** Pseudorandom numbers in [0, 1) from a seed (mulberry32). */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0
   return () => {
@@ -31,16 +31,15 @@ const below = (random: Random, limit: number): number => Math.floor(random() * l
 
 const sizes = [2, 3, 4, 5, 6, 7]
 
-/** Rows of the longest sequence that is drawn. */
+/** Maximum length of a drawn sequence. */
 const longest = 3
 
-/** Draws in which extents differ from each other; behind them they are drawn apart, so that one may be a multiple of another. */
+/** Number of draws with extents that differ from each other. Later draws are independent, so that one extent may be a multiple of another. */
 const differing = 12
 
 /**
- * Extents from 2 to 7, each dimension another one while there are enough; in three draws one after the other each is 6 or 7 once. Bodies
- * that want one extent to be a multiple of another, as heads that share keys do, find such extents behind those draws, where extents are
- * what facts say of them.
+ * Extents from 2 to 7. Dimensions differ while there are enough extents, and each is 6 or 7 once in three consecutive draws. Bodies that need one
+ * extent to be a multiple of another, such as heads that share keys, find such extents in the later draws, whose extents also satisfy the facts.
  */
 export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number, facts: Facts): Numbers {
   const names = new Set<string>()
@@ -61,7 +60,7 @@ export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number
   return Object.fromEntries([...names].map((name, at) => [name, sizes[(at + shift) % sizes.length] ?? 2]))
 }
 
-/** Attributes a graph is given: numbers a scale or a slope may be, and small counts where an op takes an integer. */
+/** Attributes of a graph: numbers that suit a scale or a slope, and small counts where an op takes an integer. */
 export const drawAttrs = (
   graph: Graph,
   nodes: readonly GraphNode[],
@@ -80,9 +79,9 @@ export const drawAttrs = (
 }
 
 /**
- * Values for everything nodes read and do not compute.
- * @param dims extents; those of packed rows and of the longest sequence are set to fit the lengths drawn
- * @param packing how rows lie
+ * Values that nodes read and do not compute.
+ * @param dims extents; those of packed rows and of the longest sequence are set to fit the drawn lengths
+ * @param packing layout of packed rows
  */
 export function drawValues(
   graph: Graph,
@@ -149,28 +148,28 @@ function limitsOf(
   return indices.flatMap((place, axis) => (isIndex(place) ? [shape[axis] ?? 0] : []))
 }
 
-/** How rows of a graph lie; where nodes do not tell, by what its inputs are stated to be, for draws that others found no data for. */
+/** Layout of a graph's packed rows. Where its nodes do not determine one, later draws take it from the facts of the inputs. */
 export function drawnPacking(graph: Graph, { inputs }: Facts, draw: number): PackedRows | undefined {
   const known = packingOf(graph)
   if (known !== undefined || draw <= differing) return known
-  const told = Object.entries(inputs).flatMap(([name, { packed }]) => (packed === undefined ? [] : [{ name, packed }]))
-  const [first] = told
+  const stated = Object.entries(inputs).flatMap(([name, { packed }]) => (packed === undefined ? [] : [{ name, packed }]))
+  const [first] = stated
   if (first === undefined) return undefined
   const { batch, rows } = first.packed
-  const alike = told.filter(({ packed }) => packed.batch === batch && packed.rows === rows)
+  const alike = stated.filter(({ packed }) => packed.batch === batch && packed.rows === rows)
   const seq = alike.flatMap(({ packed }) => packed.seq ?? [])[0]
   const extent = (count: Count | undefined) => ({ factor: 1, dims: typeof count === 'string' ? [count] : [] })
   const ids = alike.map(({ name, packed }) => [packed.role, graph.inputs[name]])
   return { batch: extent(batch), seq: extent(seq), tokens: extent(rows), ...Object.fromEntries(ids) }
 }
 
-/** Lengths of sequences and where their rows lie, which only make sense together. */
+/** Draws the lengths of sequences together with the positions of their rows. */
 function drawPacking(packing: PackedRows, dims: Numbers, random: Random): Map<ValueId, Float64Array> {
   const batch = packing.batch.dims[0] ?? ''
   const lengths = Array.from({ length: dims[batch] ?? 2 }, () => 1 + below(random, longest))
   const starts = lengths.map((_, at) => lengths.slice(0, at).reduce((sum, length) => sum + length, 0))
   const rows = lengths.flatMap((length, sequence) => Array.from({ length }, (_, position) => [sequence, position] as const))
-  // One row more than there are tokens: the extent need not be the exact count.
+  // One row more than there are tokens, since the extent need not be the exact count.
   dims[packing.tokens.dims[0] ?? ''] = rows.length + 1
   const [seq] = packing.seq.dims
   if (seq !== undefined) dims[seq] = Math.max(dims[seq] ?? 0, ...lengths)

@@ -1,6 +1,6 @@
 /**
- * The one rule of attention that bodies do not have: a query all of whose keys are masked gives zeros, where a body would give NaN or the mean
- * of what is masked. Whoever runs the nodes of attention one by one, to hold a kernel against them, gives them that rule.
+ * The one rule of attention that bodies do not have: a query with all keys masked gives zeros, where a body would give NaN or the mean of the
+ * masked values. A caller that runs the nodes of attention one by one, to check a kernel against them, applies that rule.
  */
 
 import { hiddenBelow } from '../../ir/attention_reference.js'
@@ -14,7 +14,7 @@ import { fedOperand } from '../attention/group.js'
 type Kernels = ReadonlyMap<string, Kernel | TemplateKernel>
 type Revise = (id: ValueId, made: HostTensor) => ArrayLike<number>
 
-/** The rule for every group of a plan, by the names of its nodes, for one run of the graph's nodes. */
+/** The rule for every group of a plan, given the names of its nodes, for one run of the graph's nodes. */
 export function maskedRules(graph: Graph, groups: readonly (readonly string[])[], kernels: Kernels): Revise {
   const rules = groups.flatMap((names) => {
     const nodes = graph.nodes.filter(
@@ -25,7 +25,7 @@ export function maskedRules(graph: Graph, groups: readonly (readonly string[])[]
   return (id, { data, shape }) => rules.reduce((made, rule) => rule(id, { data: made, shape }), data)
 }
 
-/** Zero weights for queries whose keys are all masked: what the composition makes of weights in groups of attention. */
+/** Sets the weights of queries whose keys are all masked to zero, as the composition needs it in groups of attention. */
 export function maskedRule(
   graph: Graph,
   nodes: readonly (NodeOf<'op'> | NodeOf<'matmul'>)[],
@@ -42,7 +42,7 @@ export function maskedRule(
     Object.values(node.outputs).some((id) => id === weights || isSeenAs(graph, id, weights)),
   )
   const logits = new Set<ValueId>(Object.values(last?.node.inputs ?? {}))
-  // A softmax that masks what it reads itself shows no masked scores.
+  // A softmax that masks its own input shows no masked scores.
   const masksItself = last !== undefined && hasLow(kernels.get(last.node.op))
   let low: ArrayLike<number> | undefined
   return (id: ValueId, { data, shape }: HostTensor): ArrayLike<number> => {
@@ -50,12 +50,12 @@ export function maskedRule(
     if (id !== weights || along < 0) return data
     const made = Float64Array.from(data)
     const length = shape[along] ?? 1
-    const step = shape.slice(along + 1).reduce((product, extent) => product * extent, 1)
-    // Scores are told apart by their places, which are those of the weights where both have keys last.
-    const known = !masksItself && step === 1 && low?.length === made.length ? low : undefined
+    const stride = shape.slice(along + 1).reduce((product, extent) => product * extent, 1)
+    // Scores are found by their offsets, which equal those of the weights where both have keys last.
+    const known = !masksItself && stride === 1 && low?.length === made.length ? low : undefined
     for (let first = 0; first < made.length; first++) {
-      if (Math.floor(first / step) % length !== 0) continue
-      const places = Array.from({ length }, (_, at) => first + at * step)
+      if (Math.floor(first / stride) % length !== 0) continue
+      const places = Array.from({ length }, (_, at) => first + at * stride)
       const one = made[first] ?? 0
       const isMasked =
         known === undefined
@@ -69,15 +69,15 @@ export function maskedRule(
 
 const size = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1)
 
-/** Of the tensors a softmax reads, the scores are the one with an element for each pair. */
+/** The scores are the largest tensor that a softmax reads: one element per pair. */
 const longer = (known: ArrayLike<number> | undefined, data: ArrayLike<number>): ArrayLike<number> =>
   known === undefined || data.length >= known.length ? data : known
 
-/** True if a value is another behind views. */
+/** True if one value is another under views. */
 const isSeenAs = (graph: Graph, from: ValueId, to: ValueId | undefined): boolean =>
   graph.nodes.some((node) => node.kind === 'view' && node.input === from && (node.out === to || isSeenAs(graph, node.out, to)))
 
-/** True if a body has a number below every score. */
+/** True if a body has a constant below every score. */
 function hasLow(kernel: Kernel | TemplateKernel | undefined): boolean {
   let found = false
   if (kernel !== undefined && !isTemplate(kernel))
