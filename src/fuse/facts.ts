@@ -1,7 +1,7 @@
 /**
- * Facts of a derived kernel: those of the group's members, told in its own names. A member's tensors are values of the graph, its
- * dimensions are extents of those, and the kernel's parameters are bound to the same values, so that nothing depends on how a kernel was
- * derived. What a fact is of may be inside of the kernel: then nobody has to hold to it.
+ * Facts of a derived kernel: those of the group's members, in the kernel's own names. A member's tensors are values of the graph, its dimensions
+ * are extents of those, and the kernel's parameters are bound to the same values, so that nothing depends on how a kernel was derived. A fact
+ * about a value inside of the kernel is left out: no caller has to satisfy it.
  */
 import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'
 import { bothDomains, longestSequence, namesOf, noFacts } from '../ir/facts/facts.js'
@@ -18,12 +18,12 @@ import { aliasesOf } from './graph/edit.js'
 import { packingOf } from './graph/pack.js'
 import type { Derived } from './rows/derive.js'
 
-/** Elements of a head that attention takes at most. */
+/** Maximum number of elements of an attention head. */
 const longestHead = 1024
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
-/** The kernel with the facts that follow from its group. @param ops kernels of the group's ops, by name */
+/** Adds the facts that follow from a kernel's group. @param ops kernels of the group's ops, by name */
 export function withFacts<K extends Kernel | TemplateKernel>(
   graph: Graph,
   nodes: readonly GroupNode[],
@@ -34,7 +34,7 @@ export function withFacts<K extends Kernel | TemplateKernel>(
   return { ...derived, kernel: { ...derived.kernel, facts } }
 }
 
-/** A whole graph's facts: its inputs and weights by name, in counts of its dimensions. @param ops kernels of its ops, by name */
+/** Facts of a whole graph: its inputs and weights by name, in counts of its dimensions. @param ops kernels of its ops, by name */
 export function graphFacts(graph: Graph, ops: ReadonlyMap<string, Kernel>): Facts {
   const named = { ...graph.inputs, ...graph.weights }
   const bindings = Object.entries(named).map(([param, value]) => ({ param, value, shape: graph.values[value]?.shape ?? [] }))
@@ -42,11 +42,11 @@ export function graphFacts(graph: Graph, ops: ReadonlyMap<string, Kernel>): Fact
     name: param,
     access: 'in' as const,
     dtype: graph.values[value]?.dtype ?? 'f32',
-    // An extent that is no dimension has no name here: what refers to it is told by the dimensions it is made of.
+    // A composite extent has no name here: references to it are expressed by its dimensions.
     dims: shape.map((extent) => (extent.factor === 1 && extent.dims.length === 1 ? (extent.dims[0] ?? '') : printExtent(extent))),
     layout: rowMajor([]),
   }))
-  // Those of its results among them, which inputs may depend on: an image is as large as what its windows leave, and their size.
+  // Dimensions of results are included, since inputs may depend on them: the size of an image follows from its windows and their number.
   const dims = [...new Set(graph.values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))]
   const kernel: Kernel = { ...emptyKernel, dims, tensors }
   const attrs = Object.fromEntries([
@@ -101,7 +101,7 @@ class Composition {
 
   #addInput(member: Member, name: string, domain: Domain): void {
     const param = this.#counts.input(member.node.inputs[name])
-    // Beside other terms, whole int8 would hide those.
+    // Skips int8 inputs: beside other terms, values over the whole int8 range would hide those.
     if (param === undefined || this.#isInt8(param)) return
     const bound = (counts: readonly Count[] | undefined) =>
       (counts ?? []).flatMap((count) => {
@@ -122,7 +122,7 @@ class Composition {
     this.#inputs[param] = known === undefined ? moved : bothDomains(known, moved)
   }
 
-  /** By what draws are divided: what they multiply may be a product inside of the kernel, which is as large as the root of its length. */
+  /** Divisor of drawn values. They may scale a matmul inside of the kernel, whose results grow with the root of its length. */
   #scaling(member: Member, divide: Count, scales: string | undefined): Pick<Domain, 'divide' | 'scales'> {
     const id = scales === undefined ? undefined : member.node.inputs[scales]
     const outside = this.#counts.input(id)
@@ -142,16 +142,16 @@ class Composition {
   #packed(member: Member, { role, batch, rows, seq }: Packed): Packed | undefined {
     const [here, where] = [batch, rows].map((count) => this.#counts.of(member, count))
     if (here === undefined) return undefined
-    // Where an author packs, ops beside take the same rows with padding: no sequence is longer than that.
+    // Where an author packs, neighbouring ops take the same rows with padding: no sequence is longer than that.
     const padded = this.#graph.packing === undefined ? packingOf(this.#graph)?.seq : undefined
     const longest = seq === undefined ? this.#counts.extent(padded) : this.#counts.of(member, seq)
     const packing = { role, batch: here, rows: where ?? 0, ...(longest === undefined ? {} : { seq: longest }) }
-    // Dimensions of the kernel that are one extent of the graph are one number here, where tables of rows refer to them.
+    // Dimensions of the kernel that are one extent of the graph are one number here, since tables of rows refer to them.
     for (const count of [here, where, longest]) if (typeof count === 'string') this.#unify(count)
     return packing
   }
 
-  /** Tensors with padding beside packed rows, such as a mask over pairs, have room for the longest sequence. */
+  /** Gives tensors with padding beside packed rows, such as a mask over pairs, room for the longest sequence. */
   #holdLongest(): void {
     for (const { packed, to = [] } of Object.values(this.#inputs))
       for (const count of packed?.role === 'lengths' ? to : [])
@@ -184,7 +184,7 @@ class Composition {
     if (Object.keys(made).length > 0) this.#dims[dim] = { ...known, ...made, ...least }
   }
 
-  /** Of `2*k`, which 4 divides, k is a multiple of 2. Of a product of several dimensions nothing is known of each. */
+  /** If 4 divides `2*k`, then k is a multiple of 2. From a product of several dimensions nothing follows for each. */
   #addMultiple(count: Count, of: number): void {
     const [first, ...others] = namesOf(count)
     const factor = first === undefined ? undefined : factorOf(count)
@@ -201,7 +201,7 @@ class Composition {
     if (attr !== undefined && output !== undefined) this.#attrs[attr] = { fills: output }
   }
 
-  /** The kernel's int8 output that a value becomes, by whatever moves it on. */
+  /** The kernel's int8 output that a value reaches, through any members. */
   #reached(id: ValueId | undefined): string | undefined {
     const made = new Set(id === undefined ? [] : aliasesOf(this.#graph.nodes, id))
     for (const { node } of this.#members) {
@@ -215,7 +215,7 @@ class Composition {
     return this.#derived.kernel.tensors.some(({ name, dtype }) => name === param && dtype === 'i8')
   }
 
-  /** Rows of attention have a length that its loops hold. */
+  /** Limits rows of attention to the length that its loops support. */
   #addHeads(): void {
     const { kernel } = this.#derived
     if (!isTemplate(kernel) || kernel.kind === 'matmul') return
@@ -223,7 +223,7 @@ class Composition {
       if (expr.kind === 'dim') this.#dims[expr.name] = { ...this.#dims[expr.name], upTo: longestHead }
   }
 
-  /** Rows and columns of products of which an epilogue has all parts are as many as these make. */
+  /** Rows or columns of a matmul of which an epilogue has all parts: their number is the product of the parts. */
   #addParts(): void {
     const { kernel } = this.#derived
     if (!isTemplate(kernel) || kernel.kind !== 'matmul') return
@@ -237,7 +237,7 @@ class Composition {
     }
   }
 
-  /** Whole int8 is multiplied where sums stay integers: float results would be large. */
+  /** Gives int8 factors the whole int8 range where sums stay integers; float results would be large. */
   #addFactors(): void {
     const { kernel } = this.#derived
     if (!isTemplate(kernel) || kernel.kind !== 'matmul' || !sumsIntegers(kernel)) return

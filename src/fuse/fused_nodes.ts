@@ -1,4 +1,4 @@
-/** The nodes that take the place of a group in its graph: the kernel that was derived, or the library's product, behind views of what it reads. */
+/** Nodes that replace a group in its graph: the derived kernel, or the library's matmul, with views of their inputs and results. */
 import type { GraphNode, GraphValue, NodeOf, ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printShape } from '../ir/shape.js'
@@ -10,7 +10,7 @@ import type { Binding } from './space/parameters.js'
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
-/** The fused node, with a view for every value it sees in another shape. */
+/** The fused node, with a view for each value that it uses in another shape. */
 export function fusedNodes(
   values: GraphValue[],
   name: string,
@@ -49,7 +49,7 @@ export function fusedNodes(
   return { views, node }
 }
 
-/** The library's product for a group, with its views. @throws usage `plan.library` */
+/** The library's matmul for a group, with its views. @throws usage `plan.library` */
 export function libraryNodes(
   values: GraphValue[],
   name: string,
@@ -64,7 +64,7 @@ export function libraryNodes(
   const { views, node } = fusedNodes(values, name, members, derived)
   const input = (param: string | undefined) => (param === undefined ? undefined : node.inputs[param])
   const [a, b, out] = [input(kernel.a.tensor), input(kernel.products[0].b.tensor), Object.values(node.outputs)[0]]
-  if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: group ${name} binds no product`)
+  if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: group ${name} binds no matmul`)
   const epilogue = { bias: input(bias), residual: input(residual), relu }
   return [...views, { ...matmul, name: node.name, a, b, out, epilogue }]
 }

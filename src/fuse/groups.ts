@@ -1,11 +1,11 @@
-/** Rules for the groups of a plan that need no graph: before they are derived, by whoever applies or explains a plan. */
+/** Rules for the groups of a plan that need no graph. Callers that apply or explain a plan check them before groups are derived. */
 import { usageError } from '../errors.js'
 import { isKernelName } from '../ir/get_own.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { PlanDecl } from '../lang/plan.js'
 
 /**
- * Groups name kernels, whose names stand in generated text, and hold nodes.
+ * Checks that groups have valid kernel names, which appear in generated source, and contain nodes.
  * @throws usage `plan.name`; `plan.differ` for the name of an op; `plan.empty`; `plan.overlap` for a node that a group names twice
  */
 export function checkGroups({ name, groups, library = [] }: PlanDecl, ops: ReadonlyMap<string, Kernel>): void {

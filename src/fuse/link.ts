@@ -1,6 +1,6 @@
 /**
- * Joins a project's kernels with those of the standard library that its graphs run, under the names that generated text has: each is
- * called after its op, without what qualifies it, and no two may be called alike. Runs last, before text is emitted.
+ * Joins a project's kernels with those of the standard library that its graphs run, under the names in generated source. Each is named after its
+ * op, without the qualifier, and no two may have the same name. Runs last, before source is emitted.
  */
 import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
@@ -21,14 +21,14 @@ import type { Planned } from './plans.js'
 
 type PlannedGraphs = Planned['graphs']
 
-/** What a project's text is generated from. */
+/** Input of code generation for a project. */
 export interface Linked extends Planned {
-  /** Kernels of the project's ops, of the library's that it runs, and of its plans. */
+  /** Kernels of the project's ops, of the library ops that it runs, and of its plans. */
   readonly kernels: readonly Kernel[]
 }
 
 /**
- * @param ops kernels of the project's ops, those of the library that it re-exports included
+ * @param ops kernels of the project's ops, including re-exported ones of the library
  * @param standard the other kernels of the library
  * @param graphs the project's graphs as declared, which run without a plan
  * @throws usage `std.name` when a kernel of the project has the name of one of the library that a graph runs
@@ -60,7 +60,7 @@ export function linkKernels(
   }
 }
 
-/** Ops that a graph runs, and those that a program runs between it and others: padding and int8 are the plan's, not theirs. */
+/** Ops that a graph runs, and ops that a program runs between it and others. Padding and int8 belong to the plan, not to the nodes. */
 const opsOf = (graph: Graph): string[] => {
   const { nodes, packing, scales = {} } = graph
   return [
@@ -73,7 +73,7 @@ const opsOf = (graph: Graph): string[] => {
   ]
 }
 
-/** True if a graph takes or gives integers of tokens, such as ids. */
+/** True if a graph takes or returns integers per token, such as ids. */
 const hasIntegerRows = ({ values, inputs, outputs }: Graph, tokens: Extent): boolean =>
   [...Object.values(inputs), ...Object.values(outputs)].some((id) => {
     const value = values[id]
@@ -82,7 +82,7 @@ const hasIntegerRows = ({ values, inputs, outputs }: Graph, tokens: Extent): boo
 
 const linkGraphs = (plans: PlannedGraphs): PlannedGraphs => mapValues(plans, (graphs) => mapValues(graphs, linkGraph))
 
-/** A graph whose nodes name kernels. */
+/** Replaces the ops of a graph's nodes by kernel names. */
 export const linkGraph = (graph: Graph): Graph => ({
   ...graph,
   nodes: graph.nodes.map((node) => (node.kind === 'op' ? { ...node, op: kernelName(node.op) } : node)),

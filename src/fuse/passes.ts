@@ -1,7 +1,7 @@
 /**
- * The passes of a plan over its graph, in order. Behind them groups become kernels (apply.ts), which are verified and held against the
- * bodies of their nodes (check/derived.ts), and then scheduled: `schedulePasses` of src/schedule/map.ts. Every pass here is verified where
- * it ends, and `heddle inspect --passes PLAN` prints the graph behind each.
+ * The passes of a plan over its graph, in order. After them groups become kernels (apply.ts), which are verified and checked against the bodies
+ * of their nodes (check/derived.ts), and then scheduled: `schedulePasses` of src/schedule/map.ts. Every pass here is verified when it ends, and
+ * `heddle inspect --passes PLAN` prints the graph after each.
  */
 import { concerning } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
@@ -17,7 +17,7 @@ import { stackGraph } from './graph/stack.js'
 
 export interface GraphPass {
   readonly name: string
-  /** Where a plan says what it does. */
+  /** Key of the plan that configures the pass. */
   readonly key: keyof PlanDecl
   readonly run: (graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>, layouts: LayoutsByName) => Graph
 }
@@ -34,9 +34,9 @@ export const graphPasses: readonly GraphPass[] = [
 ]
 
 /**
- * The graph whose nodes a plan's groups name: padding removed, nodes stacked, values quantised, edges stored as the plan says.
- * @param ops kernels of the graph's ops, and of those packing, stacking and quantising bring in, by name
- * @param see is shown the graph behind each pass
+ * The graph whose nodes a plan's groups name: padding removed, nodes stacked, values quantised, edges stored as the plan states.
+ * @param ops kernels of the graph's ops, and of those that packing, stacking and quantising add, by name
+ * @param see is called with the graph after each pass
  * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.quantised`, `plan.edge`, `plan.defect`
  */
 export function prepareGraph(

@@ -1,21 +1,21 @@
 /**
- * Kernels that plans derive, and when two of them are one. A plan may use a kernel in several places: where the groups differ in nothing
- * but how their tensors and axes are called, the second use is bound to the parameters of the first.
+ * Kernels that plans derive, and their equality. A plan may use a kernel in several places: where groups differ only in the names of tensors and
+ * axes, the second use is bound to the parameters of the first.
  */
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { Derived } from './rows/derive.js'
 
-/** A kernel a plan derives: a row program, or a template with compiled slots. */
+/** A kernel derived by a plan: a row program, or a template with compiled slots. */
 export type PlannedKernel = Kernel | TemplateKernel
 
-/** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
+/** True if kernels are equal but for source locations, typical sizes, and which inputs are weights: see `commonConstants`. */
 export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || referenceOf(a) === referenceOf(b)
 
 const apart: readonly string[] = ['source', 'span', 'typical', 'constant', 'facts']
 
-/** Made once for a kernel: one of many plans is compared as often. */
+/** Cached per kernel, since a kernel of many plans is compared many times. */
 const references = new WeakMap<PlannedKernel, string>()
 
 function referenceOf(kernel: PlannedKernel): string {
@@ -31,7 +31,7 @@ const nowhere = { file: '', line: 0, column: 0 }
 const inJson = (kernel: PlannedKernel): string =>
   JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
 
-/** Another use of a kernel, by the parameters that the kernel has; undefined where what was derived is another kernel. */
+/** Binds another use to the parameters of a known kernel; undefined if the derived kernel is a different one. */
 export function boundTo(known: PlannedKernel, derived: Derived<PlannedKernel>): Derived<PlannedKernel> | undefined {
   if (sameKernel(known, derived.kernel)) return derived
   const names = namesBetween(derived.kernel, known)
@@ -46,7 +46,7 @@ export function boundTo(known: PlannedKernel, derived: Derived<PlannedKernel>): 
   }
 }
 
-/** What the dimensions, tensors and attributes of one kernel are called in another, by their order; undefined where that is no bijection. */
+/** Names in one kernel by the names of dimensions, tensors and attributes in another, matched by order; undefined where that is no bijection. */
 function namesBetween(from: PlannedKernel, to: PlannedKernel): ReadonlyMap<string, string> | undefined {
   const namesOf = ({ dims, tensors, attrs }: PlannedKernel) => [...dims, ...[...tensors, ...attrs].map(({ name }) => name)]
   const counts = ({ dims, tensors, attrs }: PlannedKernel) => `${dims.length} ${tensors.length} ${attrs.length}`
@@ -56,8 +56,8 @@ function namesBetween(from: PlannedKernel, to: PlannedKernel): ReadonlyMap<strin
 }
 
 /**
- * Whether two structures are one but for names. A word of the structure itself that is spelt like a name makes them different: the use then
- * wants a kernel name of its own, which is always right.
+ * True if two structures are equal up to names. A keyword of the structure that is spelt like a name makes them different: the use then needs its
+ * own kernel name, which is always correct.
  */
 function isSame(a: unknown, b: unknown, names: ReadonlyMap<string, string>): boolean {
   if (typeof a === 'string') return (names.get(a) ?? a) === b

@@ -1,4 +1,4 @@
-/** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
+/** Applies every plan of a project to its graphs, and collects the derived kernels. Runs when CUDA is generated. */
 import { concerning, type HeddleError, inTurn, usageError } from '../errors.js'
 import { getOwn } from '../ir/get_own.js'
 import type { Graph } from '../ir/graph.js'
@@ -20,22 +20,23 @@ export interface Planned {
   /** Derived row programs and templates of all plans. */
   readonly kernels: readonly Kernel[]
   readonly templates: readonly TemplateKernel[]
-  /** Schedules that plans ask for, by kernel. */
+  /** Schedules that plans request, by kernel. */
   readonly schedules: Readonly<Record<string, Schedule>>
   /** The planned graphs: plan name, then graph name. */
   readonly graphs: Readonly<Record<string, Readonly<Record<string, Graph>>>>
-  /** The plans with their groups, those that were searched for too. */
+  /** The plans with their groups, including those that were searched for. */
   readonly plans: readonly PlanDecl[]
-  /** Groups that searches had to do without, each with the reason. */
+  /** Groups that searches had to leave out, each with the reason. */
   readonly left: readonly HeddleError[]
 }
 
 /**
  * @param ops kernels of the ops the graphs use
  * @param layouts layouts that edges and int8 weights may have
- * @param verified groups whose kernels were held against their bodies before; others are held against them now
- * @param kept what earlier runs made of plans and groups that follow from the same
- * @throws one error of all plans that are refused: usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
+ * @param verified groups whose kernels were checked against their bodies before; others are checked now
+ * @param memo results of earlier runs for plans and groups, by structural hash
+ * @throws one error of all plans that are refused: usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute
+ * something else; `plan.differ` when two plans derive different kernels of one name
  */
 export function planAll(
   plans: readonly PlanDecl[],
@@ -43,24 +44,24 @@ export function planAll(
   ops: readonly Kernel[],
   layouts: readonly Layout[] = [],
   verified: Verified = new Set<string>(),
-  kept: Memo = noMemo,
+  memo: Memo = noMemo,
 ): Planned {
   const layoutsByName = new Map(layouts.map((layout) => [layout.name, layout]))
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
   const made = new Map<string, PlannedKernel>()
   const planned: Record<string, Record<string, Graph>> = {}
   const schedules: Record<string, Schedule> = {}
-  // A plan sees the ops that it follows from, and no others.
+  // A plan sees only the ops that it depends on.
   const apply = (plan: PlanDecl): Applied => {
     const graph = graphOf(plan, graphs)
     const seen = opsOf(graph, byName)
     const follows = [asKey(plan), structuralHash(graph), structuralHash([...seen]), structuralHash(layouts)]
-    const { result, keys } = kept.of('plan', follows, () => {
-      const { groups, moved, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
+    const { result, keys } = memo.of('plan', follows, () => {
+      const { groups, moved, ...result } = applyPlan(graph, plan, seen, layoutsByName, memo)
       checkDerivedGroups([...groups, ...moved], seen, verified)
       return { result, keys: kernelsOf(result).map(structuralHash) }
     })
-    // Kernels are compared, and their texts found, by their keys: those of a kept plan are read with it.
+    // Kernels are compared, and their sources found, by their hashes: those of a cached plan are read with it.
     memoiseHashes(kernelsOf(result), keys)
     return result
   }
@@ -86,7 +87,7 @@ export function planAll(
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
   checkNames(plans)
-  const resolved = resolveAndApply(plans, graphs, byName, layoutsByName, { apply, kept })
+  const resolved = resolveAndApply(plans, graphs, byName, layoutsByName, { apply, memo })
   inTurn(resolved.map((each) => () => concerning(subjectOf(each.plan), () => add(each))))
   const kernels = [...made.values()]
   return {
@@ -101,7 +102,7 @@ export function planAll(
 
 const kernelsOf = ({ kernels, templates }: Applied): PlannedKernel[] => [...kernels.values(), ...templates.values()]
 
-/** Holds groups against their bodies that were not before. @throws usage `plan.meaning` */
+/** Checks groups against their bodies unless they passed before. @throws usage `plan.meaning` */
 function checkDerivedGroups(groups: readonly CheckedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
   for (const group of groups) {
     const content = contentOf(group, ops)
@@ -122,7 +123,7 @@ function checkNames(plans: readonly PlanDecl[]): void {
       const key = `${name} for ${graph}`
       if (seen.has(key))
         throw usageError('plan.duplicate', `two plans for ${graph} are called ${name}`, {
-          hint: 'a plan is asked for by its name: give each one of its own',
+          hint: 'a plan is selected by its name: give each its own',
           about: { written },
         })
       seen.add(key)

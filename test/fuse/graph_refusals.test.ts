@@ -99,7 +99,7 @@ describe('a stack', () => {
     const [y, left, right] = [turned.input('m k'), turned.input('k n'), turned.input('k n')]
     for (const b of [left, right]) turned.output(turned.matmul('m k, k n -> m n', y, b))
     expect(refused(turned, stacked('mm0', 'mm1'), { left, right })).toContain(
-      'only products "m k, n k -> m n" stack, not "m k, k n -> m n"',
+      'only matmuls "m k, n k -> m n" stack, got "m k, k n -> m n"',
     )
 
     const mixed = new Draft()

@@ -319,7 +319,7 @@ describe('quantised values of a plan', () => {
 
   it.each([
     ['sum', 'merged moves int8, but last reads it as floats'],
-    ['result', 'merged moves int8, but whoever runs the graph reads it as floats'],
+    ['result', 'merged moves int8, but the caller of the graph reads it as floats'],
   ] as const)('refuses a value that moves as int8 and is read as floats: %s', (other, words) => {
     const made = shared(other)
     const asked = { ...decl(['x']), graph: made.name }

@@ -332,17 +332,17 @@ describe('values that do not fit the scales are refused', () => {
     return { rows, sums: g.matmul(linear, g.view(rows, 'b*s h*d'), of(x, 'w')) }
   })
   it.each([
-    ['a view that regroups rows', regrouped, { dynamic: ['doubled'] }, 'regroups rows, which have a step each'],
-    ['rows that are summed over', turned, { dynamic: ['x'] }, 'its rows are not those that have a step each'],
-    ['a weight whose rows are summed over', columns, { dynamic: ['x'] }, 'rows of w have a step each'],
-    ['the same of a weight alone', columns, { weightOnly: ['sums'] }, 'rows of w have a step each'],
+    ['a view that regroups rows', regrouped, { dynamic: ['doubled'] }, 'regroups rows, which have a scale each'],
+    ['rows that are summed over', turned, { dynamic: ['x'] }, 'its rows are not those that have a scale each'],
+    ['a weight whose rows are summed over', columns, { dynamic: ['x'] }, 'rows of w have a scale each'],
+    ['the same of a weight alone', columns, { weightOnly: ['sums'] }, 'rows of w have a scale each'],
     ['two activations', scores, { dynamic: ['x', 'y'] }, 'multiplies two activations'],
-    ['one of them with one scale', scores, { values: ['x'], dynamic: ['y'] }, 'rows of y have steps of their own'],
+    ['one of them with one scale', scores, { values: ['x'], dynamic: ['y'] }, 'rows of y have scales of their own'],
     ['a weight that is read as floats as well', tied, { dynamic: ['words'] }, 'words reads it as floats'],
     ['the same of a weight alone', tied, { weightOnly: ['sums'] }, 'words reads it as floats'],
     ['heads that are merged behind', merged, { dynamic: ['x'] }, 'step each'],
     ['a value that has one scale as well', normed, { dynamic: ['norm'], values: ['norm'] }, 'one scale and a scale for each row'],
-    ['a weight alone of what is no product', normed, { weightOnly: ['norm'] }, 'is no product'],
+    ['a weight alone of a node that is no matmul', normed, { weightOnly: ['norm'] }, 'is no matmul'],
     ['a weight alone of a product of activations', scores, { weightOnly: ['sums'] }, 'does not multiply a value by a weight'],
     ['a weight alone where both are int8', normed, { dynamic: ['norm'], weightOnly: ['sums'] }, 'takes both as int8'],
     ['a name the graph lacks', normed, { dynamic: ['nrom'] }, 'has no node or input nrom'],

@@ -1,7 +1,7 @@
 /**
- * Which inputs of a derived kernel are weights. A kernel reads those as constants: through the read-only path, and before the launches
- * in front of it are complete. That is a promise of every program that runs it, so an input is marked only where it is a weight in each
- * use of the kernel's name, and a program in which a step writes it is refused (runtime/program_constants.ts).
+ * Marks the inputs of a derived kernel that are weights. A kernel reads those as constants: through the read-only path, and before the preceding
+ * launches are complete. Every program that runs the kernel must guarantee that. So an input is marked only if it is a weight in each use of the
+ * kernel's name, and a program in which a step writes it is refused (runtime/program_constants.ts).
  */
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
@@ -11,7 +11,7 @@ import type { Derived } from '../rows/derive.js'
 
 type AnyKernel = Kernel | TemplateKernel
 
-/** The kernel with the inputs marked that are bound to weights of the graph. */
+/** Marks the inputs that are bound to weights of the graph. */
 export function markConstants(graph: Graph, derived: Derived<AnyKernel>): Derived<AnyKernel> {
   const weights = new Set(Object.values(graph.weights))
   const bound = new Set(derived.inputs.filter(({ value }) => weights.has(value)).map(({ param }) => param))
@@ -23,15 +23,15 @@ export function markConstants(graph: Graph, derived: Derived<AnyKernel>): Derive
   }
 }
 
-/** A kernel that two uses of its name share: an input is constant where it is in both. */
+/** A kernel that two uses of its name share: an input is constant if it is constant in both. */
 export function commonConstants<K extends AnyKernel>(a: K, b: K): K {
   const both = new Set(a.tensors.flatMap(({ name, constant }, i) => (constant && b.tensors[i]?.constant ? [name] : [])))
   return withConstants(a, ({ name }) => both.has(name))
 }
 
 /**
- * Whether a kernel's text reads the input itself. The operands of products are copied to shared memory by main loops, which ask at each
- * launch whether they are constant; those of attention are as a rule computed.
+ * True if a kernel's source reads the input itself. Main loops copy the operands of matmuls to shared memory, and check at each launch whether
+ * they are constant. The operands of attention are usually computed.
  */
 function isRead(kernel: AnyKernel, name: string): boolean {
   if (!isTemplate(kernel)) return true

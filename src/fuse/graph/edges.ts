@@ -1,7 +1,7 @@
 /**
- * How edges are stored: a plan may give the result of a node another float type than the model's, a residual in float32 for
- * instance, or a layout. Bodies compute in float32 whatever they load and never see a layout, so any kernel a plan derives takes
- * such an edge; a node that stays an op of its own does not, because its signature fixes both. Runs before nodes are grouped.
+ * Storage of edges. A plan may give the result of a node another float type than the model's, such as float32 for a residual, or a layout. Bodies
+ * compute in float32 whatever they load, and do not depend on layouts, so any kernel that a plan derives takes such an edge. A node that remains
+ * an op of its own does not, since its signature fixes both. Runs before nodes are grouped.
  */
 import { usageError } from '../../errors.js'
 import { type Graph, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
@@ -11,7 +11,7 @@ import type { EdgeType, PlanDecl } from '../../lang/plan.js'
 import { aliasesOf, findNode, type LayoutsByName, runsBetween, valueAt } from './edit.js'
 
 /**
- * The graph with the plan's edges.
+ * Applies the plan's edges to a graph.
  * @throws usage `plan.node` for an unknown node, `plan.edge` naming the node that cannot take the type or the layout that does not fit
  */
 export function placeEdges(graph: Graph, plan: PlanDecl, layouts: LayoutsByName): Graph {
@@ -25,7 +25,7 @@ export function placeEdges(graph: Graph, plan: PlanDecl, layouts: LayoutsByName)
 
 const groupedIn = (plan: PlanDecl): ReadonlySet<string> => new Set(plan.groups.flatMap(({ occurrences }) => occurrences.flat()))
 
-/** Refuses an edge all of whose readers are in the group of what makes it: its values are never stored. */
+/** Refuses an edge whose readers are all in the group of its producer: its values are never stored. */
 function checkStored(graph: Graph, plan: PlanDecl, name: string, what: string): void {
   const { nodes, outputs } = graph
   const group = plan.groups.find(({ occurrences }) => occurrences.some((occurrence) => occurrence.includes(name)))
@@ -59,11 +59,11 @@ function typeEdge(graph: Graph, plan: PlanDecl, name: string, dtype: EdgeType): 
   return { ...graph, values }
 }
 
-/** Every shape the edge is seen in gets the layout: as it is where it has the layout's rank, split where it is finer. */
+/** Gives the layout to every shape in which the edge is seen: unchanged where the shape has the layout's rank, split where it is finer. */
 function layOut(graph: Graph, plan: PlanDecl, name: string, layout: string, layouts: LayoutsByName): Graph {
   const known = layouts.get(layout)
   if (known === undefined) {
-    throw usageError('plan.edge', `plan ${plan.name}: the edge behind ${name} has the unknown layout ${layout}`, {
+    throw usageError('plan.edge', `plan ${plan.name}: the edge after ${name} has the unknown layout ${layout}`, {
       hint: `declared: ${[...layouts.keys()].join(', ')}`,
       about: { path: [name], nodes: [name] },
     })
@@ -97,7 +97,7 @@ function layOut(graph: Graph, plan: PlanDecl, name: string, layout: string, layo
 }
 
 const refuse = (plan: PlanDecl, node: string, what: string, reason: string) =>
-  usageError('plan.edge', `plan ${plan.name}: the edge behind ${node} cannot have ${what} of its own: ${reason}`, {
+  usageError('plan.edge', `plan ${plan.name}: the edge after ${node} cannot have ${what} of its own: ${reason}`, {
     hint: 'give types and layouts to edges between groups only',
     about: { path: [node], nodes: [node] },
   })

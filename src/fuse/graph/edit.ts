@@ -1,4 +1,4 @@
-/** Editing graphs: new values and views, order. Passes over a graph share these. */
+/** Helpers for editing graphs, shared by the passes: new values and views, replaced inputs, order. */
 import { usageError } from '../../errors.js'
 import { getOwn } from '../../ir/get_own.js'
 import {
@@ -15,7 +15,7 @@ import type { Layout } from '../../ir/layout.js'
 import { multiplyExtents, printShape, type Shape, sameExtent } from '../../ir/shape.js'
 import { knownHint } from '../../nearest.js'
 
-/** Declared layouts by name: those that edges and int8 weights may have. */
+/** Declared layouts by name, for edges and int8 weights. */
 export type LayoutsByName = ReadonlyMap<string, Layout>
 
 /** A graph value. */
@@ -30,7 +30,7 @@ export function pushValue(values: GraphValue[], value: GraphValue): ValueId {
   return values.length - 1
 }
 
-/** The value under another shape: itself where it has that shape already, else the result of a view that is added to `nodes`. */
+/** A value under another shape: the value itself if it has that shape, else the result of a view that is added to `nodes`. */
 export function reshape(values: GraphValue[], nodes: GraphNode[], id: ValueId, shape: Shape, name: string): ValueId {
   const value = valueAt(values, id)
   if (printShape(value.shape) === printShape(shape)) return id
@@ -39,7 +39,7 @@ export function reshape(values: GraphValue[], nodes: GraphNode[], id: ValueId, s
   return out
 }
 
-/** The node with every value it reads replaced. */
+/** Replaces every value that a node reads. */
 export function mapInputs(node: GraphNode, map: (id: ValueId) => ValueId): GraphNode {
   switch (node.kind) {
     case 'op':
@@ -57,7 +57,7 @@ function mapEpilogue(epilogue: MatmulEpilogue | undefined, map: (id: ValueId) =>
   return { ...epilogue, bias: at(epilogue.bias), residual: at(epilogue.residual) }
 }
 
-/** The named node. @throws usage `plan.node` naming the plan and what asked for it */
+/** The named node. @throws usage `plan.node` naming the plan and the part of it that names the node */
 export function findNode(graph: Graph, plan: string, asker: string, name: string): NodeOf<'op'> | NodeOf<'matmul'> {
   const node = graph.nodes.find((candidate) => candidate.name === name)
   if (node !== undefined && node.kind !== 'view') return node
@@ -76,7 +76,7 @@ export function findNode(graph: Graph, plan: string, asker: string, name: string
   })
 }
 
-/** Topological order that keeps the given order where it can. @throws usage `plan.cycle` naming the nodes that wait for each other */
+/** Topological order that keeps the given order where possible. @throws usage `plan.cycle` naming the nodes that wait for each other */
 export function sortNodes(nodes: readonly GraphNode[], graph: Graph): GraphNode[] {
   const ready = new Set<ValueId>([...Object.values(graph.inputs), ...Object.values(graph.weights)])
   const rest = [...nodes]
@@ -96,14 +96,14 @@ export function sortNodes(nodes: readonly GraphNode[], graph: Graph): GraphNode[
   return sorted
 }
 
-/** Drops nodes of which nothing is read any more, for which `mayDrop` holds. */
+/** Drops nodes whose results nothing reads, if `mayDrop` holds for them. */
 export function prune(graph: Graph, mayDrop: (node: GraphNode) => boolean = ({ kind }) => kind === 'view'): Graph {
   const used = new Set([...graph.nodes.flatMap(inputsOf), ...Object.values(graph.outputs)])
   const nodes = graph.nodes.filter((node) => !mayDrop(node) || outputsOf(node).some((id) => used.has(id)))
   return nodes.length === graph.nodes.length ? graph : prune({ ...graph, nodes }, mayDrop)
 }
 
-/** A value and everything that is the same elements under another shape, through views in both directions. */
+/** A value and all values with the same elements under another shape, through views in both directions. */
 export function aliasesOf(nodes: readonly GraphNode[], id: ValueId): ReadonlySet<ValueId> {
   const found = new Set([id])
   for (const known of found) {
@@ -116,7 +116,7 @@ export function aliasesOf(nodes: readonly GraphNode[], id: ValueId): ReadonlySet
   return found
 }
 
-/** How many consecutive extents of the finer shape make up each extent of the other; undefined where they do not. */
+/** Number of consecutive extents of the finer shape that make up each extent of the other; undefined where they do not align. */
 export function runsBetween(coarse: Shape, fine: Shape): readonly number[] | undefined {
   const runs: number[] = []
   let at = 0

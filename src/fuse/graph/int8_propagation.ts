@@ -1,6 +1,6 @@
 /**
- * The ways from quantised values to the matmuls that multiply them: which products are of integers, and which values between hold
- * int8 because their nodes only move elements. Found before a graph is quantised.
+ * Paths from quantised values to the matmuls that multiply them: the integer matmuls, and the values between that hold int8 since their nodes
+ * only move elements. Found before a graph is quantised.
  */
 import type { Expr } from '../../ir/expr.js'
 import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
@@ -11,11 +11,11 @@ import { aliasesOf } from './edit.js'
 export class Int8Propagation {
   readonly #graph: Graph
   readonly #ops: ReadonlyMap<string, Kernel>
-  /** Names of the values that are quantised. */
+  /** Names of the quantised values. */
   readonly named: ReadonlyMap<ValueId, string>
-  /** Values on the way from those to an integer matmul. */
+  /** Values on a path from those to an integer matmul. */
   readonly traced = new Set<ValueId>()
-  /** Matmuls of which every operand is a weight or comes from a quantised value. */
+  /** Matmuls whose operands are all weights or come from quantised values. */
   readonly integer: ReadonlySet<GraphNode>
 
   constructor(graph: Graph, ops: ReadonlyMap<string, Kernel>, named: ReadonlyMap<ValueId, string>) {
@@ -25,15 +25,15 @@ export class Int8Propagation {
     this.integer = new Set(graph.nodes.filter((node) => node.kind === 'matmul' && this.#isInteger(node)))
   }
 
-  /** The quantised value an operand comes from, by name; undefined for a weight. */
+  /** Name of the quantised value that an operand comes from; undefined for a weight. */
   sourceOf(id: ValueId): string | undefined {
-    const way = this.#wayTo(id)
-    if (!Array.isArray(way)) return undefined
-    const last = way.at(-1)
+    const path = this.#pathTo(id)
+    if (!Array.isArray(path)) return undefined
+    const last = path.at(-1)
     return this.named.get(last === undefined ? id : (this.#movedFrom(last) ?? id))
   }
 
-  /** Who reads a moved value as floats, in whatever shape; undefined when all readers multiply or move it. */
+  /** Name of a reader that takes a moved value as floats, in any shape; undefined if all readers multiply or move it. */
   floatReader(id: ValueId): string | undefined {
     const seen = aliasesOf(this.#graph.nodes, id)
     const reader = this.#graph.nodes.find(
@@ -44,24 +44,24 @@ export class Int8Propagation {
         !outputsOf(node).some((output) => this.traced.has(output)),
     )
     const isResult = Object.values(this.#graph.outputs).some((output) => seen.has(output))
-    return reader?.name ?? (isResult ? 'whoever runs the graph' : undefined)
+    return reader?.name ?? (isResult ? 'the caller of the graph' : undefined)
   }
 
-  /** True if every operand is a weight or comes from a quantised value, and one does; marks the way there. */
+  /** True if every operand is a weight or comes from a quantised value, and at least one does; marks the values on the path. */
   #isInteger({ a, b }: NodeOf<'matmul'>): boolean {
-    const ways = [a, b].map((id) => this.#wayTo(id))
-    if (ways.includes(undefined) || ways.every((way) => way === 'weight')) return false
-    for (const way of ways) if (Array.isArray(way)) for (const id of way) this.traced.add(id)
+    const paths = [a, b].map((id) => this.#pathTo(id))
+    if (paths.includes(undefined) || paths.every((path) => path === 'weight')) return false
+    for (const path of paths) if (Array.isArray(path)) for (const id of path) this.traced.add(id)
     return true
   }
 
-  /** The values between an operand and the quantised value it comes from, the operand included; undefined where there is none. */
-  #wayTo(id: ValueId): readonly ValueId[] | 'weight' | undefined {
+  /** Values from an operand, included, back to the quantised value that it comes from; undefined where there is none. */
+  #pathTo(id: ValueId): readonly ValueId[] | 'weight' | undefined {
     if (this.weightName(id) !== undefined) return 'weight'
-    const way: ValueId[] = []
+    const path: ValueId[] = []
     for (let at: ValueId | undefined = id; at !== undefined; ) {
-      if (this.named.has(at)) return way
-      way.push(at)
+      if (this.named.has(at)) return path
+      path.push(at)
       at = this.#movedFrom(at)
     }
     return undefined
@@ -82,15 +82,16 @@ export class Int8Propagation {
     return kernel === undefined || moved === undefined ? undefined : { kernel, moved }
   }
 
-  /** The name of the weight a value is. */
+  /** Name of the weight that a value is. */
   weightName(id: ValueId): string | undefined {
     return Object.entries(this.#graph.weights).find(([, value]) => value === id)?.[0]
   }
 }
 
 /**
- * The tensor of the op's storage type that a body only moves elements of: each result is one of its elements, or zero. Undefined for a body
- * that reads several such tensors, whose scales may differ, and for one whose choices depend on how large elements are: int8 does not say.
+ * The tensor of the op's storage type whose elements a body only moves: each result is one of its elements, or zero. Undefined for a body that
+ * reads several such tensors, whose scales may differ, and for one whose choices depend on the magnitude of elements, which int8 values do not
+ * have.
  */
 function movedBy({ body, tensors }: Kernel): string | undefined {
   const stored = tensors.filter(({ access, dtype }) => access === 'in' && typeof dtype !== 'string')

@@ -1,6 +1,6 @@
 /**
- * The steps a quantised graph gets beside its nodes: ops of matrices on values of any rank, views of what is a view already, and attributes
- * that are scales. They are added to the values and nodes of the graph that is being made.
+ * Nodes that quantisation adds to a graph: ops of matrices on values of any rank, views of values that may be views already, and attributes that
+ * are scales. They are added to the values and nodes of the new graph.
  */
 import {
   type Graph,
@@ -23,12 +23,12 @@ export class Int8Steps {
   readonly #graph: Graph
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[]
-  /** Values on the way from a quantised value to a product of integers. */
+  /** Values on a path from a quantised value to an integer matmul. */
   readonly #traced: ReadonlySet<ValueId>
   readonly #attrs: Set<string>
   readonly #known: Record<string, Scale>
 
-  /** @param values and `nodes` of the graph that is being made, which grow */
+  /** @param values and `nodes` of the new graph, which grow */
   constructor(graph: Graph, values: GraphValue[], nodes: GraphNode[], traced: ReadonlySet<ValueId>) {
     this.#graph = graph
     this.#values = values
@@ -38,12 +38,12 @@ export class Int8Steps {
     this.#known = { ...graph.scales }
   }
 
-  /** The attributes of the graph with those that are scales, and what each of these is of. */
+  /** The attributes of the graph, including scales, and the calibration site of each scale. */
   scales(): { readonly attrs: readonly string[]; readonly scales: Readonly<Record<string, Scale>> } {
     return { attrs: [...this.#attrs], scales: this.#known }
   }
 
-  /** The attribute that is a scale of a quantised value, by what calibration knows the value as. */
+  /** The attribute that is a scale of a quantised value, by the value's calibration site. */
   scale(as: ScaleForm, name: string): { readonly attr: string } {
     const site = siteOf(this.#graph, name)
     const attr = as === 'inverse' ? inverseName(site) : stepName(site)
@@ -52,7 +52,7 @@ export class Int8Steps {
     return { attr }
   }
 
-  /** Applies an op of `m n` matrices, as `make` says, to a value of any rank; the result has the value's shape and layout. */
+  /** Applies an op on `m n` matrices, made by `make`, to a value of any rank; the result has the value's shape and layout. */
   elementwise(
     id: ValueId,
     name: string,
@@ -72,7 +72,7 @@ export class Int8Steps {
     return out
   }
 
-  /** The shape of a value as a matrix of rows: the one its way to a matmul sees it in, else all but the last extent multiplied. */
+  /** The shape of a value as a matrix of rows: the one in which its path to a matmul sees it, else all but the last extent multiplied. */
   matrixOf(id: ValueId): Shape {
     const { shape } = valueAt(this.#values, id)
     if (shape.length === 2) return shape
@@ -82,7 +82,7 @@ export class Int8Steps {
     return seen.find(({ length }) => length === 2) ?? [multiplyExtents(shape.slice(0, -1)), ...shape.slice(-1)]
   }
 
-  /** Adds a view of what the viewed value is itself a view of, unless that has the wanted shape already. */
+  /** Adds a view of the origin of the viewed value, unless that has the wanted shape already. */
   view(node: NodeOf<'view'>): ValueId {
     const through = this.#nodes.find((other) => other.kind === 'view' && other.out === node.input)
     const input = through?.kind === 'view' ? through.input : node.input
@@ -93,7 +93,7 @@ export class Int8Steps {
   }
 }
 
-/** What calibration knows a node's result or an input as: packed rows are known as what they were packed from. */
+/** Calibration site of a node's result or of an input. Packed rows have the site of the value that they were packed from. */
 function siteOf({ nodes }: Graph, name: string): string {
   const makerOf = (id: ValueId): GraphNode | undefined => {
     const found = nodes.find((node) => outputsOf(node).includes(id))

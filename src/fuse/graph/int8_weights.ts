@@ -1,6 +1,6 @@
 /**
- * Weights of a graph as int8, each output channel with a step of its own, which is a weight besides. A step may be multiplied by the step
- * of what the weight multiplies, where that is an attribute.
+ * Int8 weights of a graph. Each output channel has its own scale, in a weight of its own. A scale may be multiplied by the scale of the other
+ * operand, where that is an attribute.
  */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
@@ -14,13 +14,13 @@ export class Int8Weights {
   readonly #plan: string
   readonly #layout: string
   readonly #values: GraphValue[]
-  /** Products that read weights as int8. */
+  /** Matmuls that read weights as int8. */
   readonly #readers: (node: GraphNode) => boolean
-  /** All weights of the graph that is made. */
+  /** All weights of the new graph. */
   readonly weights: Record<string, ValueId>
   readonly steps: Record<string, NonNullable<Graph['steps']>[string]> = {}
 
-  /** @param layout how int8 weights are stored @param values those of the graph that is made */
+  /** @param layout storage layout of int8 weights @param values those of the new graph */
   constructor(graph: Graph, plan: string, layout: string, values: GraphValue[], readers: (node: GraphNode) => boolean) {
     this.#graph = graph
     this.#plan = plan
@@ -31,9 +31,9 @@ export class Int8Weights {
   }
 
   /**
-   * The steps of a product's weight, times an attribute where that is given; the weight becomes int8.
-   * @throws usage `plan.quantised` for a weight that is multiplied by values of different scales or is read in floats as well, and where
-   * its rows are not the product's columns
+   * The scales of a matmul's weight, times an attribute where that is given; the weight becomes int8.
+   * @throws usage `plan.quantised` for a weight that is multiplied by values of different scales or is read as floats too, and where its rows are
+   * not the matmul's columns
    */
   take(matmul: Matmul, weight: string, times?: string): ValueId {
     const name = stepsName(weight)
@@ -57,14 +57,14 @@ export class Int8Weights {
     return steps
   }
 
-  /** Steps are of a weight's rows, so these have to be the columns of the product. */
+  /** Scales belong to a weight's rows, so these have to be the columns of the matmul. */
   #checkColumns({ name, subscripts: { a, b, out } }: Matmul, weight: string): void {
     const [channels, ...summed] = b
     if (channels !== undefined && out.at(-1) === channels && !a.includes(channels) && summed.every((axis) => !out.includes(axis)))
       return
     throw this.#refuse(
-      `${name} multiplies "${a.join(' ')}, ${b.join(' ')} -> ${out.join(' ')}", and rows of ${weight} have a step each`,
-      'an int8 weight has its output channels first, and they are the last axis of the product',
+      `${name} multiplies "${a.join(' ')}, ${b.join(' ')} -> ${out.join(' ')}", and rows of ${weight} have a scale each`,
+      'an int8 weight has its output channels first, and they are the last axis of the matmul',
       [name],
     )
   }

@@ -1,7 +1,7 @@
 /**
- * Removes padding from a graph: values with one row a token of the padded batch (extent `b*s`) get one row a token instead
- * (extent `t`). Views that take such rows apart into sequences and positions become `unpackRows`, views that join them again
- * `packRows`; everything that treats rows one by one stays as it is. Runs before a plan groups nodes.
+ * Removes padding from a graph: values with one row per token of the padded batch (extent `b*s`) get one row per actual token (extent `t`). Views
+ * that split such rows into sequences and positions become `unpackRows`, views that join them again `packRows`; ops that treat each row
+ * separately stay unchanged. Runs before a plan groups nodes.
  */
 import { usageError } from '../../errors.js'
 import {
@@ -23,24 +23,24 @@ import { packName, unpackName } from '../../lang/step_names.js'
 import { packRows, unpackRows } from '../../std/index.js'
 import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
 
-/** Inputs a packed graph takes besides its own, called as the library's ops call them. */
+/** Inputs that a packed graph takes besides its own, under the names in the library's ops. */
 const given = { ...inputNames(unpackRows), ...inputNames(packRows) }
 type Placing = Exclude<keyof PackedRows, 'batch' | 'seq' | 'tokens'>
 
-/** The graph with padding removed. @throws usage `plan.packed` naming the view that cannot be expressed over packed rows */
+/** Removes the padding of a graph. @throws usage `plan.packed` naming the view that cannot be expressed over packed rows */
 export function packGraph(graph: Graph, packing: Packing): Graph {
   return new Packer(graph, packing).run()
 }
 
 /**
- * How the rows of a graph without padding lie: as a plan packed it, or as its author did. An author's nodes that pack and restore padding between
- * the same extents speak of the same rows where the graph is given each part of that once: this is what the facts of those ops promise.
+ * Layout of the rows of a graph without padding, as a plan or the graph's author packed it. An author's nodes that pack and restore padding
+ * between the same extents use the same rows if the graph takes each part of the packing as one input: the facts of those ops promise this.
  */
 export function packingOf(graph: Graph): PackedRows | undefined {
   return graph.packing ?? ownPacking(graph)
 }
 
-/** True if a node removes the padding of the graph's own sequences: where its rows lie, the graph's inputs say. */
+/** True if a node removes the padding of the graph's own sequences, whose row positions are inputs of the graph. */
 export function isPackStep(graph: Graph, node: GraphNode): boolean {
   if (!isNodeOf(packRows, node)) return false
   const packing = packingOf(graph)
@@ -151,7 +151,10 @@ class Packer {
     this.#replaced.set(node.out, this.#reshape(y, [this.#tokens, ...to.slice(1)], `${name}.y`))
   }
 
-  /** The name of a step: after the first of some nodes whose step has no other, as one of two operands that a matmul reads through views. */
+  /**
+   * Name of a step: after the first of some nodes whose step name is free. It is taken for the second of two operands that a matmul reads through
+   * views.
+   */
   #named(step: (node: string) => string, after: readonly (string | undefined)[], { name: view }: NodeOf<'view'>): string {
     const wanted = [...after.flatMap((name) => name ?? []), view].map(step)
     const name = wanted.find((each) => !this.#names.has(each)) ?? freshName(step(view), new Set(this.#names))
@@ -173,7 +176,7 @@ class Packer {
 
   #types = (y: ValueId) => ({ T: valueAt(this.#values, y).dtype })
 
-  /** An input that says where rows lie, added where it is first needed. */
+  /** An input with positions of rows, added when it is first needed. */
   #place(name: Placing, extent: Extent): ValueId {
     const made = this.#placing[name] ?? this.#declare(name, extent)
     this.#placing[name] = made

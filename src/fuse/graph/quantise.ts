@@ -1,8 +1,8 @@
 /**
- * Quantises a graph: the values a plan names get an int8 form, and matmuls that read nothing but such values and weights multiply
- * integers. What lies between a value and its matmul and only moves elements moves int8 instead. The scale of a value is an attribute, or a
- * tensor that is made as the value is, with an element for each row. A product may also take its weight alone as int8. Runs after padding
- * is removed and nodes are stacked, before edges and groups, so that the steps it adds can be named by both.
+ * Quantises a graph: the values that a plan names get an int8 form, and matmuls that read only such values and weights multiply integers. Nodes
+ * between a value and its matmul that only move elements move int8 instead. The scale of a value is an attribute, or a tensor that is computed
+ * with the value and has one element per row. A matmul may also take only its weight as int8. Runs after padding is removed and nodes are
+ * stacked, before edges and groups, so that both can name the steps it adds.
  */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, type GraphValue, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
@@ -28,8 +28,8 @@ import { RowSteps, rowAxes } from './row_steps.js'
 
 /**
  * @param ops kernels of the graph's ops, by name
- * @throws usage `plan.quantised` for a name the graph lacks or `values` does, for a value that is both moved as int8 and read as floats,
- * and for a product that the scales of what it multiplies do not fit
+ * @throws usage `plan.quantised` for a name that the graph or `values` lacks, for a value that is both moved as int8 and read as floats, and for
+ * a matmul that the scales of its operands do not fit
  */
 export function quantiseGraph(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): Graph {
   return plan.quantised === undefined ? graph : new Quantiser(graph, plan.name, plan.quantised, ops).run()
@@ -39,20 +39,20 @@ class Quantiser {
   readonly #graph: Graph
   readonly #plan: string
   readonly #config: QuantisedDecl
-  readonly #ways: Int8Propagation
+  readonly #propagation: Int8Propagation
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[] = []
   readonly #inputs: Record<string, ValueId>
   readonly #weights: Int8Weights
   readonly #rows: RowSteps
   readonly #steps: Int8Steps
-  /** Products that take their weight alone as int8. */
+  /** Matmuls that take only their weight as int8. */
   readonly #weightOnly: ReadonlySet<GraphNode>
   readonly #outputs: Record<string, ValueId>
   readonly #forms: { readonly inputs: Record<string, string>; readonly outputs: Record<string, string> }
   /** Int8 forms by value. */
   readonly #int8 = new Map<ValueId, ValueId>()
-  /** What float readers read instead of a value. */
+  /** Values that float readers read instead of a quantised one. */
   readonly #floats = new Map<ValueId, ValueId>()
 
   constructor(graph: Graph, plan: string, config: QuantisedDecl, ops: ReadonlyMap<string, Kernel>) {
@@ -68,12 +68,12 @@ class Quantiser {
       quantisedValue(graph, plan, name),
       name,
     ])
-    this.#ways = new Int8Propagation(graph, ops, new Map(named))
-    this.#weightOnly = new Set(config.weightOnly.map((name) => floatProduct(graph, plan, this.#ways, name)))
-    const reads = (node: GraphNode): boolean => this.#ways.integer.has(node) || this.#weightOnly.has(node)
+    this.#propagation = new Int8Propagation(graph, ops, new Map(named))
+    this.#weightOnly = new Set(config.weightOnly.map((name) => floatProduct(graph, plan, this.#propagation, name)))
+    const reads = (node: GraphNode): boolean => this.#propagation.integer.has(node) || this.#weightOnly.has(node)
     this.#weights = new Int8Weights(graph, plan, config.weights, this.#values, reads)
     this.#rows = new RowSteps(plan, this.#values, this.#nodes)
-    this.#steps = new Int8Steps(graph, this.#values, this.#nodes, this.#ways.traced)
+    this.#steps = new Int8Steps(graph, this.#values, this.#nodes, this.#propagation.traced)
   }
 
   run(): Graph {
@@ -82,13 +82,13 @@ class Quantiser {
       if (id !== undefined) this.#input(name, id)
     }
     for (const node of this.#graph.nodes) {
-      if (node.kind === 'matmul' && this.#ways.integer.has(node)) this.#matmul(node)
+      if (node.kind === 'matmul' && this.#propagation.integer.has(node)) this.#matmul(node)
       else if (node.kind === 'matmul' && this.#weightOnly.has(node)) this.#scaled(node)
       else if (node.kind === 'view') this.#view(node)
-      else if (node.kind === 'op' && outputsOf(node).some((id) => this.#ways.traced.has(id))) this.#move(node)
+      else if (node.kind === 'op' && outputsOf(node).some((id) => this.#propagation.traced.has(id))) this.#move(node)
       else this.#nodes.push(mapInputs(node, (id) => this.#floats.get(id) ?? id))
       for (const id of outputsOf(node)) {
-        const name = this.#ways.named.get(id)
+        const name = this.#propagation.named.get(id)
         if (name !== undefined) this.#quantise(id, name)
       }
     }
@@ -104,7 +104,7 @@ class Quantiser {
       int8: this.#forms,
       ...this.#steps.scales(),
     }
-    // Not every value kept as int8 has a reader that needs floats.
+    // A value stored as int8 may have no float reader.
     return prune(made, (node) => node.kind === 'view' || isNodeOf(dequantize, node))
   }
 
@@ -122,9 +122,9 @@ class Quantiser {
     } else this.#quantise(id, name)
   }
 
-  /** What the graph returns of a result: its int8 form alone, or beside the float one. */
+  /** Returns a result's int8 form alone, or beside the float one. */
   #result(output: string, id: ValueId): void {
-    const name = this.#ways.named.get(id)
+    const name = this.#propagation.named.get(id)
     if (name === undefined) return
     const int8 = this.#int8.get(id) ?? id
     if (this.#config.only.includes(name)) this.#outputs[output] = int8
@@ -168,7 +168,7 @@ class Quantiser {
   #view(node: NodeOf<'view'>): void {
     const seen = this.#steps.view({ ...node, input: this.#floats.get(node.input) ?? node.input })
     if (seen !== node.out) this.#floats.set(node.out, seen)
-    if (!this.#ways.traced.has(node.out)) return
+    if (!this.#propagation.traced.has(node.out)) return
     this.#rows.view(node)
     const out = pushValue(this.#values, { ...valueAt(this.#values, node.out), dtype: 'i8' })
     this.#int8.set(node.out, this.#steps.view({ ...node, name: int8Name(node.name), input: this.#formOf(node.input), out }))
@@ -180,10 +180,10 @@ class Quantiser {
     return form
   }
 
-  /** A node that moves elements moves int8. */
+  /** Makes a node that moves elements move int8. */
   #move(node: NodeOf<'op'>): void {
     const [out = -1] = outputsOf(node)
-    const reader = this.#ways.floatReader(out)
+    const reader = this.#propagation.floatReader(out)
     if (reader !== undefined) {
       throw usageError('plan.quantised', `plan ${this.#plan}: ${node.name} moves int8, but ${reader} reads it as floats`, {
         hint: `quantise ${node.name} instead of what it moves`,
@@ -192,20 +192,23 @@ class Quantiser {
     }
     this.#values[out] = { ...valueAt(this.#values, out), dtype: 'i8' }
     this.#int8.set(out, out)
-    const move = this.#ways.moveOf(node)
+    const move = this.#propagation.moveOf(node)
     if (move !== undefined) this.#rows.move(node, move.moved, move.kernel)
     this.#nodes.push({ ...mapInputs(node, (id) => this.#int8.get(id) ?? id), types: { T: 'i8' } } as GraphNode)
   }
 
   #matmul(node: NodeOf<'matmul'>): void {
     const { name, a, b, out } = node
-    const [first, second] = [a, b].flatMap((id) => this.#ways.sourceOf(id) ?? [])
-    const weight = this.#ways.weightName(b)
+    const [first, second] = [a, b].flatMap((id) => this.#propagation.sourceOf(id) ?? [])
+    const weight = this.#propagation.weightName(b)
     if (first === undefined || (weight === undefined) !== (second !== undefined))
       throw this.#refuse(name, `matmul ${name} has a weight as its first operand`)
     const dynamic = [first, second].filter((source) => source !== undefined && this.#config.dynamic.includes(source))
     if (weight === undefined && dynamic.length > 0)
-      throw this.#refuse(name, `${name} multiplies two activations, and rows of ${dynamic.join(' and ')} have steps of their own`)
+      throw this.#refuse(
+        name,
+        `${name} multiplies two activations, and rows of ${dynamic.join(' and ')} have scales of their own`,
+      )
     const float = valueAt(this.#values, out)
     const types = { T: float.dtype }
     const product = pushValue(this.#values, { ...float, dtype: 'i32' })
@@ -230,7 +233,7 @@ class Quantiser {
     }
   }
 
-  /** Steps of the rows of a product's first operand, which are the rows of the product. */
+  /** Scales of the rows of a matmul's first operand, which are the rows of its result. */
   #stepsOfRows({ name, a, subscripts }: NodeOf<'matmul'>): ValueId {
     const steps = this.#rows.of(a)
     const rows = subscripts.a.slice(0, steps?.axes ?? 0)
@@ -240,15 +243,15 @@ class Quantiser {
     if (steps !== undefined && fits) return this.#rows.flat(steps, floatName(name))
     const [left, out] = [subscripts.a, subscripts.out].map((axes) => axes.join(' '))
     const written = `"${left}" to "${out}"`
-    throw this.#refuse(name, `${name} multiplies ${written}, and its rows are not those that have a step each`)
+    throw this.#refuse(name, `${name} multiplies ${written}, and its rows are not those that have a scale each`)
   }
 
-  /** A product that takes its weight as int8 and the other operand as it is. */
+  /** Adds a matmul that takes its weight as int8 and the other operand as it is. */
   #scaled(node: NodeOf<'matmul'>): void {
     const { name, a, b, out } = node
     const float = valueAt(this.#values, out)
-    const steps = this.#weights.take(node, this.#ways.weightName(b) ?? '')
-    // Sums that are not yet scaled may be beyond what half precision holds.
+    const steps = this.#weights.take(node, this.#propagation.weightName(b) ?? '')
+    // Sums that are not yet scaled may exceed the range of half precision.
     const product = pushValue(this.#values, { ...float, dtype: 'f32' })
     this.#nodes.push({ ...node, a: this.#floats.get(a) ?? a, out: product })
     const types = { T: float.dtype }

@@ -1,15 +1,15 @@
-/** What the names of a plan's `quantised` stand for, and which of them are refused, before anything of the graph is quantised. */
+/** Resolves and checks the names in a plan's `quantised`, before any part of the graph is quantised. */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { QuantisedDecl } from '../../lang/plan.js'
 import { findNode } from './edit.js'
 import type { Int8Propagation } from './int8_propagation.js'
 
-/** What is kept or given as int8 has to be quantised, with one scale or one for each row. @throws usage `plan.quantised` */
+/** Refuses an int8 input or result that is not quantised, and a value with both one scale and a scale per row. @throws usage `plan.quantised` */
 export function refuseUnquantised(plan: string, { values, only, across, dynamic }: QuantisedDecl): void {
   const twice = dynamic.find((name) => values.includes(name))
   if (twice !== undefined) {
-    throw usageError('plan.quantised', `plan ${plan}: ${twice} has one scale and a scale for each row`, {
+    throw usageError('plan.quantised', `plan ${plan}: ${twice} has both one scale and a scale per row`, {
       hint: 'name it under values or under dynamic',
       about: { path: ['dynamic', twice] },
     })
@@ -35,20 +35,20 @@ export function quantisedValue(graph: Graph, plan: string, name: string): ValueI
   return id
 }
 
-/** A product that takes its weight alone as int8. @throws usage `plan.quantised` for another node */
-export function floatProduct(graph: Graph, plan: string, ways: Int8Propagation, name: string): GraphNode {
+/** A matmul that takes only its weight as int8. @throws usage `plan.quantised` for another node */
+export function floatProduct(graph: Graph, plan: string, propagation: Int8Propagation, name: string): GraphNode {
   const node = findNode(graph, plan, 'weightOnly', name)
   const reason =
     node.kind !== 'matmul'
-      ? 'is no product'
-      : ways.weightName(node.b) === undefined || ways.weightName(node.a) !== undefined
+      ? 'is no matmul'
+      : propagation.weightName(node.b) === undefined || propagation.weightName(node.a) !== undefined
         ? 'does not multiply a value by a weight'
-        : ways.integer.has(node)
-          ? 'multiplies a value that is quantised, and takes both as int8'
+        : propagation.integer.has(node)
+          ? 'multiplies a quantised value, and takes both as int8'
           : undefined
   if (reason === undefined) return node
   throw usageError('plan.quantised', `plan ${plan}: ${name} is to take its weight as int8, but ${reason}`, {
-    hint: 'weightOnly names products of a float value and a weight',
+    hint: 'weightOnly names matmuls of a float value and a weight',
     about: { path: ['weightOnly', name], nodes: [name] },
   })
 }

@@ -1,7 +1,7 @@
 /**
- * Steps that rows of int8 values have while a graph runs: each row of a value has one, so the steps are a tensor of the value's leading
- * axes. They go where the rows go: a view that keeps rows shows them under its shape, and a node that only moves rows moves them as well.
- * What puts elements of one row into several is refused, since no step would be theirs.
+ * Scales of the rows of int8 values while a graph runs. Each row has one, so the scales are a tensor over the value's leading axes. They follow
+ * the rows: a view that keeps rows shows them under its shape, and a node that only moves rows moves them too. A node that spreads elements of
+ * one row over several is refused, since no scale would be theirs.
  */
 import { usageError } from '../../errors.js'
 import { index as indexVar } from '../../ir/build.js'
@@ -14,7 +14,7 @@ import { stepsName } from '../../lang/step_names.js'
 import { equalExprs } from '../space/positions.js'
 import { pushValue, reshape, valueAt } from './edit.js'
 
-/** The steps of a value: one for each place of its first `axes` axes, whose extents they have. */
+/** The scales of a value: one for each index along its first `axes` axes, whose extents they have. */
 export interface Steps {
   readonly id: ValueId
   readonly axes: number
@@ -28,14 +28,14 @@ export class RowSteps {
   readonly #nodes: GraphNode[]
   readonly #steps = new Map<ValueId, Steps>()
 
-  /** @param values @param nodes those of the graph that is made: what steps need is added to them */
+  /** @param values @param nodes those of the new graph: nodes for scales are added to them */
   constructor(plan: string, values: GraphValue[], nodes: GraphNode[]) {
     this.#plan = plan
     this.#values = values
     this.#nodes = nodes
   }
 
-  /** Steps of a value of the original graph; undefined for one whose rows have none. */
+  /** Scales of a value of the original graph; undefined if its rows have none. */
   of(id: ValueId): Steps | undefined {
     return this.#steps.get(id)
   }
@@ -44,7 +44,7 @@ export class RowSteps {
     this.#steps.set(id, steps)
   }
 
-  /** The steps as a vector with an element for each row of the value as a matrix. */
+  /** The scales as a vector with one element per row of the value as a matrix. */
   flat({ id }: Steps, name: string): ValueId {
     return reshape(this.#values, this.#nodes, id, [multiplyExtents(valueAt(this.#values, id).shape)], stepsName(name))
   }
@@ -57,7 +57,7 @@ export class RowSteps {
     const axes = rowAxes(from ?? [], steps.axes, to ?? [])
     if (axes === undefined) {
       throw this.#refuse(
-        `the view ${name} from "${printShape(from ?? [])}" to "${printShape(to ?? [])}" regroups rows, which have a step each`,
+        `the view ${name} from "${printShape(from ?? [])}" to "${printShape(to ?? [])}" regroups rows, which have a scale each`,
         [name],
       )
     }
@@ -73,8 +73,8 @@ export class RowSteps {
     if (steps === undefined || input === undefined || result === undefined || out === undefined) return
     const shape = valueAt(this.#values, input).shape
     if (steps.axes !== shape.length - 1 || !movesRows(kernel, moved))
-      throw this.#refuse(`${node.name} moves elements between rows, which have a step each`, [node.name])
-    // The steps are rows of one element: what moves rows moves these.
+      throw this.#refuse(`${node.name} moves elements between rows, which have a scale each`, [node.name])
+    // The scales are rows of one element, so a node that moves rows can move them.
     const column = stepsName(node.name)
     const x = reshape(this.#values, this.#nodes, steps.id, [...shape.slice(0, -1), one], `${column}.x`)
     const rows = valueAt(this.#values, out).shape.slice(0, -1)
@@ -86,13 +86,13 @@ export class RowSteps {
 
   #refuse(reason: string, nodes: readonly string[]): Error {
     return usageError('plan.quantised', `plan ${this.#plan}: ${reason}`, {
-      hint: 'quantise what a product reads as it reads it: rows with all that it sums over',
+      hint: 'quantise an operand as the matmul reads it: in rows along all that it sums over',
       about: { nodes },
     })
   }
 }
 
-/** How many leading axes of a shape are the rows that the first `axes` axes of another are; undefined where no number of them is. */
+/** Number of leading axes of a shape that span the rows which the first `axes` axes of another span; undefined where no number does. */
 export function rowAxes(from: Shape, axes: number, to: Shape): number | undefined {
   const [rows, rest] = [from.slice(0, axes), from.slice(axes)].map(multiplyExtents)
   if (rows === undefined || rest === undefined) return undefined
@@ -103,7 +103,9 @@ export function rowAxes(from: Shape, axes: number, to: Shape): number | undefine
   return undefined
 }
 
-/** True if every result is a row of the moved tensor, or zeros: at the same place of the last axis, from rows that do not depend on it. */
+/**
+ * True if every result is a row of the moved tensor, or zeros: at the same index of the last axis, from rows that do not depend on that index.
+ */
 function movesRows({ body, tensors }: Kernel, moved: string): boolean {
   const columns = (name: string) => tensors.find((tensor) => tensor.name === name)?.dims.at(-1)
   return body.every((stmt) => {

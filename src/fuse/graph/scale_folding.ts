@@ -1,8 +1,8 @@
 /**
- * Folds: where the channels of a value that products read can be scaled by weights alone. Channels far larger than others cost all others
- * their precision when rows are quantised; a factor that divides such a channel where it is made, and multiplies what it is multiplied
- * by, moves the cost into the weights (Xiao et al. 2023), and nothing is computed besides. Derived for the values whose rows a plan
- * quantises: the way of a factor is followed back through products, views and bodies (scaled_bodies.ts) until weights take it.
+ * Scale foldings: values read by matmuls whose channels weights alone can scale. When rows are quantised, channels far larger than others cost
+ * all others their precision. A factor that divides such a channel where it is made, and multiplies the weights that read it, moves the cost into
+ * the weights (Xiao et al. 2023); nothing else is computed. Derived for the values whose rows a plan quantises: a factor is followed back through
+ * matmuls, views and bodies (scaled_bodies.ts) until weights take it.
  */
 import { call, dim, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -27,8 +27,8 @@ import { type At, scaledInputs } from './scaled_bodies.js'
 type Makers = ScaleFolding['makers']
 
 /**
- * The folds of a graph as its author wrote it.
- * @param names nodes whose rows are quantised; those that no weight can scale, or that something else reads as well, have no fold
+ * The scale foldings of a graph as its author wrote it.
+ * @param names nodes whose rows are quantised; those that no weight can scale, or that have another reader, have no folding
  * @param ops kernels of the graph's ops, by name
  */
 export const scaleFoldingsOf = (graph: Graph, names: readonly string[], ops: ReadonlyMap<string, Kernel>): ScaleFolding[] =>
@@ -70,7 +70,7 @@ class Folding {
     }
   }
 
-  /** The weight that a product multiplies channels by, which are its first operand's last axis. */
+  /** The weight by which a matmul multiplies channels, the last axis of its first operand. */
   #reads(node: GraphNode): ScaleFolding['readers'][number] | undefined {
     if (node.kind !== 'matmul') return undefined
     const { subscripts } = node
@@ -82,7 +82,7 @@ class Folding {
     return { weight, axis }
   }
 
-  /** The weights that scale a value at the given places; undefined where there are none, or where something else is scaled with them. */
+  /** Weights that scale a value at the given indices; undefined if there are none, or if another value would be scaled with them. */
   #made(id: ValueId, at: At): Makers | undefined {
     const weight = this.#weightName(id)
     if (weight !== undefined) return leaf(weight, at)
@@ -99,7 +99,7 @@ class Folding {
     }
   }
 
-  /** What a node reads, scaled: nothing else may read it. */
+  /** Weights that scale an input of a node; undefined if it has another reader. */
   #source(id: ValueId, at: At | undefined): Makers | undefined {
     if (at === undefined || this.#readersOf(id).length > 1 || (this.#isOutput(id) && !this.#isUpdate(id))) return undefined
     return this.#made(id, at)
@@ -113,7 +113,7 @@ class Folding {
   #product({ a, b, subscripts }: NodeOf<'matmul'>, at: At): Makers | undefined {
     const bound = subscripts.out.filter((_, axis) => at[axis] !== undefined)
     if (a === b) return undefined
-    // Weights first: a factor that they take need not go further.
+    // Weights first: a factor that they take is followed no further.
     const operands = [
       { id: b, axes: subscripts.b },
       { id: a, axes: subscripts.a },
@@ -137,7 +137,7 @@ class Folding {
         const input = node.inputs[tensor] ?? -1
         if (Object.values(node.inputs).filter((other) => other === input).length > 1) return undefined
         const inputAt = inGraph(places, kernel, node, this.#graph)
-        // What is kept from before was made as this is, by the same weights.
+        // The earlier contents were made like the update, by the same weights.
         if (tensor === updated) return this.#isKept(input, inputAt, at) ? [] : undefined
         return this.#source(input, inputAt)
       })
@@ -146,13 +146,13 @@ class Folding {
     return undefined
   }
 
-  /** True if an input of the graph holds what an update of it left there before: scaled at the same places, and read by nothing else. */
+  /** True if an input of the graph holds the earlier contents of an update: scaled at the same indices, and read by nothing else. */
   #isKept(id: ValueId, at: At, wanted: At): boolean {
     const isInput = Object.values(this.#graph.inputs).includes(id)
     return isInput && this.#readersOf(id).length === 1 && placesText(at) === placesText(wanted)
   }
 
-  /** True if a value is what an op makes of a state in place. Whoever holds the state reads it through this graph alone. */
+  /** True if a value is the in-place update of a state. The owner of the state reads it through this graph alone. */
   #isUpdate(id: ValueId): boolean {
     const node = this.#graph.nodes.find((each) => outputsOf(each).includes(id))
     if (node?.kind !== 'op') return false
@@ -168,7 +168,7 @@ class Folding {
     Object.keys(this.#graph.weights).find((name) => this.#graph.weights[name] === id)
 }
 
-/** A weight takes factors along one axis. */
+/** A weight takes factors along exactly one axis. */
 function leaf(weight: string, at: At): Makers | undefined {
   const axes = at.flatMap((element, axis) =>
     element === undefined ? [] : [{ weight, axis, element: withoutSpans(simplifyExpr(element)) }],
@@ -178,7 +178,7 @@ function leaf(weight: string, at: At): Makers | undefined {
 
 const placesText = (at: At): string => at.map((place) => (place === undefined ? '*' : printExpr(simplifyExpr(place)))).join(', ')
 
-/** Extents of a body as those of the graph that its node is in. */
+/** Replaces extents of a body by those of the graph around its node. */
 function inGraph(at: At, kernel: Kernel, node: NodeOf<'op'>, graph: Graph): At {
   const extents = new Map<string, Expr>()
   for (const { name, dims } of kernel.tensors) {
@@ -194,13 +194,15 @@ const withDims = (expr: Expr, extents: ReadonlyMap<string, Expr>): Expr => {
   return expr.kind === 'call' ? { ...expr, args: expr.args.map((arg) => withDims(arg, extents)) } : expr
 }
 
-/** How many elements there are of a shape. */
+/** Number of elements of a shape. */
 function sizeOf(shape: Shape): Expr {
   const { factor, dims } = multiplyExtents(shape)
   return simplifyExpr(dims.reduce((product, name) => call('mul', product, dim(name)), i32(factor)))
 }
 
-/** Places in a shape as places in another of the same elements; undefined where a free axis and one that is not become one. */
+/**
+ * Converts indices into a shape to indices into another one of the same elements; undefined where a free axis and a fixed one would become one.
+ */
 function reshaped(from: Shape, to: Shape, at: At): At | undefined {
   const finer = runsBetween(from, to)
   const runs = finer ?? runsBetween(to, from)
@@ -218,14 +220,14 @@ function reshaped(from: Shape, to: Shape, at: At): At | undefined {
   return places
 }
 
-/** The same of axes that together are as many elements. */
+/** Converts indices along axes that have the same number of elements together. */
 function regrouped(from: Shape, to: Shape, at: At): At | undefined {
   const known = at.flatMap((place) => place ?? [])
   if (known.length === 0) return from.map(() => undefined)
   if (known.length < at.length) return undefined
   const flat = known.reduce((sum, place, axis) => call('add', call('mul', sum, sizeOf(to.slice(axis, axis + 1))), place))
   return from.map((_, axis) => {
-    const behind = call('idiv', flat, sizeOf(from.slice(axis + 1)))
-    return simplifyExpr(axis === 0 ? behind : call('mod', behind, sizeOf(from.slice(axis, axis + 1))))
+    const quotient = call('idiv', flat, sizeOf(from.slice(axis + 1)))
+    return simplifyExpr(axis === 0 ? quotient : call('mod', quotient, sizeOf(from.slice(axis, axis + 1))))
   })
 }

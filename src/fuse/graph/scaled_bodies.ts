@@ -1,7 +1,8 @@
 /**
- * Bodies and factors: which inputs of an op have to be scaled, and where, for an element of its result to come out scaled. A factor goes
- * through a product on one side, through sums and choices on both, and through nothing that is no multiple of what it is made of. What
- * takes the factor must be read for nothing else: not in a condition, an index, a reduction or the other side of the product.
+ * Scale factors in bodies: the inputs of an op that have to be scaled, with the indices, for an element of its result to come out scaled. A
+ * factor passes through one side of a multiplication, through both sides of sums and choices, and through no expression that is not proportional
+ * to its operands. The tensor that takes the factor must have no other use: not in a condition, an index, a reduction or the other side of the
+ * multiplication.
  */
 
 import { index } from '../../ir/build.js'
@@ -11,7 +12,7 @@ import type { AttrValue } from '../../ir/graph.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
 import { freeNames, stmtExprs, substitute, visit } from '../../ir/walk.js'
 
-/** Where elements of a tensor are scaled: the index along each axis that a factor belongs to; undefined for an axis that it holds for whole. */
+/** Indices at which a tensor is scaled, one per axis that the factor varies along; undefined for an axis along which it is constant. */
 export type At = readonly (Expr | undefined)[]
 
 /** An input that has to be scaled. */
@@ -20,7 +21,7 @@ export interface ScaledInput {
   readonly at: At
 }
 
-/** A read that takes the factor, with what indices of rows are where it stands. */
+/** A read that takes the factor, with the values of row indices at the read. */
 interface Read {
   readonly load: ExprOf<'load'>
   readonly named: ReadonlyMap<string, Expr>
@@ -29,7 +30,7 @@ interface Read {
 type Way = readonly Read[]
 
 /**
- * The ways in which scaled inputs make the output scaled at the given places; none where there is no such way.
+ * Alternative sets of scaled inputs that scale the output at the given indices; none if that is impossible.
  * @param attrs those of the node, by the op's names
  */
 export function scaledInputs(
@@ -66,7 +67,7 @@ export function scaledInputs(
 const indicesOf = (stmt: StmtOf<'store'> | StmtOf<'storeRow'>): readonly Expr[] =>
   stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)]
 
-/** The same input once; none where one is to be scaled at different places. */
+/** Each input once; none if one would be scaled at different indices. */
 function merged(inputs: readonly ScaledInput[]): readonly ScaledInput[] {
   const found = new Map<string, ScaledInput>()
   for (const input of inputs) {
@@ -77,7 +78,7 @@ function merged(inputs: readonly ScaledInput[]): readonly ScaledInput[] {
   return [...found.values()]
 }
 
-/** Where a read finds its tensor: at places that follow from those of the factor, and anywhere along axes that have nothing to do with it. */
+/** Indices of a read in its tensor: those that follow from the factor's, and undefined along axes that are independent of it. */
 function scaledAt(
   body: Body,
   load: ExprOf<'load'>,
@@ -97,7 +98,7 @@ function scaledAt(
 
 const wholeCalls: readonly string[] = ['add', 'sub', 'mul', 'idiv', 'mod']
 
-/** True if an index is made of whole numbers alone, by what a fold may be written with. */
+/** True if an index consists of integer operations that a scale folding may contain. */
 const isWhole = (expr: Expr): boolean =>
   expr.kind === 'const' ||
   expr.kind === 'dim' ||
@@ -107,7 +108,7 @@ const isWhole = (expr: Expr): boolean =>
 class Body {
   readonly #lets = new Map<string, Expr>()
   readonly #rows = new Map<string, StmtOf<'row'>>()
-  /** What is read, directly or not, to make a name. */
+  /** Tensors that are read, directly or not, to compute a name. */
   readonly #made = new Map<string, ReadonlySet<string>>()
   readonly #constants: ReadonlyMap<string, number>
 
@@ -137,13 +138,13 @@ class Body {
     return found
   }
 
-  /** An expression with what `let` names written out. */
+  /** An expression with `let` names inlined. */
   written(expr: Expr): Expr {
     const once = substitute(expr, this.#lets)
     return once === expr ? expr : this.written(once)
   }
 
-  /** The ways to scale an expression. */
+  /** Alternatives that scale an expression. */
   ways(expr: Expr, named: ReadonlyMap<string, Expr>): readonly Way[] {
     switch (expr.kind) {
       case 'const':
@@ -189,7 +190,7 @@ class Body {
     }
   }
 
-  /** The ways whose tensors the other expressions do not read. */
+  /** Alternatives whose tensors the other expressions do not read. */
   #without(ways: readonly Way[], ...others: readonly Expr[]): readonly Way[] {
     const read = new Set(others.flatMap((other) => [...this.reads(other)]))
     return ways.filter((way) => way.every(({ load }) => !read.has(load.tensor)))

@@ -1,8 +1,7 @@
 /**
- * Stacks nodes that do the same to different weights. Matmuls of one input become one matmul whose weights lie one behind the
- * other, and each node takes its part of that; ops on the parts of a stack become one op on the whole. Parts may have different numbers
- * of columns, as queries have beside the keys that several of them share. Runs after packing and before a plan groups nodes, so that a
- * group can name the stack, its parts, or both.
+ * Stacks nodes that do the same to different weights. Matmuls of one input become one matmul with concatenated weights, and each node takes its
+ * part of the result; ops on the parts of a stack become one op on the whole. Parts may have different numbers of columns, as queries and the
+ * keys that several of them share do. Runs after packing and before a plan groups nodes, so that a group can name the stack, its parts, or both.
  */
 import { concerning, usageError } from '../../errors.js'
 import type { AttrValue, Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'
@@ -32,7 +31,7 @@ const refuse = (stack: Stack, first: string, second: string, reason: string) =>
     about: { nodes: [first, second] },
   })
 
-/** A node's part of a stack: what it computes, which has so many columns. */
+/** A node's part of a stack: its result, and the number of columns of that. */
 interface Part {
   readonly node: string
   readonly value: ValueId
@@ -42,7 +41,7 @@ interface Part {
 const printProduct = ({ subscripts: { a, b, out } }: NodeOf<'matmul'>): string =>
   `${a.join(' ')}, ${b.join(' ')} -> ${out.join(' ')}`
 
-/** A product's subscripts without their letters: every axis is the number of the first place that names it. */
+/** A matmul's subscripts without their letters: every axis is the number of the first place that names it. */
 function formOf({ subscripts: { a, b, out } }: NodeOf<'matmul'>): string {
   const axes = [...new Set([...a, ...b, ...out])]
   return [a, b, out].map((names) => names.map((name) => axes.indexOf(name)).join(' ')).join(', ')
@@ -83,13 +82,13 @@ class Stacker {
     const made = matmuls.length > 0 ? this.#matmuls(matmuls) : this.#elementwise(applied)
     const stacked = new Set<GraphNode>(members)
     const at = this.#graph.nodes.findIndex((node) => stacked.has(node))
-    const kept = (nodes: readonly GraphNode[]) => nodes.filter((node) => !stacked.has(node))
-    const nodes = [...kept(this.#graph.nodes.slice(0, at)), ...made, ...kept(this.#graph.nodes.slice(at))]
+    const unstacked = (nodes: readonly GraphNode[]) => nodes.filter((node) => !stacked.has(node))
+    const nodes = [...unstacked(this.#graph.nodes.slice(0, at)), ...made, ...unstacked(this.#graph.nodes.slice(at))]
     const whole = { ...this.#graph, values: this.#values, weights: this.#weights, stacked: this.#stacked, nodes }
     return prune(joinViews(whole), (node) => node.kind === 'view' || isNodeOf(take, node) || isNodeOf(takeRange, node))
   }
 
-  /** `m k, n k -> m n` for each becomes one product with the columns of all. */
+  /** Merges matmuls `m k, n k -> m n` into one with the columns of all. */
   #matmuls(nodes: readonly NodeOf<'matmul'>[]): GraphNode[] {
     const [first, ...rest] = nodes
     if (first === undefined) return []
@@ -101,7 +100,7 @@ class Stacker {
       }
     }
     if (formOf(first) !== stacking)
-      throw refuse(this.#stack, first.name, first.name, `only products "m k, n k -> m n" stack, not "${printProduct(first)}"`)
+      throw refuse(this.#stack, first.name, first.name, `only matmuls "m k, n k -> m n" stack, got "${printProduct(first)}"`)
     const b = this.#weight(
       stackedName(this.#stack.name),
       nodes.map((node) => [node.name, node.b] as const),
@@ -111,7 +110,7 @@ class Stacker {
     return [{ ...first, name: this.#stack.name, b, out }, ...this.#takes(out, rows, parts)]
   }
 
-  /** An elementwise op over `m n` with weights over `n` becomes one over the columns of all. */
+  /** Merges elementwise ops over `m n` with weights over `n` into one over the columns of all. */
   #elementwise(nodes: readonly NodeOf<'op'>[]): GraphNode[] {
     const [first, ...rest] = nodes
     if (first === undefined) return []
@@ -153,7 +152,7 @@ class Stacker {
     return [whole, ...this.#takes(y, rows, parts)]
   }
 
-  /** What nodes compute: as many rows each, and columns of their own. */
+  /** Parts of nodes: results with equal rows, and columns of their own. */
   #partsOf(results: readonly (readonly [node: string, value: ValueId])[]): { readonly rows: Extent; readonly parts: Part[] } {
     const parts = results.map(([node, value]) => ({ node, value, shape: valueAt(this.#values, value).shape }))
     const [first] = parts
@@ -169,7 +168,7 @@ class Stacker {
     }
   }
 
-  /** The stack whose parts, in order, the given values are. */
+  /** The stack whose parts, in order, are the given values. */
   #wholeOf(values: readonly (readonly [node: string, value: ValueId])[], rows: Extent, parts: readonly Part[]): ValueId {
     const sources = values.map(([name, value], part) => {
       const taken = this.#takenFrom(value)
@@ -190,7 +189,7 @@ class Stacker {
     return whole
   }
 
-  /** What a value is a part of, and which. */
+  /** The stack that a value is part of, and its place there. */
   #takenFrom(value: ValueId): { readonly x: ValueId; readonly place: Place } | undefined {
     const { nodes } = this.#graph
     const shown = nodes.find((node) => node.kind === 'view' && node.out === value)
@@ -203,7 +202,7 @@ class Stacker {
     return undefined
   }
 
-  /** A weight that is others laid one behind the other along their first axis. */
+  /** Concatenates weights along their first axis. */
   #weight(name: string, parts: readonly (readonly [node: string, value: ValueId])[]): ValueId {
     const names = parts.map(([node, id]) => {
       const weight = Object.entries(this.#graph.weights).find(([, value]) => value === id)?.[0]
@@ -225,7 +224,7 @@ class Stacker {
     return id
   }
 
-  /** Every part of the whole, as its node's result. */
+  /** Takes each part of the whole as its node's result. */
   #takes(whole: ValueId, rows: Extent, parts: readonly Part[]): GraphNode[] {
     const value = valueAt(this.#values, whole)
     const { vectors, length } = sidesOf(parts)
@@ -246,7 +245,7 @@ class Stacker {
   }
 }
 
-/** Which part of a stack a node takes: that of a number, where parts are alike, or vectors from one on. */
+/** Place of a part in a stack: its number where parts are alike, else its first vector. */
 interface Place {
   readonly alike: boolean
   readonly at: AttrValue
@@ -254,13 +253,13 @@ interface Place {
 
 const columnsOf = (parts: readonly Part[]): Extent => sumExtents(parts.map(({ columns }) => columns))
 
-/** Columns of parts as vectors of one length: as long as those of every part can be. */
+/** Columns of parts as vectors of one length, the longest that divides the columns of every part. */
 function sidesOf(parts: readonly Part[]): { readonly vectors: readonly Extent[]; readonly length: Extent } {
   const length = commonExtent(parts.map(({ columns }) => columns))
   return { length, vectors: parts.map(({ columns }) => divideExtent(columns, length)) }
 }
 
-/** True if parts have one number of columns. */
+/** True if all parts have the same number of columns. */
 const areAlike = (parts: readonly Part[]): boolean =>
   sidesOf(parts).vectors.every(({ factor, dims }) => factor === 1 && dims.length === 0)
 

@@ -1,9 +1,9 @@
-/** Views of views: passes that put a view in front of others leave chains, of which only the first value and the last shape matter. */
+/** Joins views of views. Passes that insert views leave chains, of which only the first value and the last shape matter. */
 import type { Graph, GraphNode, NodeOf, ValueId } from '../../ir/graph.js'
 import { printShape } from '../../ir/shape.js'
 import { mapInputs, prune, valueAt } from './edit.js'
 
-/** The graph in which no view shows what another view shows, and none has the shape of what it shows. */
+/** Removes views of views, and views with the shape of their input. */
 export function joinViews(graph: Graph): Graph {
   const views = new Map(
     graph.nodes.flatMap((node): [ValueId, NodeOf<'view'>][] => (node.kind === 'view' ? [[node.out, node]] : [])),
@@ -16,7 +16,7 @@ export function joinViews(graph: Graph): Graph {
     const { shape, layout } = valueAt(graph.values, id)
     return `${layout} ${printShape(shape)}`
   }
-  /** What readers of a value read: where it is a view of a value of its own shape, that. */
+  /** The value that readers use: the origin of a view if it has the view's shape, else the value itself. */
   const read = (id: ValueId): ValueId => (formOf(origin(id)) === formOf(id) ? origin(id) : id)
   const nodes = graph.nodes.map(
     (node): GraphNode => (node.kind === 'view' ? { ...node, input: origin(node.input) } : mapInputs(node, read)),

@@ -62,7 +62,7 @@ interface Resolving {
   /** How a plan is applied; `applyPlan` by default. */
   readonly apply?: (plan: PlanDecl) => Applied
   /** Searches whose outcome is known. */
-  readonly kept?: Memo
+  readonly memo?: Memo
 }
 
 /** The same with what was learnt on the way: applying a plan is most of the work. A plan that is refused comes with the reason. */
@@ -71,7 +71,7 @@ export function resolveAndApply(
   graphs: Graphs,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
-  { apply = (plan) => applyPlan(graphOf(plan, graphs), plan, ops, layouts), kept = noMemo }: Resolving = {},
+  { apply = (plan) => applyPlan(graphOf(plan, graphs), plan, ops, layouts), memo = noMemo }: Resolving = {},
 ): readonly ResolvedPlan[] {
   const written = plans.filter(({ auto }) => auto === undefined)
   if (written.length === plans.length) return plans.map((plan) => ({ plan }))
@@ -98,7 +98,7 @@ export function resolveAndApply(
     // Names are chosen among those that are taken, so that all kernels count that there are.
     const follows = [asKey(plan), structuralHash(graph), structuralHash([...opsOf(graph, ops)]), structuralHash([...ops.keys()])]
     const others = [...known.map(asKey), structuralHash([...kernels]), structuralHash([...layouts])]
-    return kept.of('search', [...follows, ...others], () =>
+    return memo.of('search', [...follows, ...others], () =>
       findPlan(name, graph, { ...auto, packed, stacked, ops, layouts, known, kernels }),
     )
   }
