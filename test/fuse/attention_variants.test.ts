@@ -166,11 +166,11 @@ describe('planted faults are refused', () => {
 
 describe('a look-alike of a softmax is refused with the actual reason', () => {
   it.each([
-    ['squares of weights', 'weigh_squared', 'exponentials times something else that differs by key'],
+    ['squares of weights', 'weigh_squared', 'exponentials times another factor that differs by key'],
     [
       'scores as weights',
       'scaled',
-      'a kernel holds one product, or two with a softmax between them; nothing between these combines',
+      'a kernel holds one matmul, or two with a softmax between them; nothing between these combines',
     ],
   ])('%s', (_, op, reason) => {
     const plan = declared.plans.find(({ name }) => name === 'one_kernel_attend_off_by_one')
@@ -209,7 +209,7 @@ describe('attention that fits no main loop is refused with the reason of each', 
     expect(message).toContain(
       'scores reads the past as "t b d h": attention reads the past in rows along d, one per position, so store it with d last, as "t b h d". The other main loop does not run it either',
     )
-    expect(message).toContain('node context cannot be in the kernel: the elements of a result do not lie side by side')
+    expect(message).toContain('node context cannot be in the kernel: the elements of a result are not contiguous')
   })
 
   it('a second result of an op between the matmuls', () => {

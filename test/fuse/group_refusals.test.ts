@@ -93,7 +93,7 @@ it('an epilogue reads its own row of the matmul', () => {
   const product = draft.matmul('m k, n k -> m n', draft.input('m k'), draft.input('n k'))
   draft.output(draft.each(axes, extents, { x: { value: product, dims: axes } }, ({ x: given }, { n }) => at(given, i32(0), n)))
   const [code, message] = said(draft, planOf(draft.members()))
-  expect([code, message]).toEqual(['plan.illegal', expect.stringContaining('another row of the product')])
+  expect([code, message]).toEqual(['plan.illegal', expect.stringContaining('another row of the matmul')])
 })
 
 describe('two matmuls', () => {
@@ -110,7 +110,7 @@ describe('two matmuls', () => {
     const [code, message] = said(draft, planOf(draft.members()))
     expect([code, message]).toEqual([
       'plan.illegal',
-      'group k0: nodes mm0 and mm2 cannot be one kernel: a kernel holds one product, or two with a softmax between them; ' +
+      'group k0: nodes mm0 and mm2 cannot be one kernel: a kernel holds one matmul, or two with a softmax between them; ' +
         'nothing between these combines elements of a row',
     ])
   })
@@ -121,10 +121,7 @@ describe('two matmuls', () => {
     const pricing = { device: costDevice('h200'), dims, dtype: 'f16' } as const
     const { edges } = explainPlan(draft.graph(), planOf(['mm0', 'op1']), draft.kernels, pricing)
     expect(edges.map(({ legal, reason }) => [legal, reason])).toEqual([
-      [
-        false,
-        expect.stringMatching(/^nodes mm0 and mm2 cannot be one kernel: a kernel holds one product, or two with a softmax/),
-      ],
+      [false, expect.stringMatching(/^nodes mm0 and mm2 cannot be one kernel: a kernel holds one matmul, or two with a softmax/)],
     ])
   })
 })
@@ -134,7 +131,7 @@ it('an operand is computed along the axes of the matmul, the summed one last', (
   const x = step(turned, turned.input('m n'), (element) => call('abs', element))
   turned.output(turned.matmul('r c, o r -> c o', x, turned.input('o m')))
   expect(said(turned, planOf(turned.members()))[1]).toBe(
-    'group k0: nodes op0 and mm1 cannot be one kernel: mm1 reads op0 as "r c" and sums over r: a factor is computed in rows along what is summed over, so let op0 make "c r"',
+    'group k0: nodes op0 and mm1 cannot be one kernel: mm1 reads op0 as "r c" and sums over r: a factor is computed in rows along the summed axis, so let op0 make "c r"',
   )
   const parts = new Draft()
   const over = ['i', 's', 'c'] as const
@@ -146,7 +143,7 @@ it('an operand is computed along the axes of the matmul, the summed one last', (
   )
   parts.output(parts.matmul('a k, o k -> a o', parts.view(y, 'i s*c'), parts.input('o s*c')))
   expect(said(parts, planOf(parts.members()))[1]).toBe(
-    'group k0: nodes op0 and mm2 cannot be one kernel: op0 makes 3 axes, "i s c", which mm2 reads as 2, "a k", behind a view: a factor is computed along the product\'s axes, so let op0 make "a k" itself, or store it',
+    'group k0: nodes op0 and mm2 cannot be one kernel: op0 makes 3 axes, "i s c", which mm2 reads as 2, "a k", through a view: a factor is computed along the matmul\'s axes, so let op0 make "a k" itself, or store it',
   )
 })
 
@@ -203,7 +200,7 @@ describe('attention', () => {
   it('shows how to write scores that are transposed between the matmuls', () => {
     const turned = attention({ score: (x, i, j) => at(x, j, i) })
     expect(said(turned, planOf(turned.members()))[1]).toContain(
-      'queries and keys change places: let the first product store its axes',
+      'queries and keys are transposed between the two matmuls: let the first one store its axes',
     )
   })
 

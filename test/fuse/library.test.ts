@@ -194,11 +194,11 @@ describe('the library is refused for', () => {
     ['GELU by tanh', ['bias', 'gelu_tanh'], '1', 'its GELU approximates tanh and errs by more than the tolerance table allows'],
     ['GELU without a bias', ['gelu_tanh'], '0', 'its GELU approximates tanh'],
     ['tanh, which is no GELU', ['bias', 'tanh'], '1', 'this is tanh('],
-    ['a bias over rows', ['row bias'], '0', 'has an element for each row, and its bias has one for each column'],
+    ['a bias over rows', ['row bias'], '0', 'has one element per row, and the library's bias has one per column'],
     ['a factor', ['bias', 'scale'], '1', 'this is'],
     ['two biases', ['bias', 'other bias'], '1', 'this is'],
     ['an activation before a bias', ['relu', 'bias'], '1', 'this is'],
-    ['an activation behind a residual', ['bias', 'residual', 'relu'], '2', 'is asked for one'],
+    ['an activation behind a residual', ['bias', 'residual', 'relu'], '2', 'a residual or relu, not both'],
     ['a result in another type', ['bias', 'cast'], '1', 'y is stored in another type than the operands'],
   ])('%s', (_, behind, node, reason) => {
     const error = refusal(chain(behind))
@@ -221,12 +221,12 @@ describe('the library is refused for', () => {
       groups: [{ kernel: 'whole', occurrences: [['product', 'product.float', '0']] }],
     })
     expect(error).toMatchObject({ code: 'plan.library' })
-    expect(error.message).toContain('nodes product and 0 as one: it adds nothing to sums of int8')
+    expect(error.message).toContain('nodes product and 0 as one: it has no epilogue for sums of int8')
   })
 
   it.each<[string, readonly string[], string]>([
     ['a group without a matmul', ['0', '1'], 'nodes 0 and 1 as one: neither is a matmul'],
-    ['a matmul by itself', ['product'], 'the matmul product has nothing behind it'],
+    ['a matmul by itself', ['product'], 'the matmul product has nothing after it'],
   ])('%s', (_, nodes, reason) => {
     const error = refusal(chain(['bias', 'relu']), { groups: [{ kernel: 'whole', occurrences: [nodes] }] })
     expect(error).toMatchObject({ code: 'plan.library' })

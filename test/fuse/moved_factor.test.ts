@@ -113,7 +113,7 @@ describe('a factor is computed', () => {
     ['by one that shares heads far apart', (draft) => repeated(draft, (h) => call('mod', h, dim('g')))],
     ['by one that reads one head alone', (draft) => repeated(draft, () => i32(0))],
   ])('%s', (_, factor) => {
-    expect(refused(factor)).toContain('computes a factor, and the library multiplies what lies in memory')
+    expect(refused(factor)).toContain('computes a factor, and the library multiplies stored values')
   })
 
   it('if others need it too', () => {

@@ -56,13 +56,13 @@ describe('a matmul with an epilogue', () => {
     [
       'a row reduction behind it',
       [['projection', 'projectionBias', 'attentionResidual', 'attentionNorm']],
-      'element of the product by itself',
+      'element of the matmul by itself',
     ],
     ['a factor in a layout that is not declared', [['scores', 'scaled']], 'split_heads, which is not declared'],
     [
       'two products without a softmax',
       [['fc1', 'fc1Bias', 'fc1Activation', 'fc2']],
-      'nodes fc1 and fc2 cannot be one kernel: a kernel holds one product, or two with a softmax between them',
+      'nodes fc1 and fc2 cannot be one kernel: a kernel holds one matmul, or two with a softmax between them',
     ],
     ['a node it does not feed', [['fc1', 'queryBias']], 'plan.illegal'],
   ] as const)('refuses %s', (_, groups, words) => {

@@ -97,7 +97,7 @@ describe('a group that appends to two caches', () => {
     [
       'a product',
       ['key', 'keyBias', 'keyAppend'],
-      /nodes key and keyAppend .*keyAppend replaces elements in place, beside no product/,
+      /nodes key and keyAppend .*keyAppend replaces elements in place, which no kernel with a matmul does/,
     ],
     ['a value others need', ['valueBias', 'valueAppend'], /y cannot be replaced in place: .* stores nothing besides/],
     ['a reader of what it replaced', ['keyAppend', 'past'], /keyAppend and past cannot be one kernel/],

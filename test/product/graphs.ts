@@ -290,21 +290,21 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       const product = g.matmul(linear, half, of(x, 'w'))
       return { half, product, brain: g.apply(own.bf16Only, { x: product }).y }
     }),
-    words: 'brain is for bf16, and what stands before it for f32, f16: no storage type is left',
+    words: 'brain takes bf16, and the nodes before it take f32, f16: they have no storage type in common',
   },
   {
     ...made('halves', { x: m, w: tensor('T', 'n k') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, turned: g.apply(own.turnHalves, { x: product }).y }
     }),
-    words: 'not always of the same aligned eight columns',
+    words: 'not always in the same aligned eight columns',
   },
   {
     ...made('normed', { x: m, w: tensor('T', 'n k'), gamma: tensor('T', 'n') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, normed: g.apply(own.rmsNorm, { x: product, gamma: of(x, 'gamma') }).y }
     }),
-    words: 'what reduces a row of the product is a kernel of its own',
+    words: 'a reduction of a row of the matmul needs a kernel of its own',
   },
   {
     ...made('two_sums', { x: tensor('T', 'm k l'), w: tensor('T', 'n k l'), bias: tensor('T', 'n') }, (g, x) => {
@@ -318,7 +318,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       const product = g.matmul('b m k, b n k -> m n', of(x, 'x'), of(x, 'w'))
       return { product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
     }),
-    words: 'sums over b and k: store both factors with the two side by side, in one order, and view both factors with one axis',
+    words: 'sums over b and k: store both factors with the two adjacent, in one order, and view both factors with one axis',
   },
   {
     ...made('matrices_last', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'n b') }, (g, x) => {
@@ -339,28 +339,28 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, split: g.apply(own.headsFirst, { x: g.view(product, 'b*m g h'), scale: of(x, 'scale') }).y }
     }),
-    words: 'does not have the columns of the product side by side',
+    words: 'does not have the columns of the matmul adjacent to each other',
   },
   {
     ...made('partners_in_heads', { x: m, w: tensor('T', 'g*h k') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, turned: g.apply(own.headPartners, { x: g.view(product, 'm g h') }).y }
     }),
-    words: 'reads another element of the product, in parts of its axes',
+    words: 'reads another element of the matmul, in parts of its axes',
   },
   {
     ...made('elements_untold', { x: m, w: tensor('T', 'g*h*v k'), bias: tensor('T', 'h') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, biased: g.apply(own.middleBias, { x: g.view(product, 'm g h v'), bias: of(x, 'bias') }).y }
     }),
-    words: 'no tensor of the epilogue has all of "v", by which "g h v" is told apart',
+    words: 'no tensor of the epilogue has all of "v", by which "g h v" is split',
   },
   {
     ...made('rows_for_columns', { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'm') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, biased: g.apply(addBias, { x: g.view(product, 'n m'), bias: of(x, 'bias') }).y }
     }),
-    words: 'takes axes apart where none of the other side ends',
+    words: 'splits axes where none of the other side ends',
   },
   {
     ...made('two_inputs', { x: m, z: m, w: tensor('T', 'n k') }, (g, x) => {
@@ -368,7 +368,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       const up = g.matmul(linear, of(x, 'z'), of(x, 'w'))
       return { gate, up, both: g.apply(own.gated, { gate, up }).y }
     }),
-    words: 'these are of different inputs',
+    words: 'these have different inputs',
   },
   {
     ...made('two_shapes', { x: m, w: tensor('T', 'n k'), v: tensor('T', 'j k') }, (g, x) => ({
@@ -387,7 +387,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       },
       { also: ['normed'] },
     ),
-    words: 'rows that are computed while a product loads them are never stored',
+    words: 'rows that are computed while a matmul loads them are never stored',
   },
   {
     ...made('norm_across', { x: tensor('T', 'k m'), w: tensor('T', 'n k'), gamma: tensor('T', 'm') }, (g, x) => {
@@ -395,7 +395,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       return { normed, product: g.matmul('k m, n k -> m n', normed, of(x, 'w')) }
     }),
     words:
-      'product reads normed as "k m" and sums over k: a factor is computed in rows along what is summed over, so let normed make "m k"',
+      'product reads normed as "k m" and sums over k: a factor is computed in rows along the summed axis, so let normed make "m k"',
   },
 ]
 
@@ -512,7 +512,7 @@ export const refusedPartials: readonly (ProductCase & { readonly words: string }
       const { total, squares } = g.apply(own.rowMoments, { x: product }, {}, { g: 'g' })
       return { product, total, standard: g.apply(own.standardise, { x: product, total, squares }).y }
     }),
-    words: 'folds what total keeps of whole rows, in a kernel of its own',
+    words: 'reduces the partials of total over whole rows, in a kernel of its own',
   },
   {
     ...made(
@@ -524,20 +524,20 @@ export const refusedPartials: readonly (ProductCase & { readonly words: string }
       },
       { also: ['product'] },
     ),
-    words: 'total is no bare fold over 32 columns each, from a multiple of 32 on, as partials of a row are',
+    words: 'total is no plain reduction over 32 columns each, from a multiple of 32 on, as partials of a row are',
   },
   {
     ...made('places_of_all', { x: m, w: tensor('T', 'n k') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, place: g.apply(own.wholePlaces, { x: product }, {}, { g: 'g' }).place }
     }),
-    words: 'place is no bare fold over 32 columns each, from a multiple of 32 on, as partials of a row are',
+    words: 'place is no plain reduction over 32 columns each, from a multiple of 32 on, as partials of a row are',
   },
   {
     ...made('sums_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {
       const sums = g.apply(own.sumsBefore, { x: of(x, 'x') }).y
       return { sums, product: g.matmul(linear, sums, of(x, 'w')) }
     }),
-    words: 'node sums cannot be in the kernel: sums folds something for each element: no row has that in common',
+    words: 'node sums cannot be in the kernel: sums has a reduction for each element, which no row has in common',
   },
 ]

@@ -1,4 +1,4 @@
-/** Puts a matmul kernel together: its row programs under common names, its tensors in the order launchers take them. */
+/** Assembles a matmul kernel: its row programs under common names, its tensors in the order of launchers. */
 import type { Graph, ValueId } from '../../ir/graph.js'
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
 import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
@@ -12,9 +12,9 @@ import { floatTypes } from './identity.js'
 import { layoutOver } from './layout_over.js'
 import { renameKernel } from './rename.js'
 
-/** A factor of the group: a graph value, and the program that makes it where the group does. */
+/** A factor of the group: a graph value, and the program that computes it if the group does. */
 export interface FactorPart {
-  /** The product's node. */
+  /** The matmul's node. */
   readonly node: string
   readonly value: ValueId
   /** Its axes by role. */
@@ -30,13 +30,13 @@ export interface KernelParts {
   readonly partials: Partials | undefined
 }
 
-/** What keeps partials, its names of the products it reads and of their axes by role. */
+/** The program of partials, with its names of the matmuls it reads and of their axes by role. */
 export interface Partials extends Derived {
   readonly accumulators: readonly (string | undefined)[]
   readonly named: ReadonlyMap<string, string>
 }
 
-/** What a factor brings to the kernel. */
+/** Parts of the kernel that come from one factor. */
 interface Placed {
   readonly factor: MatmulFactor
   readonly tensors: readonly TensorParam[]
@@ -45,7 +45,7 @@ interface Placed {
   readonly params: Kernel['attrs']
 }
 
-/** The kernel and what its parameters are bound to. */
+/** The kernel with the bindings of its parameters. */
 export function assemble(
   graph: Graph,
   name: string,
@@ -151,7 +151,7 @@ const inOrder = (tensors: readonly TensorParam[]): readonly TensorParam[] => [
   ...tensors.filter(({ access }) => access === 'out'),
 ]
 
-/** A program of partials under the kernel's names: products and their axes are the epilogue's, all else is its own. */
+/** A program of partials under the kernel's names: matmuls and their axes are the epilogue's, all other names its own. */
 function placePartials(
   { kernel, inputs, outputs, attrs, accumulators, named }: Partials,
   epilogue: Accumulated,
@@ -181,7 +181,7 @@ function placePartials(
   }
 }
 
-/** The storage types of a kernel's type parameters: those that all of its programs allow, or all floats. */
+/** Storage types of a kernel's type parameters: those that all of its programs allow, or all floats. */
 function typesOf(tensors: readonly TensorParam[], programs: readonly Kernel[]): Kernel['types'] {
   const params = new Set(tensors.flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))
   return Object.fromEntries(

@@ -1,24 +1,24 @@
 /**
- * Which columns of a product the epilogue of a column may read: those of its own aligned chunk, which one thread holds. Columns that are as
- * far into a chunk as each other are computed alike, so each of the eight is tried once for all chunks: `q` is the chunk's number, and an
- * index is followed as `per * q + at`. What an expression reads where a condition does not hold there counts for nothing.
+ * Columns of a matmul that the epilogue of a column may read: those of the same aligned chunk, which one thread holds. Columns at the same offset
+ * in their chunks are computed alike, so each of the eight offsets is tried once for all chunks: `q` is the chunk's number, and an index is
+ * followed as `per * q + at`. Reads of a branch that is not taken do not count.
  */
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import { intrinsic } from '../../ir/intrinsics.js'
 import { operands } from '../../ir/walk.js'
 
-/** Columns an epilogue takes at a time, a multiple of which is the first of a chunk. */
+/** Number of columns that an epilogue takes at a time; a chunk starts at a multiple of it. */
 export const chunkColumns = 8
 
-/** The integer `per * q + at` in the chunk with number `q`, or a number or a truth that is the same in all chunks. */
+/** The integer `per * q + at` in the chunk with number `q`, or a number or boolean that is the same in all chunks. */
 interface Followed {
   readonly per: number
   readonly at: number | boolean
 }
 
 /**
- * Whether all that an expression reads of some tensors lies, in its last index, in the chunk of the column `index`.
- * @param reads whether a load is of these tensors
+ * True if an expression reads some tensors only at last indices in the chunk of the column `index`.
+ * @param reads true for loads of these tensors
  */
 export const readsInChunk = (expr: Expr, index: string, reads: (load: ExprOf<'load'>) => boolean): boolean =>
   eachColumn((column) => {
@@ -42,7 +42,7 @@ const eachColumn = (holds: (column: number) => boolean): boolean =>
 const isOfChunk = (place: Followed | undefined): boolean =>
   place?.per === chunkColumns && typeof place.at === 'number' && place.at >= 0 && place.at < chunkColumns
 
-/** An expression at the column that is `column` into its chunk; undefined for what cannot be followed. */
+/** An expression at the column with offset `column` in its chunk; undefined for an expression that cannot be followed. */
 function follow(expr: Expr | undefined, index: string, column: number): Followed | undefined {
   if (expr?.kind === 'index' && expr.name === index) return { per: chunkColumns, at: column }
   if (expr?.kind === 'const') return { per: 0, at: expr.value }
@@ -55,7 +55,7 @@ function follow(expr: Expr | undefined, index: string, column: number): Followed
   return along(expr.fn, a, b)
 }
 
-/** What a function makes of numbers that differ from chunk to chunk. */
+/** Applies a function to numbers that differ between chunks. */
 function along(fn: string, a: Followed | undefined, b: Followed | undefined): Followed | undefined {
   if (typeof a?.at !== 'number' || typeof b?.at !== 'number') return undefined
   switch (fn) {
@@ -78,7 +78,7 @@ function along(fn: string, a: Followed | undefined, b: Followed | undefined): Fo
     case 'bitXor': {
       const [of, mask] = b.per === 0 ? [a, b.at] : [b, a.at]
       const at = Number(of.at)
-      // The bits of a chunk's number are above those of its columns, and stay as they are.
+      // The bits of a chunk's number are above those of the offset, and stay as they are.
       if (!isLow(of, mask) || at < 0 || at >= chunkColumns) return undefined
       return { per: of.per, at: fn === 'bitOr' ? at | mask : at ^ mask }
     }
@@ -91,9 +91,9 @@ function along(fn: string, a: Followed | undefined, b: Followed | undefined): Fo
   }
 }
 
-/** True if a mask has no bits but those that tell the columns of a chunk apart. */
+/** True if a mask has only bits of the offset in a chunk. */
 const isLow = (of: Followed, mask: number): boolean => mask >= 0 && mask < chunkColumns && of.per % chunkColumns === 0
 
-/** True if every chunk is a whole number of divisors further, and none has a number below zero, which would be rounded up. */
+/** True if chunks are a whole number of divisors apart, and none has a number below zero, which would be rounded up. */
 const isWhole = (of: Followed, by: Followed): of is Followed & { readonly at: number } =>
   by.per === 0 && Number(by.at) > 0 && of.per >= 0 && of.per % Number(by.at) === 0 && Number(of.at) >= 0

@@ -1,4 +1,4 @@
-/** The row program behind products: what it must be for a main loop to run it on chunks of columns, and the one of a bare product. */
+/** Row programs after matmuls: the conditions for a main loop to run one on chunks of columns, and the program of a bare matmul. */
 import { dim, index } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -18,13 +18,13 @@ import { floatTypes } from './identity.js'
 import { layoutOver } from './layout_over.js'
 import type { Roles } from './roles.js'
 
-/** An epilogue, its tensors that stand for products, and its names of the product's axes by role. */
+/** An epilogue, its tensors that stand for matmuls, and its names of the matmul's axes by role. */
 export interface Accumulated extends Derived {
   readonly accumulators: readonly string[]
   readonly named: ReadonlyMap<string, string>
 }
 
-/** A place that is computed there and back, as the end of a row turned twice, is the place itself. */
+/** Simplifies an index that is computed back and forth, such as the end of a row reversed twice. */
 function plainPlace(place: Expr): Expr {
   if (place.kind !== 'call') return place
   const { terms, constant } = linearOf(place)
@@ -32,7 +32,7 @@ function plainPlace(place: Expr): Expr {
   return term !== undefined && more.length === 0 && term.factor === 1 && constant === 0 ? term.expr : place
 }
 
-/** The program with what its rows hold written out where it is read: elements of a chunk are computed one by one. */
+/** The program with rows inlined where they are read: elements of a chunk are computed one by one. */
 export function withoutRows(kernel: Kernel): Kernel {
   const rows = new Map(kernel.body.flatMap((stmt) => (stmt.kind === 'row' ? [[stmt.name, stmt] as const] : [])))
   const written = (expr: Expr): Expr =>
@@ -49,8 +49,8 @@ export function withoutRows(kernel: Kernel): Kernel {
 }
 
 /**
- * The program with what it folds of other tensors as scalars of a row, such as a step that follows from maxima kept of its columns: they are
- * known before the products are. A fold of a product's own row stays, and is refused.
+ * The program with reductions of other tensors as scalars of a row, such as a scale that follows from the stored maxima of its columns: they are
+ * known before the matmuls are. A reduction of a matmul's own row stays, and is refused.
  */
 export function foldedScalars(kernel: Kernel, accumulators: readonly string[]): Kernel {
   const ofProducts = new Set(accumulators)
@@ -74,8 +74,8 @@ export function foldedScalars(kernel: Kernel, accumulators: readonly string[]): 
 }
 
 /**
- * The program with a dimension of its own for the columns of a square product, as `x x^T` is: ops that have one name for both its axes say
- * that they are as long as each other, and rows and columns of a main loop still are two.
+ * The program with a dimension of its own for the columns of a square matmul, such as `x x^T`. Ops with one name for both of its axes state that
+ * they have equal extents; rows and columns of a main loop are still two.
  */
 export function ownColumns(kernel: Kernel, accumulators: readonly string[]): Kernel {
   const { dims = [] } = kernel.tensors.find(({ name }) => accumulators.includes(name)) ?? {}
@@ -96,7 +96,7 @@ export function ownColumns(kernel: Kernel, accumulators: readonly string[]): Ker
   }
 }
 
-/** @throws usage `plan.illegal` for a program that is not elementwise in the products, at (row, column) or a column beside it */
+/** @throws usage `plan.illegal` for a program that is not elementwise in the matmuls, at (row, column) or a column beside it */
 export function checkEpilogue(
   epilogue: Kernel,
   group: string,
@@ -110,7 +110,7 @@ export function checkEpilogue(
   const refuse = (reason: string) => illegal(group, first, last, reason)
   if (!isElementwise(epilogue))
     throw refuse(
-      'an epilogue works on each element of the product by itself, row by row: what reduces a row of the product is a kernel of its own',
+      'an epilogue works on each element of the matmul by itself, row by row: a reduction of a row of the matmul needs a kernel of its own',
     )
   for (const accumulator of accumulators) {
     const { dims = [] } = epilogue.tensors.find(({ name }) => name === accumulator) ?? {}
@@ -121,16 +121,15 @@ export function checkEpilogue(
         `the epilogue sees "${out.join(' ')}" in other parts, as "${dims.join(' ')}": a main loop has rows and columns`,
       )
     if (columns === undefined || rows.length !== dims.length - 1 || !dims.slice(0, -1).every((axis) => rows.includes(axis)))
-      throw refuse('an epilogue works on each element of the product by itself, row by row: rows of its results are others')
+      throw refuse('an epilogue works on each element of the matmul by itself, row by row: its results have other rows')
     const bound = epilogue.rows.map((row) => [row.dim, row.index] as const)
     for (const stmt of epilogue.body) {
-      if (stmt.kind === 'store')
-        throw refuse(`${stmt.tensor} has one element for a row, and an epilogue runs for each of its columns`)
+      if (stmt.kind === 'store') throw refuse(`${stmt.tensor} has one element per row, and an epilogue runs for each column`)
       if (stmt.kind === 'storeRow' && !(stmt.length.kind === 'dim' && stmt.length.name === columns))
         throw refuse(
           holdsFold(stmt.value)
-            ? `${stmt.tensor} is no bare fold over ${partColumns} columns each, from a multiple of ${partColumns} on, as partials of a row are`
-            : `${stmt.tensor} runs along another axis than the columns of the product`,
+            ? `${stmt.tensor} is no plain reduction over ${partColumns} columns each, from a multiple of ${partColumns} on, as partials of a row are`
+            : `${stmt.tensor} runs along another axis than the columns of the matmul`,
         )
       checkReads(epilogue, stmt, accumulator, [...dims.slice(0, -1).map((axis) => new Map(bound).get(axis) ?? '')], refuse)
     }
@@ -145,7 +144,7 @@ function holdsFold(expr: Expr): boolean {
   return found
 }
 
-/** Refuses loads of a product at another row, or at a column that another thread may hold. */
+/** Refuses loads of a matmul at another row, or at a column that another thread may hold. */
 function checkReads(
   epilogue: Kernel,
   stmt: Kernel['body'][number],
@@ -158,17 +157,17 @@ function checkReads(
     if (expr.kind !== 'load' || expr.tensor !== accumulator) return
     const at = expr.indices.at(-1)
     if (stmt.kind !== 'storeRow' || at === undefined || !rows.every((row, i) => equalExprs(expr.indices[i], index(row))))
-      throw refuse('the epilogue of an element reads another row of the product')
+      throw refuse('the epilogue of an element reads another row of the matmul')
     partners ||= !equalExprs(at, index(stmt.index))
   })
   const isOwn = (load: ExprOf<'load'>): boolean => load.tensor === accumulator
   if (partners && stmt.kind === 'storeRow' && !stmtExprs(stmt).every((expr) => readsInChunk(expr, stmt.index, isOwn)))
     throw refuse(
-      'the epilogue of an element reads another element of the product, which is not always of the same aligned eight columns',
+      'the epilogue of an element reads another element of the matmul, which is not always in the same aligned eight columns',
     )
 }
 
-/** The epilogue of a bare product: it is stored as it is. */
+/** The epilogue of a bare matmul, which is stored unchanged. */
 export function bareEpilogue(
   graph: Graph,
   name: string,

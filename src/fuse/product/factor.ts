@@ -1,6 +1,6 @@
 /**
- * A factor of a product: a tensor as it is, or the row program of the members that make it, to be run while the factor is loaded. The
- * program has one result, with the axes the product's subscripts say, and computes neighbours along `k` one behind the other.
+ * A factor of a matmul: a tensor as it is, or the row program of the members that compute it, run while the factor is loaded. The program has one
+ * result, with the axes of the matmul's subscripts, and computes consecutive elements along `k`.
  */
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
@@ -13,12 +13,12 @@ import { illegal, type Member } from '../space/space.js'
 import { identityMember } from './identity.js'
 import { onlyNodes } from './parts.js'
 
-/** A program that makes a factor, and the name of its result. */
+/** A program that computes a factor, and the name of its result. */
 export interface Prologue extends Derived {
   readonly result: string
 }
 
-/** Statements that a prologue may have: what is folded over a row is known before its elements are. */
+/** Statements that a prologue may have: a reduction over a row is known before the row's elements are. */
 const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   let: true,
   row: true,
@@ -38,7 +38,7 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
 }
 
 /**
- * @param makers the members that make the factor
+ * @param makers the members that compute the factor
  * @param axes the factor's axes by role
  * @throws usage `plan.illegal` for members that are no such program
  */
@@ -56,19 +56,19 @@ export function deriveFactor(
   const refuse = (reason: string) => illegal(group, last.node.name, matmul.name, reason)
   const { dtype } = valueAt(graph.values, id)
   if (typeof dtype === 'string' && (dtype === 'i8' || dtypeInfo[dtype].scalar === 'i32'))
-    throw refuse(`${last.node.name} makes integers, and a product multiplies integers as they are stored: store them first`)
+    throw refuse(`${last.node.name} makes integers, and a matmul multiplies integers as they are stored: store them first`)
   const updating = makers.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)
-    throw refuse(`${updating.node.name} replaces elements in place, which a product cannot do while it loads`)
+    throw refuse(`${updating.node.name} replaces elements in place, which a matmul cannot do while it loads`)
   const written = matmul.subscripts[matmul.a === id ? 'a' : 'b']
   const summed = written[axes.indexOf('k')] ?? 'k'
   if (axes.at(-1) !== 'k') {
     const wanted = [...written.filter((axis) => axis !== summed), summed].join(' ')
     throw refuse(
-      `${matmul.name} reads ${last.node.name} as "${written.join(' ')}" and sums over ${summed}: a factor is computed in rows along what is summed over, so let ${last.node.name} make "${wanted}"`,
+      `${matmul.name} reads ${last.node.name} as "${written.join(' ')}" and sums over ${summed}: a factor is computed in rows along the summed axis, so let ${last.node.name} make "${wanted}"`,
     )
   }
-  // A view in front of the product shows the members' values in the product's shape, and so does an identity behind it.
+  // A view before the matmul shows the members' values in the matmul's shape, and so does an identity after them.
   const viewed = graph.nodes.some((node) => node.kind === 'view' && node.out === id)
   const values = [...graph.values]
   const shown = viewed ? pushValue(values, valueAt(values, id)) : id
@@ -82,10 +82,10 @@ export function deriveFactor(
   const [result] = outputs
   const param = kernel.tensors.find(({ name }) => name === result?.param)
   const store = kernel.body.find((stmt) => 'tensor' in stmt && stmt.tensor === param?.name)
-  if (param === undefined || outputs.length !== 1) throw refuse(`more than the factor comes of ${last.node.name}`)
+  if (param === undefined || outputs.length !== 1) throw refuse(`${last.node.name} has other results than the factor`)
   if (param.dims.length !== axes.length)
     throw refuse(
-      `${last.node.name} makes ${param.dims.length} axes, "${param.dims.join(' ')}", which ${matmul.name} reads as ${axes.length}, "${written.join(' ')}", behind a view: a factor is computed along the product's axes, so let ${last.node.name} make "${written.join(' ')}" itself, or store it`,
+      `${last.node.name} makes ${param.dims.length} axes, "${param.dims.join(' ')}", which ${matmul.name} reads as ${axes.length}, "${written.join(' ')}", through a view: a factor is computed along the matmul's axes, so let ${last.node.name} make "${written.join(' ')}" itself, or store it`,
     )
   const other = kernel.body.find((stmt) => !allowed[stmt.kind])
   if (other !== undefined || store?.kind !== 'storeRow' || store.when !== undefined)

@@ -1,6 +1,6 @@
 /**
- * An op that passes a value on: how a product that is needed itself is stored beside what is made of it, and how rows that are computed
- * for a product are seen in the product's own shape. It is a member of a group like any other, and vanishes when bodies are merged.
+ * An op that passes a value on. It stores a matmul that is needed itself beside the values computed from it, and shows rows that are computed for
+ * a matmul in the matmul's own shape. It is a member of a group like any other, and vanishes when bodies are merged.
  */
 import { dim, index } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
@@ -10,10 +10,10 @@ import { rowMajor } from '../../ir/layout.js'
 import { valueAt } from '../graph/edit.js'
 import type { Member } from '../space/space.js'
 
-/** The storage types a type parameter of a graph may stand for where no op limits it. */
+/** Storage types of a graph's type parameter where no op limits it. */
 export const floatTypes = ['f32', 'f16', 'bf16'] as const
 
-/** A member that makes `to` of `from`, two values of one shape and type. `axes` are the names of its dimensions. */
+/** A member that copies `from` to `to`, two values of one shape and type. `axes` are the names of its dimensions. */
 export function identityMember(graph: Graph, name: string, from: ValueId, to: ValueId, axes: readonly string[]): Member {
   const { dtype } = valueAt(graph.values, from)
   const rows = axes.slice(0, -1).map((axis) => ({ index: `i_${axis}`, dim: axis }))

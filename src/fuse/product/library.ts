@@ -1,7 +1,7 @@
 /**
- * Which epilogues a matmul library computes. A plan may leave a group with a matmul to the library: the epilogue is derived as for
- * a generated kernel, and has to be one of those the library offers, whatever ops it comes from. It keeps float32 between its
- * members, as a generated epilogue does.
+ * Epilogues that a matmul library computes. A plan may leave a group with a matmul to the library: the epilogue is derived as for a generated
+ * kernel, and has to be one that the library offers, whatever ops it comes from. Values between its members are float32, as in a generated
+ * epilogue.
  */
 import { usageError } from '../../errors.js'
 import { f32, index, local } from '../../ir/build.js'
@@ -15,7 +15,7 @@ import type { PlanDecl } from '../../lang/plan.js'
 import { isUsed } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 
-/** An epilogue by the kernel's tensors. */
+/** An epilogue in terms of the kernel's tensors. */
 export interface LibraryEpilogue {
   readonly bias: string | undefined
   readonly residual: string | undefined
@@ -34,9 +34,10 @@ export function checkLibrary({ name, library = [], groups }: PlanDecl): void {
 }
 
 /**
- * The matmul of a group that is the library's, before anything is derived.
+ * The matmul of a library group, before anything is derived.
  * @param nodes the group's nodes in graph order
- * @throws usage `plan.library` unless there is one, of floats, whose factors are computed outside, with nodes behind it of which only the last is needed outside
+ * @throws usage `plan.library` unless there is one, of floats, whose factors are computed outside, followed by nodes of which only the last is
+ * needed outside
  */
 export function libraryMatmul(graph: Graph, group: string, nodes: readonly GraphNode[]): NodeOf<'matmul'> {
   const [first, second] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
@@ -45,7 +46,7 @@ export function libraryMatmul(graph: Graph, group: string, nodes: readonly Graph
   if (first === undefined) throw refuse(group, names[0] ?? '', last, 'neither is a matmul')
   if (second !== undefined) throw refuse(group, first.name, second.name, 'both are matmuls')
   if (nodes.length === 1) {
-    throw usageError('plan.library', `group ${group}: the matmul ${first.name} has nothing behind it`, {
+    throw usageError('plan.library', `group ${group}: the matmul ${first.name} has nothing after it`, {
       hint: "leave it out of the groups: a matmul by itself is the library's",
     })
   }
@@ -53,8 +54,8 @@ export function libraryMatmul(graph: Graph, group: string, nodes: readonly Graph
     (node) => node.kind === 'op' && outputsOf(node).some((id) => id === source(graph, first.a) || id === source(graph, first.b)),
   )
   if (front !== undefined)
-    throw refuse(group, front.name, first.name, `${front.name} computes a factor, and the library multiplies what lies in memory`)
-  if (graph.values[first.a]?.dtype === 'i8') throw refuse(group, first.name, last, 'it adds nothing to sums of int8')
+    throw refuse(group, front.name, first.name, `${front.name} computes a factor, and the library multiplies stored values`)
+  if (graph.values[first.a]?.dtype === 'i8') throw refuse(group, first.name, last, 'it has no epilogue for sums of int8')
   const inside = new Set(nodes)
   const needed = nodes.slice(0, -1).find((node) => outputsOf(node).some((id) => isUsed(graph, id, inside)))
   if (needed === undefined) return first
@@ -62,7 +63,7 @@ export function libraryMatmul(graph: Graph, group: string, nodes: readonly Graph
   throw refuse(group, first.name, last, reason)
 }
 
-/** The value whose elements a view has; the value itself where it is none. */
+/** The value that a view shows; the value itself if it is no view. */
 function source(graph: Graph, id: ValueId): ValueId {
   const view = graph.nodes.find((node) => node.kind === 'view' && node.out === id)
   return view?.kind === 'view' ? source(graph, view.input) : id
@@ -89,7 +90,7 @@ export function libraryEpilogue(
   if (stored?.kind !== 'storeRow' || more.length > 0 || stored.when !== undefined) throw fail(noForm)
   const { sum, relu } = splitRelu(stored.value, kernel, fail)
   const added = addedTo(sum, stored, kernel, fail)
-  if (added.residual !== undefined && relu) throw fail('of a residual and relu behind it, the library is asked for one')
+  if (added.residual !== undefined && relu) throw fail('it computes a residual or relu, not both')
   checkStorage(kernel, stored, added, fail)
   return { ...added, relu }
 }
@@ -97,17 +98,17 @@ export function libraryEpilogue(
 type Fail = (reason: string) => Error
 
 const noForm =
-  'the forms there are add a bias to each column, a residual to each element, or both, or apply relu with or without a bias ' +
+  'its forms add a bias to each column, a residual to each element, or both, or apply relu with or without a bias ' +
   '(its GELU approximates tanh and errs by more than the tolerance table allows)'
 
-/** A sum of loads that has the product in it, and whether relu is applied to it. */
+/** A sum of loads that includes the matmul, and whether relu is applied to it. */
 function splitRelu(value: Expr, kernel: MatmulKernel, fail: Fail): { readonly sum: Expr; readonly relu: boolean } {
   const isSum = (expr: Expr): boolean => {
     const terms = addends(expr)
     return terms.every(({ kind }) => kind === 'load') && terms.some((term) => isProduct(term, kernel))
   }
   let sum: Expr | undefined
-  // Operands come behind what they are operands of: the first sum found is a whole one.
+  // Operands are visited after their expression: the first sum found is a whole one.
   visit(value, (expr) => {
     sum ??= isSum(expr) ? expr : undefined
   })
@@ -134,7 +135,7 @@ const x = local('x')
 const isRelu = (expr: Expr): boolean =>
   expr.kind === 'call' && expr.fn === 'maximum' && [x, f32(0)].every((wanted) => expr.args.some((arg) => equalExprs(arg, wanted)))
 
-/** What a sum adds to the product. */
+/** Tensors that a sum adds to the matmul. */
 function addedTo(
   sum: Expr,
   stored: StmtOf<'storeRow'>,
@@ -152,7 +153,7 @@ function addedTo(
   for (const term of addends(sum)) {
     if (term === product || term.kind !== 'load') continue
     if (at(term.indices, stored.rows))
-      throw fail(`${term.tensor} has an element for each row, and its bias has one for each column`)
+      throw fail(`${term.tensor} has one element per row, and the library's bias has one per column`)
     const part = at(term.indices, [column]) ? 'bias' : at(term.indices, element) ? 'residual' : undefined
     if (part === undefined || found[part] !== undefined) throw fail(`${noForm}; this is ${printExpr(sum)}`)
     found[part] = term.tensor
@@ -160,7 +161,7 @@ function addedTo(
   return found
 }
 
-/** The library stores and reads row-major matrices of the operands' type. */
+/** Checks that tensors are row-major matrices of the operands' type, as the library stores and reads them. */
 function checkStorage(
   kernel: MatmulKernel,
   stored: StmtOf<'storeRow'>,
@@ -173,8 +174,8 @@ function checkStorage(
     const param = name === undefined ? undefined : tensor(name)
     if (param === undefined) continue
     if (param.layout.name !== 'row')
-      throw fail(`${param.name} is in layout ${param.layout.name}, and it knows row-major matrices`)
+      throw fail(`${param.name} is in layout ${param.layout.name}, and the library takes row-major matrices`)
     if (JSON.stringify(param.dtype) !== JSON.stringify(operand?.dtype))
-      throw fail(`${param.name} is stored in another type than the operands of the product`)
+      throw fail(`${param.name} is stored in another type than the operands of the matmul`)
   }
 }

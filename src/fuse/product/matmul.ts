@@ -1,7 +1,7 @@
 /**
- * Derives a matmul kernel: products of one input run in a main loop, the members in front of them are computed while factors are loaded,
- * and the members behind become the epilogue of each element. Roles come from subscripts; what no main loop can do is refused with the
- * node and the reason.
+ * Derives a matmul kernel: matmuls of one input run in a main loop, the members before them are computed while factors are loaded, and the
+ * members after them become the epilogue of each element. Roles come from subscripts. Groups that no main loop supports are refused with the node
+ * and the reason.
  */
 import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -25,7 +25,7 @@ type Matmul = NodeOf<'matmul'>
 
 const mostProducts = 4
 
-/** A product of a group: its factors by role. */
+/** A matmul of a group, with its factors by role. */
 interface Product {
   readonly node: Matmul
   readonly roles: Roles
@@ -34,7 +34,7 @@ interface Product {
 }
 
 /**
- * @param matmuls the group's products, none of which needs another
+ * @param matmuls the group's matmuls, none of which depends on another
  * @param members its ops
  * @throws usage `plan.illegal` naming two nodes and the reason
  */
@@ -50,13 +50,23 @@ export function deriveProducts(
   const last = members.at(-1)?.node.name ?? matmuls.at(-1)?.name ?? first.name
   const updating = members.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)
-    throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
+    throw illegal(
+      name,
+      first.name,
+      updating.node.name,
+      `${updating.node.name} replaces elements in place, which no kernel with a matmul does`,
+    )
   const [product, ...rest] = matmuls.map((node) => productOf(name, node, last))
   if (product === undefined) throw new Error(`internal: group ${name} has no product`)
   for (const [i, other] of rest.entries()) checkShared(graph, name, product, other, others[i] ?? first)
   const all = [product, ...rest] as const
   if (all.length > mostProducts)
-    throw illegal(name, first.name, last, `a kernel holds at most ${mostProducts} products: more sums than that fit no registers`)
+    throw illegal(
+      name,
+      first.name,
+      last,
+      `a kernel holds at most ${mostProducts} matmuls: more sums than that do not fit the registers`,
+    )
   const { behind, makers } = partsOf(graph, name, matmuls, members)
   const keeping = behind.filter((member) => keepsGroups(member))
   const between = behind.filter((member) => !keeping.includes(member))
@@ -77,30 +87,30 @@ export function deriveProducts(
   return assemble(graph, name, { batch: product.roles.batch, left, right, epilogue, partials }, layouts)
 }
 
-/** A product with its factors by role. @throws usage `plan.illegal` for one that is none of matrices */
+/** A matmul with its factors by role. @throws usage `plan.illegal` for one that does not multiply matrices */
 function productOf(group: string, node: Matmul, last: string): Product {
   const roles = rolesOf(node)
-  if (typeof roles === 'string') throw illegal(group, node.name, last, `the product ${node.name} ${roles}`)
+  if (typeof roles === 'string') throw illegal(group, node.name, last, `the matmul ${node.name} ${roles}`)
   const [left, right] = roles.left === 'a' ? [node.a, node.b] : [node.b, node.a]
   return { node, roles, left, right }
 }
 
-/** Refuses a second product that does not have the first one's left factor and extents. */
+/** Refuses a second matmul that does not have the first one's left factor and extents. */
 function checkShared(graph: Graph, group: string, first: Product, other: Product, node: Matmul): void {
   const refuse = (reason: string) => illegal(group, first.node.name, node.name, reason)
   if (other.left !== first.left)
-    throw refuse('products of one kernel share the factor that gives their rows, and these are of different inputs')
+    throw refuse('matmuls of one kernel share the factor that gives their rows, and these have different inputs')
   const shapes = [first, other].map((product) => valueAt(graph.values, product.node.out).shape)
   const [x = [], y = []] = shapes
   if (x.length !== y.length || !x.every((extent, i) => sameExtent(extent, y[i] ?? extent)))
-    throw refuse('products of one kernel have results of one shape')
+    throw refuse('matmuls of one kernel have results of one shape')
   const axes = [first, other].map(({ roles: { axes, batch } }) => JSON.stringify([axes.left, axes.out, batch]))
-  if (axes[0] !== axes[1]) throw refuse('products of one kernel have the same rows, columns and sums in the same places')
+  if (axes[0] !== axes[1]) throw refuse('matmuls of one kernel have the same rows, columns and sums in the same places')
   const types = [first, other].map(({ right }) => valueAt(graph.values, right).dtype)
   if ((types[0] === 'i8') !== (types[1] === 'i8')) throw refuse('one of them multiplies int8 and the other does not')
 }
 
-/** What becomes of the products: the members behind, or each product stored as it is. */
+/** Derives the epilogue: the members after the matmuls, or a plain store of each. */
 function deriveEpilogue(
   graph: Graph,
   group: string,
@@ -128,7 +138,7 @@ function deriveEpilogue(
   const accumulators = sums.map((sum, i) => {
     const found = derived.inputs.find(({ value }) => value === sum)?.param
     const unread = products[i]?.node.name ?? first.name
-    if (found === undefined) throw illegal(group, unread, last, `no op of the group reads the product ${unread}`)
+    if (found === undefined) throw illegal(group, unread, last, `no op of the group reads the matmul ${unread}`)
     return found
   })
   const { kernel: epilogue, ...bound } = merged(
@@ -147,7 +157,7 @@ function deriveEpilogue(
   return { ...bound, kernel, accumulators, named: namesOf(kernel, accumulators[0] ?? '', roles) }
 }
 
-/** An epilogue over the product's own axes. @throws usage `plan.illegal` */
+/** An epilogue over the matmul's own axes. @throws usage `plan.illegal` */
 function merged(
   graph: Graph,
   group: string,
@@ -164,7 +174,7 @@ function merged(
   }
 }
 
-/** Refuses members that read partials in the kernel that makes them, where only some of a row's are known. */
+/** Refuses members that read partials in the kernel that makes them, where only some of a row's partials are known. */
 function checkKept(group: string, keeping: readonly Member[], others: readonly Member[]): void {
   for (const { node } of keeping) {
     const made = Object.values(node.outputs)
@@ -174,12 +184,12 @@ function checkKept(group: string, keeping: readonly Member[], others: readonly M
         group,
         node.name,
         reader.node.name,
-        `${reader.node.name} folds what ${node.name} keeps of whole rows, in a kernel of its own`,
+        `${reader.node.name} reduces the partials of ${node.name} over whole rows, in a kernel of its own`,
       )
   }
 }
 
-/** The program that keeps partials of the products, which it reads as the graph's values. */
+/** The program of partials of the matmuls, which it reads as the graph's values. */
 function partialsOf(
   graph: Graph,
   group: string,
@@ -196,7 +206,7 @@ function partialsOf(
   return { ...derived, accumulators, named: namesOf(derived.kernel, read[0] ?? '', roles) }
 }
 
-/** The epilogue's names of the product's axes, by role. */
+/** The epilogue's names of the matmul's axes, by role. */
 function namesOf(epilogue: Kernel, accumulator: string, { axes }: Roles): ReadonlyMap<string, string> {
   const dims = epilogue.tensors.find(({ name }) => name === accumulator)?.dims ?? []
   return new Map(axes.out.map((axis, i) => [axis, dims[i] ?? axis]))

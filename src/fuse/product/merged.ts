@@ -1,7 +1,7 @@
 /**
- * Ops behind a product may see its rows or its columns in parts, as heads and elements of a head: a view splits them. A main loop has one
- * index for each, so an epilogue over parts becomes one over the product's own axes, in which a part is a digit of the index. Tensors that
- * have all parts of an axis side by side are seen along the axis; in others a part is found by division.
+ * Merges the parts of an axis in an epilogue. Ops after a matmul may see its rows or its columns in parts, as heads and elements of a head: a
+ * view splits them. A main loop has one index for each, so an epilogue over parts becomes one over the matmul's own axes, in which a part is a
+ * digit of the index. Tensors in which all parts of an axis are adjacent are indexed along the axis; in others a part is found by division.
  */
 import { call, dim, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -14,21 +14,21 @@ import { runsBetween } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
 
-/** An axis of the product that the epilogue sees in parts, outermost first. */
+/** An axis of the matmul that the epilogue sees in parts, outermost first. */
 interface Split {
   readonly axis: string
   readonly parts: readonly string[]
   readonly isColumn: boolean
 }
 
-/** Why an epilogue over parts is none over the product's axes. */
+/** Reason why an epilogue over parts is none over the matmul's axes. */
 export class NotMerged extends Error {}
 
 /**
  * @param derived the epilogue, without row values
- * @param accumulators its tensors that stand for products
- * @param product the shape of the products in the graph
- * @returns the epilogue as it is where it sees no axis in parts
+ * @param accumulators its tensors that stand for matmuls
+ * @param product the shape of the matmuls in the graph
+ * @returns the epilogue unchanged if it sees no axis in parts
  * @throws NotMerged
  */
 export function mergeParts(derived: Derived, accumulators: readonly string[], product: Shape): Derived {
@@ -101,7 +101,7 @@ class Merge {
     }
   }
 
-  /** Scalars of a row that a part of the columns belongs to are written out: a main loop has them for the whole row alone. */
+  /** Inlines scalars of a row that depend on a part of the columns: a main loop has scalars of whole rows only. */
   #withoutLets(kernel: Kernel): Kernel {
     const inColumns = new Set(
       this.#splits.flatMap(({ isColumn, parts }) => (isColumn ? parts.flatMap((part) => this.#rowOf.get(part) ?? []) : [])),
@@ -116,23 +116,23 @@ class Merge {
     return { ...kernel, body }
   }
 
-  /** The axes whose parts lie side by side in a tensor, and are read and stored at one place of the axis each time. */
+  /** Axes whose parts are adjacent in a tensor, and are always read and stored at one index of the axis. */
   #wholeOf(kernel: Kernel, tensor: TensorParam): readonly Split[] {
     const isProduct = this.#accumulators.includes(tensor.name)
     return this.#splits.filter((split) => {
       const at = placeOf(tensor, split)
       const fits = at >= 0 && (isProduct || tensor.layout.name === 'row') && this.#isAlong(kernel, tensor.name, split, at)
       if (fits) return true
-      if (isProduct) throw new NotMerged('the epilogue of an element reads another element of the product, in parts of its axes')
+      if (isProduct) throw new NotMerged('the epilogue of an element reads another element of the matmul, in parts of its axes')
       if (tensor.access === 'out' && split.isColumn)
         throw new NotMerged(
-          `${tensor.name} does not have the columns of the product side by side: "${split.parts.join(' ')}" of "${tensor.dims.join(' ')}"`,
+          `${tensor.name} does not have the columns of the matmul adjacent to each other: "${split.parts.join(' ')}" of "${tensor.dims.join(' ')}"`,
         )
       return false
     })
   }
 
-  /** True if every access to a tensor has the parts of one place of an axis. */
+  /** True if every access to a tensor has the parts of one index along an axis. */
   #isAlong(kernel: Kernel, tensor: string, { parts, isColumn }: Split, at: number): boolean {
     return kernel.body.every((stmt) => {
       const column = stmt.kind === 'storeRow' ? stmt.index : undefined
@@ -181,7 +181,7 @@ class Merge {
     return column === undefined ? made : { ...made, length: dim(column.axis), index: wholeName(column, stmt.index) }
   }
 
-  /** Parts as digits of the index of their axis, wherever an expression still has them. */
+  /** Replaces parts by digits of the index of their axis, wherever an expression still has them. */
   #digits(column: string | undefined, known: ReadonlySet<string>): (expr: Expr) => Expr {
     const found = new Map<string, () => Expr>()
     for (const split of this.#splits)
@@ -194,15 +194,15 @@ class Merge {
 }
 
 const indexOf = ({ axis }: Split): string => `i_${axis}`
-/** The index along a whole axis: a row's, or that of a statement's loop over columns, under a name of its own. */
+/** Index along a whole axis: a row's, or that of a statement's loop over columns, under a name of its own. */
 const wholeName = (split: Split, column: string): string => (split.isColumn ? `${column}_${split.axis}` : indexOf(split))
 const wholeIndex = (split: Split, column: string): Expr => index(wholeName(split, column))
 
-/** Where all parts of an axis lie side by side in a tensor; -1 where they do not. */
+/** First of a tensor's axes that are all parts of an axis, next to each other; -1 if there are none. */
 const placeOf = ({ dims }: TensorParam, { parts }: Split): number =>
   dims.findIndex((_, at) => parts.every((part, i) => dims[at + i] === part))
 
-/** What belongs to the axes of a tensor, with one for each merged axis. */
+/** Entries of a tensor's axes, with one for each merged axis. */
 function joined<T>(
   tensor: TensorParam,
   of: readonly T[],
@@ -221,8 +221,8 @@ function joined<T>(
 }
 
 /**
- * One part of the place along an axis. Extents are those of tensors; where a tensor has the outermost part alone, what is inside of it is
- * the axis over that, rounded up: no place is then outside of the tensor, whatever it is run on.
+ * Index along one part of an axis. Extents are those of tensors. Where a tensor has the outermost part alone, the extent of the inner parts is
+ * that of the axis divided by it, rounded up: no index is then outside of the tensor, at any size.
  */
 function digit({ axis, parts }: Split, at: number, whole: Expr, known: ReadonlySet<string>): Expr {
   const inside = parts.slice(at + 1)
@@ -230,7 +230,7 @@ function digit({ axis, parts }: Split, at: number, whole: Expr, known: ReadonlyS
   const above = inside.length === 0 ? whole : call('idiv', whole, below)
   const own = parts[at] ?? ''
   if (at === 0) return above
-  if (!known.has(own)) throw new NotMerged(`no tensor of the epilogue has ${own}, by which "${parts.join(' ')}" is told apart`)
+  if (!known.has(own)) throw new NotMerged(`no tensor of the epilogue has ${own}, by which "${parts.join(' ')}" is split`)
   return call('mod', above, dim(own))
 
   function extentOf(dims: readonly string[]): Expr {
@@ -238,7 +238,7 @@ function digit({ axis, parts }: Split, at: number, whole: Expr, known: ReadonlyS
       return dims.map(dim).reduce<Expr>((a, b) => (a.kind === 'const' ? b : call('mul', a, b)), i32(1))
     const [first = ''] = parts
     if (at !== 0 || !known.has(first))
-      throw new NotMerged(`no tensor of the epilogue has all of "${dims.join(' ')}", by which "${parts.join(' ')}" is told apart`)
+      throw new NotMerged(`no tensor of the epilogue has all of "${dims.join(' ')}", by which "${parts.join(' ')}" is split`)
     const outer = dim(first)
     return call('idiv', call('sub', call('add', dim(axis), outer), i32(1)), outer)
   }

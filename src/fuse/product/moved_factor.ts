@@ -1,7 +1,7 @@
 /**
- * Products of the library whose factor an op of the group moves: one that gives each element of its result an element of its input, at a
- * place that follows from the indices alone. Where neighbours along an axis read one element, as heads of queries share a head of keys, the
- * axis is two, of which the input has the outer one. Then strides say where elements lie, and nothing is moved.
+ * Library matmuls with a factor that an op of the group moves: each element of the op's result is an element of its input, at an index that
+ * follows from the result's indices alone. Where consecutive indices along an axis read one element, as heads of queries share a head of keys,
+ * the axis is split in two, of which the input has the outer one. Strides then express the move, and nothing is moved.
  */
 import { call, dim, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -13,7 +13,7 @@ import { pushValue, valueAt } from '../graph/edit.js'
 import { isUsed } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 
-/** Replacement of a group: nodes, over values of which the new ones come last. */
+/** Replacement of a group: nodes, and values of which the new ones come last. */
 export interface Instead {
   readonly values: readonly GraphValue[]
   readonly nodes: readonly GraphNode[]
@@ -28,9 +28,9 @@ interface Move {
 }
 
 /**
- * The product of a group whose other nodes move one of its factors each; undefined where they do not, or what they make is needed outside.
+ * The matmul of a group whose other nodes each move one of its factors; undefined if they do not, or if their results are needed outside.
  * @param nodes of the group
- * @param given values of the graph as far as it is planned
+ * @param given values of the graph as planned so far
  * @param kernels of its ops
  */
 export function movedProduct(
@@ -53,7 +53,7 @@ export function movedProduct(
   return split.finish()
 }
 
-/** The move that an op is; undefined for one that computes, or whose places a tensor names. */
+/** The move that an op is; undefined for one that computes, or whose indices come from a tensor. */
 function moveOf(node: NodeOf<'op'>, kernel: Kernel | undefined): Move | undefined {
   const [only, ...others] = kernel?.body ?? []
   if (kernel === undefined || only === undefined || others.length > 0) return undefined
@@ -71,7 +71,7 @@ function moveOf(node: NodeOf<'op'>, kernel: Kernel | undefined): Move | undefine
   return isWhole && found.length === axes.length && input !== undefined ? { node, input, axes: found } : undefined
 }
 
-/** The axis of a result that an index of its input is along. */
+/** The axis of a result that an index of its input runs along. */
 function axisOf(from: Expr, own: string, places: readonly Expr[], dims: readonly string[]): Move['axes'][number] | undefined {
   for (const [of, place] of places.entries()) {
     const extent = dims[of] ?? ''
@@ -82,13 +82,13 @@ function axisOf(from: Expr, own: string, places: readonly Expr[], dims: readonly
   return undefined
 }
 
-/** A product some of whose axes are taken apart. */
+/** A matmul with some of its axes split. */
 class Splits {
   readonly #product: NodeOf<'matmul'>
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[] = []
   readonly #taken: Set<string>
-  /** By an axis: the axis inside of it, and the extents of the two. */
+  /** By axis: the axis inside of it, and the extents of the two. */
   readonly #inner = new Map<string, { readonly axis: string; readonly extents: readonly [Extent, Extent] }>()
   readonly #sources = new Map<ValueId, { readonly id: ValueId; readonly axes: readonly string[] }>()
 
@@ -99,7 +99,7 @@ class Splits {
     this.#taken = new Set([...a, ...b, ...out])
   }
 
-  /** Reads a factor where the move's input lies. False where an axis that it shares is summed over, or shared otherwise by the other factor. */
+  /** Reads a factor from the move's input. False if a shared axis is summed over, or shared differently by the other factor. */
   read({ node, input, axes }: Move): boolean {
     const { a, subscripts } = this.#product
     const factor = Object.values(node.outputs).includes(a) ? 'a' : 'b'
@@ -140,7 +140,7 @@ class Splits {
     return this.#sources.get(id) ?? this.#split(id, axes)
   }
 
-  /** A value with the axes that are taken apart; undefined where it is stored in a layout of its own, which is for its axes as they are. */
+  /** A value with split axes; undefined if it is stored in another layout than row-major, which is for its axes as they are. */
   #split(id: ValueId, axes: readonly string[]): { readonly id: ValueId; readonly axes: readonly string[] } | undefined {
     if (!axes.some((axis) => this.#inner.has(axis))) return { id, axes }
     const value = valueAt(this.#values, id)

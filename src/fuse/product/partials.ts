@@ -1,6 +1,6 @@
 /**
- * Partials of a row: members behind a product that fold aligned groups of its columns. A group is what neighbouring threads hold of a row,
- * so its folds are stored beside the result, and a later kernel folds them instead of the row.
+ * Partials of a row: members after a matmul that reduce aligned groups of its columns. Neighbouring threads hold a group of a row, so its
+ * reductions are stored beside the result, and a later kernel reduces them instead of the row.
  */
 import { i32, index as indexVar } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -15,13 +15,13 @@ import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 import { onlyNodes } from './parts.js'
 
-/** A fold over each group of columns, as an expression of the column. */
+/** A reduction over each group of columns, as an expression of the column. */
 export interface Grouped {
   readonly store: StmtOf<'storeRow'>
   readonly fold: ExprOf<'fold'>
   /** An element, of the index `column`. */
   readonly element: Expr
-  /** The dimension the columns run along, where the fold says where they end. */
+  /** Dimension that the columns run along, if the reduction states where they end. */
   readonly end: string | undefined
 }
 
@@ -30,10 +30,10 @@ export const column = 'column of the row'
 
 const call = (fn: 'add' | 'mul' | 'sub' | 'minimum', a: Expr, b: Expr): Expr => ({ kind: 'call', type: 'i32', fn, args: [a, b] })
 
-/** Both orders of the operands of an operation for which they are the same. */
+/** Both operand orders of a commutative operation. */
 const either = (fn: 'add' | 'mul' | 'minimum', a: Expr, b: Expr): readonly Expr[] => [call(fn, a, b), call(fn, b, a)]
 
-/** A statement as a fold over groups of columns; undefined for any other. */
+/** A statement as a reduction over groups of columns; undefined for any other. */
 export function groupedOf(stmt: Stmt): Grouped | undefined {
   if (stmt.kind !== 'storeRow' || stmt.when !== undefined || stmt.value.kind !== 'fold') return undefined
   const { value: fold } = stmt
@@ -57,13 +57,14 @@ function dimsOf(expr: Expr): readonly Expr[] {
   return expr.kind === 'call' ? expr.args.flatMap(dimsOf) : []
 }
 
-/** True if a member keeps something of each group of columns, and nothing else. */
+/** True if a member only reduces groups of columns. */
 export const keepsGroups = ({ kernel }: Member): boolean => kernel.body.every((stmt) => groupedOf(stmt) !== undefined)
 
 /**
- * The program that makes partials.
- * @param members those between the products and the partials, and those that make these
- * @throws usage `plan.illegal` where folds are not over groups of the product's columns
+ * The program of partials.
+ * @param members those between the matmuls and the partials
+ * @param keeping those that compute the partials
+ * @throws usage `plan.illegal` for reductions that are not over groups of the matmul's columns
  */
 export function derivePartials(
   graph: Graph,
@@ -80,7 +81,7 @@ export function derivePartials(
   return deriveMembers({ ...seen, outputs }, group, [...members, ...keeping], layouts)
 }
 
-/** Refuses a program of partials that is none over the columns of the products. */
+/** Refuses a program of partials that does not run over the columns of the matmuls. */
 export function checkPartials(
   kernel: Kernel,
   group: string,
@@ -90,15 +91,15 @@ export function checkPartials(
   const [dims = []] = kernel.tensors.flatMap((tensor) => (products.includes(tensor.name) ? [tensor.dims] : []))
   const rows = kernel.rows.map(({ dim }) => dim)
   if (rows.length !== dims.length - 1 || !dims.slice(0, -1).every((dim) => rows.includes(dim)))
-    throw refuse('partials are kept for other rows than those of the product')
+    throw refuse('partials have other rows than the matmul')
   for (const stmt of kernel.body) {
     const grouped = groupedOf(stmt)
     if (grouped === undefined)
       throw refuse(
-        `partials are folds over ${partColumns} columns each, from a multiple of ${partColumns} on, and this is another value`,
+        `partials are reductions over ${partColumns} columns each, from a multiple of ${partColumns} on, and this is another value`,
       )
     if (grouped.end !== undefined && grouped.end !== dims.at(-1))
-      throw refuse(`a group of columns ends where ${grouped.end} does, which is not the axis of the product's columns`)
+      throw refuse(`a group of columns ends where ${grouped.end} does, which is not the axis of the matmul's columns`)
     let inside = true
     rewrite(grouped.element, (node) => {
       if (node.kind !== 'load' || !products.includes(node.tensor)) return node
@@ -106,6 +107,6 @@ export function checkPartials(
       inside &&= node.indices.every((at, i) => equalExprs(at, indexVar(own[i] ?? column)))
       return node
     })
-    if (!inside) throw refuse('a partial of a group reads another element of the product than its own')
+    if (!inside) throw refuse('a partial of a group reads another element of the matmul than its own')
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The nodes of a group around its products: which members make a factor, and which make something of the products. What is derived of
- * either sees a graph in which nothing but its own results is needed.
+ * Parts of a group around its matmuls: members that compute a factor, and members that read the matmuls. Each part is derived from a graph in
+ * which only its own results are needed.
  */
 import { type Graph, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import { isUsed } from '../space/members.js'
@@ -8,7 +8,7 @@ import { illegal, type Member } from '../space/space.js'
 
 type Matmul = NodeOf<'matmul'>
 
-/** True if no product of a group is computed from another. */
+/** True if no matmul of a group depends on another. */
 export function areParallel(graph: Graph, matmuls: readonly Matmul[]): boolean {
   return matmuls.every((matmul) => {
     const reached = reachedFrom(graph, [matmul.out])
@@ -16,7 +16,7 @@ export function areParallel(graph: Graph, matmuls: readonly Matmul[]): boolean {
   })
 }
 
-/** Values computed from given ones, by any nodes, and these themselves. */
+/** Values computed from given ones, by any nodes, and the given ones. */
 function reachedFrom(graph: Graph, from: readonly ValueId[]): ReadonlySet<ValueId> {
   const reached = new Set(from)
   for (const node of graph.nodes) {
@@ -25,7 +25,7 @@ function reachedFrom(graph: Graph, from: readonly ValueId[]): ReadonlySet<ValueI
   return reached
 }
 
-/** Members that a value is made by, directly or through others, in the order of the graph. */
+/** Members that compute a value, directly or through others, in the order of the graph. */
 export function makersOf(graph: Graph, members: readonly Member[], id: ValueId): readonly Member[] {
   const wanted = new Set([id])
   const found: Member[] = []
@@ -50,15 +50,15 @@ function readersOf({ nodes }: Graph, values: readonly ValueId[]): readonly Graph
 }
 
 export interface Parts {
-  /** Members behind the products, and those beside them that they read. */
+  /** Members after the matmuls, and those beside them that they read. */
   readonly behind: readonly Member[]
-  /** Members that make a factor, by the factor's value. */
+  /** Members that compute a factor, by the factor's value. */
   readonly makers: ReadonlyMap<ValueId, readonly Member[]>
 }
 
 /**
- * Deals out the members of a group of products.
- * @throws usage `plan.illegal` for one that makes a factor and is needed outside of the group, where nothing stores it
+ * Divides the members of a group of matmuls into parts.
+ * @throws usage `plan.illegal` for a member that computes a factor and is needed outside of the group, where nothing stores it
  */
 export function partsOf(graph: Graph, group: string, matmuls: readonly Matmul[], members: readonly Member[]): Parts {
   const makers = new Map(matmuls.flatMap(({ a, b }) => [a, b]).map((id) => [id, makersOf(graph, members, id)] as const))
@@ -74,21 +74,21 @@ export function partsOf(graph: Graph, group: string, matmuls: readonly Matmul[],
       group,
       node.name,
       first?.name ?? '',
-      `${node.name} is needed outside of the group, ${isResult ? 'as a result of the graph' : `by ${names.join(', ')}`}, and rows that are computed while a product loads them are never stored`,
+      `${node.name} is needed outside of the group, ${isResult ? 'as a result of the graph' : `by ${names.join(', ')}`}, and rows that are computed while a matmul loads them are never stored`,
       isResult
         ? `leave ${node.name} out of the group`
         : `take ${names.join(', ')} into the group too, or leave ${node.name} out of it`,
     )
   }
   const wanted = new Set(members.filter((member) => !before.has(member)))
-  // What makes a factor may be read behind the products as well: it is computed there once more.
+  // Members that compute a factor may be read after the matmuls as well: they are computed there once more.
   for (const member of [...wanted]) {
     for (const id of inputsOf(member.node)) for (const maker of makersOf(graph, members, id)) wanted.add(maker)
   }
   return { behind: members.filter((member) => wanted.has(member)), makers }
 }
 
-/** The graph with those of its nodes that are views or hold: what is needed outside of a group is judged among them. */
+/** The graph with its views and the nodes that satisfy `holds`: values that these read count as needed outside of a group. */
 export const onlyNodes = (graph: Graph, holds: (node: Graph['nodes'][number]) => boolean): Graph => ({
   ...graph,
   nodes: graph.nodes.filter((node) => node.kind === 'view' || holds(node)),

@@ -9,7 +9,7 @@ export interface Renaming {
   readonly attrs: ReadonlyMap<string, string>
 }
 
-/** The kernel under other names. Names that a renaming lacks stay. */
+/** The kernel under other names. Names without a renaming stay. */
 export function renameKernel(kernel: Kernel, { dims, tensors, attrs }: Renaming): Kernel {
   const dim = (name: string): string => dims.get(name) ?? name
   const tensor = (name: string): string => tensors.get(name) ?? name

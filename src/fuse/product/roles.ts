@@ -1,10 +1,10 @@
 /**
- * The axes of a product by role, from its subscripts alone: whatever they are called, and in whatever order the factors and the result
- * have them. The result's last axis says which factor gives the columns, so the operands of a product may come in either order.
+ * Roles of the axes of a matmul, from its subscripts alone: whatever their names, and in whatever order the factors and the result have them. The
+ * result's last axis determines which factor gives the columns, so the operands of a matmul may come in either order.
  */
 import type { NodeOf } from '../../ir/graph.js'
 
-/** The axes of a product under the names of their roles: `m`, `n`, `k` and, of the result beside m and n, `b0`, `b1`, ... */
+/** The axes of a matmul under the names of their roles: `m`, `n`, `k` and, for other axes of the result, `b0`, `b1`, ... */
 export interface Roles {
   /** The factor whose own axes are rows of the result; the other gives its columns. */
   readonly left: 'a' | 'b'
@@ -14,7 +14,7 @@ export interface Roles {
   readonly axes: { readonly left: readonly string[]; readonly right: readonly string[]; readonly out: readonly string[] }
 }
 
-/** The roles of the axes, or why they are none of a product of matrices, in words that follow the product's name. */
+/** The roles of the axes, or the reason why they are not those of a matmul of matrices, worded to follow the matmul's name. */
 export function rolesOf({ subscripts: { a, b, out } }: Pick<NodeOf<'matmul'>, 'subscripts'>): Roles | string {
   const lists = [a, b, out]
   for (const axes of lists) {
@@ -32,7 +32,7 @@ export function rolesOf({ subscripts: { a, b, out } }: Pick<NodeOf<'matmul'>, 's
   if (k === undefined) return 'sums over no axis'
   if (second !== undefined) {
     const isOne = [rows, columns].every((axes) => axes.indexOf(second) === axes.indexOf(k) + 1)
-    const first = isOne ? '' : 'store both factors with the two side by side, in one order, and '
+    const first = isOne ? '' : 'store both factors with the two adjacent, in one order, and '
     return `sums over ${k} and ${second}: ${first}view both factors with one axis for the two`
   }
   const m = out.filter((axis) => rows.includes(axis) && !columns.includes(axis)).at(-1)

@@ -1,6 +1,6 @@
 /**
- * Matmuls that measurements choose the form of. The node stays the library's product and names the kernel that computes the same;
- * what runs takes that kernel for the sizes at which a tuning file says it was faster.
+ * Matmuls whose form measurements choose. The node remains the library's matmul and names the kernel that computes the same. A run uses that
+ * kernel at the sizes for which a tuning file states that it was faster.
  */
 import { usageError } from '../../errors.js'
 import type { GraphNode, NodeOf } from '../../ir/graph.js'
@@ -22,11 +22,7 @@ export function bareMatmul(group: string, nodes: readonly GraphNode[]): NodeOf<'
   const [first, ...others] = nodes
   if (first?.kind === 'matmul' && others.length === 0) return first
   const names = nodes.map(({ name }) => name)
-  throw usageError(
-    'plan.tuned',
-    `group ${group}: measurements choose the form of a matmul by itself, the group is ${names.join(', ')}`,
-    {
-      hint: `take ${group} out of \`tuned\`, or give the matmul a group of its own`,
-    },
-  )
+  throw usageError('plan.tuned', `group ${group}: measurements choose the form of a matmul by itself, got ${names.join(', ')}`, {
+    hint: `take ${group} out of \`tuned\`, or give the matmul a group of its own`,
+  })
 }

@@ -1,7 +1,7 @@
 /**
- * Ops of a group side by side in one kernel: parts that compute nothing for each other and run over equal axes but for one of their rows,
- * as the rotations of queries and of the fewer heads of keys do. The kernel runs over the extents of that axis one behind the other, and each
- * part stores where the axis is its own. Parts are derived by themselves first; here their kernels get common names and conditions.
+ * Runs ops of a group side by side in one kernel: independent parts that run over equal axes but for one of their rows, such as the rotations of
+ * queries and of the fewer heads of keys. The kernel runs over the concatenated extents of that axis, and each part stores in its own range.
+ * Parts are first derived by themselves; here their kernels get common names and conditions.
  */
 import { call, dim, index as indexOf } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -22,8 +22,8 @@ export interface Part {
 }
 
 /**
- * The axis of rows that parts of a group do not have in common, by its place; undefined unless that is the one difference.
- * @param iterations what each part runs over, rows first
+ * The axis of rows in which parts of a group differ, by position; undefined unless that is the one difference.
+ * @param iterations extents that each part runs over, rows first
  */
 export function joinedAxis(iterations: readonly Shape[]): number | undefined {
   const [first = [], ...others] = iterations
@@ -35,9 +35,10 @@ export function joinedAxis(iterations: readonly Shape[]): number | undefined {
 }
 
 /**
- * One kernel of several parts.
+ * Merges several parts into one kernel.
  * @param at the axis of rows that is each part's own
- * @throws usage `plan.illegal` for parts that neither do the same to different tensors nor store each element by itself, or that update a value in place
+ * @throws usage `plan.illegal` for parts that neither do the same to different tensors nor store each element by itself, or that update a value
+ * in place
  */
 export function beside(group: string, parts: readonly Part[], at: number): Derived {
   for (const part of parts) expectNoUpdate(group, part, parts)
@@ -75,12 +76,12 @@ function expectNoUpdate(group: string, part: Part, parts: readonly Part[]): void
   if (updated !== undefined) throw refuse(group, part, parts, `${updated.updates} is replaced in place`)
 }
 
-/** A part's index along the joined axis, behind the parts before it. */
+/** A part's index along the joined axis, after the parts before it. */
 interface Place {
   readonly place: Expr
-  /** End of the places of the parts up to this one; undefined for the last. */
+  /** Condition that an index is before the end of this part; undefined for the last. */
   readonly isBefore: Expr | undefined
-  /** Range of its own places. */
+  /** Condition that an index is in the part's own range. */
   readonly holds: Expr
 }
 
@@ -92,13 +93,13 @@ function placeIn(spans: readonly RowAxis[], part: number, name: string): Place {
   }
   const [at, start, end] = [indexOf(name), ends[part - 1], ends[part]]
   const isBefore = end === undefined || part === spans.length - 1 ? undefined : call('lt', at, end)
-  const isBehind = start === undefined ? undefined : call('ge', at, start)
-  const holds = isBefore !== undefined && isBehind !== undefined ? call('and', isBehind, isBefore) : (isBefore ?? isBehind)
+  const isAfter = start === undefined ? undefined : call('ge', at, start)
+  const holds = isBefore !== undefined && isAfter !== undefined ? call('and', isAfter, isBefore) : (isBefore ?? isAfter)
   if (holds === undefined) throw new Error('internal: one part is beside none')
   return { place: start === undefined ? at : call('sub', at, start), isBefore, holds }
 }
 
-/** The body of a part with nothing in it but stores, at its own places: scalars and rows are written out where they are read. */
+/** The body of a part with nothing but stores, in its own range: scalars and rows are inlined where they are read. */
 function storesOf(
   group: string,
   given: readonly Stmt[],

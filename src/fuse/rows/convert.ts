@@ -1,6 +1,6 @@
 /**
- * Expressions of a group's members as those of the fused kernel: their indices are positions in the group's atoms, their attributes and
- * tensors its parameters, and what they read of another member is what that member computes.
+ * Converts expressions of a group's members to those of the fused kernel. Indices become positions in the group's atoms, attributes and tensors
+ * become the kernel's parameters, and a load of another member's result becomes that member's expression.
  */
 import { call, dim as dimExpr } from '../../ir/build.js'
 import { isFloat8 } from '../../ir/dtype.js'
@@ -39,7 +39,7 @@ export class Converter {
     this.#produced = produced
   }
 
-  /** The fused body's name of one that a member introduces. */
+  /** Name in the fused body of a name that a member introduces. */
   rename({ renamed }: Copy, name: string): string {
     const fresh = renamed.get(name) ?? this.#names.fresh(name)
     renamed.set(name, fresh)
@@ -78,7 +78,7 @@ export class Converter {
     const producer = this.#produced.of(value)
     const indices = load.indices.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')))
     if (producer === undefined) return { ...load, tensor: this.#parameters.input(member, param), indices }
-    // Other floats may keep the bits that a store would lose. These few bits are what the author wants of the value.
+    // A skipped store to other float types only keeps bits that it would lose. The few bits of float8 are what the author wants of the value.
     if (isFloat8(param.dtype))
       throw illegal(
         this.#group,

@@ -1,8 +1,8 @@
 /**
- * Derives one kernel from the bodies of a group's nodes. Each member's statements are copied in graph order with their
- * indices rewritten to the group's atoms; a load of a value another member computes becomes an element of that member's
- * row, or, where it reads another position, the producer's expression is inlined. An elementwise member that runs over other axes
- * than the group leaves no statements: it is inlined into its readers. Values used outside the group are stored.
+ * Derives one kernel from the bodies of a group's nodes. Each member's statements are copied in graph order with their indices rewritten to the
+ * group's atoms. A load of a value that another member computes becomes an element of that member's row; where it reads another position, the
+ * producer's expression is inlined. An elementwise member that runs over other axes than the group leaves no statements: it is inlined into its
+ * readers. Values used outside the group are stored.
  */
 import { usageError } from '../../errors.js'
 import { dim as dimExpr, index as indexExpr } from '../../ir/build.js'
@@ -32,7 +32,7 @@ export interface Derived<K = Kernel> {
 }
 
 /**
- * @param outside values that nodes outside the group, or the graph's user, still need
+ * @param outside values that nodes outside the group, or the graph's caller, still need
  * @throws usage `plan.illegal` naming the two nodes that conflict and why
  */
 export function deriveKernel(
@@ -127,8 +127,8 @@ class Derivation {
   }
 
   /**
-   * Whether a member has the group's rows and runs along its inner axis: the same axes with another one inside, as of a transposed copy, are
-   * another iteration. One that does not must be elementwise and needed nowhere else, else it is run and refused.
+   * True if a member has the group's rows and runs along its inner axis: the same axes with another one inside, as in a transposed copy, are
+   * another iteration. A member that does not fit must be elementwise and needed nowhere else; otherwise it is run and refused.
    */
   #runs(member: Member): boolean {
     const { rows, inner, atomsOf } = this.#space
@@ -173,7 +173,7 @@ class Derivation {
     else this.#body.push(constructOf(moved).rename(moved, (name) => this.#converter.rename(copy, name)))
   }
 
-  /** A stored row becomes a row value, for the members after it, and a store where the value is needed outside. */
+  /** Makes a row value of a stored row, for later members, and a store where the value is needed outside. */
   #emitRow(copy: Copy, made: StmtOf<'storeRow'>, loop: Loop, positions: Positions): void {
     const { member, runs } = copy
     const id = boundValue(member, made.tensor)
@@ -204,12 +204,12 @@ class Derivation {
     })
   }
 
-  /** The place of a member's element along the atoms of its tensor. */
+  /** Position of a member's element along the atoms of its tensor. */
   #logical(member: Member, { dims }: TensorParam, at: readonly Expr[], positions: Positions): readonly Expr[] {
     return at.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, dims[i] ?? '')))
   }
 
-  /** What an elementwise member computes as an expression of its indices alone. */
+  /** The result of an elementwise member as an expression of its indices alone. */
   #pureOf({ member, scalars }: Copy, value: Expr): Expr | undefined {
     return isElementwise(member.kernel) ? this.#produced.pure(substitute(value, scalars)) : undefined
   }
@@ -219,7 +219,9 @@ class Derivation {
   }
 }
 
-/** An extent that a body runs to and no tensor of the kernel has: what had it was inlined, and nothing else says it at a launch. */
+/**
+ * An extent that a body runs to and no tensor of the kernel has: the tensor with the extent was inlined, and nothing else gives it at a launch.
+ */
 function lostExtent(kernel: Kernel): string | undefined {
   const used = new Set<string>()
   visitKernel(kernel, (expr) => {
@@ -230,7 +232,7 @@ function lostExtent(kernel: Kernel): string | undefined {
 
 function withoutExtent(group: string, members: readonly Member[], extent: string) {
   const [first = '', last = ''] = [members[0]?.node.name, members.at(-1)?.node.name]
-  return illegal(group, first, last, `extent ${extent} is of what ${first} makes, and no tensor of one kernel would have it`)
+  return illegal(group, first, last, `extent ${extent} is of the result of ${first}, and no tensor of one kernel would have it`)
 }
 
 /** @returns usage `plan.size` */

@@ -1,6 +1,6 @@
 /**
- * Members that work on each element by itself, behind one whose rows these elements are: a bias and an activation behind a convolution,
- * whose body sums for each of them. What the front end reads as a row of elements is then an element of each of the group's rows.
+ * Members that work on each element by itself, after a member whose rows these elements are: a bias and an activation after a convolution, whose
+ * body sums for each of them. A row of elements in the front end is then an element of each of the group's rows.
  */
 import { index } from '../../ir/build.js'
 import type { Kernel, Stmt } from '../../ir/kernel.js'
@@ -9,8 +9,8 @@ import { introducedNames, substitute } from '../../ir/walk.js'
 import { isElementwise, loopDims, type Member, type Space } from '../space/space.js'
 
 /**
- * The member an element a row, where the axis it loops over is among the rows of the group and is not the one that row elements run along, as
- * it is where both axes of a square are one; otherwise the member as it is.
+ * The member with one element per row, if the axis it loops over is among the rows of the group and is not the one that row elements run along,
+ * as it is where both axes of a square are one; otherwise the member unchanged.
  */
 export function byElement(member: Member, { rows, inner, atomsOf }: Space): Member {
   const { kernel } = member

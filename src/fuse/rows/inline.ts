@@ -1,6 +1,6 @@
 /**
- * Inlines rows that have one reader and rows that are copies of another, so that they take no registers. Runs after derivation, which makes
- * a row of every value a member computes.
+ * Inlines rows that have one reader and rows that are copies of another, so that they take no registers. Runs after derivation, which makes a row
+ * of every value that a member computes.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'

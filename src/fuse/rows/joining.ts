@@ -1,4 +1,4 @@
-/** Names that the kernels of several parts of a group have in common, where ops run side by side. */
+/** Common names for the kernels of several parts of a group, where ops run side by side. */
 import { index as indexOf } from '../../ir/build.js'
 import type { AttrValue } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
@@ -19,10 +19,10 @@ export class Joining {
   readonly #typical: Record<string, number> = {}
   readonly #types: Record<string, Kernel['types'][string]> = {}
 
-  /** A name that nothing here has. */
+  /** A name that is not taken. */
   readonly fresh = (base: string): string => freshName(base, this.#taken)
 
-  /** The kernel in these names; of its parameters, those that are new are added. */
+  /** The kernel under these names; adds those of its parameters that are new. */
   add({ kernel, inputs, outputs, attrs }: Derived): Kernel {
     const bindings = new Map([...inputs, ...outputs].map((binding) => [binding.param, binding]))
     const dims = this.#dimsOf(kernel, bindings)
@@ -51,7 +51,7 @@ export class Joining {
     return { inputs: of('in'), outputs: of('out'), attrs: this.#attrValues }
   }
 
-  /** Names of a kernel's dimensions here, by their own. */
+  /** Common names of a kernel's dimensions, by their names in the kernel. */
   #dimsOf(kernel: Kernel, bindings: ReadonlyMap<string, Binding>): ReadonlyMap<string, string> {
     const extents = new Map(
       kernel.tensors.flatMap(({ name, dims }) =>
@@ -71,7 +71,7 @@ export class Joining {
     return found
   }
 
-  /** The name of a tensor, an input that is known by its value, its axes and its layout. */
+  /** The name of a tensor. An input is known by its value, its axes and its layout. */
   #tensor(param: TensorParam, binding: Binding): string {
     const known = this.#tensors.find(
       (other) =>

@@ -1,6 +1,6 @@
 /**
- * Ops side by side that do the same to different tensors, as a rotation of queries and one of keys: statements are one where their parts agree,
- * and choose by the place along the joined axis where they read other tensors. What is computed is computed once, and only stores are apart.
+ * Ops side by side that do the same to different tensors, such as a rotation of queries and one of keys. Statements are shared where the parts
+ * agree, and select by the index along the joined axis where they read different tensors. Values are computed once, and only stores are separate.
  */
 import { call, index as indexOf } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
@@ -15,10 +15,10 @@ export const isStored = (stmt: Stmt): stmt is Stored => stmt.kind === 'store' ||
 
 /**
  * One body of several parts; undefined where they do not do the same, or store under conditions of their own.
- * @param bodies of the parts, at their places along the joined axis
- * @param before where the places of the parts up to each end: none of the last
- * @param holds where each part's own places are
- * @param fresh gives names that the kernel lacks
+ * @param bodies of the parts, at their indices along the joined axis
+ * @param before condition that an index is before the end of each part; none for the last
+ * @param holds condition that an index is in each part's range
+ * @param fresh gives names that the kernel does not use
  */
 export function twinBody(
   bodies: readonly (readonly Stmt[])[],
@@ -63,7 +63,7 @@ function sharedValue(stmt: Stored, fresh: (base: string) => string): readonly [S
   return [row, (own) => ({ kind: 'element', type, row: name, index: indexOf('index' in own ? own.index : index) })]
 }
 
-/** A body under the names of another whose statements are of the same form; stores keep their own index. */
+/** A body under the names of another with statements of the same form; stores keep their own index. */
 function namedLike(body: readonly Stmt[], other: readonly Stmt[]): readonly Stmt[] | undefined {
   if (body.length !== other.length) return undefined
   const names = new Map<string, string>()
@@ -85,7 +85,7 @@ function namedLike(body: readonly Stmt[], other: readonly Stmt[]): readonly Stmt
   return made.length === body.length ? made : undefined
 }
 
-/** All of a statement but its names, its tensor and its expressions. */
+/** A statement without its names, its tensor and its expressions. */
 function formOf(stmt: Stmt): string {
   const none = indexOf('')
   const bare = constructOf(stmt).rename(
@@ -95,7 +95,7 @@ function formOf(stmt: Stmt): string {
   return JSON.stringify(bare, (key, value: unknown) => (key === 'tensor' || key === 'index' ? '' : value))
 }
 
-/** A statement for both parts, where every choice is between values of one type. */
+/** A statement for both parts, if every choice is between values of one type. */
 function zipped(stmt: Stmt, other: Stmt | undefined, condition: Expr): Stmt | undefined {
   if (other === undefined) return undefined
   const theirs: Expr[] = []
@@ -113,7 +113,7 @@ function zipped(stmt: Stmt, other: Stmt | undefined, condition: Expr): Stmt | un
   return isWhole ? made : undefined
 }
 
-/** One expression of two: what they have in common, and a choice where they differ. */
+/** Merges two expressions: their common parts, and a choice where they differ. */
 function either(one: Expr, other: Expr | undefined, condition: Expr): Expr | undefined {
   const done = new Map<Expr, Map<Expr, Expr>>()
   const join = (a: Expr, b: Expr): Expr => {

@@ -1,11 +1,11 @@
-/** Groups with a member that updates its input in place: the kernel they derive must do that and nothing else. */
+/** Groups with a member that updates its input in place: the derived kernel must do that and nothing else. */
 import type { Kernel } from '../../ir/kernel.js'
 import { isUpdating, placeUpdates, UpdateConflict } from '../../ir/update.js'
 import { verifyKernel } from '../../ir/verify.js'
 import { illegal, type Member } from '../space/space.js'
 
 /**
- * Refuses a group that does more than replace elements in place, where one of its members does that.
+ * Refuses a group that has a member which replaces elements in place, and does more than that.
  * @throws usage `plan.illegal` naming that member, another one and the reason
  */
 export function checkUpdates(kernel: Kernel, group: string, members: readonly Member[]): void {

@@ -1,6 +1,6 @@
 /**
- * Finds a plan by the cost model: the groups that merges end with, those over stacked nodes, and known plans are compared. Runs when CUDA is
- * generated, for plans that a spec declares with `autoPlan`.
+ * Finds a plan by the cost model: compares the groups found by merging, groups over stacked nodes, and known plans. Runs when CUDA is generated,
+ * for plans that a spec declares with `autoPlan`.
  */
 import { HeddleError } from '../../errors.js'
 import type { Graph } from '../../ir/graph.js'
@@ -19,23 +19,23 @@ export interface SearchOptions {
   readonly device: string
   /** Kernels of the ops the graph uses, by name. */
   readonly ops: ReadonlyMap<string, Kernel>
-  /** Dimensions for which plans are priced, besides or instead of those the graph says it is usually run with. */
+  /** Dimensions for which plans are priced, besides or instead of the graph's typical ones. */
   readonly dims?: Readonly<Record<string, number>> | undefined
   /** Default f16. */
   readonly dtype?: PriceType | undefined
   readonly packed?: PlanDecl['packed']
   readonly stacked?: PlanDecl['stacked']
-  /** Plans the result is never worse than: those of this graph that pack it alike, in floats, without groups of the library. */
+  /** Plans the result is never worse than: those of this graph with the same packing, in floats, without groups of the library. */
   readonly known?: readonly PlanDecl[] | undefined
-  /** Layouts that ops of the graph store in and read. */
+  /** Layouts that ops of the graph store and read. */
   readonly layouts?: LayoutsByName | undefined
-  /** Kernels whose names are reused where a group derives the same. */
+  /** Kernels whose names are reused by groups that derive the same. */
   readonly kernels?: KnownKernels | undefined
 }
 
 /**
- * The plan the search ends with, or the known plan that the model prefers to it, under the search's name.
- * @throws usage `cost.device`, `graph.dim`, and what packing and stacking refuse
+ * The plan that the search finds, or the known plan that the model prefers to it, under the search's name.
+ * @throws usage `cost.device`, `graph.dim`, and the errors of packing and stacking
  */
 export const searchPlan = (name: string, graph: Graph, options: SearchOptions): PlanDecl => findPlan(name, graph, options).plan
 
@@ -45,7 +45,7 @@ export interface Found {
   readonly defects: readonly Defect[]
 }
 
-/** The same with what could not be tried. @throws as `searchPlan` */
+/** Like `searchPlan`, with the groups that could not be tried. @throws as `searchPlan` */
 export function findPlan(name: string, graph: Graph, options: SearchOptions): Found {
   const { ops, packed, stacked, known = [], layouts } = options
   const dims = priceDims(graph, packed, options.dims)
@@ -58,18 +58,18 @@ export function findPlan(name: string, graph: Graph, options: SearchOptions): Fo
   for (const stacks of (stacked ?? []).length > 0 ? [] : stacksOf(graph)) {
     const other = orUndefined(() => merged(preparing({ stacked: stacks }), stacks))
     defects.push(...(other?.candidates.defects ?? []))
-    // At the same price a stack wins: on an H200 it is 1 to 4 % faster where bytes alone are priced, and 5 to 30 % with the ops after it.
+    // At equal price a stack wins: on an H200 it is 1 to 4 % faster where bytes alone are priced, and 5 to 30 % with the ops after it.
     const least = best.stacked === stacked ? -leastGain : leastGain
     if (other !== undefined && other.cost < best.cost - least) best = other
   }
   for (const plan of known) {
-    // A library's product has the price of a generated one: the model gives no reason to choose either.
+    // A library's matmul has the price of a generated one: the model gives no reason to choose either.
     if (plan.quantised !== undefined || plan.library !== undefined || plan.graph !== graph.name) continue
     if (JSON.stringify(plan.packed) !== JSON.stringify(packed)) continue
     const candidates = preparing(plan)
     const groups = planGroups(candidates, plan).map(({ group }) => group)
     const cost = total(groups)
-    // At the same price a written plan wins: its kernels exist already.
+    // At equal price a written plan wins: its kernels exist already.
     if (cost < best.cost + leastGain) best = { candidates, stacked: plan.stacked, groups, cost, written: plan.groups }
   }
   const { written, ...found } = improved(best)
@@ -77,13 +77,13 @@ export function findPlan(name: string, graph: Graph, options: SearchOptions): Fo
   return { plan: { name, graph: graph.name, packed, stacked: found.stacked, groups }, defects }
 }
 
-/** Groups with their price, and what a plan has to stack for them. */
+/** Groups with their price, and the stacks that a plan needs for them. */
 interface Priced {
   readonly candidates: Candidates
   readonly stacked: PlanDecl['stacked']
   readonly groups: readonly Group[]
   readonly cost: number
-  /** As a plan states them. */
+  /** Groups as a plan states them. */
   readonly written?: PlanDecl['groups']
 }
 
@@ -92,14 +92,14 @@ function merged(candidates: Candidates, stacked: PlanDecl['stacked'], from?: rea
   return { candidates, stacked, groups, cost: total(groups) }
 }
 
-/** Groups of a written plan where no merge gains; otherwise those that the search makes of them. */
+/** Groups of a written plan if no merge gains; otherwise those that the search makes of them. */
 function improved(best: Priced): Priced {
   if (best.written === undefined) return best
   const further = merged(best.candidates, best.stacked, best.groups)
   return further.cost < best.cost - leastGain ? further : best
 }
 
-/** What an action returns, undefined where a plan is refused. */
+/** The result of an action; undefined if a plan is refused. */
 function orUndefined<T>(action: () => T): T | undefined {
   try {
     return action()
@@ -119,7 +119,7 @@ export const planSeconds = (
 ): number =>
   planGroups(new Candidates(graph, plan, ops, pricing, layouts), plan).reduce((sum, { group }) => sum + group.cost.seconds, 0)
 
-/** The steps of a plan: its groups, and the nodes it leaves alone. In graph order of their last nodes. */
+/** The steps of a plan: its groups, and the nodes that it leaves alone, in graph order of their last nodes. */
 export function planGroups(
   candidates: Candidates,
   plan: PlanDecl,
@@ -129,7 +129,7 @@ export function planGroups(
       const library = plan.library?.includes(kernel) === true ? [kernel] : []
       const group = library.length > 0 ? candidates.library(names) : candidates.fused(names)
       if (group.kind === 'refused') {
-        // Candidates have a working name: the refusal is to tell the group's own.
+        // Candidates have a working name: the refusal has to name the group itself.
         const alone = { name: plan.name, graph: plan.graph, library, groups: [{ kernel, occurrences: [names] }] }
         applyPlan(candidates.graph, alone, candidates.ops, candidates.layouts)
         throw group.error

@@ -1,6 +1,6 @@
 /**
- * Groups of nodes a plan could make of a graph, each derived and priced once: what the search for a plan chooses from, and what
- * `heddle plan` explains. A group that cannot be one kernel is kept with the reason.
+ * Groups of nodes that a plan could make of a graph, each derived and priced once. The search for a plan chooses from them, and `heddle plan`
+ * explains them. A group that cannot be one kernel is recorded with the reason.
  */
 import { HeddleError, usageError } from '../../errors.js'
 import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
@@ -12,7 +12,7 @@ import { prepareGraph } from '../passes.js'
 import type { PlannedKernel } from '../planned_kernel.js'
 import { type Pricing, type StepCost, stepCost } from './cost.js'
 
-/** A node that does something. */
+/** A node that computes something. */
 export type ActiveNode = Exclude<GraphNode, { kind: 'view' }>
 
 export type Candidate =
@@ -20,19 +20,19 @@ export type Candidate =
       readonly kind: 'legal'
       /** Node names in graph order. */
       readonly names: readonly string[]
-      /** What is launched; undefined for a product that a library computes. */
+      /** The launched kernel; undefined for a library matmul. */
       readonly kernel: PlannedKernel | undefined
       readonly cost: StepCost
     }
   | { readonly kind: 'refused'; readonly names: readonly string[]; readonly error: HeddleError }
 
-/** Nodes for which heddle failed where it should have derived a kernel or refused them. */
+/** Nodes for which heddle failed instead of deriving a kernel or refusing them. */
 export interface Defect {
   readonly nodes: readonly string[]
   readonly message: string
 }
 
-/** The name groups are derived under while they have no name of their own. */
+/** Name under which groups without a name of their own are derived. */
 const working = 'fused'
 
 export class Candidates {
@@ -41,13 +41,13 @@ export class Candidates {
   readonly nodes: readonly ActiveNode[]
   readonly ops: ReadonlyMap<string, Kernel>
   readonly layouts: LayoutsByName
-  /** What ended in a defect so far: refused like the rest, and worth a word. */
+  /** Defects so far: refused like other groups, but worth a note. */
   readonly defects: Defect[] = []
   readonly #pricing: Pricing
   readonly #known = new Map<string, Candidate>()
   readonly #sources: ReadonlyMap<ValueId, ValueId>
 
-  /** @throws usage what preparing the graph for the plan throws */
+  /** @throws usage errors of preparing the graph for the plan */
   constructor(
     original: Graph,
     plan: PlanDecl,
@@ -65,7 +65,7 @@ export class Candidates {
     this.#sources = sources
   }
 
-  /** A node by itself, as its op's kernel or the library's product. */
+  /** A node by itself, as its op's kernel or the library's matmul. */
   alone(node: ActiveNode): Candidate & { readonly kind: 'legal' } {
     const kernel = node.kind === 'op' ? this.ops.get(node.op) : undefined
     if (node.kind === 'op' && kernel === undefined)
@@ -73,7 +73,7 @@ export class Candidates {
     return { kind: 'legal', names: [node.name], kernel, cost: stepCost(this.graph, node, kernel, this.#pricing) }
   }
 
-  /** The group of the named nodes: one node is itself, several are derived. @throws usage `plan.node` */
+  /** The group of the named nodes: one node stands by itself, several are derived. @throws usage `plan.node` */
   of(names: readonly string[]): Candidate {
     const [only, ...rest] = this.find(names)
     return only !== undefined && rest.length === 0 ? this.alone(only) : this.fused(names)
@@ -88,7 +88,7 @@ export class Candidates {
     return known
   }
 
-  /** The named nodes as the library's product with an epilogue. */
+  /** The named nodes as the library's matmul with an epilogue. */
   library(names: readonly string[]): Candidate {
     return this.#derive(
       this.find(names).map(({ name }) => name),
@@ -107,13 +107,13 @@ export class Candidates {
     return this.nodes.filter(({ name }) => names.includes(name))
   }
 
-  /** What a value is a view of, or the value itself. */
+  /** The origin of a view, or the value itself. */
   source = (id: ValueId): ValueId => this.#sources.get(id) ?? id
 
-  /** Values a node reads, seen through views. */
+  /** Values that a node reads, through views. */
   reads = (node: ActiveNode): readonly ValueId[] => inputsOf(node).map(this.source)
 
-  /** True if a node reads what another computes. */
+  /** True if a node reads a result of another. */
   feeds = (producer: ActiveNode, consumer: ActiveNode): boolean => {
     const read = this.reads(consumer)
     return outputsOf(producer).some((id) => read.includes(id))

@@ -1,7 +1,7 @@
 /**
- * Arithmetic and memory that a matmul spends on factors that it computes, such as a norm in front of it, for the cost model. The main loops
- * of native/device/matmul_products.cuh decide: few rows are computed again by each tile of columns, under which the weights are read anyway;
- * of more rows a kernel of its own stores the factor first, and nothing is saved.
+ * Arithmetic and memory that a matmul spends on factors that it computes, such as a norm before it, for the cost model. The main loops of
+ * native/device/matmul_products.cuh decide. Few rows are computed again by each tile of columns, while the weights are read anyway. For more rows
+ * a kernel of its own stores the factor first, and nothing is saved.
  */
 import { slowIntrinsics } from '../../ir/intrinsics.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -9,25 +9,25 @@ import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsInteg
 import { stmtExprs, visit } from '../../ir/walk.js'
 import type { Sizes } from './reads.js'
 
-/** Rows that a main loop computes for each tile of columns: `few::most_rows` of the device headers. */
+/** Maximum number of rows that a main loop computes for each tile of columns: `few::most_rows` of the device headers. */
 export const fewRows = 8
-/** Columns that a block of few rows and one of many have, and rows of the latter. */
+/** Columns of a block for few rows and of one for many, and rows of the latter. */
 const fewColumns = 16
 const tileColumns = 128
 const tileRows = 128
 
-/** Additions that a slow function takes as long as. */
+/** Cost of a slow function, in additions. */
 const slowOperations = 10
 
-/** What computing factors adds to a matmul. */
+/** Work that computed factors add to a matmul. */
 export interface ComputedWork {
-  /** Operations in float32, repeated ones as often as they are done. */
+  /** Operations in float32, counted as often as they are done. */
   readonly operations: number
   /** Elements of factors that are stored first and read again, each by a launch of its own. */
   readonly stored: readonly number[]
 }
 
-/** The extents of a kernel's axes, matrices of a batch taken together. */
+/** Extents of a kernel's axes, with the axes of a batch multiplied. */
 interface Extents {
   readonly matrices: number
   readonly m: number
@@ -70,7 +70,7 @@ function workOf(
   return { operations: once * times, stored: [] }
 }
 
-/** Operations for each element of what a row program makes: one a function, those of folds included. */
+/** Operations per element of a row program: one per function, including those of reductions. */
 function operationsOf(prologue: Kernel): number {
   let operations = 0
   for (const expr of prologue.body.flatMap(stmtExprs)) {

@@ -1,12 +1,11 @@
 /**
- * The cost model of plans, stated in one place: a step takes a fixed time and then the longer of moving its bytes and doing its
- * arithmetic; steps run one after the other. Automatic plans are made by it and `heddle plan` prints it, so that a prediction
- * can be held against a measurement.
+ * The cost model of plans, stated in one place: a step takes a fixed time and then the longer of moving its bytes and doing its arithmetic; steps
+ * run one after the other. Automatic plans are made by it and `heddle plan` prints it, so that a prediction can be compared with a measurement.
  *
- * - Bytes: each tensor of a step once, as if no cache held it; a gather counts what it fetches, an update in place what it replaces. A row
- *   program whose kept rows exceed the registers reads its tensors once in each pass that uses them.
- * - Arithmetic: that of products and of attention, in the rate of what is multiplied, and of factors that a product computes, as often as it does. Row programs are taken
- *   to be bound by bytes.
+ * - Bytes: each tensor of a step once, as if nothing were cached; a gather counts the elements that it fetches, an update in place those that it
+ * replaces. A row program whose kept rows exceed the registers reads its tensors once in each pass that uses them.
+ * - Arithmetic: that of matmuls and attention, at the rate of the operands' type, and of factors that a matmul computes, as often as it does. Row
+ * programs are taken to be bound by bytes.
  * - Only relations between plans are meant: overlap of steps, caches and tails are left out for all plans alike.
  */
 import { usageError } from '../../errors.js'
@@ -28,34 +27,34 @@ import { placed, storedOf } from './writes.js'
 export const priceTypes = ['f32', 'f16', 'bf16'] as const
 export type PriceType = (typeof priceTypes)[number]
 
-/** What the model knows of a device. */
+/** Parameters of a device in the model. */
 export interface CostDevice {
-  /** Bytes a second. */
+  /** Bytes per second. */
   readonly bandwidth: number
-  /** Operations a second: in a storage type of floats, and on int8. */
+  /** Operations per second: in a storage type of floats, and on int8. */
   readonly peak: Readonly<Record<PriceType | 'i8', number>>
-  /** Share of the peak of 16-bit floats that main loops without the instructions of warpgroups reach. */
+  /** Share of the peak of 16-bit floats that main loops without warpgroup instructions reach. */
   readonly warps: number
-  /** Seconds a step takes before it moves a byte, and those of a step with a product, whose pipeline has to fill and drain. */
+  /** Seconds before a step moves a byte, and those of a step with a matmul, whose pipeline has to fill and drain. */
   readonly launch: number
   readonly product: number
 }
 
 /**
- * Inside a CUDA graph on an H200, from whole passes of BERT-base over one sequence of 32 tokens, in f16: 144 row kernels less save
- * 0.179 ms, and 2.8 us a matmul is what launches and bytes leave unexplained of a pass with 96 of them, fused or not.
+ * Inside a CUDA graph on an H200, from whole passes of BERT-base over one sequence of 32 tokens, in f16: 144 fewer row kernels save 0.179 ms. In
+ * a pass with 96 matmuls, fused or not, launches and bytes leave 2.8 us per matmul unexplained.
  */
 const graphs = { launch: 1.2e-6, product: 4.0e-6 } as const
 
 const devices = {
   /**
-   * Measured: a large copy, an 8192^3 matmul; f32 is CUDA-core arithmetic. Tensor cores multiply int8 twice as fast as halves. Three products
-   * of 4096 x 768 by 768 x 768 in one kernel take 28 us more than stacked: 304e12 operations a second.
+   * Measured: a large copy, an 8192^3 matmul; f32 is CUDA-core arithmetic. Tensor cores multiply int8 twice as fast as halves. Three matmuls of
+   * 4096 x 768 by 768 x 768 in one kernel take 28 us more than stacked: 304e12 operations per second.
    */
   h200: { bandwidth: 4.26e12, peak: { f32: 60e12, f16: 751e12, bf16: 751e12, i8: 1502e12 }, warps: 0.4, ...graphs },
   /** NVIDIA's data sheet of the A100 80 GB SXM: peaks, not measurements, so times are optimistic. Launches are the H200's. */
   a100: { bandwidth: 2.039e12, peak: { f32: 19.5e12, f16: 312e12, bf16: 312e12, i8: 624e12 }, warps: 1, ...graphs },
-  /** Not measured: orders of magnitude of one CPU core that runs threads as fibers. Arithmetic is everything. */
+  /** Not measured: orders of magnitude of one CPU core that runs threads as fibers. Arithmetic dominates. */
   simt: { bandwidth: 1e9, peak: { f32: 1e8, f16: 5e7, bf16: 5e7, i8: 1e8 }, warps: 1, launch: 1e-5, product: 1e-5 },
 } as const satisfies Readonly<Record<string, CostDevice>>
 
@@ -64,7 +63,7 @@ export const leastGain = 1e-12
 
 export const costDevices = Object.keys(devices) as readonly (keyof typeof devices)[]
 
-/** @throws usage `cost.device` naming the devices there are */
+/** @throws usage `cost.device` naming the known devices */
 export function costDevice(name: string): CostDevice {
   const found = costDevices.find((known) => known === name)
   if (found === undefined)
@@ -72,7 +71,7 @@ export function costDevice(name: string): CostDevice {
   return devices[found]
 }
 
-/** What a price depends on besides the plan. */
+/** Parameters of a price besides the plan. */
 export interface Pricing {
   readonly device: CostDevice
   /** The graph's dimensions. */
@@ -80,10 +79,7 @@ export interface Pricing {
   readonly dtype: PriceType
 }
 
-/**
- * The dimensions a graph is priced for: those given, else those it says it is usually run with. Sequences are full, unless the number
- * of packed rows is given.
- */
+/** Dimensions for which a graph is priced: those given, else its typical ones. Sequences are full, unless the number of packed rows is given. */
 export function priceDims(graph: Graph, packed: PlanDecl['packed'], given: Pricing['dims'] = {}): Pricing['dims'] {
   const dims = { ...graph.typical, ...given }
   if (packed === undefined || dims[packed.tokens] !== undefined) return dims
@@ -91,7 +87,7 @@ export function priceDims(graph: Graph, packed: PlanDecl['packed'], given: Prici
   return batch === undefined || seq === undefined ? dims : { ...dims, [packed.tokens]: batch * seq }
 }
 
-/** One launch. */
+/** Cost of one launch. */
 export interface StepCost {
   readonly bytesRead: number
   readonly bytesWritten: number
@@ -105,7 +101,7 @@ type StepNode = Exclude<GraphNode, { kind: 'view' }>
 
 /**
  * The price of one node of a graph.
- * @param kernel what an op node launches; a matmul node is a library's product
+ * @param kernel that an op node launches; a matmul node is a library matmul
  * @throws usage `graph.dim` for a dimension that the dimensions of `pricing` lack
  */
 export function stepCost(graph: Graph, node: StepNode, kernel: Kernel | TemplateKernel | undefined, pricing: Pricing): StepCost {
@@ -122,7 +118,7 @@ const storageType = (ref: DTypeRef | undefined, { dtype }: Pricing): DType => (t
 const bytesOf = (graph: Graph, id: ValueId, elements: number, pricing: Pricing): number =>
   elements * dtypeInfo[storageType(valueAt(graph.values, id).dtype, pricing)].bytes
 
-/** An epilogue reads its bias and residual, once each. */
+/** Price of a library matmul. An epilogue reads its bias and residual, once each. */
 function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): StepCost {
   const { a, b, out, subscripts } = node
   const extents: Record<string, number> = {}
@@ -159,13 +155,13 @@ function kernelCost(graph: Graph, node: NodeOf<'op'>, derived: Kernel | Template
   return price({ bytesRead, bytesWritten, flops, rereads }, pricing, arithmetic)
 }
 
-/** What a matmul does besides multiplying floats. */
+/** Arithmetic of a matmul besides multiplying floats. */
 interface Arithmetic {
-  /** Of factors that a matmul computes. */
+  /** Work of factors that a matmul computes. */
   readonly computed?: ComputedWork
   /** True if it multiplies int8. */
   readonly isInteger?: boolean
-  /** True if its main loop is one of warps: of more than two products, and of right factors that are computed. */
+  /** True if its main loop is one of warps: with more than two matmuls, and with computed right factors. */
   readonly byWarps?: boolean
 }
 
@@ -173,7 +169,7 @@ interface Work extends Arithmetic {
   /** Elements read of each tensor, before its size limits them. */
   readonly reads: ReadonlyMap<string, number>
   readonly flops: number
-  /** How many times each tensor is read; once where it is missing. */
+  /** Number of reads of each tensor; one if missing. */
   readonly again: ReadonlyMap<string, number>
   readonly rereads: boolean
 }
@@ -208,7 +204,7 @@ function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: 
   }
 }
 
-/** What the kernel's dimensions and attributes are in this node. Attributes that the model supplies keep their defaults. */
+/** The kernel's dimensions and attributes in this node. Attributes that the model supplies keep their defaults. */
 function sizesOf(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKernel, pricing: Pricing): Sizes {
   const dims: Record<string, number> = {}
   for (const tensor of kernel.tensors) {
@@ -232,7 +228,7 @@ function sizesOf(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKern
   return { dims, attrs }
 }
 
-/** What a step does, priced. Arithmetic of computed factors is done beside that of the matmul; one that is stored first is a launch more. */
+/** Prices the work of a step. Computed factors add to the arithmetic of the matmul; a factor that is stored first adds a launch. */
 function price(
   step: Omit<StepCost, 'seconds'>,
   { device, dtype }: Pricing,

@@ -1,6 +1,6 @@
 /**
- * What a plan makes of a graph, as data: its steps with what the cost model predicts for each, and for every edge between two steps
- * why they are not one. And how two plans differ. What `heddle plan` prints.
+ * Explains a plan as data: its steps with the predictions of the cost model, and for every edge between two steps the reason why they are not
+ * one. Also compares two plans. Printed by `heddle plan`.
  */
 import { concerning } from '../../errors.js'
 import type { Graph } from '../../ir/graph.js'
@@ -20,9 +20,9 @@ export interface PlanStep {
   readonly kind: 'row program' | 'matmul' | 'attention' | 'decode attention' | 'library matmul'
   /** The graph's nodes that the step computes, in its order. */
   readonly nodes: readonly string[]
-  /** Nodes of the graph as declared that it computes: those of a stack instead of the stack, without the parts it hands out. */
+  /** Nodes of the graph as declared that it computes: those of a stack instead of the stack, without the parts taken from it. */
   readonly covers: readonly string[]
-  /** Name of the generated kernel; of a library's product, its group or its node. */
+  /** Name of the generated kernel; of a library matmul, its group or its node. */
   readonly kernel: string
   readonly bytesRead: number
   readonly bytesWritten: number
@@ -44,7 +44,7 @@ export interface PlanEdge {
 }
 
 export interface PlanTotals {
-  /** Generated kernels and library products that a run of the graph launches. */
+  /** Generated kernels and library matmuls that a run of the graph launches. */
   readonly kernels: number
   readonly matmuls: number
   readonly launches: number
@@ -73,7 +73,7 @@ export function explainPlan(
 ): PlanReport {
   return concerning(subjectOf(plan), () => {
     checkGroups(plan, ops)
-    // Groups are priced one by one: whether they are a plan together is found by making it.
+    // Groups are priced one by one; applying the plan checks them together.
     applyPlan(graph, plan, ops, layouts)
     return report(new Candidates(graph, plan, ops, pricing, layouts), plan)
   })
@@ -133,7 +133,7 @@ function edgesOf(candidates: Candidates, steps: readonly PlanStep[]): PlanEdge[]
 
 type Verdict = Pick<PlanEdge, 'legal' | 'gain' | 'reason'>
 
-/** True if two steps could be one, by deriving them together. */
+/** Decides whether two steps could be one, by deriving them together. */
 function judge(candidates: Candidates, steps: readonly PlanStep[], from: PlanStep, to: PlanStep): Verdict {
   const merged = candidates.fused([...from.nodes, ...to.nodes])
   const groups = steps.flatMap((step) => (step === from ? [merged.names] : step === to ? [] : [step.nodes]))
@@ -158,7 +158,7 @@ export interface PlanDiff {
   readonly differences: readonly PlanDifference[]
 }
 
-/** Where two reports of one graph differ: the smallest sets of steps of each that cover the same nodes. */
+/** Differences between two reports of one graph: the smallest sets of steps of each that cover the same nodes. */
 export function diffReports(a: PlanReport, b: PlanReport): PlanDiff {
   const open = new Set([...a.steps, ...b.steps])
   const found: PlanDifference[] = []

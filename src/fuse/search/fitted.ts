@@ -1,12 +1,12 @@
 /**
- * A found plan as it can be applied. A search prices groups one by one; all of them together, and what they compute, are checked against the
- * graph afterwards. A group that fails there is left out, since no search may end what runs it: its nodes stay the ops they are.
+ * Makes a found plan applicable. A search prices groups one by one. All of them together, and their results, are checked against the graph
+ * afterwards. A group that fails there is left out, so that a search never ends the command that runs it: its nodes remain ops of their own.
  */
 import { HeddleError, usageError } from '../../errors.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import type { Defect } from './candidates.js'
 
-/** A plan, what it makes of its graph, and why groups were left out of it. */
+/** A plan, the result of applying it to its graph, and the reasons for groups that were left out. */
 export interface Fitted<A> {
   readonly plan: PlanDecl
   readonly applied: A
@@ -14,8 +14,8 @@ export interface Fitted<A> {
 }
 
 /**
- * @param apply what a plan makes of its graph
- * @throws what `apply` throws for the plan without any group
+ * @param apply applies a plan to its graph
+ * @throws errors of `apply` for the plan without any group
  */
 export function fitted<A>(plan: PlanDecl, apply: (plan: PlanDecl) => A): Fitted<A> {
   try {
@@ -24,7 +24,7 @@ export function fitted<A>(plan: PlanDecl, apply: (plan: PlanDecl) => A): Fitted<
     if (!(error instanceof HeddleError) || plan.groups.length === 0) throw error
     const [, failed] = error.about?.path ?? []
     const isBlamed = plan.groups.some(({ kernel }) => kernel === failed)
-    // An error that blames none of the groups is of all of them together.
+    // An error that names none of the groups concerns all of them together.
     const out = isBlamed ? plan.groups.filter(({ kernel }) => kernel === failed) : plan.groups
     const rest = fitted({ ...plan, groups: plan.groups.filter((group) => !out.includes(group)) }, apply)
     const nodes = out.flatMap(({ occurrences }) => occurrences.flat())
@@ -32,7 +32,7 @@ export function fitted<A>(plan: PlanDecl, apply: (plan: PlanDecl) => A): Fitted<
   }
 }
 
-/** The note of a group that a found plan does without. */
+/** Note on a group that was left out of a found plan. */
 export const leftOut = ({ name, graph }: PlanDecl, { nodes, message }: Defect): HeddleError =>
   usageError(
     'plan.defect',

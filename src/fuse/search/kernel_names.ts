@@ -1,6 +1,6 @@
 /**
- * Names for the groups a search found. A group that derives a kernel the project already has takes its name, so that no second
- * copy of the same text is generated; the others are called after their ops.
+ * Names for the groups that a search found. A group that derives a kernel of the project takes its name, so that the same source is not generated
+ * twice; the others are named after their ops.
  */
 
 import { freshName } from '../../ir/names.js'
@@ -11,10 +11,10 @@ import type { PlanDecl } from '../../lang/plan.js'
 import { type PlannedKernel, sameKernel } from '../planned_kernel.js'
 import type { Candidate, Candidates } from './candidates.js'
 
-/** Kernels of the project by name: ops, and what its other plans derive. */
+/** Kernels of the project by name: ops, and kernels that its other plans derive. */
 export type KnownKernels = ReadonlyMap<string, PlannedKernel>
 
-/** The groups of a plan, each kernel once with all its occurrences. Groups of one node stay the node they are. */
+/** The groups of a plan, each kernel once with all its occurrences. Groups of one node remain that node. */
 export function nameGroups(
   candidates: Candidates,
   groups: readonly (Candidate & { readonly kind: 'legal' })[],
@@ -38,27 +38,27 @@ function nameOf(
   taken: ReadonlyMap<string, PlannedKernel>,
 ): string {
   for (const [name, other] of taken) {
-    // An op is run as it is; a fused kernel that equals one keeps a name of its own, since plans may not derive ops.
+    // An op is run as it is; a fused kernel that equals one keeps its own name, since plans may not derive ops.
     if (!candidates.ops.has(name) && sameKernel(renamed(kernel, name), other)) return name
   }
   return freshName(`auto_${ops(candidates, names, kernel).join('_')}`, new Set(taken.keys()), { separator: '_' })
 }
 
-/** Templates that have a name as a whole; the others are called after their ops. */
+/** Templates that have a name as a whole; the others are named after their ops. */
 const wholeNames: Readonly<Record<TemplateKernel['kind'], string | undefined>> = {
   matmul: undefined,
   attention: 'attention',
   'decode attention': 'decode_attention',
 }
 
-/** What a kernel does, in order: each op once, attention by its name. */
+/** Parts of a kernel's name, in order: each op once, attention as a whole. */
 function ops(candidates: Candidates, names: readonly string[], kernel: PlannedKernel): readonly string[] {
   const whole = isTemplate(kernel) ? wholeNames[kernel.kind] : undefined
   if (whole !== undefined) return [whole]
   return [...new Set(candidates.find(names).map((node) => (node.kind === 'op' ? kernelName(node.op) : 'matmul')))]
 }
 
-/** The kernel as it would be had its group another name. */
+/** The kernel as derived under another name of its group. */
 function renamed(kernel: PlannedKernel, name: string): PlannedKernel {
   if (!isTemplate(kernel)) return { ...kernel, name }
   switch (kernel.kind) {

@@ -1,5 +1,5 @@
 /**
- * The search itself: from groups of a graph, again and again the legal merge with the largest gain by the cost model, until none gains.
+ * The search itself: applies, again and again, the legal merge of groups with the largest gain by the cost model, until none gains.
  * Deterministic: ties go to the earliest nodes.
  */
 import { HeddleError } from '../../errors.js'
@@ -15,7 +15,7 @@ export type Group = Candidate & { readonly kind: 'legal' }
 /** Predicted seconds of groups, one after the other. */
 export const total = (groups: readonly Group[]): number => groups.reduce((sum, { cost }) => sum + cost.seconds, 0)
 
-/** Groups that no merge makes cheaper, from single nodes or from given groups. */
+/** Groups that no merge makes cheaper, starting from single nodes or from given groups. */
 export const mergedGroups = (candidates: Candidates, from?: readonly Group[]): readonly Group[] =>
   new Search(candidates, from ?? candidates.nodes.map((node) => candidates.alone(node))).run()
 
@@ -28,7 +28,7 @@ interface Move {
 class Search {
   readonly #candidates: Candidates
   readonly #seeds: readonly Group[]
-  /** Groupings that close a cycle, though each group of them is legal. */
+  /** Groupings that contain a cycle, though each group of them is legal. */
   readonly #cyclic = new Set<string>()
   #groups: readonly Group[]
 
@@ -79,8 +79,9 @@ class Search {
   }
 
   /**
-   * Whether a merge could be a kernel that gains: the two touch a common value, or do the same side by side. Matmuls of one kernel share a
-   * factor, or one feeds the other. No step that feeds another is left untried: `plan show` calls what is legal between them left.
+   * True if a merge could be a kernel that gains: the two use a common value, or do the same side by side. Matmuls of one kernel share a factor,
+   * or one feeds the other. Every pair of steps of which one feeds the other is tried: `plan show` reports a legal merge of them as left by the
+   * plan.
    */
   #related(first: Group, second: Group): boolean {
     const [ones, others] = [this.#candidates.find(first.names), this.#candidates.find(second.names)]
@@ -99,13 +100,13 @@ class Search {
     )
   }
 
-  /** What the matmuls among nodes multiply. */
+  /** Factors of the matmuls among nodes. */
   #factors(nodes: readonly ActiveNode[]): readonly ValueId[] {
     return nodes.flatMap((node) => (node.kind === 'matmul' ? [node.a, node.b].map(this.#candidates.source) : []))
   }
 }
 
-/** Why groups that are legal one by one cannot be steps of one graph, such as that they wait for each other; undefined when they can. */
+/** Reason why groups that are legal one by one cannot be steps of one graph, such as a cycle; undefined if they can. */
 export function cycleOf({ graph, ops, layouts }: Candidates, groups: readonly (readonly string[])[]): HeddleError | undefined {
   const merged = groups.filter((names) => names.length > 1)
   const decl = {

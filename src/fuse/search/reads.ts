@@ -1,6 +1,6 @@
 /**
- * How much of each tensor a kernel reads, for the cost model: at most the tensor, and at most one element for each combination
- * of the indices that a load's place depends on. So a gather counts the rows it fetches, not the table.
+ * Elements of each tensor that a kernel reads, for the cost model: at most the tensor, and at most one element for each combination of the
+ * indices that a load depends on. So a gather counts the rows it fetches, not the table.
  */
 import { emptyEnv, evaluateExpr } from '../../ir/evaluate.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
@@ -18,7 +18,7 @@ export interface Sizes {
   readonly attrs: Numbers
 }
 
-/** The number of a length; of one that only the data knows, the longest there can be. */
+/** Value of a length; the maximum for a length that depends on data. */
 export function lengthOf(length: Expr, { dims, attrs }: Sizes): number {
   let known = true
   visit(length, ({ kind }) => {
@@ -27,7 +27,7 @@ export function lengthOf(length: Expr, { dims, attrs }: Sizes): number {
   return known ? Number(evaluateExpr(length, { ...emptyEnv(dims), attrs })) : Number.POSITIVE_INFINITY
 }
 
-/** Places at which tensors are read: how often each distinct load can find another element. */
+/** Loads of tensors: how many elements each distinct load can find. */
 class Reads {
   readonly #loads = new Map<string, { readonly tensor: string; readonly elements: number }>()
 
@@ -51,7 +51,7 @@ class Reads {
       })
     }
     const elements = [...used].reduce((product, name) => product * (extents.get(name) ?? Number.POSITIVE_INFINITY), 1)
-    // Loops over one length read the same elements, whatever their indices are called.
+    // Loops of one length read the same elements, whatever the names of their indices.
     const renamed = new Map(
       [...extents].map(([name, extent]) => [
         name,
@@ -69,7 +69,7 @@ class Reads {
   }
 }
 
-/** Elements a row program reads of each tensor, not limited by the size of the tensor. */
+/** Elements of each tensor that a row program reads, not limited by the size of the tensor. */
 export function readsOf(kernel: Kernel, sizes: Sizes): ReadonlyMap<string, number> {
   const reads = new Reads()
   const rows = kernel.rows.map(({ index }) => index)
@@ -108,7 +108,7 @@ const row = ({ tensor, indices }: RowAccess): Expr => {
   return { kind: 'load', type: 'f32', tensor, indices: [...indices.slice(0, -1), element] }
 }
 
-/** Elements an attention kernel reads of each tensor, not limited by the size of the tensor. Keys and values are read once a head. */
+/** Elements of each tensor that an attention kernel reads, not limited by the size of the tensor. Keys and values are read once per head. */
 export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
   const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
   const extents = new Map([
@@ -125,13 +125,13 @@ export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyM
   return reads.total()
 }
 
-/** Extents of decode attention by role, and how much it does: as if all places were attended. */
+/** Extents of decode attention by role, with all places attended to. */
 export const decodeExtents = (kernel: DecodeAttentionKernel, sizes: Sizes) => ({
   ...attentionExtents(kernel, sizes),
   places: lengthOf(kernel.places, sizes),
 })
 
-/** The same for decode attention, which reads keys and values once for each query row. */
+/** Elements that decode attention reads of each tensor: keys and values once per query row. */
 export function decodeReads(kernel: DecodeAttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
   const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
   const extents = new Map([

@@ -1,7 +1,7 @@
 /**
- * Whether a fused row program still keeps its rows in registers, for the cost model: values that several passes over a row use
- * are kept, and where they do not fit every pass reads the row again. The numbers are those of src/schedule/rules.ts, which
- * comes after this room; a test holds the two together.
+ * Decides whether a fused row program still keeps its rows in registers, for the cost model: values that several passes over a row use are kept,
+ * and where they do not fit every pass reads the row again. The numbers are those of src/schedule/rules.ts, which comes after this folder; a test
+ * compares the two.
  */
 import type { Looped } from '../../ir/constructs/construct.js'
 import { constructOf } from '../../ir/constructs/index.js'
@@ -13,7 +13,7 @@ import { plainExpr } from '../../ir/print.js'
 import { stmtExprs, substitute, visit } from '../../ir/walk.js'
 import { lengthOf, type Sizes } from './reads.js'
 
-/** 32-bit registers a lane may spend on kept rows, and the values of a row it holds: as many as fit, at least the fewest. */
+/** 32-bit registers per lane for kept rows, and the number of values of a row that a lane holds: as many as fit, at least the fewest. */
 const registerBudget = 72
 const mostValues = 32
 const fewestValues = 8
@@ -21,7 +21,7 @@ const fewestValues = 8
 const lanes = 256
 const registerBytes = 4
 
-/** How a row program walks its rows. */
+/** Passes of a row program over its rows. */
 export interface RowWalk {
   /** Bytes of registers for each element of a row that a later pass uses again. */
   readonly keptBytes: number
@@ -44,7 +44,7 @@ export function walkOf(kernel: Kernel, types: Instance['types'], sizes: Sizes): 
 
 type LoopedStmt = Extract<Stmt, Pick<Looped, 'length' | 'index'>>
 
-/** A kernel's constructs, ordered into passes by what each waits for. */
+/** Constructs of a kernel, ordered into passes by their dependencies. */
 class Walk {
   readonly #types: Instance['types']
   readonly #dtypes: ReadonlyMap<string, DType>
@@ -64,7 +64,7 @@ class Walk {
     this.#passes = this.#inPasses(kernel.body)
   }
 
-  /** Bytes kept when a value is computed or loaded in the first pass that uses it, and held for later ones. */
+  /** Bytes of values that are computed or loaded in the first pass that uses them, and kept for later ones. */
   keptBytes(): number {
     const done = new Set<string>()
     const kept = new Map<string, number>()
@@ -96,7 +96,7 @@ class Walk {
     return [...kept.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  /** Passes that need each tensor, directly or through row values. */
+  /** Number of passes that need each tensor, directly or through row values. */
   passes(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
     for (const statements of this.#passes) {
@@ -113,7 +113,7 @@ class Walk {
     return counts
   }
 
-  /** The constructs that share each pass. Walks that a construct makes on its own are not counted: the price knows nothing of them. */
+  /** Constructs that share each pass. Passes that a construct makes on its own are not counted: the price does not include them. */
   #inPasses(body: readonly Stmt[]): LoopedStmt[][] {
     const levels = new Map<string, number>()
     const levelOf = (expr: Expr): number => {
@@ -147,6 +147,6 @@ function dependsOn(load: ExprOf<'load'>, index: string): boolean {
   return found
 }
 
-/** Equal for loads of the same elements in different loops. */
+/** Key that is equal for loads of the same elements in different loops. */
 const loadKey = (load: ExprOf<'load'>, index: string): string =>
   plainExpr(substitute(load, new Map([[index, { kind: 'index', type: 'i32', name: '#' } as const]])))

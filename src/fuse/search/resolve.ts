@@ -1,6 +1,6 @@
 /**
- * Turns plans whose groups are to be searched into plans with groups, before plans are applied. Groups of an automatic plan that
- * derive what a written plan derives too get that kernel's name, so the order in which specs list plans does not matter.
+ * Replaces automatic plans by plans with groups, before plans are applied. A group of an automatic plan that derives a kernel of a written plan
+ * gets that kernel's name, so the order in which specs list plans does not matter.
  */
 import { concerning, HeddleError, type Subject, together, usageError } from '../../errors.js'
 import type { Graph } from '../../ir/graph.js'
@@ -18,7 +18,7 @@ import { type Fitted, fitted, leftOut } from './fitted.js'
 
 type Graphs = Readonly<Record<string, { readonly graph: Graph }>>
 
-/** What an error of a plan is about. */
+/** Subject of a plan's errors. */
 export const subjectOf = ({ name, graph }: PlanDecl): Subject => ({ plan: name, graph })
 
 /** The graph a plan is for. @throws usage `plan.graph` */
@@ -33,22 +33,22 @@ export function graphOf(plan: PlanDecl, graphs: Graphs): Graph {
   return found.graph
 }
 
-/** What a plan makes of its graph; the groups on the way are whoever derives them's. */
+/** The result of applying a plan to its graph, without the groups on the way, which only their check needs. */
 export type Applied = Omit<PlannedGraph, 'groups' | 'moved'>
 
-/** A plan with groups, and what it makes of its graph where that had to be known to find other plans. */
+/** A plan with groups, and its result where that was needed to find other plans. */
 export interface ResolvedPlan {
   readonly plan: PlanDecl
   readonly applied?: Applied
-  /** Groups that a search had to do without, each with the reason: for a note. */
+  /** Groups that a search had to leave out, each with the reason: for a note. */
   readonly left?: readonly HeddleError[]
-  /** Why it cannot be applied, or its groups not be found, where that had to be known. */
+  /** Reason why it cannot be applied, or its groups cannot be found, where that was needed. */
   readonly refused?: HeddleError
 }
 
 /**
- * Written plans as they are, then automatic ones with the groups the search finds. An automatic plan is never worse, by the cost
- * model, than a written one of its graph that packs it alike.
+ * Written plans as they are, then automatic ones with the groups that the search finds. An automatic plan is never worse, by the cost model, than
+ * a written one of its graph with the same packing.
  * @throws usage `plan.*` for written plans that cannot be applied, `cost.device`, `graph.dim`: for all of them at once
  */
 export function resolvePlans(...given: Parameters<typeof resolveAndApply>): readonly PlanDecl[] {
@@ -59,13 +59,13 @@ export function resolvePlans(...given: Parameters<typeof resolveAndApply>): read
 }
 
 interface Resolving {
-  /** How a plan is applied; `applyPlan` by default. */
+  /** Applies a plan; `applyPlan` by default. */
   readonly apply?: (plan: PlanDecl) => Applied
-  /** Searches whose outcome is known. */
+  /** Cache of earlier searches. */
   readonly memo?: Memo
 }
 
-/** The same with what was learnt on the way: applying a plan is most of the work. A plan that is refused comes with the reason. */
+/** Resolves plans, with the results on the way: applying a plan is most of the work. A plan that is refused comes with the reason. */
 export function resolveAndApply(
   plans: readonly PlanDecl[],
   graphs: Graphs,
@@ -76,7 +76,7 @@ export function resolveAndApply(
   const written = plans.filter(({ auto }) => auto === undefined)
   if (written.length === plans.length) return plans.map((plan) => ({ plan }))
   const kernels = new Map<string, PlannedKernel>()
-  /** Applies what a plan becomes. One that is refused hides no other. */
+  /** Makes and applies a plan. One that is refused hides no other. */
   const learn = (plan: PlanDecl, become: () => Fitted<Applied>): ResolvedPlan => {
     try {
       return concerning(subjectOf(plan), () => {
@@ -95,7 +95,7 @@ export function resolveAndApply(
     const { name, packed, stacked } = plan
     const known = usable.filter((other) => other.graph === plan.graph)
     const graph = graphOf(plan, graphs)
-    // Names are chosen among those that are taken, so that all kernels count that there are.
+    // New names avoid those that are taken, so all existing kernels are part of the key.
     const follows = [asKey(plan), structuralHash(graph), structuralHash([...opsOf(graph, ops)]), structuralHash([...ops.keys()])]
     const others = [...known.map(asKey), structuralHash([...kernels]), structuralHash([...layouts])]
     return memo.of('search', [...follows, ...others], () =>
@@ -115,7 +115,7 @@ export function resolveAndApply(
   return resolved
 }
 
-/** What a search finds; where it ends in a defect, a plan without groups. */
+/** The result of a search; a plan without groups if it ends in a defect. */
 function orBare(plan: PlanDecl, search: () => Found): Found {
   try {
     return withoutDefect(`the search for plan ${plan.name}`, search)
@@ -126,10 +126,10 @@ function orBare(plan: PlanDecl, search: () => Found): Found {
   }
 }
 
-/** A plan without the place where it is written; layouts count by their names, and what they are beside it. */
+/** Hash of a plan without its source location. Layouts count by their names; their definitions are hashed beside it. */
 export const asKey = ({ written: _, layouts: __, ...plan }: PlanDecl): string => structuralHash(plan)
 
-/** Kernels that plans of a graph may come to: of its ops, and of the library's, which padding and int8 bring in. */
+/** Kernels that plans of a graph may use: those of its ops, and those of the library, which padding and int8 bring in. */
 export const opsOf = (graph: Graph, ops: ReadonlyMap<string, Kernel>): ReadonlyMap<string, Kernel> => {
   const used = new Set(graph.nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])))
   return new Map([...ops].filter(([name]) => used.has(name) || isStandard(name)))

@@ -1,11 +1,11 @@
 /**
- * Groups for attention: two products with what lies between them, a softmax among it, and the nodes around them that only move
- * elements. A pair of nodes at a time never gets there, since no part of such a group is a kernel, so the search tries it whole.
+ * Groups for attention: two matmuls with the ops between them, including a softmax, and the nodes around them that only move elements. Merging
+ * pairs of nodes never gets there, since no part of such a group is a kernel, so the search tries it whole.
  */
 import type { Kernel } from '../../ir/kernel.js'
 import type { ActiveNode, Candidates } from './candidates.js'
 
-/** Groups around each pair of products, the widest first; those that cannot be derived are for the caller to leave out. */
+/** Groups around each pair of matmuls, the widest first; the caller leaves out those that cannot be derived. */
 export function attentionSeeds(candidates: Candidates): readonly (readonly string[])[] {
   return candidates.nodes.flatMap((context) => {
     if (!isBatched(context)) return []
@@ -14,7 +14,7 @@ export function attentionSeeds(candidates: Candidates): readonly (readonly strin
   })
 }
 
-/** True if a product is one matrix product for each element of an axis, as those of attention are: a layer's weights have no such axis. */
+/** True for a batched matmul, as those of attention are: one matmul for each element of an axis. A layer's weights have no such axis. */
 const isBatched = (node: ActiveNode): boolean =>
   node.kind === 'matmul' &&
   node.subscripts.out.some((axis) => node.subscripts.a.includes(axis) && node.subscripts.b.includes(axis))
@@ -24,11 +24,11 @@ function around(candidates: Candidates, chain: readonly ActiveNode[], context: A
   if (scores === undefined || !isBatched(scores)) return []
   const core = [...chain, context]
   const before = shells(candidates, core, (inner, outer) => candidates.feeds(outer, inner))
-  const behind = shells(candidates, core, (inner, outer) => candidates.feeds(inner, outer))
-  return before.flatMap((movers) => behind.map((results) => [...movers, ...core, ...results].map(({ name }) => name)))
+  const after = shells(candidates, core, (inner, outer) => candidates.feeds(inner, outer))
+  return before.flatMap((movers) => after.map((results) => [...movers, ...core, ...results].map(({ name }) => name)))
 }
 
-/** An op with the ops it reads, back to the product they work on, which comes first. */
+/** An op with the ops it reads, back to the matmul they work on, which comes first. */
 function chainBefore(candidates: Candidates, node: ActiveNode): ActiveNode[] {
   const chain: ActiveNode[] = [node]
   for (let at: ActiveNode | undefined = node; at !== undefined && at.kind === 'op'; ) {
@@ -57,7 +57,7 @@ function shells(
   }
 }
 
-/** True if a node stores elements of its input as they are, or a constant where a condition says so. */
+/** True if a node stores elements of its input unchanged, or a constant where a condition says so. */
 function moves(ops: ReadonlyMap<string, Kernel>, node: ActiveNode): boolean {
   const body = node.kind === 'op' ? (ops.get(node.op)?.body ?? []) : []
   const [stmt] = body

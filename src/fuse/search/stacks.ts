@@ -1,7 +1,7 @@
 /**
- * Stacks that a search tries: matmuls of one factor that a stack multiplies faster than a kernel of several products does. Such a kernel has
- * one width, which queries and the keys that several of them share do not have, and the fastest main loop only for two products. Ops that do
- * the same after each are stacked too.
+ * Stacks that a search tries: matmuls of one factor that a stack multiplies faster than a kernel of several matmuls does. Such a kernel has one
+ * width, which queries and the keys that several of them share do not have, and the fastest main loop only for two matmuls. Ops that do the same
+ * after each are stacked too.
  */
 import type { Graph, NodeOf } from '../../ir/graph.js'
 import { inputsOf, outputsOf } from '../../ir/graph.js'
@@ -12,7 +12,7 @@ import type { PlanDecl } from '../../lang/plan.js'
 type Stacks = NonNullable<PlanDecl['stacked']>
 type Stackable = NodeOf<'matmul'> | NodeOf<'op'>
 
-/** Stacks to try, the most of them first: with the ops after them, and of matmuls alone. None of two matmuls of one width. */
+/** Stacks to try, the most of them first: with the ops after them, then of matmuls alone. Two matmuls of one width are not stacked. */
 export function stacksOf(graph: Graph): readonly Stacks[] {
   const matmuls = graph.nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   const factors = [...new Set(matmuls.map(({ a }) => a))]
@@ -24,7 +24,7 @@ export function stacksOf(graph: Graph): readonly Stacks[] {
   if (tried.length === 0) return []
   const whole = tried.flatMap((readers) => {
     const stacked: (readonly Stackable[])[] = [readers]
-    for (let at = alikeBehind(graph, readers); at !== undefined; at = alikeBehind(graph, at)) stacked.push(at)
+    for (let at = alikeAfter(graph, readers); at !== undefined; at = alikeAfter(graph, at)) stacked.push(at)
     return stacked
   })
   return whole.length === tried.length ? [named(graph, whole)] : [named(graph, whole), named(graph, tried)]
@@ -38,15 +38,15 @@ function named({ nodes }: Graph, stacks: readonly (readonly Stackable[])[]): Sta
   })
 }
 
-/** Ops of one kind of which each reads the result of one of some nodes, in their order; undefined where there is not one for each. */
-function alikeBehind({ nodes }: Graph, before: readonly Stackable[]): readonly NodeOf<'op'>[] | undefined {
+/** Ops of one kind, each of which reads the result of one of some nodes, in their order; undefined unless there is one for each. */
+function alikeAfter({ nodes }: Graph, before: readonly Stackable[]): readonly NodeOf<'op'>[] | undefined {
   const found = before.map((node) =>
     nodes.filter((other) => other.kind === 'op' && inputsOf(other).some((id) => outputsOf(node).includes(id))),
   )
-  const behind = found.flatMap(([reader, ...others]) => (others.length === 0 && reader?.kind === 'op' ? [reader] : []))
-  const [first] = behind
-  if (first === undefined || behind.length < before.length || new Set(behind).size < behind.length) return undefined
-  return behind.every(({ op, attrs }) => op === first.op && JSON.stringify(attrs) === JSON.stringify(first.attrs))
-    ? behind
+  const readers = found.flatMap(([reader, ...others]) => (others.length === 0 && reader?.kind === 'op' ? [reader] : []))
+  const [first] = readers
+  if (first === undefined || readers.length < before.length || new Set(readers).size < readers.length) return undefined
+  return readers.every(({ op, attrs }) => op === first.op && JSON.stringify(attrs) === JSON.stringify(first.attrs))
+    ? readers
     : undefined
 }

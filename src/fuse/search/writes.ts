@@ -1,6 +1,6 @@
 /**
- * Elements that a kernel stores of each output, for the cost model. An output that updates an input has the input's memory, so that only what
- * replaces elements is stored: one place of a cache, not the cache.
+ * Elements of each output that a kernel stores, for the cost model. An output that updates an input has the input's memory, so that only replaced
+ * elements are stored: one position of a cache, not the cache.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, Stmt } from '../../ir/kernel.js'
@@ -9,7 +9,7 @@ import { placeUpdates, UpdateConflict } from '../../ir/update.js'
 import { freeNames, substitute, visit } from '../../ir/walk.js'
 import { decodeExtents, lengthOf, type Sizes } from './reads.js'
 
-/** The kernel as it runs, which reads of an updated tensor no more than it needs. One that cannot run so is refused elsewhere. */
+/** The kernel as it runs, which reads only the needed elements of an updated tensor. A kernel with a conflicting update is refused elsewhere. */
 export function placed(kernel: Kernel): Kernel {
   try {
     return placeUpdates(kernel)
@@ -31,7 +31,7 @@ export function storedOf(kernel: Kernel | TemplateKernel, sizes: Sizes): Readonl
   return stored
 }
 
-/** Rows of keys and values that join their caches: one of each sequence and head. */
+/** Rows of keys and values that are appended to their caches: one per sequence and head. */
 function freshOf(kernel: DecodeAttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
   const { fresh, shared } = kernel
   if (fresh === undefined) return new Map()
@@ -44,8 +44,8 @@ function freshOf(kernel: DecodeAttentionKernel, sizes: Sizes): ReadonlyMap<strin
 }
 
 /**
- * How often a store runs. Where a condition says which elements it replaces, by those of a tensor that is read element by element along with
- * them, there are as many as that tensor has.
+ * Number of times that a store runs. A condition may select the replaced elements by a tensor that is read element by element with them: then
+ * there are as many as that tensor has.
  */
 function placesOf({ rows, tensors, body }: Kernel, stmt: Extract<Stmt, { readonly tensor: string }>, sizes: Sizes): number {
   const extent = (dim: string): number => sizes.dims[dim] ?? Number.POSITIVE_INFINITY
@@ -67,7 +67,7 @@ function placesOf({ rows, tensors, body }: Kernel, stmt: Extract<Stmt, { readonl
   return most
 }
 
-/** An expression with the scalars of a body in it. */
+/** An expression with the scalars of a body inlined. */
 function writtenOut(expr: Expr, body: Kernel['body']): Expr {
   const lets = new Map<string, Expr>()
   for (const stmt of body) if (stmt.kind === 'let') lets.set(stmt.name, substitute(stmt.value, lets))

@@ -16,7 +16,7 @@ interface Axis {
   parts: readonly number[] | undefined
 }
 
-/** Why two axes cannot be the same or cannot be split alike. */
+/** Reason why two axes cannot be the same or cannot be split alike. */
 export class AxisConflict extends Error {}
 
 export class Axes {
@@ -83,7 +83,7 @@ export class Axes {
     return parts === undefined ? [root] : parts.flatMap((part) => this.atoms(part))
   }
 
-  /** True if two axes are the same by now. */
+  /** True if two axes are the same after the relations so far. */
   areOne(a: number, b: number): boolean {
     return this.#root(a) === this.#root(b)
   }
@@ -97,8 +97,9 @@ export class Axes {
   }
 
   /**
-   * Splits the axes of both sides where those of the other end: `b*s n` seen as `b s*n` has `b`, `s` and `n`. The end of an axis is the
-   * product of all up to it, and each of two neighbouring ends must be a multiple of the one before. @throws AxisConflict
+   * Splits the axes of both sides where those of the other end: `b*s n` seen as `b s*n` has `b`, `s` and `n`. The end of an axis is the product
+   * of all extents up to it, and each of two neighbouring ends must be a multiple of the one before.
+   * @throws AxisConflict
    */
   #refine(from: readonly number[], to: readonly number[]): void {
     const ends = (axes: readonly number[]): Extent[] => axes.map((_, at) => this.#product(axes.slice(0, at + 1)))
@@ -108,7 +109,7 @@ export class Axes {
       if (sameExtent(end, before)) continue
       if (!sameExtent(commonExtent([end, before]), before))
         throw new AxisConflict(
-          `a view from "${this.#print(from)}" to "${this.#print(to)}" takes axes apart where none of the other side ends, and so crosses axes`,
+          `a view from "${this.#print(from)}" to "${this.#print(to)}" splits axes where none of the other side ends, and so crosses axes`,
         )
       pieces.push({ end, axis: this.add(divideExtent(end, before), this.#labelAt(end, from, to)) })
       before = end
@@ -127,7 +128,7 @@ export class Axes {
     }
   }
 
-  /** The name of an axis that ends at a place, on either side. */
+  /** Label of an axis that ends at an extent, on either side. */
   #labelAt(end: Extent, ...sides: readonly (readonly number[])[]): string {
     const axes = sides.flatMap((side) => side.filter((_, at) => sameExtent(this.#product(side.slice(0, at + 1)), end)))
     const [first] = axes.toSorted((a, b) => this.extent(a).dims.length - this.extent(b).dims.length)

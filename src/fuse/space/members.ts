@@ -1,4 +1,4 @@
-/** A group of op nodes and its surroundings: the views between its members, and which of its values others need. */
+/** A group of op nodes and its surroundings: the views between its members, and its values that others need. */
 import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Shape } from '../../ir/shape.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -7,7 +7,7 @@ import { type Derived, deriveKernel } from '../rows/derive.js'
 import { type Member, spaceOf } from './space.js'
 
 /**
- * The row program of a group of ops. Ops that compute nothing for each other run side by side where one axis of theirs differs in extent.
+ * The row program of a group of ops. Independent ops run side by side if one axis of theirs differs in extent.
  * @throws usage `plan.illegal` naming the two nodes that conflict and why
  */
 export function deriveMembers(graph: Graph, name: string, members: readonly Member[], layouts: LayoutsByName): Derived {
@@ -24,13 +24,13 @@ export function deriveMembers(graph: Graph, name: string, members: readonly Memb
       )
 }
 
-/** The extents that a part of a group runs over, rows first. */
+/** Extents that a part of a group runs over, rows first. */
 function iterationOf(graph: Graph, name: string, part: readonly Member[]): Shape {
   const { axes, rows, inner } = spaceOf(graph, name, part, innerViews(graph, part))
   return [...rows, inner].map((atom) => axes.extent(atom))
 }
 
-/** Members that compute something for each other, directly or through views: those that do not are parts of their own. */
+/** Parts of members that compute something for each other, directly or through views. */
 function partsOf(graph: Graph, members: readonly Member[]): readonly (readonly Member[])[] {
   const views = innerViews(graph, members)
   const sources = new Map(views.map(({ input, out }) => [out, input]))
@@ -45,8 +45,8 @@ function partsOf(graph: Graph, members: readonly Member[]): readonly (readonly M
 }
 
 /**
- * Views between members, of several one behind another the last as one of the first's input. Views by which members see values that are
- * not row-major count too: the layout is for the shape on the other side.
+ * Views between members; of a chain of views, the last one with the first one's input. Views by which members see values that are not row-major
+ * count too: the layout belongs to the shape on the other side.
  */
 export function innerViews(graph: Graph, members: readonly Member[]): NodeOf<'view'>[] {
   const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
@@ -72,7 +72,7 @@ function neededOutside(graph: Graph, members: readonly Member[]): Set<ValueId> {
   return new Set([...made].filter((value) => isUsed(graph, value, inside)))
 }
 
-/** True if a node outside of `inside`, or the graph's user, reads a value, directly or through a view. */
+/** True if a node outside of `inside`, or the graph's caller, reads a value, directly or through a view. */
 export function isUsed(graph: Graph, value: ValueId, inside: ReadonlySet<GraphNode>): boolean {
   const usedBy = (id: ValueId): boolean =>
     Object.values(graph.outputs).includes(id) ||

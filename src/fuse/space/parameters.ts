@@ -1,4 +1,4 @@
-/** Parameters of a fused kernel: the tensors and attributes its members bring, named once, seen over the group's atoms. */
+/** Parameters of a fused kernel: the tensors and attributes of its members, named once, over the group's atoms. */
 import { i32 } from '../../ir/build.js'
 import type { DType } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
@@ -23,7 +23,7 @@ interface Declared extends Binding {
   readonly tensor: TensorParam
 }
 
-/** The storage types that every member allows, by the graph's type parameter. @throws usage `plan.illegal` where members have none in common */
+/** Storage types that every member allows, by the graph's type parameter. @throws usage `plan.illegal` where members have none in common */
 export function commonTypes(group: string, members: readonly Member[]): Readonly<Record<string, readonly DType[]>> {
   const types: Record<string, { readonly choices: readonly DType[]; readonly by: string }> = {}
   for (const { node, kernel } of members) {
@@ -34,7 +34,7 @@ export function commonTypes(group: string, members: readonly Member[]): Readonly
       const both = before?.choices.filter((choice) => choices.includes(choice)) ?? choices
       if (before !== undefined && both.length === 0) {
         const [one, other] = [before.choices, choices].map((list) => list.join(', '))
-        const reason = `${node.name} is for ${other}, and what stands before it for ${one}: no storage type is left`
+        const reason = `${node.name} takes ${other}, and the nodes before it take ${one}: they have no storage type in common`
         throw illegal(group, before.by, node.name, reason)
       }
       types[ref.param] = { choices: both, by: node.name }
@@ -51,7 +51,7 @@ export class Parameters {
   readonly attrs: AttrParam[] = []
   readonly attrValues: Record<string, AttrValue> = {}
   readonly #extents = new Map<string, Extent>()
-  /** A value that members see in different parts is a tensor for each of its shapes. */
+  /** Declared tensors. A value that members see in different parts has one tensor per shape. */
   readonly #declared: Declared[] = []
   readonly #graph: Graph
   readonly #group: string
@@ -128,7 +128,7 @@ export class Parameters {
     return Object.fromEntries(allowed.filter(([param]) => used.has(param)))
   }
 
-  /** What the kernel's dimensions usually are, where the graph says it. */
+  /** Typical sizes of the kernel's dimensions, where the graph states them. */
   typical(): Readonly<Record<string, number>> {
     const known = this.#graph.typical ?? {}
     const isKnown = (extent: Extent) => dimsIn([extent]).every((dim) => known[dim] !== undefined)
@@ -155,7 +155,7 @@ export class Parameters {
     return name
   }
 
-  /** The layout of a value over the given shape, which splits the axes of the shape that the layout is for. */
+  /** The layout of a value over a shape that splits the axes of the layout's own shape. */
   #layoutOf(member: Member, param: TensorParam, value: ValueId, shape: Shape, dims: readonly string[]): Layout {
     const { name } = parseLayoutName(this.#graph.values[value]?.layout ?? 'row')
     if (name === 'row') return rowMajor(dims)

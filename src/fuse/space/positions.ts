@@ -1,6 +1,6 @@
 /**
- * Positions: what a member's index variables stand for in the fused kernel. An index over a split dimension stands for one
- * position along each of its atoms; used as a number, it is their row-major combination.
+ * Positions: the meaning of a member's index variables in the fused kernel. An index over a split dimension stands for one position along each of
+ * its atoms; used as a number, it is their row-major combination.
  */
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
@@ -22,9 +22,9 @@ export class Positions {
   readonly #byIndex = new Map<string, Position>()
 
   /**
-   * @param group `lends` when the member is not run: axes the fused kernel does not run along get indices that a reader replaces
+   * @param group `lends` for a member that is not run: axes that the fused kernel does not run along get indices that a reader replaces
    * @param loop the statement's loop: the member's index, the atoms it spans, and the fused kernel's index along the last of them
-   * @throws usage `plan.illegal` when the member runs along an axis the fused kernel does not
+   * @throws usage `plan.illegal` for a member that runs along an axis that the fused kernel does not
    */
   constructor(
     group: {
@@ -45,7 +45,7 @@ export class Positions {
       const own = member.node.name
       const other = group.members.find((candidate) => candidate !== member)?.node.name
       if (other === undefined)
-        throw illegal(group.name, own, own, `${own} folds something for each element: no row has that in common`)
+        throw illegal(group.name, own, own, `${own} has a reduction for each element, which no row has in common`)
       const named = (atoms: readonly number[]): string => `"${atoms.map(names.atom).join(' ')}"`
       const along = `${own} runs along ${names.atom(atom)}, and the kernel over rows ${named(space.rows)} along ${named([space.inner])}`
       throw illegal(group.name, own, other, `their iteration spaces differ: ${along}`)
@@ -72,7 +72,7 @@ export class Positions {
     return rest.reduce((total, expr, i) => call('add', call('mul', total, extent(i + 1)), expr), first)
   }
 
-  /** Positions along the atoms of a tensor dimension at an index already rewritten. A computed place is divided by their extents. */
+  /** Positions along the atoms of a tensor dimension at an index that is already rewritten. A computed index is divided by their extents. */
   split(expr: Expr, atoms: readonly number[]): readonly Expr[] {
     if (atoms.length === 1) return [expr]
     for (const [index, position] of this.#byIndex) {

@@ -1,6 +1,6 @@
 /**
- * The values that members of a group produce for the members after them: a scalar of the row, or a row whose elements are read where the
- * indices are the same and recomputed (inlined) where they are not.
+ * Values that members of a group produce for later members: a scalar of the row, or a row whose elements are read where the indices are the same
+ * and recomputed (inlined) where they are not.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { ValueId } from '../../ir/graph.js'
@@ -9,14 +9,14 @@ import { rewrite, substitute } from '../../ir/walk.js'
 import { equalExprs } from './positions.js'
 import { illegal, type Member } from './space.js'
 
-/** What a member of the group computes, for the members after it, defined at logical `indices`. */
+/** A value that a member computes for later members, defined at logical `indices`. */
 export type Produced =
   | {
       readonly kind: 'scalar'
       readonly member: string
       readonly indices: readonly Expr[]
       readonly value: Expr
-      /** As of a row. */
+      /** The value as an expression of its indices alone; undefined when it depends on a reduction. */
       readonly pure: Expr | undefined
     }
   | {
@@ -27,14 +27,14 @@ export type Produced =
       readonly indices: readonly Expr[]
       /** The element as an expression of its indices alone; undefined when it depends on a reduction. */
       readonly pure: Expr | undefined
-      /** The row is in the fused body, so that its elements can be read. */
+      /** True if the row is in the fused body, so that its elements can be read. */
       readonly runs: boolean
     }
 
 export class ProducedValues {
   readonly #group: string
   readonly #byValue = new Map<ValueId, Produced>()
-  /** Results of the group's inner views, and what they view. */
+  /** Inputs of the group's inner views, by result. */
   readonly #viewed: ReadonlyMap<ValueId, ValueId>
 
   constructor(group: string, viewed: ReadonlyMap<ValueId, ValueId>) {
@@ -46,12 +46,12 @@ export class ProducedValues {
     this.#byValue.set(value, made)
   }
 
-  /** What makes a value, or the value it is a view of; undefined when no member does. */
+  /** Producer of a value, or of the value it is a view of; undefined if no member computes it. */
   of(value: ValueId): Produced | undefined {
     return this.#byValue.get(this.#viewed.get(value) ?? value)
   }
 
-  /** Reads what another member computes: its row where the position is the same, its expression where it is not. */
+  /** Reads a result of another member: its row where the position is the same, its expression where it is not. */
   read(producer: Produced, member: Member, indices: readonly Expr[]): Expr {
     const crosses = () => illegal(this.#group, producer.member, member.node.name, 'a row reduction crosses the row of the group')
     const moved = indices.filter((index, i) => !equalExprs(index, producer.indices[i]))
@@ -72,7 +72,7 @@ export class ProducedValues {
     return substitute(pure, new Map(values))
   }
 
-  /** The expression with every element of another member's row replaced by what it is; undefined if one depends on a reduction. */
+  /** The expression with every element of another member's row replaced by its definition; undefined if one depends on a reduction. */
   pure(expr: Expr): Expr | undefined {
     const rows = new Map(
       [...this.#byValue.values()].flatMap((made) => (made.kind === 'row' ? [[made.row.name, made] as const] : [])),

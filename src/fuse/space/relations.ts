@@ -1,7 +1,7 @@
 /**
- * How the axes of values and the dimensions of members relate, while a group's space is worked out. Values that the group makes say which
- * axis is which. A tensor from outside says so too, unless two places where it is read would make one axis of two that a member has apart,
- * as documents of queries and of keys are: that is found out first, on axes of its own.
+ * Relations of the axes of values and the dimensions of members, while a group's space is built. Values that the group makes determine which axes
+ * are the same. A tensor from outside does so too, unless two reads of it would make one axis of two that a member has separate, as documents of
+ * queries and of keys are. Such tensors are found first, on a separate set of axes.
  */
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { TensorParam } from '../../ir/kernel.js'
@@ -62,7 +62,7 @@ export class Relations {
     this.axes.alignView(this.ofValue(input), this.ofValue(out))
   }
 
-  /** True if some member has two axes as two, or axes of each. */
+  /** True if some member has both axes, or all of their atoms, as separate ones. */
   areApart(one: number, other: number, members: readonly Member[]): boolean {
     if (this.axes.areOne(one, other)) return false
     return members.some((member) => {
@@ -78,7 +78,7 @@ export class Relations {
 const keyOf = (member: Member, dim: string): string => `${member.node.name}.${dim}`
 
 /**
- * The axes of tensors from outside that are not taken to be those of the value they are bound to: of each, its places.
+ * Axes of tensors from outside that are not unified with those of the bound value: their positions, by tensor.
  * @throws AxisConflict
  */
 export function readsApart(
@@ -89,11 +89,11 @@ export function readsApart(
 ): ReadonlyMap<Bound, readonly number[]> {
   const relations = new Relations(graph)
   const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
-  // Every dimension first: those of all members are asked about.
+  // All dimensions come first, since the check concerns those of all members.
   for (const each of bound) relations.pairs(each)
   for (const each of bound) if (made.has(each.id)) for (const { own, of } of relations.pairs(each)) relations.axes.unify(own, of)
   for (const view of views) relations.align(view)
-  // Those of most axes say most about which is which.
+  // Tensors with the most axes determine the most.
   const given = bound.filter(({ id }) => !made.has(id)).toSorted((a, b) => b.tensor.dims.length - a.tensor.dims.length)
   return new Map(
     given.map((each) => {

@@ -1,6 +1,6 @@
 /**
- * The iteration space of a group: every node's dimensions as atoms, the rows the fused kernel runs over, and the axis its
- * row elements run along. Refuses groups whose nodes cannot share a space, naming the two nodes that conflict.
+ * The iteration space of a group: every node's dimensions as atoms, the rows that the fused kernel runs over, and the axis that its row elements
+ * run along. Refuses groups whose nodes cannot share a space, naming the two nodes that conflict.
  */
 import { usageError } from '../../errors.js'
 import { constructOf } from '../../ir/constructs/index.js'
@@ -18,12 +18,12 @@ export interface Space {
   readonly atomsOf: (member: Member, dim: string) => readonly number[]
   /** Atoms of the rows of the fused kernel. */
   readonly rows: readonly number[]
-  /** The atom row elements run along. */
+  /** The atom that row elements run along. */
   readonly inner: number
   readonly axes: Axes
 }
 
-/** True when the body makes no row value and combines no elements: each element stands alone and may be computed anywhere. */
+/** True if the body makes no row value and combines no elements: each element is independent and may be computed anywhere. */
 export const isElementwise = (kernel: Kernel): boolean =>
   kernel.body.every((stmt) => {
     const { makes, elements } = constructOf(stmt).traits
@@ -33,7 +33,7 @@ export const isElementwise = (kernel: Kernel): boolean =>
 const together = (first: string, second: string): string =>
   first === second ? `node ${first} cannot be in the kernel` : `nodes ${first} and ${second} cannot be one kernel`
 
-/** @param hint a repair that is nearer than to leave a node out */
+/** @param hint a more specific repair than to leave a node out */
 export const illegal = (
   group: string,
   first: string,
@@ -50,7 +50,7 @@ export function boundValue(member: Member, tensor: string): ValueId {
   return id
 }
 
-/** Works out the space of a group. `views` are the views that connect members. @throws usage `plan.illegal` naming two nodes and the reason */
+/** Builds the space of a group. `views` are the views that connect members. @throws usage `plan.illegal` naming two nodes and the reason */
 export function spaceOf(graph: Graph, group: string, members: readonly Member[], views: readonly NodeOf<'view'>[]): Space {
   const related = <T>(first: Member, second: string, act: () => T): T => {
     try {
@@ -89,7 +89,7 @@ export function spaceOf(graph: Graph, group: string, members: readonly Member[],
   return { axes, atomsOf, ...rootOf(axes, group, members, atomsOf) }
 }
 
-/** Refuses a member two of whose axes of rows are one: each row of the group has an index of its own. */
+/** Refuses a member with two axes of rows that are one axis of the group: each row of the group has an index of its own. */
 function checkRows(group: string, member: Member, atomsOf: AtomsOf): void {
   const { node, kernel } = member
   const atoms = kernel.rows.flatMap((axis) => atomsOf(member, axis.dim))
@@ -100,7 +100,7 @@ function checkRows(group: string, member: Member, atomsOf: AtomsOf): void {
   throw illegal(group, node.name, node.name, `${node.name} has ${which}: give each a dimension of its own`)
 }
 
-/** Where the relations conflict, the group is refused as they are made, with the nodes. */
+/** Axes that stay separate; none where the relations conflict, since building them refuses the group with its nodes. */
 function apartOf(...given: Parameters<typeof readsApart>): ReturnType<typeof readsApart> {
   try {
     return readsApart(...given)
@@ -117,19 +117,19 @@ const neighbour = (members: readonly Member[], of: Member, id: ValueId): string 
 
 type AtomsOf = Space['atomsOf']
 
-/** Dimensions the statements of a body loop over. */
+/** Dimensions that the statements of a body loop over. */
 export const loopDims = (kernel: Kernel): readonly string[] => [
   ...new Set(kernel.body.flatMap((stmt) => ('length' in stmt && stmt.length.kind === 'dim' ? [stmt.length.name] : []))),
 ]
 
-/** Atoms of everything a member iterates over, rows first. */
+/** Atoms of all axes that a member iterates over, rows first. */
 const iteration = (member: Member, atomsOf: AtomsOf): readonly number[] =>
   [...member.kernel.rows.map((axis) => axis.dim), ...loopDims(member.kernel)].flatMap((dim) => [...atomsOf(member, dim)])
 
 /**
- * Members that touch no common value, such as the biases of query, key and value, may still run side by side: when their
- * iterations have equal extents, they are taken to be the same axes in order. An axis in common at another place means that the
- * values decide which axis is which (a transposed read, say), so such members are left as they are.
+ * Unifies the axes of members that run side by side. Members that touch no common value, such as the biases of query, key and value, may still do
+ * so: when their iterations have equal extents, they are taken to be the same axes in order. A common axis at another position means that the
+ * values decide which axis is which (in a transposed read, for example), so such members are left unchanged.
  */
 function joinParallel(axes: Axes, members: readonly Member[], atomsOf: AtomsOf): void {
   const last = members.at(-1)

@@ -48,7 +48,7 @@ export const refusals = {
   },
   rowOfProduct: {
     code: 'plan.illegal',
-    reason: 'what reduces a row of the product is a kernel of its own',
+    reason: 'a reduction of a row of the matmul needs a kernel of its own',
     act: (): unknown => {
       const { kernels, standard, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs/ops/argmax.ts'] })
       const plans = [plan('one', ranked, { groups: { ranked_inside: ['product', 'best'] } })]
