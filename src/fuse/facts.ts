@@ -142,7 +142,7 @@ class Composition {
   #packed(member: Member, { role, batch, rows, seq }: Packed): Packed | undefined {
     const [here, where] = [batch, rows].map((count) => this.#counts.of(member, count))
     if (here === undefined) return undefined
-    // Where an author packs, neighbouring ops take the same rows with padding: no sequence is longer than that.
+    // Ops beside the packing of an author take the same rows with padding: no sequence is longer than that.
     const padded = this.#graph.packing === undefined ? packingOf(this.#graph)?.seq : undefined
     const longest = seq === undefined ? this.#counts.extent(padded) : this.#counts.of(member, seq)
     const packing = { role, batch: here, rows: where ?? 0, ...(longest === undefined ? {} : { seq: longest }) }

@@ -162,7 +162,7 @@ function stepOf(
   const isSame =
     own !== undefined &&
     equalExprs(own.place, place) &&
-    // Where rows belong to other sequences, the place must be theirs too.
+    // Rows that belong to other sequences need the places of those too.
     (freeNames(place).size === 0 || equalExprs(owner, index('b'))) &&
     !freeNames(own.replaced).has('j') &&
     equalExprs(substitute(own.replaced, new Map([['b', owner]])), replaced) &&
