@@ -1,6 +1,6 @@
 /**
- * Programs compiled ahead of any run, each in its usual configuration under every plan that is for it: so that what cannot be held together
- * is told where specs are compiled, and so that the kernels that programs need between graphs are known then.
+ * Compiles programs ahead of any run, each in its default configuration under every plan made for it. Storage forms that do not fit together are
+ * then reported where specs are compiled, and the kernels that programs need between graphs are known.
  */
 
 import type { PlannedGraphs } from '../emit/graphs.js'
@@ -13,7 +13,7 @@ import type { CompiledProgram } from './compiled.js'
 import { compileProgram } from './index.js'
 import { findPlan, planNames } from './plans.js'
 
-/** A program under a plan, its inputs and results held as it declares them. */
+/** A program under a plan, with its inputs and results in the declared form. */
 export interface AheadProgram {
   readonly decl: ProgramDecl
   readonly program: Program
@@ -22,18 +22,18 @@ export interface AheadProgram {
 
 export interface Ahead {
   readonly programs: readonly AheadProgram[]
-  /** Programs that a plan is for, and why they cannot be held under it, where another can. */
+  /** Programs that a plan is made for but does not fit, with the reason, where it fits another. */
   readonly refused: readonly HeddleError[]
-  /** Every graph that one of them runs, steps between graphs included. */
+  /** Every graph that one of them runs, including steps between graphs. */
   readonly graphs: readonly Graph[]
 }
 
-/** A plan that says nothing of a program's layers is not for it. */
+/** True for a plan that covers none of a program's layers: it is made for another. */
 const isOther = (error: unknown): boolean => error instanceof HeddleError && error.code === 'plan.model'
 
 /**
- * @throws usage `program.*` for a program that cannot be put together, `plan.form`, `plan.ragged` for a plan under which none of the programs
- * that it is for can be held
+ * @throws usage `program.*` for a program that cannot be built, `plan.form`, `plan.ragged` for a plan that fits none of the programs that it is
+ * made for
  */
 export function compileAhead(decls: readonly ProgramDecl[], planned: PlannedGraphs, conversions: readonly Conversion[]): Ahead {
   const built = decls.map((decl) => ({ decl, program: decl.of() }))

@@ -1,7 +1,6 @@
 /**
- * A compiled program: what a program is under a plan, as data. Its steps are graphs applied to values in order; sizes are expressions
- * over the program's dimensions, so that binding it to sizes compiles nothing. Values are known by their names, which only say what
- * they are and are never taken apart.
+ * A compiled program: a program under a plan, as data. Its steps are graphs applied to values in order; sizes are expressions over the program's
+ * dimensions, so that binding it to sizes compiles nothing. Values are identified by their names, which only describe them and are never parsed.
  */
 import { z } from 'zod'
 import { graphSchema } from '../emit/graphs.js'
@@ -15,11 +14,11 @@ type Names = Readonly<Record<string, string>>
 /** A value in device memory. Packed rows are those of a ragged axis, without padding. */
 export interface CompiledValue extends GraphValue {
   readonly rows: 'padded' | 'packed'
-  /** Of packed rows: the ragged axis, by its place. */
+  /** Position of the ragged axis, for packed rows. */
   readonly ragged?: number | undefined
 }
 
-/** A scale of a quantised value: what the application `at` knows as `site`. Whoever binds the program supplies it. */
+/** A scale of a quantised value, which calibration measures at `site` of the application `at`. The caller that binds the program supplies it. */
 export interface ScaleAttr {
   readonly at: string
   readonly site: string
@@ -43,19 +42,19 @@ export interface CompiledStep {
 export interface CompiledProgram {
   readonly name: string
   readonly plan: string
-  /** Every dimension with the size it usually has. */
+  /** Typical size of every dimension. */
   readonly dims: Readonly<Record<string, number>>
-  /** Axes of sequences of different lengths: `tokens` is the dimension that is the number of rows without padding, `lengths` a value. */
+  /** Axes of sequences of different lengths: `tokens` is the dimension with the number of rows without padding, `lengths` a value. */
   readonly ragged: readonly { readonly batch: Extent; readonly seq: Extent; readonly tokens: string; readonly lengths: string }[]
   readonly graphs: Readonly<Record<string, Graph>>
   readonly values: Readonly<Record<string, CompiledValue>>
   /** Names of values that are supplied at each run. */
   readonly inputs: readonly string[]
-  /** Results by their names, and the values they are. */
+  /** Values of the results, by name. */
   readonly outputs: Names
-  /** `next` is the value that a state holds after a run; what it held before where undefined. `cleared` ones start as zeros. */
+  /** `next` is the value that a state holds after a run; the earlier one if undefined. `cleared` states start as zeros. */
   readonly states: Readonly<Record<string, { readonly next?: string | undefined; readonly cleared: boolean }>>
-  /** Tensors that whoever loads the program supplies. */
+  /** Tensors that a loader of the program supplies. */
   readonly weights: Readonly<Record<string, GraphValue>>
   readonly steps: readonly CompiledStep[]
 }

@@ -1,6 +1,6 @@
 /**
- * Steps from one way of holding a value to another, as graphs of one op: padding removed and restored, floats to int8 and back, and
- * what a project declares for its layouts. Ops of the standard library are meant by identity.
+ * Steps between storage forms of a value, as graphs of one op: padding removed and restored, floats to int8 and back, and the conversions that a
+ * project declares for its layouts. Ops of the standard library are referenced by identity.
  */
 import type { ScaleForm } from '../ir/graph.js'
 import { printType } from '../ir/kernel.js'
@@ -22,10 +22,10 @@ import {
 } from '../std/index.js'
 import { isFloat, isOver, printForm, type StorageForm, storedShape } from './storage_form.js'
 
-/** What an input of a step is: the value, or where the rows of its ragged axis lie. */
+/** Input of a step: the value, or positions of the rows of its ragged axis. */
 export type StepInput = 'value' | 'lengths' | 'starts' | 'sequences' | 'positions'
 
-/** A step behind which a value is held otherwise. */
+/** A step that changes the storage form of a value. */
 export interface Step {
   readonly to: StorageForm
   /** Steps that round cost more than those that only move. */
@@ -39,7 +39,7 @@ export interface Step {
 const moving = 1
 const rounding = 100
 
-/** The steps that lead away from a form of a value. */
+/** Steps from one form of a value to others. */
 export function stepsFrom(
   value: ProgramValue,
   from: StorageForm,
@@ -57,7 +57,7 @@ export function stepsFrom(
   return steps
 }
 
-/** Padding removed from rows, or restored. */
+/** Removes padding from rows, or restores it. */
 function moved(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged: number): Step[] {
   const rest = value.shape.slice(1)
   const type = printType(from.store)
@@ -92,7 +92,7 @@ function moved(value: ProgramValue, from: StorageForm, axis: RaggedAxis, ragged:
   return [{ to: { ...from, rows: 'padded', ragged: undefined }, cost: moving, graph: made, inputs, scales: {} }]
 }
 
-/** A value of any rank as a matrix, an op on it, and its shape again. */
+/** Applies an op to a value of any rank as a matrix, and restores the value's shape. */
 const onMatrix = (g: GraphBuilder, x: GraphTensor, shape: Shape, apply: (x: GraphTensor) => GraphTensor) => {
   const flat = printShape([multiplyExtents(shape.slice(0, -1)), ...shape.slice(-1)])
   const made = apply(printShape(shape) === flat ? x : g.view(x, flat))
@@ -126,7 +126,7 @@ const dequantised = ({ dtype }: ProgramValue, from: StorageForm, shape: Shape): 
   scales: { step: 'step' },
 })
 
-/** What a project's conversion makes of a form, where it takes it. */
+/** The step from a form by a project's conversion; undefined if the conversion does not take the form. */
 function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, scales = {} }: Conversion): Step | undefined {
   const [[input, takes] = [], [output, gives] = []] = [Object.entries(op.inputs)[0], Object.entries(op.outputs)[0]]
   if (input === undefined || output === undefined || takes === undefined || gives === undefined) return undefined
@@ -157,7 +157,7 @@ function converted(value: ProgramValue, from: StorageForm, shape: Shape, { op, s
 
 /**
  * The cheapest steps from one of several forms to another; undefined where none lead there.
- * @returns the form they start from, and the steps in order
+ * @returns the first form, and the steps in order
  */
 export function wayTo(
   value: ProgramValue,
@@ -166,7 +166,7 @@ export function wayTo(
   axes: readonly RaggedAxis[],
   conversions: readonly Conversion[],
 ): { readonly from: StorageForm; readonly steps: readonly Step[] } | undefined {
-  const name = (held: StorageForm): string => `${printForm(held)} ${held.ragged}`
+  const name = (form: StorageForm): string => `${printForm(form)} ${form.ragged}`
   const open = made.map((from) => ({ at: from, from, steps: [] as readonly Step[], cost: 0 }))
   const done = new Set<string>()
   for (;;) {
@@ -180,7 +180,7 @@ export function wayTo(
   }
 }
 
-/** Where the rows of a ragged axis lie, from the lengths of its sequences; the number of tokens stays on the device. */
+/** Positions of the rows of a ragged axis, from the lengths of its sequences; the number of tokens stays on the device. */
 export const placingGraph = ({ batch, tokens }: RaggedAxis) =>
   graph('packing', {
     inputs: { lengths: tensor('i32', printExtent(batch)) },

@@ -1,9 +1,9 @@
-/** The forms in which the values of a program exist while it is settled, and what the compiled program calls them. */
+/** Storage forms of a program's values while conversions are inserted, and their names in the compiled program. */
 import type { Program, ProgramValue, ProgramValueId } from '../ir/program.js'
 import type { CompiledValue } from './compiled.js'
 import { printForm, type StorageForm, storedShape } from './storage_form.js'
 
-/** A form of a value that exists, and its name among the compiled program's values. */
+/** An existing form of a value, and its name among the compiled program's values. */
 interface Made {
   readonly held: StorageForm
   readonly name: string
@@ -24,12 +24,12 @@ export class Forms {
     )
   }
 
-  /** In the order they were made. */
+  /** Forms of a value, in the order they were made. */
   of(id: ProgramValueId): readonly Made[] {
     return this.#made.get(id) ?? []
   }
 
-  /** As the program declares it: with padding, in its own type and layout. */
+  /** The declared form: with padding, in the value's own type and layout. */
   declared(id: ProgramValueId): StorageForm {
     const { dtype, layout } = this.value(id)
     return { rows: 'padded', ragged: undefined, store: dtype, layout }
@@ -41,15 +41,15 @@ export class Forms {
     return value
   }
 
-  /** A new form of a value. */
-  add(id: ProgramValueId, held: StorageForm): string {
+  /** Adds a form of a value. */
+  add(id: ProgramValueId, form: StorageForm): string {
     const value = this.value(id)
     const before = this.#made.get(id) ?? []
     const plain = this.#resultNames.get(id) ?? value.name
-    const name = this.#unused(before.length === 0 ? plain : `${value.name} as ${printForm(held)}`)
-    this.#made.set(id, [...before, { held, name }])
-    const { rows, ragged, store, layout } = held
-    const shape = storedShape(value.shape, held, this.#program.ragged)
+    const name = this.#unused(before.length === 0 ? plain : `${value.name} as ${printForm(form)}`)
+    this.#made.set(id, [...before, { held: form, name }])
+    const { rows, ragged, store, layout } = form
+    const shape = storedShape(value.shape, form, this.#program.ragged)
     this.values[name] = { dtype: store, shape, layout, rows, ...(ragged === undefined ? {} : { ragged }) }
     return name
   }

@@ -1,6 +1,6 @@
 /**
- * A graph by itself as a program: one application of it, so that whatever loads, checks or times programs does the same with graphs,
- * under plans that hold values otherwise too.
+ * A single graph as a program of one application. Callers that load, check or time programs then do the same with graphs, also under plans that
+ * change storage forms.
  */
 
 import { getOwn } from '../ir/get_own.js'
@@ -8,12 +8,12 @@ import type { Graph, GraphValue, PackedRows, ValueId } from '../ir/graph.js'
 import type { Program, ProgramValue, ProgramValueId } from '../ir/program.js'
 import { printShape } from '../ir/shape.js'
 
-/** The input that says how long sequences are, which a graph gets where its plan removes padding and it has none. */
+/** Input with the lengths of sequences, for a graph that has none and whose plan removes padding. */
 const lengthsName = 'lengths'
 
 /**
- * @param attrs of each of its attributes
- * @param planned the graph as a plan has it: where that removes padding, the program says which input holds the lengths of sequences
+ * @param attrs values of its attributes
+ * @param planned the graph as a plan rewrites it: where that removes padding, the program states which input holds the lengths of sequences
  */
 export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>, planned: Graph = graph): Program {
   const values: ProgramValue[] = []
@@ -64,7 +64,7 @@ export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>,
   }
 }
 
-/** The lengths are the input that the plan's graph takes for it, else one called `lengths`: the graph's own, or one more. */
+/** Name of the lengths input: the one that the plan's graph takes for it, else `lengths`, either the graph's own or a new one. */
 function lengthsOf({ inputs, values }: Graph, planned: Graph, { batch, lengths }: PackedRows): string {
   const taken = Object.keys(planned.inputs).find((name) => planned.inputs[name] === lengths && Object.hasOwn(inputs, name))
   if (taken !== undefined) return taken

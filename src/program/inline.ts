@@ -1,6 +1,6 @@
 /**
- * A program as one graph: every application's nodes in order, by the program's values, dimensions and storage types. It says what the
- * program computes, whatever plan it runs under: checks hold results against its nodes, and benches count its arithmetic.
+ * Inlines a program into one graph: every application's nodes in order, with the program's values, dimensions and storage types. It defines the
+ * result of the program under any plan: checks compare results with its nodes, and benches count its arithmetic.
  */
 
 import { getOwn } from '../ir/get_own.js'
@@ -12,14 +12,14 @@ import { substitute, substituteShape, substituteType } from '../lang/program_mat
 
 type Ids = Readonly<Record<string, ValueId>>
 
-/** What a state holds after a run, among the outputs of the graph. */
+/** Output with the value that a state holds after a run. */
 export const nextName = (state: string): string => `next ${state}`
 
-/** What a node of an application is called in the graph. */
+/** Name of an application's node in the graph. */
 export const inlinedName = (label: string, node: string): string => `${label}/${node}`
 
 /**
- * Inputs are those of the program and its states; outputs its results, and of each state the value it holds after a run.
+ * Inlines a program. Inputs are those of the program and its states; outputs are its results, and for each state the value it holds after a run.
  * @param sizes of dimensions, for attributes of nodes that are products of them
  */
 export function inlineProgram(program: Program, sizes: Readonly<Record<string, number>> = program.dims): Graph {
@@ -29,14 +29,14 @@ export function inlineProgram(program: Program, sizes: Readonly<Record<string, n
   const weightIds = Object.fromEntries(
     Object.entries(weights).map(([weight, value]): [string, ValueId] => [weight, values.push(value) - 1]),
   )
-  // Results of applications are values of graphs, so that what reads them reads those.
+  // Results of applications become values of graphs, so their readers read those.
   const become = new Map<number, ValueId>()
   const idOf = (id: number): ValueId => become.get(id) ?? id
   for (const [i, node] of nodes.entries()) {
     if (node.kind === 'view') made.push({ ...node, name: `view ${i}`, input: idOf(node.input) })
     else inline(node, { values, made, weightIds, idOf, become, sizes })
   }
-  const kept = Object.entries(states).flatMap(([state, { next }]): [string, ValueId][] =>
+  const nextValues = Object.entries(states).flatMap(([state, { next }]): [string, ValueId][] =>
     next === undefined ? [] : [[nextName(state), idOf(next)]],
   )
   const named = (ids: Readonly<Record<string, number>>): Ids =>
@@ -50,7 +50,7 @@ export function inlineProgram(program: Program, sizes: Readonly<Record<string, n
       ...named(Object.fromEntries(Object.entries(states).map(([state, { value }]) => [state, value]))),
     },
     weights: weightIds,
-    outputs: { ...named(outputs), ...Object.fromEntries(kept) },
+    outputs: { ...named(outputs), ...Object.fromEntries(nextValues) },
     attrs: [],
     typical: program.dims,
   }
@@ -96,7 +96,7 @@ function inline(application: Application, { values, made, weightIds, idOf, becom
   for (const [output, id] of Object.entries(graph.outputs)) become.set(outputs[output] ?? -1, at(id))
 }
 
-/** A dimension of the graph that is one of the program stays one; a product of several is a number. */
+/** An attribute in the program: a dimension that is one of the program stays a dimension; a product of several becomes a number. */
 function attrOf(value: AttrValue, { attrs, dims }: Application, sizes: Readonly<Record<string, number>>): AttrValue {
   if (typeof value === 'number') return value
   if ('attr' in value) return getOwn(attrs, value.attr) ?? Number.NaN

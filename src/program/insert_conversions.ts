@@ -1,7 +1,7 @@
 /**
- * Settles how every value of a program is held. Each graph is taken as the plan has it; where it takes a value in another form than
- * there is, the steps between the two are inserted, once for each value. Values the caller supplies come with or without padding as
- * the first graph that reads them takes them.
+ * Inserts conversions between the storage forms of a program's values. Each graph is taken as the plan rewrites it. Where it takes a value in a
+ * form that does not exist, the steps to that form are inserted, once for each value. Values that the caller supplies come with or without
+ * padding, as the first graph that reads them takes them.
  */
 import { concerning, usageError } from '../errors.js'
 import type { Graph, ScaleForm, ValueId } from '../ir/graph.js'
@@ -20,9 +20,11 @@ import { scaleSite } from './scale_site.js'
 import { formOf, printForm, raggedOf, type StorageForm, sameForm } from './storage_form.js'
 
 export interface CompileOptions {
-  /** Steps between layouts that plans of the project need where its graphs meet. */
+  /** Conversions between layouts, which plans of the project need between its graphs. */
   readonly conversions?: readonly Conversion[]
-  /** Inputs and results are held with padding, as the program declares them; else as the graphs that read and make them hold them. */
+  /**
+   * True if inputs and results have padding, as the program declares them; otherwise they have the form of the graphs that read and make them.
+   */
   readonly asDeclared?: boolean
 }
 
@@ -41,7 +43,7 @@ class Insertion {
   readonly #forms: Forms
   readonly #graphs: PlanGraphs
   readonly #steps: CompiledStep[] = []
-  /** Ragged axes of which it is known where their rows lie. */
+  /** Known positions of rows, by ragged axis. */
   readonly #placed = new Map<number, Rows>()
 
   constructor(program: Program, plan: ModelPlan, { conversions = [], asDeclared = false }: CompileOptions) {
@@ -62,7 +64,7 @@ class Insertion {
       else concerning({ written: node.written }, () => this.#apply(node))
     }
     const results = Object.entries(outputs).map(([output, id]): [string, string] => [output, this.#result(id)])
-    const kept = Object.entries(states).map(([state, { next, cleared }]): [string, CompiledProgram['states'][string]] => [
+    const nextValues = Object.entries(states).map(([state, { next, cleared }]): [string, CompiledProgram['states'][string]] => [
       state,
       { cleared, ...(next === undefined ? {} : { next: this.#inForm(next, this.#forms.declared(next), `state ${state}`) }) },
     ])
@@ -78,7 +80,7 @@ class Insertion {
       values: this.#forms.values,
       inputs: Object.keys(inputs),
       outputs: Object.fromEntries(results),
-      states: Object.fromEntries(kept),
+      states: Object.fromEntries(nextValues),
       weights,
       steps: this.#steps,
     }
@@ -93,13 +95,13 @@ class Insertion {
       inputs[name] =
         value === undefined
           ? this.#placing(application, graph, id, name)
-          : this.#inForm(value, this.#heldBy(application, graph, id), label)
+          : this.#inForm(value, this.#formOf(application, graph, id), label)
     }
     const outputs: Record<string, string> = {}
     for (const [name, id] of Object.entries(graph.outputs)) {
       const value = application.outputs[graph.int8?.outputs[name] ?? name]
       if (value === undefined) throw new Error(`internal: ${label} has no output ${name}`)
-      outputs[name] = this.#forms.add(value, this.#heldBy(application, graph, id))
+      outputs[name] = this.#forms.add(value, this.#formOf(application, graph, id))
     }
     const scales = Object.entries(graph.scales ?? {}).map(([attr, { site, as }]) => [attr, { at: label, site, as }] as const)
     const attrs = { ...application.attrs, ...Object.fromEntries(scales) }
@@ -109,7 +111,7 @@ class Insertion {
     })
   }
 
-  /** What a plan calls the number of rows without padding, in the program's dimensions. */
+  /** The plan's dimension of rows without padding, in the program's dimensions. */
   #tokens(application: Application, graph: Graph): Readonly<Record<string, Extent>> {
     const [name] = graph.packing?.tokens.dims ?? []
     if (name === undefined) return {}
@@ -117,23 +119,23 @@ class Insertion {
     return axis === undefined ? {} : { [name]: { factor: 1, dims: [axis.tokens] } }
   }
 
-  /** What an input that the plan has added says of where rows lie. */
+  /** Value of an input with positions of rows that the plan has added. */
   #placing(application: Application, graph: Graph, id: ValueId, name: string): string {
     const { packing } = graph
     const what = (['lengths', 'starts', 'sequences', 'positions'] as const).find((placing) => packing?.[placing] === id)
     if (packing === undefined || what === undefined) {
       throw usageError(
         'plan.form',
-        `plan ${this.#plan.name}: ${graph.name} takes an input ${name}, which ${application.label} does not give it`,
+        `plan ${this.#plan.name}: ${graph.name} takes an input ${name}, which ${application.label} does not supply`,
       )
     }
     return this.#placedRows(this.#ragged(application, graph))[what]
   }
 
-  #heldBy(application: Application, graph: Graph, id: ValueId): StorageForm {
-    const held = formOf(graph, id, application, this.#program.ragged)
-    if (held.rows === 'packed') this.#ragged(application, graph)
-    return held
+  #formOf(application: Application, graph: Graph, id: ValueId): StorageForm {
+    const form = formOf(graph, id, application, this.#program.ragged)
+    if (form.rows === 'packed') this.#ragged(application, graph)
+    return form
   }
 
   #ragged(application: Application, { packing }: Graph): number {
@@ -141,12 +143,12 @@ class Insertion {
     if (found >= 0) return found
     throw usageError(
       'plan.ragged',
-      `plan ${this.#plan.name} removes padding from ${application.label}, and ${this.#program.name} does not say how long its sequences are`,
-      { hint: "say it in the program: p.ragged({ batch: 'b', seq: 's', lengths })" },
+      `plan ${this.#plan.name} removes padding from ${application.label}, and ${this.#program.name} does not declare the lengths of its sequences`,
+      { hint: "declare them in the program: p.ragged({ batch: 'b', seq: 's', lengths })" },
     )
   }
 
-  /** Where rows of a ragged axis lie: computed from the lengths before it is first needed. */
+  /** Positions of the rows of a ragged axis, computed from the lengths before they are first needed. */
   #placedRows(ragged: number): Rows {
     const known = this.#placed.get(ragged)
     if (known !== undefined) return known
@@ -182,7 +184,7 @@ class Insertion {
     this.#push(to.name, decl.graph, { x }, { y: this.#forms.add(out, this.#forms.declared(out)) })
   }
 
-  /** A result as it was first made, in rows of its own type. */
+  /** A result with the rows of its first form, in its declared type and layout. */
   #result(id: ProgramValueId): string {
     if (this.#asDeclared) return this.#inForm(id, this.#forms.declared(id), `the results of ${this.#program.name}`)
     const { store, layout } = this.#forms.declared(id)
@@ -193,30 +195,30 @@ class Insertion {
     return this.#inForm(id, { ...rows, store, layout }, `the results of ${this.#program.name}`)
   }
 
-  /** The name of a value in a form, which is made where there is none. */
+  /** Name of a value in a form, which is made where it does not exist. */
   #inForm(id: ProgramValueId, wanted: StorageForm, reader: string): string {
     const value = this.#forms.value(id)
     const made = this.#forms.of(id)
     const found = made.find(({ held }) => sameForm(held, wanted))
     if (found !== undefined) return found.name
     if (made.length === 0) {
-      // An input: its caller leaves padding out where that is what is read.
+      // An input: its caller omits padding if its first reader does.
       this.#forms.add(id, { ...this.#forms.declared(id), rows: wanted.rows, ragged: wanted.ragged })
       return this.#inForm(id, wanted, reader)
     }
     const forms = made.map(({ held }) => held)
-    const way = wayTo(value, forms, wanted, this.#program.ragged, this.#conversions)
-    if (way === undefined) {
+    const path = wayTo(value, forms, wanted, this.#program.ragged, this.#conversions)
+    if (path === undefined) {
       throw usageError(
         'plan.form',
-        `plan ${this.#plan.name}: ${reader} takes ${value.name} as ${printForm(wanted)}, there it is ${forms.map(printForm).join(' and ')}, and no step leads from one to the other`,
+        `plan ${this.#plan.name}: ${reader} takes ${value.name} as ${printForm(wanted)}, got ${forms.map(printForm).join(' and ')}, and no step converts one to the other`,
         {
           hint: 'between graphs, padding is removed and restored, and values become int8 and floats; for other layouts a project declares conversions',
         },
       )
     }
-    for (const [i, step] of way.steps.entries())
-      this.#convert(id, i === 0 ? way.from : (way.steps[i - 1]?.to ?? way.from), step, reader)
+    for (const [i, step] of path.steps.entries())
+      this.#convert(id, i === 0 ? path.from : (path.steps[i - 1]?.to ?? path.from), step, reader)
     return this.#inForm(id, wanted, reader)
   }
 

@@ -1,4 +1,4 @@
-/** The graphs of a program as a plan has them, and the names they have in the compiled program. */
+/** Graphs of a program as a plan rewrites them, and their names in the compiled program. */
 import { usageError } from '../errors.js'
 import { type Graph, outputsOf, type ValueId } from '../ir/graph.js'
 import type { ProgramValueId } from '../ir/program.js'
@@ -8,7 +8,7 @@ export class PlanGraphs {
   readonly #program: string
   readonly #plan: ModelPlan
   readonly #planned = new Map<string, { readonly graph: Graph; readonly planned: Graph }>()
-  /** Every graph that is applied, by its name in the compiled program. */
+  /** Every applied graph, by its name in the compiled program. */
   readonly all: Record<string, Graph> = {}
 
   constructor(program: string, plan: ModelPlan) {
@@ -16,7 +16,7 @@ export class PlanGraphs {
     this.#plan = plan
   }
 
-  /** A graph as the plan has it. @throws usage `program.graph` for two graphs of one name */
+  /** A graph as the plan rewrites it. @throws usage `program.graph` for two graphs of one name */
   planned(graph: Graph): Graph {
     const known = this.#planned.get(graph.name)
     if (known === undefined) {
@@ -32,7 +32,7 @@ export class PlanGraphs {
     return known.planned
   }
 
-  /** What a graph is called in the compiled program: steps between forms of different shapes share a name. */
+  /** Name of a graph in the compiled program. Steps between forms of different shapes share a name, and get numbers. */
   keyOf(graph: Graph): string {
     for (let twin = 1; ; twin++) {
       const key = twin === 1 ? graph.name : `${graph.name} ${twin}`
@@ -47,7 +47,7 @@ export class PlanGraphs {
 export const nameOf = (values: Readonly<Record<string, ProgramValueId>>, id: ProgramValueId): string | undefined =>
   Object.keys(values).find((name) => values[name] === id)
 
-/** The node that makes a value, views looked through; the input that it is. */
+/** The node that makes a value, through views, or the input that the value is. */
 export function makerOf({ nodes, inputs }: Pick<Graph, 'nodes' | 'inputs'>, id: ValueId | undefined): string | undefined {
   const node = nodes.find((each) => id !== undefined && outputsOf(each).includes(id))
   if (node?.kind === 'view') return makerOf({ nodes, inputs }, node.input)

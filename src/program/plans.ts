@@ -1,6 +1,6 @@
 /**
- * Plans by name: `unfused`, and those the manifest holds the planned graphs of. To a model a plan is a rewriting of its graphs: the same inputs, weights and outputs, computed by other
- * nodes. Programs are built from what it returns.
+ * Plans by name: `unfused`, and those whose planned graphs are in the manifest. To a model a plan rewrites its graphs: the same inputs, weights
+ * and outputs, computed by other nodes. Programs are built from the rewritten graphs.
  */
 
 import type { PlannedGraphs } from '../emit/graphs.js'
@@ -9,13 +9,13 @@ import type { Graph } from '../ir/graph.js'
 
 export interface ModelPlan {
   readonly name: string
-  /** The graph as this plan runs it. Graphs the plan has nothing to say about come back unchanged. */
+  /** Rewrites a graph as this plan runs it. Graphs that the plan does not cover come back unchanged. */
   readonly rewrite: (graph: Graph) => Graph
-  /** True if the plan says anything about the graph of a name. */
+  /** True if the plan covers the graph of a name. */
   readonly covers: (graph: string) => boolean
 }
 
-/** One kernel a primitive: the baseline and the reference. */
+/** One kernel per primitive: the baseline and the reference. */
 const unfused: ModelPlan = {
   name: 'unfused',
   rewrite: (graph) => graph,
@@ -24,10 +24,10 @@ const unfused: ModelPlan = {
 
 export const defaultPlan = 'unfused'
 
-/** Names of the plans there are. */
+/** Names of the available plans. */
 export const planNames = (planned: PlannedGraphs = {}): readonly string[] => [unfused.name, ...Object.keys(planned)]
 
-/** @throws usage `plan.unknown` naming the plans there are */
+/** @throws usage `plan.unknown` naming the available plans */
 export function findPlan(name: string, planned: PlannedGraphs = {}): ModelPlan {
   if (name === unfused.name) return unfused
   const graphs = Object.hasOwn(planned, name) ? planned[name] : undefined

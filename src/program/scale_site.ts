@@ -1,11 +1,11 @@
-/** Where calibration measures a value that becomes int8 between two graphs. */
+/** Calibration sites of values that become int8 between two graphs. */
 import type { Application, Program, ProgramValueId } from '../ir/program.js'
 import type { ScaleAttr } from './compiled.js'
 import { makerOf, nameOf, type PlanGraphs } from './plan_graphs.js'
 
 type Site = Pick<ScaleAttr, 'at' | 'site'>
 
-/** The site of a value: that of the first graph that takes it as int8, else of the one it is a result of; undefined where none quantises it. */
+/** The site of a value: that of the first graph that takes it as int8, else of the one it is a result of; undefined if none quantises it. */
 export function scaleSite({ nodes }: Program, graphs: PlanGraphs, id: ProgramValueId): Site | undefined {
   const applications = nodes.flatMap((node) => (node.kind === 'application' ? [node] : []))
   const taken = applications.flatMap((application) => known(graphs, application, nameOf(application.inputs, id)))
@@ -17,7 +17,7 @@ export function scaleSite({ nodes }: Program, graphs: PlanGraphs, id: ProgramVal
   return [...taken, ...given][0]
 }
 
-/** What calibration knows a value as that an application reads or makes, where its graph has a scale of it. */
+/** Calibration site of a value that an application reads or makes, if its graph has a scale of it. */
 function known(graphs: PlanGraphs, { label, graph }: Application, site: string | undefined): readonly Site[] {
   const isScaled = Object.values(graphs.planned(graph).scales ?? {}).some((scale) => scale.site === site)
   return site !== undefined && isScaled ? [{ at: label, site }] : []

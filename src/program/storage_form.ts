@@ -1,4 +1,4 @@
-/** How a value is held: what a plan decides of it, and what neighbours have to agree on. */
+/** Storage form of a value: a plan decides it, and neighbouring graphs have to agree on it. */
 
 import type { Graph, PackedRows, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
@@ -8,9 +8,9 @@ import { multiplyExtents, printExtent, type Shape, sameExtent } from '../ir/shap
 import { substitute, substituteType } from '../lang/program_match.js'
 
 export interface StorageForm {
-  /** `packed`: rows of tokens one behind the other, without padding between sequences. */
+  /** `packed`: rows of tokens are consecutive, without padding between sequences. */
   readonly rows: 'padded' | 'packed'
-  /** The ragged axis of packed rows, by its place among the program's. */
+  /** Position of the ragged axis of packed rows among the program's; undefined with padding. */
   readonly ragged: number | undefined
   readonly store: DTypeRef
   readonly layout: string
@@ -27,12 +27,12 @@ const floats: readonly string[] = ['f32', 'f16', 'bf16']
 /** A float type, or a type parameter, which stands for one. */
 export const isFloat = (dtype: DTypeRef): boolean => typeof dtype !== 'string' || floats.includes(dtype)
 
-/** Where rows of a packed graph lie: its place among the program's ragged axes; -1 where the program has no such axis. */
+/** Position of the ragged axis of a packed graph's rows among the program's; -1 if the program has no such axis. */
 export function raggedOf({ batch, seq }: PackedRows, { dims }: Application, axes: readonly RaggedAxis[]): number {
   return axes.findIndex((axis) => sameExtent(substitute(batch, dims), axis.batch) && sameExtent(substitute(seq, dims), axis.seq))
 }
 
-/** How a graph as the plan has it holds one of its inputs or outputs. */
+/** Storage form of an input or output of a planned graph. */
 export function formOf(graph: Graph, id: ValueId, application: Application, axes: readonly RaggedAxis[]): StorageForm {
   const value = graph.values[id]
   if (value === undefined) throw new Error(`internal: graph ${graph.name} has no value ${id}`)
@@ -50,7 +50,7 @@ export function formOf(graph: Graph, id: ValueId, application: Application, axes
 /** Rows of a ragged axis with padding. */
 export const paddedRows = ({ batch, seq }: RaggedAxis) => multiplyExtents([batch, seq])
 
-/** The shape of a value as it is held. @param shape with padding */
+/** The shape in which a value is stored. @param shape with padding */
 export function storedShape(shape: Shape, { rows, ragged }: StorageForm, axes: readonly RaggedAxis[]): Shape {
   const axis = ragged === undefined ? undefined : axes[ragged]
   if (rows === 'padded' || axis === undefined) return shape

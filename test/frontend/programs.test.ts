@@ -92,7 +92,7 @@ export const programs = [program('model', {
   }),
 })]`)
   expect(ragged).toMatchObject({ code: 'plan.ragged', places: [{ file: 'specs/index.ts', line: line + 5 }] })
-  expect(ragged.message).toContain('removes padding from layer, and model does not say how long its sequences are')
+  expect(ragged.message).toContain('removes padding from layer, and model does not declare the lengths of its sequences')
 })
 
 it('are refused under two names, and as a plan of one', async () => {

@@ -194,7 +194,7 @@ describe('the library is refused for', () => {
     ['GELU by tanh', ['bias', 'gelu_tanh'], '1', 'its GELU approximates tanh and errs by more than the tolerance table allows'],
     ['GELU without a bias', ['gelu_tanh'], '0', 'its GELU approximates tanh'],
     ['tanh, which is no GELU', ['bias', 'tanh'], '1', 'this is tanh('],
-    ['a bias over rows', ['row bias'], '0', 'has one element per row, and the library's bias has one per column'],
+    ['a bias over rows', ['row bias'], '0', "has one element per row, and the library's bias has one per column"],
     ['a factor', ['bias', 'scale'], '1', 'this is'],
     ['two biases', ['bias', 'other bias'], '1', 'this is'],
     ['an activation before a bias', ['relu', 'bias'], '1', 'this is'],

@@ -96,7 +96,7 @@ describe('refused are', () => {
   it('a plan that has nothing for the layers of the model', () => {
     const other = { ...randomBert({ hidden_act: 'relu' }).config, family: 'prelayernorm' } as const
     expect(failure(() => assembleBert(other, findPlan('ft-v3-mode2', plans), false, scales.slice(1)))).toBe(
-      'plan.model: plan ft-v3-mode2 has nothing to say about encoder_layer_pre_relu, the layers of bert',
+      'plan.model: plan ft-v3-mode2 does not cover encoder_layer_pre_relu, the layers of bert',
     )
   })
 

@@ -87,25 +87,23 @@ describe('a compiled program', () => {
 describe('refused is', () => {
   it('a layout that no conversion leads to', () => {
     expect(failure(() => compiled('ft-v3-mode1', {}))).toContain(
-      'plan.form: plan ft-v3-mode1: layer0 takes embeddings.hidden as padded T in layout col32, there it is padded T, and no step leads',
+      'plan.form: plan ft-v3-mode1: layer0 takes embeddings.hidden as padded T in layout col32, got padded T, and no step converts',
     )
   })
 
   it('a plan that removes padding if the program has no lengths', () => {
     expect(failure(() => compileProgram(twice(false), findPlan('ft-v2.1', plans)))).toContain(
-      'plan.ragged: plan ft-v2.1 removes padding from encoder_layer_gelu, and twice does not say how long its sequences are',
+      'plan.ragged: plan ft-v2.1 removes padding from encoder_layer_gelu, and twice does not declare the lengths of its sequences',
     )
   })
 
   it('a plan that has nothing for the layers, or for any graph', () => {
     const relu = bert.of({ activation: 'relu' })
     expect(failure(() => compileProgram(relu, findPlan('best-llama', plans)))).toBe(
-      'plan.model: plan best-llama has nothing to say about encoder_layer_relu, the layers of bert',
+      'plan.model: plan best-llama does not cover encoder_layer_relu, the layers of bert',
     )
     const plan = { ...findPlan('unfused'), name: 'other', covers: () => false }
-    expect(failure(() => compileProgram(twice(true), plan))).toBe(
-      'plan.model: plan other has nothing to say about any graph of twice',
-    )
+    expect(failure(() => compileProgram(twice(true), plan))).toBe('plan.model: plan other does not cover any graph of twice')
   })
 
   it('a scale that is missing or invalid', () => {
