@@ -1,6 +1,6 @@
 /**
- * Facts of a derived kernel: those of the group's members, in the kernel's own names. A member's tensors are values of the graph, its dimensions
- * are extents of those, and the kernel's parameters are bound to the same values, so that nothing depends on how a kernel was derived. A fact
+ * Facts of a derived kernel: those of the group's members, in the kernel's own names. A member's tensors are values of the graph, and its
+ * dimensions are extents of those. The kernel's parameters are bound to the same values, so nothing depends on how a kernel was derived. A fact
  * about a value inside of the kernel is left out: no caller has to satisfy it.
  */
 import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'

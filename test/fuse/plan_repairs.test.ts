@@ -79,7 +79,7 @@ describe('a name that is no node', () => {
     const draft = chain(2)
     const { message, hint } = refusal(() => applyPlan(draft.graph(), groupsOf({ k: ['in0', 'op0'] }), draft.kernels))
     expect(message).toBe('plan p: group k names in0, which is an input of drawn and no node')
-    expect(hint).toMatch(/^name what reads it/)
+    expect(hint).toMatch(/^name a node that reads it/)
   })
 })
 

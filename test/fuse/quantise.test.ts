@@ -324,7 +324,7 @@ describe('quantised values of a plan', () => {
     const made = shared(other)
     const asked = { ...decl(['x']), graph: made.name }
     const error = refusal(asked, made.graph)
-    expect(error).toMatchObject({ code: 'plan.quantised', hint: 'quantise merged instead of what it moves' })
+    expect(error).toMatchObject({ code: 'plan.quantised', hint: 'quantise merged instead of its input' })
     expect(error.message).toContain(words)
     expect(() => applyPlan(made.graph, { ...asked, quantised: decl(['merged']).quantised }, ops, layouts)).not.toThrow()
     expect(() => applyPlan(shared('none').graph, asked, ops, layouts)).not.toThrow()

@@ -1,7 +1,8 @@
 /**
- * Derives attention from a group in which one of two matmuls feeds the other. The main loop follows from the extents and the mask. The loop over
- * a sequence takes as many queries as keys, and queries of which each attends further than the one before, as the tokens of a prompt over a cache
- * do. The loop for few queries over cached positions takes one query, or any other number. A group that one loop refuses is tried with the other.
+ * Derives attention from a group in which one of two matmuls feeds the other. The main loop follows from the extents and the mask. As many
+ * queries as keys are a sequence that attends to itself. Queries of which each attends further than the one before take the same loop, such as
+ * the tokens of a prompt over a cache. One query, or any other number, is few queries over cached positions. A group that one loop refuses is
+ * tried with the other.
  */
 import { HeddleError, usageError } from '../../errors.js'
 import { dim } from '../../ir/build.js'

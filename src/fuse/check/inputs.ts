@@ -38,8 +38,9 @@ const longest = 3
 const differing = 12
 
 /**
- * Extents from 2 to 7. Dimensions differ while there are enough extents, and each is 6 or 7 once in three consecutive draws. Bodies that need one
- * extent to be a multiple of another, such as heads that share keys, find such extents in the later draws, whose extents also satisfy the facts.
+ * Extents from 2 to 7. Dimensions differ while there are enough extents, and each is 6 or 7 once in three consecutive draws. Some bodies need one
+ * extent to be a multiple of another, such as heads that share keys. They find such extents in the later draws, whose extents also satisfy the
+ * facts.
  */
 export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number, facts: Facts): Numbers {
   const names = new Set<string>()

@@ -71,7 +71,7 @@ export function findNode(graph: Graph, plan: string, asker: string, name: string
         ? 'name the op or the matmul that reads it, or whose result it shows: a view computes nothing'
         : given === undefined
           ? knownHint(name, nodes)
-          : 'name what reads it; inputs and weights are read by every group that needs them',
+          : 'name a node that reads it; inputs and weights are read by every group that needs them',
     about: { path: [name] },
   })
 }

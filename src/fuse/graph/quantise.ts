@@ -28,8 +28,8 @@ import { RowSteps, rowAxes } from './row_steps.js'
 
 /**
  * @param ops kernels of the graph's ops, by name
- * @throws usage `plan.quantised` for a name that the graph or `values` lacks, for a value that is both moved as int8 and read as floats, and for
- * a matmul that the scales of its operands do not fit
+ * @throws usage `plan.quantised` for a name that the graph or `values` lacks; for a value that is both moved as int8 and read as floats; for a
+ * matmul that does not fit the scales of its operands
  */
 export function quantiseGraph(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): Graph {
   return plan.quantised === undefined ? graph : new Quantiser(graph, plan.name, plan.quantised, ops).run()
@@ -186,7 +186,7 @@ class Quantiser {
     const reader = this.#propagation.floatReader(out)
     if (reader !== undefined) {
       throw usageError('plan.quantised', `plan ${this.#plan}: ${node.name} moves int8, but ${reader} reads it as floats`, {
-        hint: `quantise ${node.name} instead of what it moves`,
+        hint: `quantise ${node.name} instead of its input`,
         about: { nodes: [node.name, reader] },
       })
     }

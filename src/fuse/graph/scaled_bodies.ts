@@ -1,8 +1,8 @@
 /**
  * Scale factors in bodies: the inputs of an op that have to be scaled, with the indices, for an element of its result to come out scaled. A
- * factor passes through one side of a multiplication, through both sides of sums and choices, and through no expression that is not proportional
- * to its operands. The tensor that takes the factor must have no other use: not in a condition, an index, a reduction or the other side of the
- * multiplication.
+ * factor passes through one side of a multiplication, and through both sides of sums and choices. It passes through no expression that is not
+ * proportional to its operands. The tensor that takes the factor must have no other use: not in a condition, an index, a reduction or the other
+ * side of the multiplication.
  */
 
 import { index } from '../../ir/build.js'

@@ -1,5 +1,5 @@
 /**
- * Derives a matmul kernel: matmuls of one input run in a main loop, the members before them are computed while factors are loaded, and the
+ * Derives a matmul kernel. Matmuls of one input run in one main loop. The members before them are computed while factors are loaded, and the
  * members after them become the epilogue of each element. Roles come from subscripts. Groups that no main loop supports are refused with the node
  * and the reason.
  */

@@ -1,6 +1,6 @@
 /**
  * Merges the parts of an axis in an epilogue. Ops after a matmul may see its rows or its columns in parts, as heads and elements of a head: a
- * view splits them. A main loop has one index for each, so an epilogue over parts becomes one over the matmul's own axes, in which a part is a
+ * view splits them. A main loop has one index for each. So an epilogue over parts becomes one over the matmul's own axes, in which a part is a
  * digit of the index. Tensors in which all parts of an axis are adjacent are indexed along the axis; in others a part is found by division.
  */
 import { call, dim, i32, index } from '../../ir/build.js'

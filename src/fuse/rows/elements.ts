@@ -9,8 +9,8 @@ import { introducedNames, substitute } from '../../ir/walk.js'
 import { isElementwise, loopDims, type Member, type Space } from '../space/space.js'
 
 /**
- * The member with one element per row, if the axis it loops over is among the rows of the group and is not the one that row elements run along,
- * as it is where both axes of a square are one; otherwise the member unchanged.
+ * The member with one element per row, if the axis it loops over is among the rows of the group. The axis must not be the one that row elements
+ * run along, as it is where both axes of a square are one. Otherwise the member unchanged.
  */
 export function byElement(member: Member, { rows, inner, atomsOf }: Space): Member {
   const { kernel } = member
