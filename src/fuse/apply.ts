@@ -174,7 +174,7 @@ function deriveGroup(
   if (third !== undefined) throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
   const weights = second === undefined ? undefined : fedOperand(graph, first, second, members)
   if (second !== undefined && weights !== undefined)
-    return deriveAttentionGroup(graph, name, first, second, weights, members, layouts)
+    return deriveAttentionGroup(graph, name, { scores: first, context: second, weights }, members, layouts)
   throw illegal(
     name,
     first.name,

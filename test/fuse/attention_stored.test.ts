@@ -172,7 +172,7 @@ describe('a group is refused', () => {
 
   it.each([
     ['where an op behind it reduces a row', tailed('reduced', reduced), ['soft'], 'depends on another result'],
-    ['where it would be stored in panels', tailed('col32', col32), ['panels'], 'in layout col32'],
+    ['where it would be stored in panels', tailed('col32', col32), ['panels'], 'got layout col32'],
     ['where the result itself is needed', tailed('shared', toInt8, 'context'), ['rounded'], 'context is needed outside'],
   ] as const)('%s', (_, decl, behind, words) => {
     const error = refusal(decl, [...core, ...behind])

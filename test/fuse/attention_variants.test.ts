@@ -116,8 +116,8 @@ describe('a kernel is for the storage types that all of its members are for', ()
     expect(typesWith({ [name]: ['f32', 'f16'] })).toEqual({ T: ['f32', 'f16'] })
   })
 
-  it('or is refused if there is none', () => {
-    expect(() => typesWith({ scaled: ['f32'], weigh: ['bf16'] })).toThrow('no storage type is left')
+  it('or is refused where there is none', () => {
+    expect(() => typesWith({ scaled: ['f32'], weigh: ['bf16'] })).toThrow('they have no storage type in common')
   })
 })
 

@@ -3,9 +3,7 @@
  * expression that is computed while the row is loaded. Ops between the matmuls become the score of each pair and the key range. Ops that follow
  * become the address of each result row and the stored value.
  */
-import type { Graph, NodeOf } from '../../ir/graph.js'
 import type { AttentionKernel } from '../../ir/template.js'
-import type { LayoutsByName } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
@@ -13,24 +11,13 @@ import type { AttentionGroup } from './elements.js'
 import { rangeOf } from './masks.js'
 import { operandOf } from './operands.js'
 import { outputOf } from './output.js'
-import { checkClaimed, checkInner, Surroundings } from './parts.js'
+import { checkClaimed, checkInner } from './parts.js'
 import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
-import type { AttentionSlots } from './slots.js'
 
 /** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
-export function deriveAttention(
-  graph: Graph,
-  name: string,
-  scores: NodeOf<'matmul'>,
-  context: NodeOf<'matmul'>,
-  members: readonly Member[],
-  layouts: LayoutsByName,
-  roles: Roles,
-  slots: AttentionSlots,
-): Derived<AttentionKernel> {
-  const around = new Surroundings(graph, members)
-  const group: AttentionGroup = { graph, name, scores, context, layouts, roles, around, slots }
+export function deriveAttention(group: AttentionGroup, members: readonly Member[]): Derived<AttentionKernel> {
+  const { graph, name, scores, context, roles, slots } = group
   const scored = scoreOf(group)
   const query = operandOf(group, roles.query, 'i')
   const key = operandOf(group, roles.key, 'j')

@@ -4,9 +4,9 @@
  * positions of the cache append a step. The kernel appends it in place, and attends to the step's rows as it computes them.
  */
 import type { Expr } from '../../ir/expr.js'
-import type { Graph, GraphNode, NodeOf } from '../../ir/graph.js'
+import type { GraphNode } from '../../ir/graph.js'
 import type { DecodeAttentionKernel, FreshPlace } from '../../ir/template.js'
-import { type LayoutsByName, valueAt } from '../graph/edit.js'
+import { valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
@@ -15,25 +15,14 @@ import type { AttentionGroup } from './elements.js'
 import { rangeOf } from './masks.js'
 import { unknownLayout } from './operands.js'
 import { outputOf } from './output.js'
-import { checkClaimed, checkInner, Surroundings } from './parts.js'
+import { checkClaimed, checkInner } from './parts.js'
 import { type DecodePast, pastOf } from './past.js'
 import { productOf, type Roles } from './roles.js'
 import { scoreOf } from './score.js'
-import type { AttentionSlots } from './slots.js'
 
 /** @throws usage `plan.illegal` naming the node that does not fit before, between or after the two matmuls */
-export function deriveDecodeAttention(
-  graph: Graph,
-  name: string,
-  scores: NodeOf<'matmul'>,
-  context: NodeOf<'matmul'>,
-  members: readonly Member[],
-  layouts: LayoutsByName,
-  roles: Roles,
-  slots: AttentionSlots,
-): Derived<DecodeAttentionKernel> {
-  const around = new Surroundings(graph, members)
-  const group: AttentionGroup = { graph, name, scores, context, layouts, roles, around, slots }
+export function deriveDecodeAttention(group: AttentionGroup, members: readonly Member[]): Derived<DecodeAttentionKernel> {
+  const { graph, name, scores, context, roles, slots } = group
   const scored = scoreOf(group)
   const query = queryOf(group)
   const key = pastOf(group, roles.key, scores)

@@ -18,7 +18,7 @@ import { deriveDecodeAttention } from './decode_attention.js'
 import type { AttentionGroup } from './elements.js'
 import type { Masked } from './masks.js'
 import { Surroundings } from './parts.js'
-import { NoRoles, type Roles, rolesOf } from './roles.js'
+import { type MatmulPair, NoRoles, type Roles, rolesOf } from './roles.js'
 import { scoreOf } from './score.js'
 import { AttentionSlots } from './slots.js'
 
@@ -35,21 +35,20 @@ export function fedOperand(graph: Graph, from: Matmul, to: Matmul, members: read
 export function deriveAttentionGroup(
   graph: Graph,
   name: string,
-  scores: Matmul,
-  context: Matmul,
-  weights: 'a' | 'b',
+  pair: MatmulPair,
   members: readonly Member[],
   layouts: LayoutsByName,
 ): Derived<AttentionKernel | DecodeAttentionKernel> {
+  const { scores, context, weights } = pair
   const around = new Surroundings(graph, members)
   const isPlain = around.before(context[weights]).every(({ kernel }) => isElementwise(kernel))
   const derive = (how: typeof deriveAttention | typeof deriveDecodeAttention) => {
     const slots = new AttentionSlots(graph)
-    const roles = named(name, scores, context, isPlain, () =>
-      rolesOf(graph, scores, context, weights, (extent) => dim(slots.dim(extent))),
-    )
-    const group: AttentionGroup = { graph, name, scores, context, layouts, roles, around, slots: new AttentionSlots(graph) }
-    return { roles, scored: () => scoreOf(group), run: () => how(graph, name, scores, context, members, layouts, roles, slots) }
+    const roles = named(name, pair, isPlain, () => rolesOf(graph, pair, (extent) => dim(slots.dim(extent))))
+    const group: AttentionGroup = { graph, name, scores, context, layouts, roles, around, slots }
+    // The trial of a score adds no parameters to the kernel.
+    const trial: AttentionGroup = { ...group, slots: new AttentionSlots(graph) }
+    return { roles, scored: () => scoreOf(trial), run: () => how(group, members) }
   }
   const sequence = derive(deriveAttention)
   const { queries, keys } = sequence.roles
@@ -95,7 +94,7 @@ function attendsFurther(scored: () => Pick<Masked, 'upper'>): boolean | undefine
   }
 }
 
-function named(name: string, scores: Matmul, context: Matmul, isPlain: boolean, make: () => Roles): Roles {
+function named(name: string, { scores, context }: MatmulPair, isPlain: boolean, make: () => Roles): Roles {
   try {
     return make()
   } catch (error) {

@@ -11,6 +11,14 @@ import { valueAt } from '../graph/edit.js'
 
 type Matmul = NodeOf<'matmul'>
 
+/** Two matmuls, the second of which reads the first. */
+export interface MatmulPair {
+  readonly scores: Matmul
+  readonly context: Matmul
+  /** The operand of `context` that is made from `scores`. */
+  readonly weights: 'a' | 'b'
+}
+
 /** An operand of a matmul with the role of each axis, an expression of `b`, `h`, `i`, `j` and `c`. */
 export interface RoleOperand {
   readonly value: ValueId
@@ -39,18 +47,25 @@ export interface Roles {
 /** Reason why two matmuls are not attention, naming the axes. */
 export class NoRoles extends Error {}
 
-/**
- * @param weights the operand of `context` that is made from `scores`
- * @param extentOf the kernel's dimension for an extent
- * @throws NoRoles
- */
-export function rolesOf(
-  graph: Graph,
-  scores: Matmul,
-  context: Matmul,
-  weights: 'a' | 'b',
-  extentOf: (extent: Extent) => Expr,
-): Roles {
+/** Axes of two matmuls by role, as the first matmul names them, except for `c`. */
+interface AxisRoles {
+  /** Operands of the first matmul, and the other operand of the second. */
+  readonly query: 'a' | 'b'
+  readonly key: 'a' | 'b'
+  readonly values: 'a' | 'b'
+  /** Name in the first matmul of each axis of the weights. */
+  readonly scored: ReadonlyMap<string, string>
+  /** Axes of keys, of elements of queries and keys, of elements of values, and of positions of queries. */
+  readonly j: string
+  readonly k: string
+  readonly c: string
+  readonly i: string | undefined
+  /** The other axes of the scores: a sequence and heads. */
+  readonly rest: readonly string[]
+}
+
+/** @throws NoRoles */
+function axesOf({ scores, context, weights }: MatmulPair): AxisRoles {
   const values = weights === 'a' ? 'b' : 'a'
   const places = context.subscripts[weights]
   const { out } = scores.subscripts
@@ -60,7 +75,6 @@ export function rolesOf(
   const [keyAxis, ...moreKeys] = summed
   if (keyAxis === undefined || moreKeys.length > 0 || !context.subscripts[values].includes(keyAxis))
     throw new NoRoles(`the second matmul sums over ${summed.length} axes of the scores, attention sums over its keys alone`)
-  /** Name of a weights axis in the first matmul. */
   const scored = new Map(places.map((axis, at) => [axis, out[at] ?? axis]))
   const j = scored.get(keyAxis) ?? keyAxis
   const key = scores.subscripts.b.includes(j) ? 'b' : 'a'
@@ -75,29 +89,43 @@ export function rolesOf(
   if (c === undefined || moreOwn.length > 0 || !context.subscripts.out.includes(c))
     throw new NoRoles(`values have ${own.length} axes of their own, attention takes one`)
   const outer = out.filter((axis) => axis !== j)
-  const positions = outer.filter((axis) => !scores.subscripts[key].includes(axis))
-  const i = positions.at(-1)
-  const rest = outer.filter((axis) => axis !== i)
+  const i = outer.filter((axis) => !scores.subscripts[key].includes(axis)).at(-1)
   const valueAxes = new Set(context.subscripts[values])
   const positional = places.find((axis) => scored.get(axis) === i && i !== undefined && valueAxes.has(axis))
   if (positional !== undefined) throw new NoRoles(`values differ by query: they have its axis ${positional}`)
+  return { query, key, values, scored, j, k, c, i, rest: outer.filter((axis) => axis !== i) }
+}
 
-  const shapeOf = (id: ValueId) => valueAt(graph.values, id).shape
+/** Extents of the axes of a matmul's operands. */
+function operandExtents({ values }: Graph, { a, b, subscripts }: Matmul): (axis: string) => Extent {
   const extents = new Map<string, Extent>()
-  const learn = (axes: readonly string[], id: ValueId): void =>
-    axes.forEach((axis, at) => {
-      const extent = shapeOf(id)[at]
+  for (const [axes, id] of [
+    [subscripts.a, a],
+    [subscripts.b, b],
+  ] as const) {
+    const { shape } = valueAt(values, id)
+    for (const [at, axis] of axes.entries()) {
+      const extent = shape[at]
       if (extent !== undefined) extents.set(axis, extent)
-    })
-  learn(scores.subscripts.a, scores.a)
-  learn(scores.subscripts.b, scores.b)
-  const found = (axis: string): Extent => {
+    }
+  }
+  return (axis) => {
     const extent = extents.get(axis)
     if (extent === undefined) throw new Error(`internal: axis ${axis} has no extent`)
     return extent
   }
+}
+
+/**
+ * @param extentOf the kernel's dimension for an extent
+ * @throws NoRoles
+ */
+export function rolesOf(graph: Graph, pair: MatmulPair, extentOf: (extent: Extent) => Expr): Roles {
+  const { scores, context, weights } = pair
+  const { query, key, values, scored, j, k, c, i, rest } = axesOf(pair)
+  const extent = operandExtents(graph, scores)
   const [batch, ...heads] = rest
-  const headExtents = heads.map(found)
+  const headExtents = heads.map(extent)
   const roles = new Map<string, Expr>([
     [j, index('j')],
     [k, index('c')],
@@ -107,19 +135,19 @@ export function rolesOf(
   ])
   const roleOf = (axis: string): Expr => roles.get(axis) ?? index(axis)
   const second = (axis: string): Expr => (axis === c ? index('c') : roleOf(scored.get(axis) ?? axis))
-  const valueShape = shapeOf(context[values])
-  const [keys, headDim, valueDim] = [found(j), found(k), valueShape[context.subscripts[values].indexOf(c)]]
+  const { shape } = valueAt(graph.values, context[values])
+  const [keys, headDim, valueDim] = [extent(j), extent(k), shape[context.subscripts[values].indexOf(c)]]
   if (valueDim === undefined) throw new Error('internal: values without an extent')
   return {
     query: { value: scores[query], axes: scores.subscripts[query].map(roleOf) },
     key: { value: scores[key], axes: scores.subscripts[key].map(roleOf) },
     value: { value: context[values], axes: context.subscripts[values].map(second) },
-    weights: { value: context[weights], axes: places.map(second) },
-    scores: out.map(roleOf),
+    weights: { value: context[weights], axes: context.subscripts[weights].map(second) },
+    scores: scores.subscripts.out.map(roleOf),
     result: context.subscripts.out.map(second),
-    batch: batch === undefined ? [] : [found(batch)],
+    batch: batch === undefined ? [] : [extent(batch)],
     heads: headExtents,
-    queries: i === undefined ? undefined : found(i),
+    queries: i === undefined ? undefined : extent(i),
     keys,
     headDim,
     valueDim,
