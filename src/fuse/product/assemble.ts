@@ -45,6 +45,23 @@ interface Placed {
   readonly params: Kernel['attrs']
 }
 
+/** Parts of the kernel that come from a program of partials. */
+interface PlacedPartials extends Derived {
+  readonly tensors: readonly TensorParam[]
+}
+
+/** A kernel while it is assembled. */
+interface Assembly {
+  readonly graph: Graph
+  readonly name: string
+  readonly layouts: LayoutsByName
+  readonly epilogue: Accumulated
+  /** A name that the kernel does not use yet, made from a wanted one. */
+  readonly fresh: (wanted: string) => string
+  /** The kernel's dimension for an axis, by role. */
+  readonly nameOf: (axis: string) => string
+}
+
 /** The kernel with the bindings of its parameters. */
 export function assemble(
   graph: Graph,
@@ -52,7 +69,42 @@ export function assemble(
   { batch, left, right, epilogue, partials }: KernelParts,
   layouts: LayoutsByName,
 ): Derived<MatmulKernel> {
-  const { kernel, accumulators, named } = epilogue
+  const assembly: Assembly = { graph, name, layouts, epilogue, ...naming(epilogue) }
+  const { nameOf } = assembly
+  const { kernel, accumulators } = epilogue
+  const a = placeFactor(assembly, left, 'a')
+  const others = right.map((part, i) => placeFactor(assembly, part, i === 0 ? 'b' : `b${i + 1}`))
+  const products = others.map(({ factor }, i) => ({ b: factor, accumulator: accumulators[i] ?? '' }))
+  const [product, ...further] = products
+  if (product === undefined) throw new Error(`internal: group ${name} has no product`)
+  const placed = [a, ...others]
+  const stored = partials === undefined ? undefined : placePartials(assembly, partials)
+  const outer = [...batch, 'm', 'n'].map(nameOf)
+  const made: MatmulKernel = {
+    kind: 'matmul',
+    name,
+    source: kernel.source,
+    ...signature(kernel, accumulators, placed, stored, [...outer, nameOf('k')]),
+    batch: batch.map(nameOf),
+    m: nameOf('m'),
+    n: nameOf('n'),
+    k: nameOf('k'),
+    a: a.factor,
+    products: [product, ...further],
+    epilogue: kernel,
+    ...(stored === undefined ? {} : { partials: stored.kernel }),
+  }
+  const inputs = [
+    ...placed.flatMap((part) => part.inputs),
+    ...epilogue.inputs.filter(({ param }) => !accumulators.includes(param)),
+    ...(stored?.inputs ?? []),
+  ]
+  const attrs = Object.assign({}, epilogue.attrs, ...placed.map((part) => part.attrs), stored?.attrs ?? {}) as Derived['attrs']
+  return { kernel: made, inputs, outputs: [...epilogue.outputs, ...(stored?.outputs ?? [])], attrs }
+}
+
+/** Names of a kernel that begins with an epilogue. */
+function naming({ kernel, named }: Accumulated): Pick<Assembly, 'fresh' | 'nameOf'> {
   const taken = new Set([
     ...kernel.dims,
     ...kernel.tensors.map((tensor) => tensor.name),
@@ -64,62 +116,44 @@ export function assemble(
     return made
   }
   const axes = new Map([...named, ['k', fresh('k')]])
-  const nameOf = (axis: string): string => axes.get(axis) ?? axis
+  return { fresh, nameOf: (axis) => axes.get(axis) ?? axis }
+}
 
-  const place = ({ node, value, axes: own, prologue }: FactorPart, wanted: string): Placed => {
-    const dims = own.map(nameOf)
-    if (prologue === undefined) {
-      const { dtype, layout: stored, shape } = valueAt(graph.values, value)
-      const param = fresh(wanted)
-      const layout = layoutOver(stored, dims, layouts)
-      if (layout === undefined) throw illegal(name, node, node, `a factor is in layout ${stored}, which is not declared`)
-      const tensor: TensorParam = { name: param, access: 'in', dtype, dims, layout }
-      const factor = { tensor: param }
-      return { factor, tensors: [tensor], inputs: [{ param, value, shape }], attrs: {}, params: [] }
-    }
-    return placePrologue(prologue, dims, fresh)
-  }
-  const a = place(left, 'a')
-  const others = right.map((part, i) => place(part, i === 0 ? 'b' : `b${i + 1}`))
-  const products = others.map(({ factor }, i) => ({ b: factor, accumulator: accumulators[i] ?? '' }))
-  const [product, ...further] = products
-  if (product === undefined) throw new Error(`internal: group ${name} has no product`)
-  const placed = [a, ...others]
-  const kept = partials === undefined ? undefined : placePartials(partials, epilogue, nameOf, fresh)
-  const outer = [...batch, 'm', 'n'].map(nameOf)
+/** Parameters of a kernel that come from all of its parts. @param axes its dimensions by role */
+function signature(
+  epilogue: Kernel,
+  accumulators: readonly string[],
+  placed: readonly Placed[],
+  stored: PlacedPartials | undefined,
+  axes: readonly string[],
+): Pick<MatmulKernel, 'dims' | 'types' | 'attrs' | 'tensors'> {
+  const partials = stored === undefined ? [] : [stored.kernel]
   const tensors = inOrder([
     ...placed.flatMap((part) => part.tensors),
-    ...kernel.tensors.filter((param) => !accumulators.includes(param.name)),
-    ...(kept?.tensors ?? []),
+    ...epilogue.tensors.filter((param) => !accumulators.includes(param.name)),
+    ...(stored?.tensors ?? []),
   ])
-  const made: MatmulKernel = {
-    kind: 'matmul',
-    name,
-    source: kernel.source,
-    dims: [...new Set([...kernel.dims, ...outer, nameOf('k'), ...tensors.flatMap(({ dims }) => dims)])],
-    types: typesOf(tensors, [
-      kernel,
-      ...placed.flatMap(({ factor }) => factor.prologue ?? []),
-      ...(kept === undefined ? [] : [kept.kernel]),
-    ]),
-    attrs: [...kernel.attrs, ...placed.flatMap(({ params }) => params), ...(kept?.kernel.attrs ?? [])],
+  return {
+    dims: [...new Set([...epilogue.dims, ...axes, ...tensors.flatMap(({ dims }) => dims)])],
+    types: typesOf(tensors, [epilogue, ...placed.flatMap(({ factor }) => factor.prologue ?? []), ...partials]),
+    attrs: [...epilogue.attrs, ...placed.flatMap(({ params }) => params), ...partials.flatMap(({ attrs }) => attrs)],
     tensors,
-    batch: batch.map(nameOf),
-    m: nameOf('m'),
-    n: nameOf('n'),
-    k: nameOf('k'),
-    a: a.factor,
-    products: [product, ...further],
-    epilogue: kernel,
-    ...(kept === undefined ? {} : { partials: kept.kernel }),
   }
-  const inputs = [
-    ...placed.flatMap((part) => part.inputs),
-    ...epilogue.inputs.filter(({ param }) => !accumulators.includes(param)),
-    ...(kept?.inputs ?? []),
-  ]
-  const attrs = Object.assign({}, epilogue.attrs, ...placed.map((part) => part.attrs), kept?.attrs ?? {}) as Derived['attrs']
-  return { kernel: made, inputs, outputs: [...epilogue.outputs, ...(kept?.outputs ?? [])], attrs }
+}
+
+function placeFactor(
+  { graph, name, layouts, fresh, nameOf }: Assembly,
+  { node, value, axes, prologue }: FactorPart,
+  wanted: string,
+): Placed {
+  const dims = axes.map(nameOf)
+  if (prologue !== undefined) return placePrologue(prologue, dims, fresh)
+  const { dtype, layout: stored, shape } = valueAt(graph.values, value)
+  const param = fresh(wanted)
+  const layout = layoutOver(stored, dims, layouts)
+  if (layout === undefined) throw illegal(name, node, node, `a factor is in layout ${stored}, which is not declared`)
+  const tensor: TensorParam = { name: param, access: 'in', dtype, dims, layout }
+  return { factor: { tensor: param }, tensors: [tensor], inputs: [{ param, value, shape }], attrs: {}, params: [] }
 }
 
 /** A prologue under names of its own, except for the axes of its result, which have the kernel's. */
@@ -153,11 +187,9 @@ const inOrder = (tensors: readonly TensorParam[]): readonly TensorParam[] => [
 
 /** A program of partials under the kernel's names: matmuls and their axes are the epilogue's, all other names its own. */
 function placePartials(
+  { epilogue, nameOf, fresh }: Assembly,
   { kernel, inputs, outputs, attrs, accumulators, named }: Partials,
-  epilogue: Accumulated,
-  nameOf: (axis: string) => string,
-  fresh: (wanted: string) => string,
-) {
+): PlacedPartials {
   const renamed = (names: readonly string[]) => names.map((wanted) => [wanted, fresh(wanted)] as const)
   const shared = new Map([...named].map(([axis, dim]) => [dim, nameOf(axis)] as const))
   const products = new Map(
