@@ -37,18 +37,20 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   store: false,
 }
 
-/**
- * @param makers the members that compute the factor
- * @param axes the factor's axes by role
- * @throws usage `plan.illegal` for members that are no such program
- */
+/** A factor that members of the group compute. */
+export interface ComputedFactor {
+  readonly matmul: NodeOf<'matmul'>
+  readonly id: ValueId
+  readonly makers: readonly Member[]
+  /** The factor's axes by role. */
+  readonly axes: readonly string[]
+}
+
+/** @throws usage `plan.illegal` for members that are no such program */
 export function deriveFactor(
   graph: Graph,
   group: string,
-  matmul: NodeOf<'matmul'>,
-  id: ValueId,
-  makers: readonly Member[],
-  axes: readonly string[],
+  { matmul, id, makers, axes }: ComputedFactor,
   layouts: LayoutsByName,
 ): Prologue {
   const last = makers.at(-1)

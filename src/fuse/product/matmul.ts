@@ -79,7 +79,8 @@ export function deriveProducts(
       node: node.name,
       value,
       axes,
-      prologue: made.length === 0 ? undefined : deriveFactor(graph, name, node, value, made, axes, layouts),
+      prologue:
+        made.length === 0 ? undefined : deriveFactor(graph, name, { matmul: node, id: value, makers: made, axes }, layouts),
     }
   }
   const left = part(product.node, product.left, product.roles.axes.left)
