@@ -4,21 +4,20 @@
  * producer's expression is inlined. An elementwise member that runs over other axes than the group leaves no statements: it is inlined into its
  * readers. Values used outside the group are stored.
  */
-import { usageError } from '../../errors.js'
 import { dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
 import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
-import { oversizeKernel } from '../../ir/size.js'
 import { verifyKernel } from '../../ir/verify.js'
-import { mapStmt, substitute, visitKernel } from '../../ir/walk.js'
+import { mapStmt, substitute } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import { createNames, type Names } from '../space/names.js'
 import { type Binding, Parameters } from '../space/parameters.js'
 import { equalExprs, Positions } from '../space/positions.js'
 import { ProducedValues } from '../space/produced.js'
 import { boundValue, illegal, isElementwise, loopDims, type Member, type Space, spaceOf } from '../space/space.js'
+import { checkDerivedKernel } from './checks.js'
 import { Converter, type Copy, paramOf } from './convert.js'
 import { byElement } from './elements.js'
 import { inlineRows } from './inline.js'
@@ -46,7 +45,19 @@ export function deriveKernel(
   const space = spaceOf(graph, group, members, views)
   const seen = members.map((member) => byElement(member, space))
   const isSame = seen.every((member, i) => member === members[i])
-  return new Derivation(graph, group, seen, views, outside, layouts, isSame ? space : spaceOf(graph, group, seen, views)).run()
+  const own = isSame ? space : spaceOf(graph, group, seen, views)
+  return new Derivation({ graph, group, members: seen, views, outside, layouts, space: own }).run()
+}
+
+/** A group to derive, in its space. */
+interface SpacedGroup {
+  readonly graph: Graph
+  readonly group: string
+  readonly members: readonly Member[]
+  readonly views: readonly NodeOf<'view'>[]
+  readonly outside: ReadonlySet<ValueId>
+  readonly layouts: LayoutsByName
+  readonly space: Space
 }
 
 class Derivation {
@@ -60,15 +71,7 @@ class Derivation {
   readonly #converter: Converter
   readonly #body: Stmt[] = []
 
-  constructor(
-    graph: Graph,
-    group: string,
-    members: readonly Member[],
-    views: readonly NodeOf<'view'>[],
-    outside: ReadonlySet<ValueId>,
-    layouts: LayoutsByName,
-    space: Space,
-  ) {
+  constructor({ graph, group, members, views, outside, layouts, space }: SpacedGroup) {
     this.#group = group
     this.#members = members
     this.#outside = outside
@@ -96,10 +99,7 @@ class Derivation {
       body: this.#body,
       typical: parameters.typical(),
     })
-    const lost = lostExtent(kernel)
-    if (lost !== undefined) throw withoutExtent(this.#group, this.#members, lost)
-    const large = oversizeKernel(kernel)
-    if (large !== undefined) throw tooLarge(this.#group, this.#members, large)
+    checkDerivedKernel(kernel, this.#group, this.#members)
     verifyKernel(kernel, `fuse ${this.#group}`)
     checkUpdates(kernel, this.#group, this.#members)
     return { kernel, inputs: parameters.bindings('in'), outputs: parameters.bindings('out'), attrs: parameters.attrValues }
@@ -218,32 +218,6 @@ class Derivation {
     return length.kind === 'dim' ? this.#space.atomsOf(member, length.name) : []
   }
 }
-
-/**
- * An extent that a body runs to and no tensor of the kernel has: the tensor with the extent was inlined, and nothing else gives it at a launch.
- */
-function lostExtent(kernel: Kernel): string | undefined {
-  const used = new Set<string>()
-  visitKernel(kernel, (expr) => {
-    if (expr.kind === 'dim') used.add(expr.name)
-  })
-  return [...used].find((name) => !kernel.dims.includes(name))
-}
-
-function withoutExtent(group: string, members: readonly Member[], extent: string) {
-  const [first = '', last = ''] = [members[0]?.node.name, members.at(-1)?.node.name]
-  return illegal(group, first, last, `extent ${extent} is of the result of ${first}, and no tensor of one kernel would have it`)
-}
-
-/** @returns usage `plan.size` */
-const tooLarge = (group: string, members: readonly Member[], reason: string) =>
-  usageError(
-    'plan.size',
-    `group ${group}: a value of ${members.map(({ node }) => node.name).join(', ')} is too large: ${reason}`,
-    {
-      hint: 'make two groups of it',
-    },
-  )
 
 /** A member's loop: its index, the atoms it spans, and the fused kernel's index along the last of them. */
 interface Loop {
