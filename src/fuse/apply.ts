@@ -4,7 +4,7 @@
  * cannot be merged.
  */
 import { concerning, usageError } from '../errors.js'
-import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
+import type { Graph, GraphNode, GraphValue, NodeOf } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { memoiseHashes, structuralHash } from '../ir/structural_hash.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
@@ -20,6 +20,7 @@ import { fusedNodes, libraryNodes } from './fused_nodes.js'
 import { commonConstants, markConstants } from './graph/constants.js'
 import { findNode, type LayoutsByName, prune, sortNodes } from './graph/edit.js'
 import { scaleFoldingsOf } from './graph/scale_folding.js'
+import { checkConvex, checkRead } from './group_nodes.js'
 import { prepareGraph } from './passes.js'
 import { boundTo, type PlannedKernel } from './planned_kernel.js'
 import { checkLibrary, libraryMatmul } from './product/library.js'
@@ -58,7 +59,14 @@ export function applyPlan(
   layouts: LayoutsByName = new Map(),
   memo: Memo = noMemo,
 ): PlannedGraph {
-  return withoutDefect(`plan ${plan.name}`, () => grouped(original, plan, ops, layouts, memo))
+  return withoutDefect(`plan ${plan.name}`, () => {
+    checkLibrary(plan)
+    checkTuned(plan)
+    const prepared = prepareGraph(original, plan, ops, layouts)
+    const planned = new Grouping(prepared, plan, ops, layouts, memo).run()
+    const folds = scaleFoldingsOf(original, plan.quantised?.dynamic ?? [], ops)
+    return folds.length === 0 ? planned : { ...planned, graph: { ...planned.graph, folds } }
+  })
 }
 
 /** Records the group of each node. @throws usage `plan.overlap` for a node of another group */
@@ -73,77 +81,102 @@ function markReplaced(replaced: Map<GraphNode, string>, plan: string, group: str
   }
 }
 
-function grouped(
-  original: Graph,
-  plan: PlanDecl,
-  ops: ReadonlyMap<string, Kernel>,
-  layouts: LayoutsByName,
-  memo: Memo,
-): PlannedGraph {
-  checkLibrary(plan)
-  checkTuned(plan)
-  const graph = prepareGraph(original, plan, ops, layouts)
-  const made = new Map<string, PlannedKernel>()
-  const values: GraphValue[] = [...graph.values]
-  const replaced = new Map<GraphNode, string>()
-  const fused: GraphNode[] = []
-  const groups: DerivedGroup[] = []
-  const movedGroups: MovedGroup[] = []
-  const fuse = (name: string, names: readonly string[]): void => {
-    const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
-    const ordered = graph.nodes.flatMap((node) => found.find((member) => member === node) ?? [])
-    markReplaced(replaced, plan.name, name, ordered)
-    checkConvex(graph, name, ordered)
-    checkRead(graph, name, ordered)
-    const members = membersOf(plan.name, ordered, ops)
-    const isLibrary = plan.library?.includes(name) === true
-    const moved = isLibrary ? movedProduct(graph, ordered, values, members) : undefined
+/** Replaces the groups of a plan, one after the other. */
+class Grouping {
+  readonly #graph: Graph
+  readonly #plan: PlanDecl
+  readonly #ops: ReadonlyMap<string, Kernel>
+  readonly #layouts: LayoutsByName
+  readonly #memo: Memo
+  readonly #kernels = new Map<string, PlannedKernel>()
+  readonly #values: GraphValue[]
+  readonly #replaced = new Map<GraphNode, string>()
+  readonly #fused: GraphNode[] = []
+  readonly #groups: DerivedGroup[] = []
+  readonly #moved: MovedGroup[] = []
+
+  /** @param graph prepared for the plan */
+  constructor(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>, layouts: LayoutsByName, memo: Memo) {
+    this.#graph = graph
+    this.#plan = plan
+    this.#ops = ops
+    this.#layouts = layouts
+    this.#memo = memo
+    this.#values = [...graph.values]
+  }
+
+  run(): PlannedGraph {
+    for (const { kernel: name, occurrences } of this.#plan.groups)
+      for (const nodes of occurrences)
+        concerning({ path: ['groups', name], nodes }, () => withoutDefect(`group ${name}`, () => this.#fuse(name, nodes)))
+    const others = this.#graph.nodes.filter((node) => !this.#replaced.has(node))
+    const planned = prune({ ...this.#graph, values: this.#values, nodes: [...others, ...this.#fused] })
+    const made = [...this.#kernels]
+    const kernels = new Map(made.flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))
+    const templates = new Map(made.flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
+    const graph: Graph = { ...planned, nodes: sortNodes(planned.nodes, this.#graph) }
+    verifyGraph(graph, `grouping of plan ${this.#plan.name}`, new Map<string, PlannedKernel>([...this.#ops, ...made]))
+    return { graph, kernels, templates, groups: this.#groups, moved: this.#moved }
+  }
+
+  #fuse(name: string, names: readonly string[]): void {
+    const graph = this.#graph
+    const found = names.map((member) => findNode(graph, this.#plan.name, `group ${name}`, member))
+    const nodes = graph.nodes.flatMap((node) => found.find((member) => member === node) ?? [])
+    markReplaced(this.#replaced, this.#plan.name, name, nodes)
+    checkConvex(graph, name, nodes)
+    checkRead(graph, name, nodes)
+    const members = membersOf(this.#plan.name, nodes, this.#ops)
+    const isLibrary = this.#plan.library?.includes(name) === true
+    const moved = isLibrary ? movedProduct(graph, nodes, this.#values, members) : undefined
     if (moved !== undefined) {
-      values.push(...moved.values.slice(values.length))
-      fused.push(...moved.nodes)
-      movedGroups.push({ name, graph, nodes: ordered, instead: moved })
+      this.#values.push(...moved.values.slice(this.#values.length))
+      this.#fused.push(...moved.nodes)
+      this.#moved.push({ name, graph, nodes, instead: moved })
       return
     }
-    const product = isLibrary ? libraryMatmul(graph, name, ordered) : undefined
-    const follows = [name, graph, plan.dtypes, ordered.map((node) => node.name), [...members], layouts]
-    const { derived, keys } = memo.of('group', follows.map(structuralHash), () => {
-      const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, members, layouts), plan.dtypes)
-      const made = markConstants(graph, withFacts(graph, ordered, bare, members))
-      if (isTemplate(made.kernel)) verifyTemplate(made.kernel, `deriving ${name} of plan ${plan.name}`)
+    const product = isLibrary ? libraryMatmul(graph, name, nodes) : undefined
+    const derived = this.#derived(name, nodes, members)
+    this.#groups.push({ name, graph, nodes, derived })
+    if (product !== undefined) {
+      this.#fused.push(...libraryNodes(this.#values, name, product, nodes, derived))
+      return
+    }
+    const bound = this.#bound(name, derived)
+    if (this.#plan.tuned?.includes(name) === true) {
+      this.#fused.push({ ...bareMatmul(name, nodes), generated: name })
+      return
+    }
+    const { views, node } = fusedNodes(this.#values, name, nodes, bound)
+    this.#fused.push(...views, node)
+  }
+
+  /** The kernel of a group, from earlier derivations if one has the same inputs. */
+  #derived(name: string, nodes: readonly GroupNode[], members: ReadonlyMap<string, Kernel>): Derived<PlannedKernel> {
+    const { name: plan, dtypes } = this.#plan
+    const follows = [name, this.#graph, dtypes, nodes.map((node) => node.name), [...members], this.#layouts]
+    const { derived, keys } = this.#memo.of('group', follows.map(structuralHash), () => {
+      const bare = forTypes(deriveGroup(this.#graph, plan, name, nodes, members, this.#layouts), dtypes)
+      const made = markConstants(this.#graph, withFacts(this.#graph, nodes, bare, members))
+      if (isTemplate(made.kernel)) verifyTemplate(made.kernel, `deriving ${name} of plan ${plan}`)
       return { derived: made, keys: [made, made.kernel].map(structuralHash) }
     })
     memoiseHashes([derived, derived.kernel], keys)
-    groups.push({ name, graph, nodes: ordered, derived })
-    if (product !== undefined) {
-      fused.push(...libraryNodes(values, name, product, ordered, derived))
-      return
-    }
-    const known = made.get(name)
+    return derived
+  }
+
+  /** A use of a kernel in the parameters of its first use. @throws usage `plan.differ` */
+  #bound(name: string, derived: Derived<PlannedKernel>): Derived<PlannedKernel> {
+    const known = this.#kernels.get(name)
     const bound = known === undefined ? derived : boundTo(known, derived)
     if (bound === undefined) {
-      throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
+      throw usageError('plan.differ', `plan ${this.#plan.name}: the occurrences of ${name} derive different kernels`, {
         hint: 'give the occurrences different kernel names',
       })
     }
-    made.set(name, known === undefined ? derived.kernel : commonConstants(known, derived.kernel))
-    if (plan.tuned?.includes(name) === true) {
-      fused.push({ ...bareMatmul(name, ordered), generated: name })
-      return
-    }
-    const { views, node } = fusedNodes(values, name, ordered, bound)
-    fused.push(...views, node)
+    this.#kernels.set(name, known === undefined ? derived.kernel : commonConstants(known, derived.kernel))
+    return bound
   }
-  for (const { kernel: name, occurrences } of plan.groups)
-    for (const nodes of occurrences)
-      concerning({ path: ['groups', name], nodes }, () => withoutDefect(`group ${name}`, () => fuse(name, nodes)))
-  const others = graph.nodes.filter((node) => !replaced.has(node))
-  const planned = prune({ ...graph, values, nodes: [...others, ...fused] })
-  const kernels = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))
-  const templates = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
-  const sorted: Graph = { ...planned, nodes: sortNodes(planned.nodes, graph) }
-  verifyGraph(sorted, `grouping of plan ${plan.name}`, new Map<string, PlannedKernel>([...ops, ...made]))
-  const folds = scaleFoldingsOf(original, plan.quantised?.dynamic ?? [], ops)
-  return { graph: folds.length === 0 ? sorted : { ...sorted, folds }, kernels, templates, groups, moved: movedGroups }
 }
 
 /** Restricts a kernel to fewer storage types. */
@@ -192,71 +225,4 @@ function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Ker
   if (kernel === undefined)
     throw usageError('plan.op', `plan ${plan}: node ${node.name} uses op ${node.op}, which no spec declares`)
   return { node, kernel }
-}
-
-/** Refuses a path that leaves the group and comes back: the fused node would wait for itself. */
-function checkConvex(graph: Graph, group: string, members: readonly GroupNode[]): void {
-  const inside = new Set<GraphNode>(members)
-  // By value: the member that made it, and the member whose result has since passed a node outside.
-  type Origins = Map<ValueId, string | undefined>
-  const made: Origins = new Map()
-  const left: Origins = new Map()
-  const first = (node: GraphNode, of: Origins): string | undefined =>
-    inputsOf(node)
-      .map((id) => of.get(id))
-      .find((name) => name !== undefined)
-  for (const node of graph.nodes) {
-    const gone = first(node, left)
-    const own = first(node, made)
-    if (inside.has(node) && gone !== undefined) {
-      const between = nodesBetween(graph, inside, gone, node)
-      const [is, them] = between.length === 1 ? ['is', 'it'] : ['are', 'them']
-      throw illegal(
-        group,
-        gone,
-        node.name,
-        `${listed(between)} ${is} between them, and would have to run inside the kernel`,
-        `add ${them} to the group: ${between.map((name) => `'${name}'`).join(', ')}; or leave one of the two nodes out`,
-      )
-    }
-    for (const id of outputsOf(node)) {
-      if (inside.has(node)) made.set(id, node.name)
-      else if (node.kind === 'view') {
-        made.set(id, own)
-        left.set(id, gone)
-      } else left.set(id, gone ?? own)
-    }
-  }
-}
-
-/** Nodes outside of a group on paths from one of its members to another. */
-function nodesBetween({ nodes }: Graph, inside: ReadonlySet<GraphNode>, from: string, to: GraphNode): readonly string[] {
-  const reached = new Set(nodes.flatMap((node) => (node.name === from && inside.has(node) ? outputsOf(node) : [])))
-  const after = nodes.filter((node) => {
-    if (!inputsOf(node).some((id) => reached.has(id))) return false
-    for (const id of outputsOf(node)) reached.add(id)
-    return true
-  })
-  const wanted = new Set(inputsOf(to))
-  const found = [...after].reverse().filter((node) => {
-    if (!outputsOf(node).some((id) => wanted.has(id))) return false
-    for (const id of inputsOf(node)) wanted.add(id)
-    return true
-  })
-  return found.reverse().flatMap((node) => (node.kind === 'view' || inside.has(node) ? [] : [node.name]))
-}
-
-/** Names in a sentence. */
-const listed = (names: readonly string[]): string =>
-  names.length < 2 ? names.join() : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
-
-/** @throws usage `plan.unread` for a group whose results nothing uses */
-function checkRead({ nodes, outputs }: Graph, group: string, members: readonly GroupNode[]): void {
-  const inside = new Set<GraphNode>(members)
-  const read = new Set([...Object.values(outputs), ...nodes.flatMap((node) => (inside.has(node) ? [] : inputsOf(node)))])
-  if (members.some((node) => outputsOf(node).some((id) => read.has(id)))) return
-  const names = members.map(({ name }) => name).join(', ')
-  throw usageError('plan.unread', `group ${group}: nothing reads the results of nodes ${names}`, {
-    hint: 'return it among the outputs of the graph, or leave the nodes out of both',
-  })
 }
