@@ -48,9 +48,7 @@ export function planAll(
 ): Planned {
   const layoutsByName = new Map(layouts.map((layout) => [layout.name, layout]))
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
-  const made = new Map<string, PlannedKernel>()
-  const planned: Record<string, Record<string, Graph>> = {}
-  const schedules: Record<string, Schedule> = {}
+  const collected: Collected = { ops: byName, kernels: new Map(), schedules: {}, graphs: {} }
   // A plan sees only the ops that it depends on.
   const apply = (plan: PlanDecl): Applied => {
     const graph = graphOf(plan, graphs)
@@ -68,36 +66,48 @@ export function planAll(
   const add = ({ plan, applied, refused }: ResolvedPlan): void => {
     checkGroups(plan, byName)
     if (refused !== undefined) throw refused
-    const result = applied ?? apply(plan)
-    for (const [name, kernel] of [...result.kernels, ...result.templates]) {
-      const known = made.get(name)
-      if (known !== undefined && structuralHash(known) === structuralHash(kernel)) continue
-      if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
-        throw usageError('plan.differ', `plan ${plan.name} derives a kernel ${name} that differs from another of that name`, {
-          hint: 'rename the group',
-          about: { path: ['groups', name] },
-        })
-      }
-      made.set(name, known === undefined ? kernel : commonConstants(known, kernel))
-    }
-    for (const [name, schedule] of Object.entries(plan.schedules ?? {})) {
-      addSchedule(schedules, plan, name, schedule, result.kernels.has(name))
-    }
-    const graphsOfPlan = getOwn(planned, plan.name) ?? {}
-    planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
+    collect(collected, plan, applied ?? apply(plan))
   }
   checkNames(plans)
   const resolved = resolveAndApply(plans, graphs, byName, layoutsByName, { apply, memo })
   inTurn(resolved.map((each) => () => concerning(subjectOf(each.plan), () => add(each))))
-  const kernels = [...made.values()]
+  const kernels = [...collected.kernels.values()]
   return {
     kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),
     templates: kernels.flatMap((kernel) => (isTemplate(kernel) ? [kernel] : [])),
-    schedules,
-    graphs: planned,
+    schedules: collected.schedules,
+    graphs: collected.graphs,
     plans: resolved.map(({ plan }) => plan),
     left: resolved.flatMap(({ left = [] }) => left),
   }
+}
+
+/** Results of all plans so far. */
+interface Collected {
+  readonly ops: ReadonlyMap<string, Kernel>
+  readonly kernels: Map<string, PlannedKernel>
+  readonly schedules: Record<string, Schedule>
+  readonly graphs: Record<string, Record<string, Graph>>
+}
+
+/** Adds the result of a plan. @throws usage `plan.differ`, `plan.schedule` */
+function collect({ ops, kernels, schedules, graphs }: Collected, plan: PlanDecl, result: Applied): void {
+  for (const [name, kernel] of [...result.kernels, ...result.templates]) {
+    const known = kernels.get(name)
+    if (known !== undefined && structuralHash(known) === structuralHash(kernel)) continue
+    if (ops.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
+      throw usageError('plan.differ', `plan ${plan.name} derives a kernel ${name} that differs from another of that name`, {
+        hint: 'rename the group',
+        about: { path: ['groups', name] },
+      })
+    }
+    kernels.set(name, known === undefined ? kernel : commonConstants(known, kernel))
+  }
+  for (const [name, schedule] of Object.entries(plan.schedules ?? {})) {
+    addSchedule(schedules, plan, name, schedule, result.kernels.has(name))
+  }
+  const graphsOfPlan = getOwn(graphs, plan.name) ?? {}
+  graphs[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
 }
 
 const kernelsOf = ({ kernels, templates }: Applied): PlannedKernel[] => [...kernels.values(), ...templates.values()]
