@@ -17,7 +17,7 @@ export function checkGroups({ name, groups, library = [] }: PlanDecl, ops: Reado
         about,
       })
     if (ops.has(kernel) && !library.includes(kernel))
-      throw usageError('plan.differ', `plan ${name}: a group is called ${kernel}, and so is an op`, {
+      throw usageError('plan.differ', `plan ${name}: group ${kernel} has the name of an op`, {
         hint: 'rename the group',
         about,
       })

@@ -57,8 +57,8 @@ describe('the position of packed rows', () => {
   it.each([
     ['another input of such a name', { starts: tensor('i32', 'b') }, {}, 'an input starts, and it has one of its own'],
     ['one that nothing says to be lengths', { lengths: tensor('i32', 'b') }, {}, 'an input lengths, and it has one of its own'],
-    ['lengths of tokens', { l: tensor('i32', 'b*s') }, { lengths: 'l' }, 'lengths are i32 "b", l is i32 "t"'],
-    ['lengths that are floats', { l: tensor('f32', 'b') }, { lengths: 'l' }, 'lengths are i32 "b", l is f32 "b"'],
+    ['lengths of tokens', { l: tensor('i32', 'b*s') }, { lengths: 'l' }, 'expected lengths i32 "b", got l, i32 "t"'],
+    ['lengths that are floats', { l: tensor('f32', 'b') }, { lengths: 'l' }, 'expected lengths i32 "b", got l, f32 "b"'],
   ] as const)('is not read from %s', (_, inputs, more, message) => {
     expect(refusal(() => pack(inputs, more))).toMatchObject({ code: 'plan.packed', message: expect.stringContaining(message) })
   })

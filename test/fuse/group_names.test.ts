@@ -96,7 +96,7 @@ describe('a name of a group', () => {
     const error = refusal(() => planAll([under(three, 'add')], both, ops))
     expect([error.code, error.message, error.hint]).toEqual([
       'plan.differ',
-      'plan p: a group is called add, and so is an op',
+      'plan p: group add has the name of an op',
       'rename the group',
     ])
   })

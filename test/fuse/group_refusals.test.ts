@@ -84,7 +84,7 @@ describe('a row program', () => {
     const wrong = { ...group, derived: { ...group.derived, kernel: { ...kernel, body: kernel.body.map(beyond) } } }
     const { code, message } = refusal(() => checkDerived(wrong, draft.kernels))
     expect(code).toBe('plan.meaning')
-    expect(message).toContain('group k0: one kernel of nodes op0, op1 would read what they do not: ')
+    expect(message).toContain('group k0: one kernel of nodes op0, op1 would read outside of a tensor where they do not: ')
   })
 })
 

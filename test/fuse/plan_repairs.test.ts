@@ -121,8 +121,8 @@ describe('a plan is explained if gen accepts it, and otherwise refused like in g
     expect(told(decl)).toEqual(['plan.differ', 'plan p: the occurrences of k derive different kernels'])
   })
 
-  it('if a group has the name of an op', () => {
-    expect(told(groupsOf({ op5: ['op0', 'op1'] }))).toEqual(['plan.differ', 'plan p: a group is called op5, and so is an op'])
+  it('where a group is called like an op', () => {
+    expect(told(groupsOf({ op5: ['op0', 'op1'] }))).toEqual(['plan.differ', 'plan p: group op5 has the name of an op'])
   })
 
   it('if a node is in two groups, by their names', () => {

@@ -62,7 +62,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const laid = laidOut(group, merging, made)
   const wanted = ['b', 'i', 'h', 'c'].map(index)
   if (laid.stored.kind !== 'local' || !laid.places.every((place, at) => equalExprs(place, wanted[at])))
-    throw illegal(name, context.name, merging.at(-1)?.node.name ?? '', 'a result is changed after its packing, not before it')
+    throw illegal(name, context.name, merging.at(-1)?.node.name ?? '', 'a result may be changed after its packing, not before it')
   const pack = members.slice(packing, packing + 1)
   const rows = resultOf(pack) ?? context.out
   const changing = members.slice(packing + 1)
@@ -161,7 +161,7 @@ function changedBy(group: AttentionGroup, members: readonly Member[], read: Valu
       )
     }
     if (!['const', 'attr', 'local', 'call'].includes(expr.kind))
-      throw refusal(group, members, 'a stored element depends on itself and attributes alone')
+      throw refusal(group, members, 'a stored element may depend only on itself and attributes')
   })
   if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
   return slots.declare({ derived, value: stored }, stored, undefined)

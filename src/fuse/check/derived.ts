@@ -144,7 +144,7 @@ function tryOnce(group: CheckedGroup, kernels: ReadonlyMap<string, Kernel>, seed
       const sizes = Object.entries(dims).map(([dim, extent]) => `${dim} = ${extent}`)
       throw usageError(
         'plan.meaning',
-        `group ${name}: one kernel of nodes ${between} would not compute what they do: element ${at} of its result ${param} is ${got}, ` +
+        `group ${name}: one kernel of nodes ${between} would give another result: element ${at} of ${param} is ${got}, ` +
           `the nodes give ${want} (${sizes.join(', ')})`,
         {
           hint: 'leave a node out of the group; this is a defect of the compiler, worth a report with the bodies of these nodes',
@@ -164,7 +164,7 @@ function runInside<T>(name: string, nodes: DerivedGroup['nodes'], run: () => T):
     const between = nodes.map((node) => node.name).join(', ')
     throw usageError(
       'plan.meaning',
-      `group ${name}: one kernel of nodes ${between} would read what they do not: ${error.message}`,
+      `group ${name}: one kernel of nodes ${between} would read outside of a tensor where they do not: ${error.message}`,
       {
         hint: 'leave a node out of the group; this is a defect of the compiler, worth a report with the bodies of these nodes',
         cause: error,

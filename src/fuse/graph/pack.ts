@@ -193,7 +193,7 @@ class Packer {
       const found = `${printType(dtype)} "${printShape(shape)}"`
       throw usageError(
         'plan.packed',
-        `${this.#graph.name}: lengths are i32 "${printShape([this.#batch])}", ${name} is ${found}`,
+        `${this.#graph.name}: expected lengths i32 "${printShape([this.#batch])}", got ${name}, ${found}`,
         {
           hint: 'name the input that holds the length of each sequence',
         },

@@ -92,6 +92,6 @@ export function deriveFactor(
   const other = kernel.body.find((stmt) => !allowed[stmt.kind])
   if (other !== undefined || store?.kind !== 'storeRow' || store.when !== undefined)
     throw refuse(`a factor is computed element by element, from its row at most; ${last.node.name} does more`)
-  if (param.layout.name !== 'row') throw refuse(`the factor is computed in layout ${param.layout.name}`)
+  if (param.layout.name !== 'row') throw refuse(`expected a row-major factor, got layout ${param.layout.name}`)
   return { ...derived, result: param.name }
 }
