@@ -92,7 +92,7 @@ class Composition {
     }
     for (const { equal, multipleOf } of Object.values(this.#dims))
       if (equal !== undefined && multipleOf !== undefined) this.#addMultiple(equal, multipleOf)
-    this.#holdLongest()
+    this.#addLongest()
     this.#addFactors()
     this.#addParts()
     this.#addHeads()
@@ -152,7 +152,7 @@ class Composition {
   }
 
   /** Gives tensors with padding beside packed rows, such as a mask over pairs, room for the longest sequence. */
-  #holdLongest(): void {
+  #addLongest(): void {
     for (const { packed, to = [] } of Object.values(this.#inputs))
       for (const count of packed?.role === 'lengths' ? to : [])
         if (typeof count === 'string' && this.#counts.extents.has(count))

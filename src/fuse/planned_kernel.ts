@@ -13,7 +13,7 @@ export type PlannedKernel = Kernel | TemplateKernel
 /** True if kernels are equal but for source locations, typical sizes, and which inputs are weights: see `commonConstants`. */
 export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || referenceOf(a) === referenceOf(b)
 
-const apart: readonly string[] = ['source', 'span', 'typical', 'constant', 'facts']
+const ignored: readonly string[] = ['source', 'span', 'typical', 'constant', 'facts']
 
 /** Cached per kernel, since a kernel of many plans is compared many times. */
 const references = new WeakMap<PlannedKernel, string>()
@@ -29,7 +29,7 @@ function referenceOf(kernel: PlannedKernel): string {
 const nowhere = { file: '', line: 0, column: 0 }
 
 const inJson = (kernel: PlannedKernel): string =>
-  JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
+  JSON.stringify(kernel, (key, value: unknown) => (ignored.includes(key) ? undefined : value))
 
 /** Binds another use to the parameters of a known kernel; undefined if the derived kernel is a different one. */
 export function boundTo(known: PlannedKernel, derived: Derived<PlannedKernel>): Derived<PlannedKernel> | undefined {

@@ -5,7 +5,7 @@ import { printForm, type StorageForm, storedShape } from './storage_form.js'
 
 /** An existing form of a value, and its name among the compiled program's values. */
 interface Made {
-  readonly held: StorageForm
+  readonly form: StorageForm
   readonly name: string
 }
 
@@ -47,7 +47,7 @@ export class Forms {
     const before = this.#made.get(id) ?? []
     const plain = this.#resultNames.get(id) ?? value.name
     const name = this.#unused(before.length === 0 ? plain : `${value.name} as ${printForm(form)}`)
-    this.#made.set(id, [...before, { held: form, name }])
+    this.#made.set(id, [...before, { form, name }])
     const { rows, ragged, store, layout } = form
     const shape = storedShape(value.shape, form, this.#program.ragged)
     this.values[name] = { dtype: store, shape, layout, rows, ...(ragged === undefined ? {} : { ragged }) }

@@ -189,9 +189,9 @@ class Insertion {
     if (this.#asDeclared) return this.#inForm(id, this.#forms.declared(id), `the results of ${this.#program.name}`)
     const { store, layout } = this.#forms.declared(id)
     const made = this.#forms.of(id)
-    const plain = made.find(({ held }) => held.layout === layout && printType(held.store) === printType(store))
+    const plain = made.find(({ form }) => form.layout === layout && printType(form.store) === printType(store))
     if (plain !== undefined) return plain.name
-    const rows = made[0]?.held ?? this.#forms.declared(id)
+    const rows = made[0]?.form ?? this.#forms.declared(id)
     return this.#inForm(id, { ...rows, store, layout }, `the results of ${this.#program.name}`)
   }
 
@@ -199,14 +199,14 @@ class Insertion {
   #inForm(id: ProgramValueId, wanted: StorageForm, reader: string): string {
     const value = this.#forms.value(id)
     const made = this.#forms.of(id)
-    const found = made.find(({ held }) => sameForm(held, wanted))
+    const found = made.find(({ form }) => sameForm(form, wanted))
     if (found !== undefined) return found.name
     if (made.length === 0) {
       // An input: its caller omits padding if its first reader does.
       this.#forms.add(id, { ...this.#forms.declared(id), rows: wanted.rows, ragged: wanted.ragged })
       return this.#inForm(id, wanted, reader)
     }
-    const forms = made.map(({ held }) => held)
+    const forms = made.map(({ form }) => form)
     const path = wayTo(value, forms, wanted, this.#program.ragged, this.#conversions)
     if (path === undefined) {
       throw usageError(
@@ -225,8 +225,8 @@ class Insertion {
   /** Inserts a step, unless its result exists. */
   #convert(id: ProgramValueId, from: StorageForm, { to, graph, inputs, scales }: Step, reader: string): void {
     const made = this.#forms.of(id)
-    if (made.some(({ held }) => sameForm(held, to))) return
-    const given = made.find(({ held }) => sameForm(held, from))
+    if (made.some(({ form }) => sameForm(form, to))) return
+    const given = made.find(({ form }) => sameForm(form, from))
     if (given === undefined) throw new Error(`internal: ${this.#forms.value(id).name} is not ${printForm(from)}`)
     const rows = (what: keyof Rows): string => this.#placedRows(from.ragged ?? to.ragged ?? -1)[what]
     const wires = Object.entries(inputs).map(([name, what]): [string, string] => [

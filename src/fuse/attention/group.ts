@@ -27,7 +27,7 @@ type Matmul = NodeOf<'matmul'>
 /** The operand of a matmul that another matmul makes, directly or through members; undefined if it makes neither. */
 export function fedOperand(graph: Graph, from: Matmul, to: Matmul, members: readonly Member[]): 'a' | 'b' | undefined {
   const around = new Surroundings(graph, members)
-  const made = new Set<ValueId>([from.out, ...around.behind(from.out).flatMap(({ node }) => outputsOf(node))])
+  const made = new Set<ValueId>([from.out, ...around.after(from.out).flatMap(({ node }) => outputsOf(node))])
   return (['a', 'b'] as const).find((operand) => made.has(to[operand]) || made.has(around.through(to[operand])))
 }
 

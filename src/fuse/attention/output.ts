@@ -28,7 +28,7 @@ export interface AttentionOutput {
 
 /** @throws usage `plan.illegal` naming two nodes for a member after the matmuls that does more than move or change one element */
 export function outputOf(group: AttentionGroup): AttentionOutput {
-  const members = group.around.behind(group.context.out)
+  const members = group.around.after(group.context.out)
   const packing = members.findIndex(({ node }) => isPackStep(group.graph, node))
   const made = packing < 0 ? { ...padded(group, members), members } : { ...packed(group, members, packing), members }
   const { layout } = valueAt(group.graph.values, made.value)

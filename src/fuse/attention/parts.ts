@@ -24,7 +24,7 @@ export class Surroundings {
   }
 
   /** Members that use a value, directly or through others, up to the first for which `stop` holds. */
-  behind(id: ValueId, stop: (member: Member) => boolean = () => false): Member[] {
+  after(id: ValueId, stop: (member: Member) => boolean = () => false): Member[] {
     const reached = new Set<ValueId>([id])
     const found: Member[] = []
     for (const node of this.#graph.nodes) {

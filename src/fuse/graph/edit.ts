@@ -58,14 +58,14 @@ function mapEpilogue(epilogue: MatmulEpilogue | undefined, map: (id: ValueId) =>
 }
 
 /** The named node. @throws usage `plan.node` naming the plan and the part of it that names the node */
-export function findNode(graph: Graph, plan: string, asker: string, name: string): NodeOf<'op'> | NodeOf<'matmul'> {
+export function findNode(graph: Graph, plan: string, part: string, name: string): NodeOf<'op'> | NodeOf<'matmul'> {
   const node = graph.nodes.find((candidate) => candidate.name === name)
   if (node !== undefined && node.kind !== 'view') return node
   const given = getOwn(graph.inputs, name) === undefined ? getOwn(graph.weights, name) && 'a weight' : 'an input'
   const missing = given === undefined ? `which ${graph.name} does not have` : `which is ${given} of ${graph.name} and no node`
   const what = node === undefined ? missing : `which is a view in ${graph.name}, and no op or matmul`
   const nodes = graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name]))
-  throw usageError('plan.node', `plan ${plan}: ${asker} names ${name}, ${what}`, {
+  throw usageError('plan.node', `plan ${plan}: ${part} names ${name}, ${what}`, {
     hint:
       node !== undefined
         ? 'name the op or the matmul that reads it, or whose result it shows: a view computes nothing'

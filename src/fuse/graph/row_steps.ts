@@ -110,13 +110,13 @@ function movesRows({ body, tensors }: Kernel, moved: string): boolean {
   const columns = (name: string) => tensors.find((tensor) => tensor.name === name)?.dims.at(-1)
   return body.every((stmt) => {
     if (stmt.kind !== 'storeRow' || columns(stmt.tensor) !== columns(moved)) return false
-    const apart = (expr: Expr): boolean => !freeNames(expr).has(stmt.index)
+    const isIndependent = (expr: Expr): boolean => !freeNames(expr).has(stmt.index)
     const isRow = (expr: Expr): boolean => {
       if (expr.kind === 'const') return true
       if (expr.kind === 'load')
-        return equalExprs(expr.indices.at(-1), indexVar(stmt.index)) && expr.indices.slice(0, -1).every(apart)
+        return equalExprs(expr.indices.at(-1), indexVar(stmt.index)) && expr.indices.slice(0, -1).every(isIndependent)
       const [when, left, right] = expr.kind === 'call' ? expr.args : []
-      return when !== undefined && left !== undefined && right !== undefined && apart(when) && isRow(left) && isRow(right)
+      return when !== undefined && left !== undefined && right !== undefined && isIndependent(when) && isRow(left) && isRow(right)
     }
     return isRow(stmt.value)
   })

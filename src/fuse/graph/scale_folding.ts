@@ -132,8 +132,8 @@ class Folding {
     const output = Object.keys(node.outputs).find((name) => node.outputs[name] === id)
     if (kernel === undefined || output === undefined) return undefined
     const updated = kernel.tensors.find(({ name }) => name === output)?.updates
-    for (const way of scaledInputs(kernel, output, node.attrs, at)) {
-      const makers = way.map(({ tensor, at: places }) => {
+    for (const inputs of scaledInputs(kernel, output, node.attrs, at)) {
+      const makers = inputs.map(({ tensor, at: places }) => {
         const input = node.inputs[tensor] ?? -1
         if (Object.values(node.inputs).filter((other) => other === input).length > 1) return undefined
         const inputAt = inGraph(places, kernel, node, this.#graph)

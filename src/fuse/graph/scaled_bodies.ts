@@ -27,7 +27,7 @@ interface Read {
   readonly named: ReadonlyMap<string, Expr>
 }
 
-type Way = readonly Read[]
+type Scaling = readonly Read[]
 
 /**
  * Alternative sets of scaled inputs that scale the output at the given indices; none if that is impossible.
@@ -55,13 +55,13 @@ export function scaledInputs(
     stores.filter((stmt) => stmt !== stored).flatMap((stmt) => stmtExprs(stmt).flatMap((expr) => [...body.reads(expr)])),
   )
   return body
-    .ways(stored.value, new Map())
-    .flatMap((way) => {
-      if (way.some(({ load }) => elsewhere.has(load.tensor))) return []
-      const inputs = way.map(({ load, named }) => scaledAt(body, load, named, places))
+    .scalings(stored.value, new Map())
+    .flatMap((scaling) => {
+      if (scaling.some(({ load }) => elsewhere.has(load.tensor))) return []
+      const inputs = scaling.map(({ load, named }) => scaledAt(body, load, named, places))
       return inputs.includes(undefined) ? [] : [merged(inputs.flatMap((each) => each ?? []))]
     })
-    .filter((way) => way.length > 0)
+    .filter((scaling) => scaling.length > 0)
 }
 
 const indicesOf = (stmt: StmtOf<'store'> | StmtOf<'storeRow'>): readonly Expr[] =>
@@ -145,7 +145,7 @@ class Body {
   }
 
   /** Alternatives that scale an expression. */
-  ways(expr: Expr, named: ReadonlyMap<string, Expr>): readonly Way[] {
+  scalings(expr: Expr, named: ReadonlyMap<string, Expr>): readonly Scaling[] {
     switch (expr.kind) {
       case 'const':
         return expr.value === 0 ? [[]] : []
@@ -153,13 +153,13 @@ class Body {
         return this.#constants.get(expr.name) === 0 ? [[]] : []
       case 'local': {
         const value = this.#lets.get(expr.name)
-        return value === undefined ? [] : this.ways(value, named)
+        return value === undefined ? [] : this.scalings(value, named)
       }
       case 'element': {
         const row = this.#rows.get(expr.row)
-        const apart =
-          row === undefined ? [] : this.ways(row.value, new Map([...named, [row.index, substitute(expr.index, named)]]))
-        return this.#without(apart, expr.index)
+        const ofRow =
+          row === undefined ? [] : this.scalings(row.value, new Map([...named, [row.index, substitute(expr.index, named)]]))
+        return this.#without(ofRow, expr.index)
       }
       case 'load':
         return this.#without([[{ load: expr, named }]], ...expr.indices)
@@ -170,32 +170,32 @@ class Body {
     }
   }
 
-  #call({ fn, args }: ExprOf<'call'>, named: ReadonlyMap<string, Expr>): readonly Way[] {
+  #call({ fn, args }: ExprOf<'call'>, named: ReadonlyMap<string, Expr>): readonly Scaling[] {
     const [a, b, c] = args
     if (a === undefined) return []
-    if (fn === 'neg') return this.ways(a, named)
+    if (fn === 'neg') return this.scalings(a, named)
     if (b === undefined) return []
     switch (fn) {
       case 'mul':
-        return [...this.#without(this.ways(a, named), b), ...this.#without(this.ways(b, named), a)]
+        return [...this.#without(this.scalings(a, named), b), ...this.#without(this.scalings(b, named), a)]
       case 'div':
-        return this.#without(this.ways(a, named), b)
+        return this.#without(this.scalings(a, named), b)
       case 'add':
       case 'sub':
-        return both(this.ways(a, named), this.ways(b, named))
+        return both(this.scalings(a, named), this.scalings(b, named))
       case 'select':
-        return c === undefined ? [] : this.#without(both(this.ways(b, named), this.ways(c, named)), a)
+        return c === undefined ? [] : this.#without(both(this.scalings(b, named), this.scalings(c, named)), a)
       default:
         return []
     }
   }
 
   /** Alternatives whose tensors the other expressions do not read. */
-  #without(ways: readonly Way[], ...others: readonly Expr[]): readonly Way[] {
+  #without(scalings: readonly Scaling[], ...others: readonly Expr[]): readonly Scaling[] {
     const read = new Set(others.flatMap((other) => [...this.reads(other)]))
-    return ways.filter((way) => way.every(({ load }) => !read.has(load.tensor)))
+    return scalings.filter((scaling) => scaling.every(({ load }) => !read.has(load.tensor)))
   }
 }
 
-const both = (left: readonly Way[], right: readonly Way[]): readonly Way[] =>
+const both = (left: readonly Scaling[], right: readonly Scaling[]): readonly Scaling[] =>
   left.flatMap((one) => right.map((other) => [...one, ...other]))

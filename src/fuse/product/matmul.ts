@@ -67,12 +67,12 @@ export function deriveProducts(
       last,
       `a kernel holds at most ${mostProducts} matmuls: more sums than that do not fit the registers`,
     )
-  const { behind, makers } = partsOf(graph, name, matmuls, members)
-  const keeping = behind.filter((member) => keepsGroups(member))
-  const between = behind.filter((member) => !keeping.includes(member))
-  checkKept(name, keeping, between)
+  const { after, makers } = partsOf(graph, name, matmuls, members)
+  const reducers = after.filter((member) => keepsGroups(member))
+  const between = after.filter((member) => !reducers.includes(member))
+  checkPartialReaders(name, reducers, between)
   const epilogue = deriveEpilogue(graph, name, all, members, between, layouts)
-  const partials = keeping.length === 0 ? undefined : partialsOf(graph, name, all, between, keeping, layouts)
+  const partials = reducers.length === 0 ? undefined : partialsOf(graph, name, all, between, reducers, layouts)
   const part = (node: Matmul, value: ValueId, axes: readonly string[]): FactorPart => {
     const made = makers.get(value) ?? []
     return {
@@ -117,25 +117,25 @@ function deriveEpilogue(
   group: string,
   products: readonly [Product, ...Product[]],
   members: readonly Member[],
-  behind: readonly Member[],
+  after: readonly Member[],
   layouts: LayoutsByName,
 ): Accumulated {
   const [{ node: first, roles }] = products
-  const last = behind.at(-1)?.node.name ?? first.name
-  if (behind.length === 0 && products.length === 1) return bareEpilogue(graph, group, first, roles, layouts)
+  const last = after.at(-1)?.node.name ?? first.name
+  if (after.length === 0 && products.length === 1) return bareEpilogue(graph, group, first, roles, layouts)
   const inside = new Set<GraphNode>([...members.map(({ node }) => node), ...products.map(({ node }) => node)])
   const values = [...graph.values]
   const stored: Member[] = []
   const sums = products.map(({ node }) => {
     const viewed = graph.nodes.some((view) => view.kind === 'view' && view.input === node.out)
-    if (behind.length > 0 && !viewed && !isUsed(graph, node.out, inside)) return node.out
+    if (after.length > 0 && !viewed && !isUsed(graph, node.out, inside)) return node.out
     const sum = pushValue(values, valueAt(values, node.out))
     stored.push(identityMember({ ...graph, values }, node.name, sum, node.out, roles.axes.out))
     return sum
   })
-  const others = onlyNodes({ ...graph, values }, (node) => !inside.has(node) || behind.some((member) => member.node === node))
+  const others = onlyNodes({ ...graph, values }, (node) => !inside.has(node) || after.some((member) => member.node === node))
   const seen = { ...others, nodes: [...stored.map(({ node }) => node), ...others.nodes] }
-  const derived = deriveMembers(seen, group, [...stored, ...behind], layouts)
+  const derived = deriveMembers(seen, group, [...stored, ...after], layouts)
   const accumulators = sums.map((sum, i) => {
     const found = derived.inputs.find(({ value }) => value === sum)?.param
     const unread = products[i]?.node.name ?? first.name
@@ -176,10 +176,10 @@ function merged(
 }
 
 /** Refuses members that read partials in the kernel that makes them, where only some of a row's partials are known. */
-function checkKept(group: string, keeping: readonly Member[], others: readonly Member[]): void {
-  for (const { node } of keeping) {
+function checkPartialReaders(group: string, reducers: readonly Member[], others: readonly Member[]): void {
+  for (const { node } of reducers) {
     const made = Object.values(node.outputs)
-    const reader = [...others, ...keeping].find((member) => inputsOf(member.node).some((id) => made.includes(id)))
+    const reader = [...others, ...reducers].find((member) => inputsOf(member.node).some((id) => made.includes(id)))
     if (reader !== undefined)
       throw illegal(
         group,
@@ -196,14 +196,14 @@ function partialsOf(
   group: string,
   products: readonly [Product, ...Product[]],
   between: readonly Member[],
-  keeping: readonly Member[],
+  reducers: readonly Member[],
   layouts: LayoutsByName,
 ): Partials {
   const [{ node: first, roles }] = products
-  const derived = derivePartials(graph, group, between, keeping, layouts)
+  const derived = derivePartials(graph, group, between, reducers, layouts)
   const accumulators = products.map(({ node }) => derived.inputs.find(({ value }) => value === node.out)?.param)
   const read = accumulators.flatMap((param) => param ?? [])
-  checkPartials(derived.kernel, group, { first: first.name, last: keeping.at(-1)?.node.name ?? first.name, products: read })
+  checkPartials(derived.kernel, group, { first: first.name, last: reducers.at(-1)?.node.name ?? first.name, products: read })
   return { ...derived, accumulators, named: namesOf(derived.kernel, read[0] ?? '', roles) }
 }
 

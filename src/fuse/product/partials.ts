@@ -63,22 +63,22 @@ export const keepsGroups = ({ kernel }: Member): boolean => kernel.body.every((s
 /**
  * The program of partials.
  * @param members those between the matmuls and the partials
- * @param keeping those that compute the partials
+ * @param reducers those that compute the partials
  * @throws usage `plan.illegal` for reductions that are not over groups of the matmul's columns
  */
 export function derivePartials(
   graph: Graph,
   group: string,
   members: readonly Member[],
-  keeping: readonly Member[],
+  reducers: readonly Member[],
   layouts: LayoutsByName,
 ): Derived {
-  const nodes = new Set([...members, ...keeping].map(({ node }) => node))
+  const nodes = new Set([...members, ...reducers].map(({ node }) => node))
   const outputs = Object.fromEntries(
-    keeping.flatMap(({ node }) => Object.entries(node.outputs).map(([name, id]) => [`${node.name}.${name}`, id])),
+    reducers.flatMap(({ node }) => Object.entries(node.outputs).map(([name, id]) => [`${node.name}.${name}`, id])),
   )
   const seen = onlyNodes(graph, (node) => node.kind === 'op' && nodes.has(node))
-  return deriveMembers({ ...seen, outputs }, group, [...members, ...keeping], layouts)
+  return deriveMembers({ ...seen, outputs }, group, [...members, ...reducers], layouts)
 }
 
 /** Refuses a program of partials that does not run over the columns of the matmuls. */

@@ -51,7 +51,7 @@ function readersOf({ nodes }: Graph, values: readonly ValueId[]): readonly Graph
 
 export interface Parts {
   /** Members after the matmuls, and those beside them that they read. */
-  readonly behind: readonly Member[]
+  readonly after: readonly Member[]
   /** Members that compute a factor, by the factor's value. */
   readonly makers: ReadonlyMap<ValueId, readonly Member[]>
 }
@@ -85,7 +85,7 @@ export function partsOf(graph: Graph, group: string, matmuls: readonly Matmul[],
   for (const member of [...wanted]) {
     for (const id of inputsOf(member.node)) for (const maker of makersOf(graph, members, id)) wanted.add(maker)
   }
-  return { behind: members.filter((member) => wanted.has(member)), makers }
+  return { after: members.filter((member) => wanted.has(member)), makers }
 }
 
 /** The graph with its views and the nodes that satisfy `holds`: values that these read count as needed outside of a group. */

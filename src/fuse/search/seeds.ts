@@ -63,6 +63,6 @@ function moves(ops: ReadonlyMap<string, Kernel>, node: ActiveNode): boolean {
   const [stmt] = body
   if (body.length !== 1 || (stmt?.kind !== 'store' && stmt?.kind !== 'storeRow')) return false
   const { value } = stmt
-  const kept = value.kind === 'call' && value.fn === 'select' ? value.args[1] : value
-  return kept?.kind === 'load'
+  const stored = value.kind === 'call' && value.fn === 'select' ? value.args[1] : value
+  return stored?.kind === 'load'
 }
