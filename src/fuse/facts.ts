@@ -46,7 +46,7 @@ export function graphFacts(graph: Graph, ops: ReadonlyMap<string, Kernel>): Fact
     dims: shape.map((extent) => (extent.factor === 1 && extent.dims.length === 1 ? (extent.dims[0] ?? '') : printExtent(extent))),
     layout: rowMajor([]),
   }))
-  // Dimensions of results are included, since inputs may depend on them: the size of an image follows from its windows and their number.
+  // Dimensions of results are included, since inputs may depend on them: the size of an image follows from the number and size of its windows.
   const dims = [...new Set(graph.values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))]
   const kernel: Kernel = { ...emptyKernel, dims, tensors }
   const attrs = Object.fromEntries([

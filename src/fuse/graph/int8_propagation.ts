@@ -90,8 +90,8 @@ export class Int8Propagation {
 
 /**
  * The tensor of the op's storage type whose elements a body only moves: each result is one of its elements, or zero. Undefined for a body that
- * reads several such tensors, whose scales may differ, and for one whose choices depend on the magnitude of elements, which int8 values do not
- * have.
+ * reads several such tensors, whose scales may differ. Also undefined if choices depend on the magnitude of elements, which int8 alone does not
+ * determine.
  */
 function movedBy({ body, tensors }: Kernel): string | undefined {
   const stored = tensors.filter(({ access, dtype }) => access === 'in' && typeof dtype !== 'string')

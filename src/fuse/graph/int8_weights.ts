@@ -1,6 +1,6 @@
 /**
- * Int8 weights of a graph. Each output channel has its own scale, in a weight of its own. A scale may be multiplied by the scale of the other
- * operand, where that is an attribute.
+ * Int8 weights of a graph. Each output channel has its own scale; the scales are an additional weight. A scale may be multiplied by the scale of
+ * the other operand, where that is an attribute.
  */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'

@@ -152,8 +152,8 @@ class Packer {
   }
 
   /**
-   * Name of a step: after the first of some nodes whose step name is free. It is taken for the second of two operands that a matmul reads through
-   * views.
+   * Name of a step: after the first of some nodes whose step name is free. A matmul may read both operands through views, and then names only one
+   * step.
    */
   #named(step: (node: string) => string, after: readonly (string | undefined)[], { name: view }: NodeOf<'view'>): string {
     const wanted = [...after.flatMap((name) => name ?? []), view].map(step)

@@ -1,7 +1,7 @@
 /**
  * Library matmuls with a factor that an op of the group moves: each element of the op's result is an element of its input, at an index that
  * follows from the result's indices alone. Consecutive indices along an axis may read one element, as heads of queries share a head of keys. Such
- * an axis is split in two, of which the input has the outer one. Strides then express the move, and nothing is moved.
+ * an axis is split in two, of which the input has the outer one. Strides then express the move, and no data is moved.
  */
 import { call, dim, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'

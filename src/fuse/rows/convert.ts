@@ -78,7 +78,7 @@ export class Converter {
     const producer = this.#produced.of(value)
     const indices = load.indices.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')))
     if (producer === undefined) return { ...load, tensor: this.#parameters.input(member, param), indices }
-    // A skipped store to other float types only keeps bits that it would lose. The few bits of float8 are what the author wants of the value.
+    // A skipped store of another float type only keeps bits that it would lose. The rounding to float8 is what the author wants of the value.
     if (isFloat8(param.dtype))
       throw illegal(
         this.#group,
