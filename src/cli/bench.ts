@@ -1,4 +1,4 @@
-/** `heddle bench encoder`: how long the plans of an encoder take on a device, beside the physical floor and beside its peers. */
+/** `heddle bench encoder`: times the plans of an encoder on a device, beside the physical floor and peers. */
 import { resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import type { EncoderBench } from '../bench/candidates.js'
@@ -31,10 +31,10 @@ import { readTuning } from './tuning_file.js'
 export interface BenchEncoderOptions {
   /** A known configuration or a model folder. */
   readonly config: string
-  /** What a model takes by default on the device, where undefined. */
+  /** If undefined, the plan that a model gets by default on the device. */
   readonly plans?: readonly string[] | undefined
   readonly shapes: readonly Shape[]
-  /** Heads and elements of each, in the place of those of a named configuration. */
+  /** Number of heads and elements per head, instead of those of a named configuration. */
   readonly heads?: number | undefined
   readonly size?: number | undefined
   /** `full`, `half` or a file of lengths. */
@@ -44,16 +44,16 @@ export interface BenchEncoderOptions {
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
   readonly repeats: number
-  /** A tuning file: each plan is timed with the matmul library's first algorithms, and with those that it keeps. */
+  /** Tuning file. Each plan is timed with the matmul library's first algorithms, and with those of the file. */
   readonly algorithms?: string | undefined
   readonly profile?: boolean | undefined
-  /** Also times what this framework offers, where Python has it. */
+  /** Also times this framework, if Python has it. */
   readonly peer?: 'torch' | undefined
-  /** Where to write an HTML report, which holds a profile. */
+  /** Path of an HTML report, which contains a profile. */
   readonly report?: string | undefined
 }
 
-/** Stages and results on stderr, as they come. */
+/** Prints stages and results to stderr as they arrive. */
 const observer = ({ log }: CliContext): BenchObserver => ({
   onStage: (stage) => log(`${stage}\n`),
   onResult: (times) => log(`${describeTimes(times)}\n`),
@@ -66,7 +66,7 @@ async function timePeers(bench: EncoderBench, { log }: CliContext): Promise<Peer
   return peers
 }
 
-/** The command line of options, for the report. */
+/** Command line for these options, for the report. */
 function commandOf(options: BenchEncoderOptions, name: DeviceName): string {
   const { config, plans = [], shapes, lengths, masked, dtype, repeats } = options
   const others = (['heads', 'size', 'algorithms', 'peer'] as const).flatMap((option) =>
@@ -77,12 +77,12 @@ function commandOf(options: BenchEncoderOptions, name: DeviceName): string {
   return `${common} --dtype ${dtype} --device ${name} --repeats ${repeats}${others.join('')}`
 }
 
-/** The algorithms of a tuning file for a device. @throws usage `tuning.*`, `bench.algorithms` for a file that has none of them */
+/** The algorithms of a tuning file for a device. @throws usage `tuning.*`, `bench.algorithms` if the file has none for it */
 async function keptAlgorithms(file: string, info: NativeDeviceInfo, root: string): Promise<readonly TunedMatmul[]> {
   const tuning = await readTuning({ root, file })
   const own = keptFor(tuning?.matmuls, info)
   if (own.length > 0) return own
-  throw usageError('bench.algorithms', `${file} keeps no algorithms of the matmul library of ${info.name}`, {
+  throw usageError('bench.algorithms', `${file} has no algorithms of the matmul library for ${info.name}`, {
     hint: `measure some on it: heddle tune --library --out ${file}`,
   })
 }
@@ -145,23 +145,23 @@ export const encoderCommand = (context: () => CliContext) =>
   new Command('encoder')
     .description('time forward passes of a BERT encoder with random weights')
     .option('--config <name>', 'bert-base, bert-large or a model folder', 'bert-base')
-    .option('--plans <names>', 'fusion plans, separated by commas; default: what a model takes on the device', (text) =>
+    .option('--plans <names>', 'fusion plans, separated by commas; default: the plan of a model on the device', (text) =>
       text.split(','),
     )
     .option('--shapes <shapes>', 'batch x length, separated by commas; default: 1x128', shapesOf)
     .option('--batch <counts>', 'sequences, separated by commas, each with every --length', countsOf)
     .option('--length <counts>', 'tokens of a sequence, separated by commas', countsOf)
-    .option('--heads <count>', 'attention heads, in the place of those that a named configuration has', positive)
+    .option('--heads <count>', 'attention heads, instead of those of a named configuration', positive)
     .option('--size <count>', 'elements of a head', positive)
     .option('--lengths <lengths>', 'full, half (uniform in 1..seq), or a file of lengths', 'full')
-    .addOption(new Option('--masked', 'with a random mask over pairs of tokens beside the lengths').conflicts('peer'))
+    .addOption(new Option('--masked', 'with a random mask over pairs of tokens, in addition to the lengths').conflicts('peer'))
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
-    .option('--algorithms <file>', 'also time each plan with the algorithms of matmuls that a tuning file keeps')
-    .option('--profile', 'also time every step by itself')
-    .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))
-    .option('--report <file>', 'write a page with charts, as `heddle explore` does; times every step by itself too')
+    .option('--algorithms <file>', 'also time each plan with the matmul algorithms of a tuning file')
+    .option('--profile', 'also time every step separately')
+    .addOption(new Option('--peer <framework>', 'also time the same work in a framework').choices(['torch'] as const))
+    .option('--report <file>', 'write a page with charts, as `heddle explore` does; also times every step separately')
     .option('--json', 'print the results as JSON')
     .action(async (options) => {
       const result = await runBenchEncoder({ ...options, shapes: givenShapes(options) }, context())

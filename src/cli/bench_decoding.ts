@@ -1,4 +1,4 @@
-/** `heddle bench decoding`: how long a decoder with random weights takes for a number of steps, words chosen on the device. */
+/** `heddle bench decoding`: times a number of steps of a decoder with random weights; tokens are chosen on the device. */
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { benchDecoding, type DecodingTimes } from '../bench/decoding.js'
 import { type SeqPeers, timeSeq2seqTorch } from '../bench/decoding_peers.js'
@@ -19,7 +19,7 @@ export interface BenchDecodingOptions {
   readonly vocab: number
   readonly steps: number
   readonly memory: number
-  /** Width of the memory; that of the decoder where undefined. */
+  /** Width of the memory; default: the width of the decoder. */
   readonly memoryHidden?: number | undefined
   readonly beam?: number | undefined
   readonly topK?: number | undefined
@@ -38,14 +38,14 @@ export interface BenchDecodingResult {
   readonly peers: SeqPeers | undefined
 }
 
-/** @throws usage `bench.peer` for what Hugging Face's models have no setting for */
+/** @throws usage `bench.peer` for an option without an equivalent setting in Hugging Face's models */
 function expectPeer({ peer, memoryHidden, diversityRate }: BenchDecodingOptions): void {
   if (peer === undefined) return
   const [other] = Object.entries({ '--memory-hidden': memoryHidden, '--diversity-rate': diversityRate }).filter(
     ([, value]) => value !== undefined,
   )
   if (other === undefined) return
-  throw usageError('bench.peer', `${other[0]} has no like among the settings of Hugging Face's generate`, {
+  throw usageError('bench.peer', `${other[0]} has no equivalent among the settings of Hugging Face's generate`, {
     hint: 'leave --peer or the option out',
   })
 }
@@ -80,7 +80,7 @@ export async function runBenchDecoding(options: BenchDecodingOptions, context: C
   }
 }
 
-/** A number from the command line; what it may be is checked where it is used. */
+/** A number from the command line. Its range is checked at its use. */
 function number(text: string): number {
   const value = Number(text)
   if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
@@ -89,29 +89,29 @@ function number(text: string): number {
 
 export const decodingCommand = (context: () => CliContext) =>
   new Command('decoding')
-    .description('time steps of a decoder with random weights behind a given memory')
+    .description('time steps of a decoder with random weights over an encoder output of given length')
     .option('--plans <names>', 'fusion plans, separated by commas', (text) => text.split(','), ['best-decoder'])
     .option('--batch <counts>', 'sequences, separated by commas', countsOf, [1])
     .option('--layers <count>', 'decoder layers', positive, 6)
     .option('--heads <count>', 'attention heads', positive, 8)
-    .option('--head-size <count>', 'elements of a head', positive, 64)
-    .option('--vocab <count>', 'words', positive, 30_000)
+    .option('--head-size <count>', 'elements per head', positive, 64)
+    .option('--vocab <count>', 'size of the vocabulary', positive, 30_000)
     .option('--steps <count>', 'tokens generated', positive, 32)
-    .option('--memory <count>', 'places of the memory', positive, 32)
-    .option('--memory-hidden <count>', 'width of the memory; default: that of the decoder', positive)
-    .option('--beam <count>', 'hypotheses followed side by side', positive)
+    .option('--memory <count>', 'positions of the memory', positive, 32)
+    .option('--memory-hidden <count>', 'width of the memory; default: the width of the decoder', positive)
+    .option('--beam <count>', 'hypotheses per sequence, for beam search', positive)
     .option(
       '--diversity-rate <x>',
-      'with --beam: added to a word for each better one of its beam; below 0 beams differ more',
+      'with --beam: added to a token for each better one of its beam; below 0 beams differ more',
       number,
     )
-    .option('--top-k <count>', 'draw from the likeliest words', positive)
-    .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
+    .option('--top-k <count>', 'sample from this many of the most likely tokens', positive)
+    .option('--top-p <mass>', 'sample from the most likely tokens with this total probability', number)
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(deviceOption())
     .option('--repeats <count>', 'timed runs of each plan and batch', positive, 20)
-    .option('--profile', 'also time every kernel of a step by itself')
-    .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))
+    .option('--profile', 'also time every kernel of a step separately')
+    .addOption(new Option('--peer <framework>', 'also time the same work in a framework').choices(['torch'] as const))
     .option('--json', 'print the results as JSON')
     .action(async (options) => {
       const result = await runBenchDecoding(options, context())

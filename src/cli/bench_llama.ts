@@ -1,4 +1,4 @@
-/** `heddle bench llama`: how long a LLaMA-like model takes for prompts and steps under its plans, beside floor, peers and earlier times. */
+/** `heddle bench llama`: times prompts and steps of a LLaMA-like model under its plans, beside floor, peers and earlier times. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
@@ -28,7 +28,7 @@ export interface BenchLlamaOptions {
   readonly plans?: readonly string[] | undefined
   readonly steps?: readonly Shape[] | undefined
   readonly prompts?: readonly Shape[] | undefined
-  /** How keys and values are cached. */
+  /** Storage of cached keys and values. */
   readonly caches?: CacheType | undefined
   readonly chunk?: number | undefined
   readonly invariant?: number | undefined
@@ -36,7 +36,7 @@ export interface BenchLlamaOptions {
   readonly dtype?: (typeof dtypes)[number] | undefined
   readonly device?: DeviceName | undefined
   readonly repeats: number
-  /** `checkpoint` reads those of the folder. */
+  /** `checkpoint` reads the weights of the folder. */
   readonly weights: 'random' | 'checkpoint'
   readonly profile?: boolean | undefined
   readonly peer?: 'torch' | undefined
@@ -48,7 +48,7 @@ export interface BenchLlamaOptions {
 
 const usualShape = '7b'
 
-/** Samples of shapes as baselines have them. */
+/** Samples per shape, in the form that baselines store. */
 const targets = (plans: readonly LlamaPlanTimes[]) =>
   plans.flatMap(({ times }) =>
     times.map(({ plan, what, batch, seq, samples }) => ({
@@ -107,7 +107,7 @@ export async function runBenchLlama(
   }
 }
 
-/** @throws usage `bench.config` for a name and a folder */
+/** @throws usage `bench.config` if both a name and a folder are given */
 function nameOf(name: string | undefined, { config }: BenchLlamaOptions): string {
   if (name !== undefined && config !== undefined) {
     throw usageError('bench.config', `shape ${name} and the configuration of ${config} are two models`, {
@@ -117,7 +117,7 @@ function nameOf(name: string | undefined, { config }: BenchLlamaOptions): string
   return config ?? name ?? usualShape
 }
 
-/** @throws usage `bench.weights` for a shape that has no files */
+/** @throws usage `bench.weights` for a shape without files */
 function folderOf(name: string, root: string): string {
   const folder = resolve(root, name)
   if (existsSync(join(folder, 'config.json'))) return folder
@@ -130,7 +130,7 @@ function waysOf(text: string): string[] {
   const ways = names(text)
   const unknown = ways.find((way) => !llamaPeerWays.some((known) => known === way))
   if (unknown === undefined) return ways
-  throw new InvalidArgumentError(`"${unknown}" is no way of the peer: expected some of ${llamaPeerWays.join(', ')}.`)
+  throw new InvalidArgumentError(`"${unknown}" is not a mode of the peer: expected some of ${llamaPeerWays.join(', ')}.`)
 }
 
 export const llamaCommand = (context: () => CliContext) =>
@@ -138,27 +138,27 @@ export const llamaCommand = (context: () => CliContext) =>
     .description('time prompts and steps of a LLaMA-like model with random weights')
     .argument('[shape]', `one of ${llamaShapes.join(', ')}; default: ${usualShape}`)
     .option('--config <dir>', 'a model folder, instead of a shape')
-    .option('--plans <names>', 'fusion plans, separated by commas; default: what a model takes on the device', names)
-    .option('--steps <shapes>', 'batch x context, separated by commas; 1x512 where no prompts are given either', shapesOf)
+    .option('--plans <names>', 'fusion plans, separated by commas; default: the plan of a model on the device', names)
+    .option('--steps <shapes>', 'batch x context, separated by commas; default: 1x512, or none if --prompts is given', shapesOf)
     .option('--prompts <shapes>', 'prompts x tokens, separated by commas', shapesOf)
     .addOption(cachesOption())
-    .option('--chunk <tokens>', 'tokens of prompts that are read at once', positive)
-    .option('--invariant <rows>', 'compute everything for so many rows, so that results are the same bit for bit', positive)
-    .option('--window <steps>', 'steps of a sample, a multiple of 8', positive, 64)
-    .addOption(new Option('--dtype <dtype>', 'storage type; default: that of the configuration').choices(dtypes))
+    .option('--chunk <tokens>', 'prompt tokens processed at a time', positive)
+    .option('--invariant <rows>', 'compute everything for this many rows, so that results are identical bit for bit', positive)
+    .option('--window <steps>', 'steps per sample, a multiple of 8', positive, 64)
+    .addOption(new Option('--dtype <dtype>', 'storage type; default: the type of the configuration').choices(dtypes))
     .addOption(deviceOption())
     .option('--repeats <count>', 'samples of each plan and shape', positive, 9)
     .addOption(
-      new Option('--weights <source>', 'random, or those of the folder')
+      new Option('--weights <source>', 'random, or those of the model folder')
         .choices(['random', 'checkpoint'] as const)
         .default('random' as const),
     )
-    .option('--profile', 'also time every kernel of a step by itself')
-    .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))
-    .option('--peer-ways <names>', `which of its ways: ${llamaPeerWays.join(', ')}`, waysOf)
-    .option('--save <file>', 'keep the times, to compare later ones with')
-    .option('--baseline <file>', 'compare with times kept before: exit 1 for what became slower')
-    .option('--ratio <x>', 'medians that differ by less are no difference', ratioOf, usualRatio)
+    .option('--profile', 'also time every kernel of a step separately')
+    .addOption(new Option('--peer <framework>', 'also time the same work in a framework').choices(['torch'] as const))
+    .option('--peer-ways <names>', `modes of the peer: ${llamaPeerWays.join(', ')}`, waysOf)
+    .option('--save <file>', 'save the times as a baseline for later runs')
+    .option('--baseline <file>', 'compare with saved times; exit 1 if something became slower')
+    .option('--ratio <x>', 'smallest ratio of medians that counts as a difference', ratioOf, usualRatio)
     .option('--json', 'print the results as JSON')
     .action(async (name, options) => {
       const result = await runBenchLlama(name, options, context())

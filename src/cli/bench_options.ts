@@ -1,11 +1,11 @@
-/** What the verbs that measure have in common: shapes, and times held against earlier ones. */
+/** Shared options of the verbs that measure: shapes, and comparison with earlier times. */
 import { InvalidArgumentError } from '@commander-js/extra-typings'
 import type { Shape } from '../bench/result.js'
 import { type Comparison, fewestSamples } from '../bench/target/baseline.js'
 import { sizeText } from '../bench/target/text.js'
 import { findingError, usageError } from '../errors.js'
 
-/** `1x128,32x128` as shapes. */
+/** Parses shapes such as `1x128,32x128`. */
 export function shapesOf(text: string): Shape[] {
   return text.split(',').map((part) => {
     const match = /^([1-9]\d*)x([1-9]\d*)$/.exec(part)
@@ -14,7 +14,7 @@ export function shapesOf(text: string): Shape[] {
   })
 }
 
-/** Shapes as options name them: a list, or every batch with every length. */
+/** Shapes as given by options: a list, or every batch with every length. */
 export interface ShapeOptions {
   readonly shapes?: readonly Shape[] | undefined
   readonly batch?: readonly number[] | undefined
@@ -23,7 +23,7 @@ export interface ShapeOptions {
 
 const [usualBatch, usualLength] = [1, 128]
 
-/** The shapes of options; one sequence of 128 where none says any. @throws usage `bench.shape` for both forms at once */
+/** Shapes given by options; one sequence of 128 by default. @throws usage `bench.shape` for both forms at once */
 export function givenShapes({ shapes, batch, length }: ShapeOptions): readonly Shape[] {
   if (shapes !== undefined && (batch !== undefined || length !== undefined)) {
     throw usageError('bench.shape', 'shapes are given twice: by --shapes, and by --batch or --length', {
@@ -34,10 +34,10 @@ export function givenShapes({ shapes, batch, length }: ShapeOptions): readonly S
   return (batch ?? [usualBatch]).flatMap((count) => (length ?? [usualLength]).map((seq) => ({ batch: count, seq })))
 }
 
-/** Medians that differ by less are no difference. */
+/** Smallest ratio of medians that counts as a difference. */
 export const usualRatio = 1.05
 
-/** A ratio above 1 from the command line. */
+/** Parses a ratio above 1 from the command line. */
 export function ratioOf(text: string): number {
   const value = Number(text)
   if (!(value > 1)) throw new InvalidArgumentError('Expected a ratio above 1, such as 1.05.')
@@ -50,10 +50,10 @@ export interface BaselineOptions {
   readonly ratio?: number | undefined
 }
 
-/** @throws usage `bench.repeats` for times too few to be held against others */
+/** @throws usage `bench.repeats` for too few times to compare with a baseline */
 export function expectSamples({ baseline, repeats }: BaselineOptions): void {
   if (baseline === undefined || repeats >= fewestSamples) return
-  throw usageError('bench.repeats', `of ${repeats} times no test can tell a difference to ${baseline}`, {
+  throw usageError('bench.repeats', `${repeats} times are too few to show a difference from ${baseline}`, {
     hint: `--repeats ${fewestSamples} or more`,
   })
 }

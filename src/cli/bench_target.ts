@@ -24,10 +24,10 @@ import { type SearchPath, searchPath } from './search_path.js'
 type Dims = Readonly<Record<string, number>>
 
 export interface BenchTargetOptions {
-  /** What differs from the sizes the graph usually has; each is timed. */
+  /** Dimensions that differ from the default sizes of the graph; each shape is timed. */
   readonly shape?: readonly Dims[] | undefined
   readonly plans?: readonly string[] | undefined
-  /** What differs from the configuration that a program declares. */
+  /** Fields that differ from the configuration that a program declares. */
   readonly config?: Readonly<Record<string, unknown>> | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
@@ -36,7 +36,7 @@ export interface BenchTargetOptions {
   readonly specs?: string | undefined
   readonly save?: string | undefined
   readonly baseline?: string | undefined
-  /** Medians that differ by less than this are no difference. */
+  /** Smallest ratio of medians that counts as a difference. */
   readonly ratio?: number | undefined
 }
 
@@ -46,14 +46,14 @@ export interface BenchTargetResult {
   readonly dtype: BenchTargetOptions['dtype']
   readonly device: NativeDeviceInfo
   readonly ceilings: Ceilings | undefined
-  /** The forms at each shape, in the order asked for. */
+  /** Times of the forms at each shape, in the order of the options. */
   readonly sizes: readonly (readonly TargetTimes[])[]
-  /** Undefined where no baseline was given. */
+  /** Undefined without a baseline. */
   readonly comparisons: readonly Comparison[] | undefined
 }
 
 /**
- * @throws usage `bench.unknown`, `bench.shape`, `bench.baseline`, `plan.unknown`, `graph.dim`; environment for what the machine lacks;
+ * @throws usage `bench.unknown`, `bench.shape`, `bench.baseline`, `plan.unknown`, `graph.dim`; environment for missing tools or devices;
  * finding `bench.slower` when a form takes longer than the baseline allows
  */
 export async function runBenchTarget(name: string, options: BenchTargetOptions, context: CliContext): Promise<BenchTargetResult> {
@@ -77,7 +77,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
     const cost = costOf(info, ceilings, dtype)
     const sizes: (readonly TargetTimes[])[] = []
     const prices = await pricesOf(path, subject, { cost, dtype, isCpu: device.kind === 'simt' })
-    // What cannot be priced is refused before anything is measured.
+    // Plans without a price are refused before anything is measured.
     const shapes = (options.shape ?? [{}]).map((shape) => {
       const dims = completed(subject, shape)
       return { shape, priced: new Map(subject.forms.map(({ plan }) => [plan, prices(plan, dims)])) }
@@ -104,7 +104,7 @@ export async function runBenchTarget(name: string, options: BenchTargetOptions, 
   }
 }
 
-/** Subjects that a name and plans mean. @throws usage `bench.unknown` naming what there is */
+/** Subject for a name and plans. @throws usage `bench.unknown`, which lists the known names */
 export async function findSubject(
   name: string,
   manifest: Manifest,
@@ -114,7 +114,7 @@ export async function findSubject(
   const { graphs, programs, conversions } = path
   const decl = Object.hasOwn(graphs, name) ? graphs[name] : undefined
   if (decl !== undefined) {
-    // A shipped plan means another graph where the project has one of that name.
+    // If the project has a graph of that name, a shipped plan is for another graph.
     const declared = path.plans.flatMap((plan) => (plan.graph === name ? [plan.name] : []))
     const known = Object.fromEntries(Object.entries(manifest.plans ?? {}).filter(([plan]) => declared.includes(plan)))
     const absent = plans?.find((plan) => declared.includes(plan) && known[plan]?.[name] === undefined)
@@ -144,10 +144,10 @@ export async function findSubject(
   return kernelSubject(entry)
 }
 
-/** Milliseconds by the cost model, on the device at hand and on a GPU; undefined where it knows nothing of the subject or the device. */
+/** Predicted milliseconds on this device and on a GPU; undefined if the cost model does not cover the subject or the device. */
 type Prices = (plan: string, dims: Dims) => Pick<TargetTimes, 'predicted' | 'elsewhere'>
 
-/** The GPU whose times stand beside those of the CPU device. */
+/** The GPU whose predicted times are shown beside times of the CPU device. */
 const usualGpu = 'h200'
 
 /** @throws usage `plan.*` for a plan that cannot be applied, `frontend.*` */
@@ -183,17 +183,17 @@ async function pricesOf(
 
 const shapes = (text: string, before: readonly Dims[] = []): readonly Dims[] => [...before, dimensions(text)]
 
-/** Adds the options and the action for a named kernel or graph to `heddle bench`. */
+/** Adds the options and the action for a named kernel, graph or program to `heddle bench`. */
 export const addTarget = (command: Command, context: () => CliContext) =>
   command
     .argument('[name]', 'a kernel, graph or program of the project, or a shipped one')
     .addOption(
       new Option(
         '--shape <dims>',
-        'dimensions by name, such as m=512,n=768; again for another shape; default: the usual',
+        'dimensions by name, such as m=512,n=768; repeat for another shape; default: usual sizes',
       ).argParser(shapes),
     )
-    .option('--config <json>', "what differs from a program's usual configuration, such as '{ \"layers\": 2 }'", jsonObject)
+    .option('--config <json>', "changes to a program's default configuration, such as '{ \"layers\": 2 }'", jsonObject)
     .option('--plans <names>', 'plans of a graph or program, separated by commas; default: all that cover it', (text) =>
       text.split(','),
     )
@@ -201,9 +201,9 @@ export const addTarget = (command: Command, context: () => CliContext) =>
     .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
-    .option('--save <file>', 'keep the times, to compare later ones with')
-    .option('--baseline <file>', 'compare with times kept before: exit 1 for what became slower')
-    .option('--ratio <x>', 'medians that differ by less are no difference', ratioOf, usualRatio)
+    .option('--save <file>', 'save the times as a baseline for later runs')
+    .option('--baseline <file>', 'compare with saved times; exit 1 if something became slower')
+    .option('--ratio <x>', 'smallest ratio of medians that counts as a difference', ratioOf, usualRatio)
     .option('--json', 'print the results as JSON')
     .action(async (name, options) => {
       if (name === undefined) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-/** The executable: runs the command line given to the process. */
+/** Executable entry point: runs the command line of the process. */
 import { describeFailure } from './failure.js'
 import { main } from './main.js'
 
-// A reader that has seen enough (`heddle inspect … | head`) is not an error; a full disk is.
+// A reader that closes the pipe early (`heddle inspect … | head`) is not an error; a full disk is.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0)
   const { exitCode, text } = describeFailure(error, { verbose: process.argv.includes('--verbose'), cancelled: false })
@@ -11,7 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(exitCode)
 })
 
-// Nobody is left to tell when a reader of the messages has gone.
+// Without a reader of stderr, no message can be shown.
 process.stderr.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') process.exit(3)
 })

@@ -1,7 +1,7 @@
 /**
- * `heddle build`: the addon, the device plugins and the kernel libraries, ahead of time. Without a selection every kernel of the
- * project's generated text (or of the shipped text, in a project without any) goes into one library, which `bundle` packs; with
- * `--for` or `--filter` a few kernels are compiled into the cache, from which programs take what they ask for. What `--check` does is in
+ * `heddle build`: builds the addon, the device plugins and the kernel libraries ahead of time. Without a selection, every kernel of the
+ * project's generated source (or of the shipped source, in a project without any) goes into one library, which `bundle` packs. With
+ * `--for` or `--filter`, the selected kernels are compiled into the cache, from which programs load them on demand. `--check` is in
  * build_check.ts.
  */
 import { Command, Option } from '@commander-js/extra-typings'
@@ -32,7 +32,7 @@ export interface BuildVerbOptions extends Selection {
   /** Without a target: simt, and cuda where this machine has a CUDA device and nvcc. */
   readonly target?: Target | 'all' | undefined
   readonly jobs?: number | undefined
-  /** Lets profilers and checkers name lines of CUDA text. */
+  /** Adds line information of the CUDA source for profilers and checkers. */
   readonly lineInfo?: boolean | undefined
   /** `native`, `sm_80`, `sm_90` or `all`, which is the default. */
   readonly architecture?: string | undefined
@@ -40,25 +40,25 @@ export interface BuildVerbOptions extends Selection {
 
 export interface BuildVerbResult {
   readonly native: NativeResult
-  /** Whole libraries, one a target; empty when kernels were selected. */
+  /** Whole libraries, one per target; empty when kernels were selected. */
   readonly kernels: readonly BuildResult[]
-  /** What was compiled of a selection, one a target. */
+  /** Results of a selection, one per target. */
   readonly selected: readonly SelectedBuild[]
 }
 
-/** The targets a build is for. */
+/** Targets of a build. */
 export async function wantedTargets(target: BuildVerbOptions['target']): Promise<readonly Target[]> {
   if (target === 'all') return targets
   if (target !== undefined) return [target]
   return hasCudaDevice() && (await findNvcc()) !== undefined ? targets : ['simt']
 }
 
-/** The number in the name of an architecture; undefined for `native` and `all`. @throws usage `build.architecture`, `toolchain.architecture` */
+/** Number in the name of an architecture; undefined for `native` and `all`. @throws usage `build.architecture`, `toolchain.architecture` */
 function numberOf(text: string | undefined): string | undefined {
   if (text === undefined || text === 'all' || text === 'native') return undefined
   const [, number] = /^sm_(\d+)$/.exec(text) ?? []
   if (number === undefined) {
-    throw usageError('build.architecture', `${JSON.stringify(text)} is no architecture`, {
+    throw usageError('build.architecture', `${JSON.stringify(text)} is not an architecture`, {
       hint: 'native, all, or one such as sm_90',
     })
   }
@@ -66,7 +66,7 @@ function numberOf(text: string | undefined): string | undefined {
   return number
 }
 
-/** The number that the toolchain takes; undefined for all architectures. @throws usage, environment `build.architecture` */
+/** Architecture number for the toolchain; undefined for all architectures. @throws usage, environment `build.architecture` */
 async function architectureFrom(text: string | undefined, context: CliContext): Promise<string | undefined> {
   if (text !== 'native') return numberOf(text)
   await prepareNative('cuda', openOptions(context))
@@ -75,7 +75,7 @@ async function architectureFrom(text: string | undefined, context: CliContext): 
     const architecture = architectureOf(device.info())
     const found = architectureOn(architecture.replace(/\D/g, ''))
     if (found !== undefined) return found
-    throw environmentError('build.architecture', `there is no code for ${architecture} alone`, {
+    throw environmentError('build.architecture', `no code can be built for ${architecture} alone`, {
       hint: 'use --architecture all, whose PTX the driver compiles for later GPUs',
     })
   } finally {
@@ -83,10 +83,10 @@ async function architectureFrom(text: string | undefined, context: CliContext): 
   }
 }
 
-/** @throws usage `build.*`; what `buildNative`, `buildKernels` and the model's loader throw */
+/** @throws usage `build.*`; errors of `buildNative`, `buildKernels` and the model's loader */
 export async function build(options: BuildVerbOptions, context: CliContext): Promise<BuildVerbResult> {
   const { root, signal } = context
-  // What is refused is refused before anything is built.
+  // Options are checked before anything is built.
   numberOf(options.architecture)
   const isSelection = options.for !== undefined || options.filter !== undefined
   if (!isSelection) await expectGenerated(root)
@@ -133,11 +133,11 @@ export const buildCommand = (context: () => CliContext) =>
     .addOption(new Option('--dtype <dtype>', 'with --for: storage type of weights and activations').choices(dtypes))
     .option('--filter <regexp>', 'only kernels whose name matches')
     .option('--architecture <name>', 'of CUDA: native, sm_80, sm_90 or all; default: all')
-    .option('--jobs <count>', 'compilers at a time', positive)
-    .option('--line-info', 'let profilers and checkers name lines of CUDA text; doubles the library')
-    .option('--check', 'with --target cuda: hold texts against nvcc and their record, and build nothing')
-    .option('--record', 'with --check: compile what changed and write the record')
-    .addOption(new Option('--sample <part>', 'with --check: the part of recorded texts to compile').argParser(sampleOf))
+    .option('--jobs <count>', 'number of compilers in parallel', positive)
+    .option('--line-info', 'add line information of CUDA sources for profilers and checkers; doubles the size of the library')
+    .option('--check', 'with --target cuda: compile sources with nvcc, compare with the record, and build nothing')
+    .option('--record', 'with --check: compile changed sources and write the record')
+    .addOption(new Option('--sample <part>', 'with --check: the part of recorded sources to compile').argParser(sampleOf))
     .option('--json', 'print the build reports as JSON')
     .action(async (options) => {
       if (options.check !== true) refuseCheckOptions(options)

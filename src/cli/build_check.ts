@@ -1,6 +1,6 @@
 /**
- * `heddle build --check`: CUDA texts held against nvcc, which needs no library, and against the record of what nvcc made of them. Runs in
- * CI, and with `--record` after a change of texts or of device headers.
+ * `heddle build --check`: compiles CUDA sources with nvcc, without building a library, and compares the results with the record of earlier
+ * ones. Runs in CI, and with `--record` after a change of sources or of device headers.
  */
 import { InvalidArgumentError } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
@@ -16,17 +16,17 @@ export interface BuildCheckOptions {
   readonly jobs?: number | undefined
   /** A regular expression over instance keys. */
   readonly filter?: string | undefined
-  /** What a check does not take. */
+  /** Options that a check refuses. */
   readonly for?: string | undefined
   readonly architecture?: string | undefined
   readonly lineInfo?: boolean | undefined
-  /** Compiles what changed and writes the record. */
+  /** Compiles changed sources and writes the record. */
   readonly record?: boolean | undefined
-  /** Which part of the recorded texts is compiled again, or all of them. */
+  /** Part of the recorded sources that is compiled again, or all of them. */
   readonly sample?: number | 'all' | undefined
 }
 
-/** A part of the recorded texts, on the command line. */
+/** Parses a part of the recorded sources from the command line. */
 export function sampleOf(text: string): number | 'all' {
   if (text === 'all') return text
   if (/^\d+$/.test(text) && Number(text) < samples) return Number(text)
@@ -35,13 +35,13 @@ export function sampleOf(text: string): number | 'all' {
 
 const states: Readonly<Record<CheckedTexts['record'], string>> = {
   none: 'there is no record',
-  other: 'the record is of another nvcc',
-  untried: 'the record is of these texts; there is no nvcc to try it',
-  tried: 'the record is of these texts, and says what nvcc says',
+  other: 'the record is from another nvcc',
+  untried: 'the record matches these sources; there is no nvcc to check it',
+  tried: 'the record matches these sources and nvcc',
   written: 'the record is written',
 }
 
-/** @throws usage `build.check` beside options that it does not take; what `checkTexts` throws */
+/** @throws usage `build.check` with options that a check refuses; errors of `checkTexts` */
 export async function checkBuild(options: BuildCheckOptions, context: CliContext): Promise<CheckedTexts> {
   const { target, jobs, lineInfo, architecture, filter, for: model, record, sample } = options
   const others = { '--for': model, '--architecture': architecture, '--line-info': lineInfo }
@@ -49,7 +49,7 @@ export async function checkBuild(options: BuildCheckOptions, context: CliContext
   if (target !== 'cuda' || other !== undefined) {
     throw usageError(
       'build.check',
-      other === undefined ? '--check is for CUDA texts' : `--check takes --filter, and not ${other}`,
+      other === undefined ? '--check is for CUDA sources' : `--check accepts --filter, but not ${other}`,
       { hint: 'heddle build --target cuda --check' },
     )
   }
@@ -64,13 +64,13 @@ export async function checkBuild(options: BuildCheckOptions, context: CliContext
     jobs,
     onProgress: buildProgress('cuda', context),
   })
-  const texts = Object.entries(checked.texts).map(([name, count]) => `${count} texts for ${name}`)
+  const texts = Object.entries(checked.texts).map(([name, count]) => `${count} sources for ${name}`)
   const compiled = `${checked.compiled} of them compiled, ${checked.kernels} kernels, no warning, no spill`
   context.log(`cuda: ${texts.join(', ')}; ${states[checked.record]}; ${compiled}\n`)
   return checked
 }
 
-/** @throws usage `build.check` for options that only a check takes */
+/** @throws usage `build.check` for options that are valid only with `--check` */
 export function refuseCheckOptions({ record, sample }: BuildCheckOptions): void {
   if (record === undefined && sample === undefined) return
   throw usageError('build.check', `${record === undefined ? '--sample' : '--record'} is for --check`, {

@@ -1,4 +1,4 @@
-/** `heddle bundle`: packs what was built into one archive that runs on a machine with nothing installed. */
+/** `heddle bundle`: packs built files into one archive that runs on a machine with nothing installed. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
@@ -22,7 +22,7 @@ export interface BundleOptions {
   readonly model?: readonly string[] | undefined
   /** Exports for PyTorch to add, as test/peers/make_exports.ts writes them. */
   readonly exports?: string | undefined
-  /** Of the models in a project with kernels of its own: what they ask for under this plan is packed. */
+  /** In a project with kernels of its own: kernels that the models need under this plan are packed. */
   readonly plan?: string | undefined
   readonly dtype?: FloatType | undefined
 }
@@ -37,7 +37,7 @@ export async function bundle(options: BundleOptions, context: CliContext): Promi
   return result
 }
 
-/** What a project with kernels of its own uses of those that ship: by its graphs, its plans and the models that are packed. */
+/** Shipped kernels used by a project with kernels of its own: by its graphs, its plans and the packed models. */
 async function kernelsOf({ model = [], plan, dtype }: BundleOptions, { root, signal }: CliContext) {
   const { generated, library } = installation(root)
   const [own] = generated
@@ -58,8 +58,8 @@ export const bundleCommand = (context: () => CliContext) =>
   new Command('bundle')
     .description('pack a portable archive: Node, the command, the addon and the kernels')
     .option('--model <dirs...>', 'model folders to add')
-    .option('--exports <dir>', 'exports to add, which selftest runs where PyTorch is')
-    .option('--plan <name>', 'in a project with kernels of its own: the fusion plan of its models')
+    .option('--exports <dir>', 'exports to add, which selftest runs where PyTorch is installed')
+    .option('--plan <name>', 'in a project with its own kernels: the fusion plan of its models')
     .addOption(new Option('--dtype <dtype>', 'in such a project: storage type of its models').choices(dtypes))
     .option('--json', 'print the result as JSON')
     .action(async (options) => {

@@ -1,7 +1,7 @@
 /**
- * `heddle calibrate`: runs the float model over cases and chooses for every activation the magnitude that becomes 127 in INT8; or
- * takes such choices from a list that was made elsewhere, or from the quantisers of the checkpoint. Everything is checked before the model
- * runs, and files appear when all is done.
+ * `heddle calibrate`: runs the float model over cases and chooses for every activation the magnitude that becomes 127 in INT8. It can also
+ * take these magnitudes from a list made elsewhere, or from the quantisers of the checkpoint. Everything is checked before the model
+ * runs, and files are written at the end.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -27,20 +27,22 @@ import { type CliContext, json } from './context.js'
 import { continuesText } from './continues_text.js'
 import { deviceOption, dtypes } from './pipeline.js'
 
-/** @throws usage `calibrate.input` for no source of scales, or two that exclude each other, and for options that say nothing about it */
+/** @throws usage `calibrate.input` for no source of scales, two that exclude each other, or options that do not apply to it */
 function expectSource({ cases, import: list, fromCheckpoint = false, weights, method, percentile }: CalibrateOptions): void {
   const from = fromCheckpoint ? '--from-checkpoint' : list === undefined ? undefined : '--import'
   if (cases === undefined ? from === undefined : list !== undefined) {
-    throw usageError('calibrate.input', 'give either cases to run or a list to import', {
+    throw usageError('calibrate.input', 'expected either cases to run or a list to import', {
       hint: '--cases FILE.jsonl, --import LIST, or --from-checkpoint',
     })
   }
   if (fromCheckpoint && list !== undefined)
-    throw usageError('calibrate.input', 'give either --from-checkpoint or --import', { hint: 'each of them has all maxima' })
+    throw usageError('calibrate.input', 'expected either --from-checkpoint or --import, got both', {
+      hint: 'each of them has all maxima',
+    })
   const how = method === undefined ? (percentile === undefined ? undefined : '--percentile') : '--method'
   if (cases === undefined && how !== undefined) {
-    throw usageError('calibrate.input', `${how} says how cases are calibrated, and there are none`, {
-      hint: `leave it out: ${from} has what was chosen`,
+    throw usageError('calibrate.input', `${how} applies to calibration by cases, and there are none`, {
+      hint: `leave it out: ${from} has the chosen values`,
     })
   }
   if (weights === undefined || from === undefined) return
@@ -49,7 +51,7 @@ function expectSource({ cases, import: list, fromCheckpoint = false, weights, me
   })
 }
 
-/** @throws usage `calibrate.*`, `run.*`, `scales.*`, `amax.*`, …; environment for what the machine lacks */
+/** @throws usage `calibrate.*`, `run.*`, `scales.*`, `amax.*`, …; environment for missing tools or devices */
 export async function calibrate(model: string, options: CalibrateOptions, context: CliContext): Promise<CalibrateResult> {
   const { root } = context
   expectSource(options)
@@ -86,7 +88,7 @@ async function scalesOf(calibrated: Calibrated): Promise<CalibrateResult> {
     : { scales, layers }
 }
 
-/** The thresholds, a column a site; with what was observed where that is more. */
+/** Table of thresholds, one column per site, with the observed maximum where it is larger. */
 function thresholdTable(layers: readonly Thresholds[]): string {
   const table = new Table({ head: ['layer', ...sites], style: { head: [], border: [] } })
   for (const [at, { amax, threshold: chosen }] of layers.entries()) {
@@ -105,18 +107,21 @@ function percent(text: string): number {
 
 export const calibrateCommand = (context: () => CliContext) =>
   new Command('calibrate')
-    .description('choose the scales of INT8 activations, or what smoothing of them goes by, from what a float model computes')
+    .description('choose the scales of INT8 activations, or the channel maxima for smoothing, from the values of a float model')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
-    .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."} or {"text":"...","pair":"..."} a line, or a labelled set')
+    .option(
+      '--cases <file>',
+      'one {"input_ids":[...]}, {"text":"..."} or {"text":"...","pair":"..."} per line, or a labelled set',
+    )
     .addOption(new Option('--import <list>', "take the scales from a list in FasterTransformer v3.0's order").conflicts('cases'))
     .addOption(
       new Option(
         '--from-checkpoint',
-        "take the maxima of the checkpoint's quantisers (_amax); --cases calibrates what has none",
+        "take the maxima of the checkpoint's quantisers (_amax); --cases calibrates those it lacks",
       ).conflicts('import'),
     )
-    .addOption(new Option('--method <method>', 'how thresholds are chosen; default: percentile').choices(methodNames))
-    .option('--percentile <share>', `of the method percentile; default: ${defaultPercentile}`, percent)
+    .addOption(new Option('--method <method>', 'method that chooses thresholds; default: percentile').choices(methodNames))
+    .option('--percentile <share>', `with --method percentile; default: ${defaultPercentile}`, percent)
     .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of the float model; default: f32').choices(dtypes))
     .addOption(new Option('--weights <scales>', 'scales of weights; default: per-channel').choices(weightScales))

@@ -1,4 +1,4 @@
-/** Calibrating a model whose rows are quantised as they are made: the largest magnitudes of channels, which smoothing goes by. */
+/** Calibration of a model with dynamic quantisation per row: the largest magnitudes of channels, from which smoothing is computed. */
 import { resolve } from 'node:path'
 import Table from 'cli-table3'
 import { usageError } from '../errors.js'
@@ -13,7 +13,7 @@ import { openOptions } from './opening.js'
 import { countProgress } from './progress.js'
 import { tokenIds } from './token_ids.js'
 
-/** Options that choose single scales, as they are given. */
+/** Flags of the options that choose single scales. */
 const ofScales = {
   import: '--import',
   fromCheckpoint: '--from-checkpoint',
@@ -23,24 +23,24 @@ const ofScales = {
   amaxList: '--amax-list',
 } as const
 
-/** @throws usage `calibrate.option` for what chooses single scales, given for a model whose rows are quantised as they are made */
+/** @throws usage `calibrate.option` for an option that chooses single scales, given for a model with dynamic quantisation per row */
 function expectChannelsOnly(options: CalibrateOptions): void {
   const given = (Object.keys(ofScales) as (keyof typeof ofScales)[]).find((name) => options[name] !== undefined)
   if (given === undefined) return
-  throw usageError('calibrate.option', `${ofScales[given]} chooses scales, and rows of this model have scales of their own`, {
-    hint: 'give --cases and --out: the largest magnitudes of channels are what smoothing goes by',
+  throw usageError('calibrate.option', `${ofScales[given]} chooses scales, but each row of this model computes its own scale`, {
+    hint: 'give --cases and --out: smoothing uses the largest magnitudes of channels',
   })
 }
 
 /**
- * The largest magnitudes of the channels of a LLaMA-like model's activations, which smoothing goes by.
- * @throws usage `calibrate.*`, `run.*`; environment for what the machine lacks
+ * Largest magnitudes of the channels of a LLaMA-like model's activations, from which smoothing is computed.
+ * @throws usage `calibrate.*`, `run.*`; environment for missing tools or devices
  */
 export async function calibrateChannels(model: string, options: CalibrateOptions, context: CliContext): Promise<ChannelMaxima> {
   const { root, signal } = context
   expectChannelsOnly(options)
   const { cases: file } = options
-  if (file === undefined) throw usageError('calibrate.input', 'give cases to run', { hint: '--cases FILE.jsonl' })
+  if (file === undefined) throw usageError('calibrate.input', 'expected cases to run', { hint: '--cases FILE.jsonl' })
   const folder = resolve(root, model)
   const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), signal))
   const write = await namedFile(resolve(root, options.out))
@@ -57,7 +57,7 @@ export async function calibrateChannels(model: string, options: CalibrateOptions
   }
 }
 
-/** A line for each activation: its largest channel, and the one in the middle. */
+/** One line per activation: its largest channel, and the median channel. */
 export function channelTable({ values }: ChannelMaxima): string {
   const table = new Table({ head: ['activation', 'largest', 'median'], style: { head: [], border: [] } })
   for (const [name, maxima] of Object.entries(values)) {

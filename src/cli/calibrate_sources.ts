@@ -1,4 +1,4 @@
-/** Sources of scales: what a float model computes for cases, a list of another system, and what training left in a checkpoint. */
+/** Sources of scales: values of a float model over cases, a list of another system, and quantiser states of a checkpoint. */
 import { usageError } from '../errors.js'
 import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration } from '../models/encoder/calibration.js'
@@ -28,7 +28,7 @@ import { openOptions } from './opening.js'
 import { countProgress } from './progress.js'
 import { tokenIds } from './token_ids.js'
 
-/** A model and how its scales are chosen; paths are absolute. */
+/** A model and the options that choose its scales; paths are absolute. */
 export interface Calibrated {
   readonly checkpoint: BertCheckpoint
   readonly folder: string
@@ -40,16 +40,16 @@ export interface Calibrated {
 export function methodOf({ method = 'percentile', percentile }: CalibrateOptions): Method {
   if (method !== 'percentile') {
     if (percentile === undefined) return { name: method }
-    throw usageError('calibrate.percentile', `the method ${method} has no percentile`, {
+    throw usageError('calibrate.percentile', `method ${method} has no percentile`, {
       hint: 'leave it out, or use --method percentile',
     })
   }
   const share = percentile ?? defaultPercentile
   if (share > 0 && share <= 100) return { name: method, percentile: share }
-  throw usageError('calibrate.percentile', `percentile is ${share}`, { hint: 'more than 0 and at most 100, such as 99.99' })
+  throw usageError('calibrate.percentile', `expected a percentile in (0, 100], got ${share}`, { hint: 'such as 99.99' })
 }
 
-/** Scales by what the float model computes for the cases. @throws usage `calibrate.*`, `run.*`; environment for what the machine lacks */
+/** Scales from the values that the float model computes for the cases. @throws usage `calibrate.*`, `run.*`; environment for missing devices */
 export async function observed({ checkpoint, folder, options, context }: Calibrated, file: string): Promise<CalibrateResult> {
   const { signal } = context
   const { device: wanted, dtype = 'f32' } = options
@@ -64,7 +64,7 @@ export async function observed({ checkpoint, folder, options, context }: Calibra
     const model = await openCalibration(checkpoint, { device, library, manifest, dtype })
     const progress = countProgress('calibrate', context)
     const histograms = await collect(model, cases, { signal, progress }).finally(() => model.session.release())
-    // A layer's input has the histogram of the output before it, for which the work is done once.
+    // A layer's input shares the histogram of the previous layer's output, so its threshold is computed once.
     const chosen = new Map<Histogram, number>()
     const choose = (histogram: Histogram): number => {
       const value = chosen.get(histogram) ?? threshold(histogram, method)
@@ -87,18 +87,18 @@ export async function observed({ checkpoint, folder, options, context }: Calibra
   }
 }
 
-/** The scales of a list. @throws usage `amax.*`, `scales.*`; `quant.maxima` for weights that it would make 0 */
+/** Scales of a list. @throws usage `amax.*`, `scales.*`; `quant.maxima` for weights that it would set to 0 */
 export async function imported({ checkpoint, context }: Calibrated, path: string): Promise<CalibrateResult> {
   const text = await readText(path, { code: 'amax.read', hint: 'give a list in the order of FasterTransformer v3.0' })
   const scales = parseAmaxList(text, path, checkpoint.identity)
-  await sayWeights(scales.weights ?? [], checkpoint, context)
+  await logWeights(scales.weights ?? [], checkpoint, context)
   return { scales, layers: scales.layers.map((layer) => ({ amax: layer, threshold: layer })) }
 }
 
 /**
- * The scales that training left in the checkpoint, and of sites that have none what cases give.
- * @param file of cases, where there are some
- * @throws usage `calibrate.state`, `calibrate.missing` naming what the checkpoint lacks; what `observed` throws
+ * Scales that training left in the checkpoint; for sites without one, scales calibrated from cases.
+ * @param file of cases, if any
+ * @throws usage `calibrate.state`, `calibrate.missing` naming the states that the checkpoint lacks; errors of `observed`
  */
 export async function trained(calibrated: Calibrated, file: string | undefined): Promise<CalibrateResult> {
   const { checkpoint, context } = calibrated
@@ -115,7 +115,7 @@ export async function trained(calibrated: Calibrated, file: string | undefined):
     `${all - missing.length} of ${all} activations have the maxima of the checkpoint's quantisers` +
       `${missing.length > 0 ? `; ${missing.length} are calibrated: ${listed(checkpoint, missing)}` : ''}\n`,
   )
-  await sayWeights(weights, checkpoint, context)
+  await logWeights(weights, checkpoint, context)
   const given = weights.some((layer) => Object.keys(layer).length > 0) ? { weights } : {}
   const calibration = found?.scales.calibration
   return {
@@ -135,7 +135,7 @@ interface MissingSite {
   readonly site: Site
 }
 
-/** Names shown of sites that are missing. */
+/** Number of missing sites that are named. */
 const shownSites = 3
 
 function listed({ config }: BertCheckpoint, missing: readonly MissingSite[]): string {
@@ -148,11 +148,11 @@ function listed({ config }: BertCheckpoint, missing: readonly MissingSite[]): st
 
 const missingSites = (checkpoint: BertCheckpoint, missing: readonly MissingSite[]) =>
   usageError('calibrate.missing', `the checkpoint has no maximum of ${listed(checkpoint, missing)}`, {
-    hint: 'give --cases FILE.jsonl besides: what is missing is calibrated by them',
+    hint: 'also give --cases FILE.jsonl, which calibrates the missing ones',
   })
 
-/** A line about weights whose maxima are not their own. @throws usage `quant.maxima` */
-async function sayWeights(weights: readonly WeightMaxima[], checkpoint: BertCheckpoint, { log }: CliContext): Promise<void> {
+/** Logs a line about weights whose given maxima differ from their own. @throws usage `quant.maxima` */
+async function logWeights(weights: readonly WeightMaxima[], checkpoint: BertCheckpoint, { log }: CliContext): Promise<void> {
   const own = await checkpoint.weightMaxima()
   const { config } = checkpoint
   let [channels, others] = [0, 0]
@@ -164,6 +164,9 @@ async function sayWeights(weights: readonly WeightMaxima[], checkpoint: BertChec
       others += taken.reduce((count, amax, channel) => count + (amax === ofWeights[channel] ? 0 : 1), 0)
     }
   }
-  const what = others === 0 ? 'all have the maxima of the weights themselves' : `${others} have other maxima than their weights`
+  const what =
+    others === 0
+      ? 'all have the maxima of the weights themselves'
+      : `${others} have maxima that differ from those of their weights`
   log(`${channels} channels of weights in ${config.layers} layers: ${what}\n`)
 }

@@ -1,9 +1,9 @@
-/** Cases for `heddle run` and `heddle calibrate`: what is asked of a model, one JSON object a line. All lines are checked before anything runs. */
+/** Cases for `heddle run` and `heddle calibrate`: inputs of a model, one JSON object per line. All lines are checked before anything runs. */
 import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { readInput } from './input.js'
 
-/** Token ids. Of a long list of wrong ones, the first is said. */
+/** Token ids. Only the first wrong one is reported. */
 const ids = z
   .array(z.unknown())
   .nonempty()
@@ -19,12 +19,12 @@ const ids = z
     return checked
   })
 
-/** A number for each token, or a row of numbers. Whether it fits the case is the model's to say. */
+/** One number per token, or a row of numbers per token. The model checks the lengths. */
 const mask = z.union([z.array(z.number()), z.array(z.array(z.number()))], {
-  error: 'Expected a 0 or a 1 for each token, or a row of them for each token',
+  error: 'Expected a 0 or a 1 per token, or a row of them per token',
 })
 
-/** Of a message's content: the only one that models here read. */
+/** Content part of a message; models here read text only. */
 const part = z.strictObject({ type: z.literal('text'), text: z.string() })
 
 const caseSchema = z.union([
@@ -54,7 +54,7 @@ function parseLine(line: string, where: string): Case {
   return parsed.data
 }
 
-/** Names the one thing that is wrong; a union's own message lists both alternatives. */
+/** Describes the first error of the intended alternative; the union's own message lists all alternatives. */
 function reason(value: unknown): string {
   const fields = typeof value === 'object' && value !== null ? value : {}
   const which = 'input_ids' in fields ? 0 : 'messages' in fields ? 2 : 1
@@ -64,17 +64,17 @@ function reason(value: unknown): string {
   return `${issue.message}${at}`
 }
 
-/** A labelled set, such as the example model's `test-set.json`: only what its items are fed with matters here. */
+/** A labelled set, such as the example model's `test-set.json`: only the inputs of its items are used here. */
 const setSchema = z.looseObject({ items: z.array(z.unknown()).min(1) })
 const itemSchema = z.looseObject({ input_ids: ids, token_type_ids: ids.optional(), attention_mask: mask.optional() })
 
-/** The cases of a text that is one labelled set; undefined for any other text. */
+/** Cases of a text that is one labelled set; undefined for any other text. */
 function casesOfSet(text: string, file: string): Case[] | undefined {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    // One case a line.
+    // One case per line.
     return undefined
   }
   if (typeof value !== 'object' || value === null || !('items' in value)) return undefined
@@ -96,17 +96,17 @@ function casesOfSet(text: string, file: string): Case[] | undefined {
   })
 }
 
-/** Parses the text of a cases file, or of a labelled set. Blank lines are skipped. @throws usage `run.case` with file and line, `run.empty` without a case */
+/** Parses a cases file or a labelled set. Blank lines are skipped. @throws usage `run.case` with file and line, `run.empty` without a case */
 export function parseCases(text: string, file: string): Case[] {
   const set = casesOfSet(text, file)
   if (set !== undefined) return set
   const cases = text.split('\n').flatMap((line, index) => (line.trim() === '' ? [] : [parseLine(line, `${file}:${index + 1}`)]))
-  if (cases.length === 0) throw usageError('run.empty', `empty batch: ${file} holds no case`, { hint: allowed })
+  if (cases.length === 0) throw usageError('run.empty', `empty batch: ${file} contains no case`, { hint: allowed })
   return cases
 }
 
-/** The cases of a file, or of the standard input for `-`. @throws what `parseCases` throws; usage `run.case`; the signal's reason when it aborts */
+/** Cases of a file, or of the standard input for `-`. @throws errors of `parseCases`; usage `run.case`; the signal's reason */
 export async function readCases(file: string, signal?: AbortSignal): Promise<Case[]> {
-  const hint = 'give a file with one case a line, or - for the standard input'
+  const hint = 'give a file with one case per line, or - for the standard input'
   return parseCases(await readInput(file, { code: 'run.case', hint }, signal), file)
 }

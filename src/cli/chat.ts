@@ -1,4 +1,4 @@
-/** `heddle run MODEL --chat`: a conversation in a terminal, or over a pipe: a line is a message, and its answer is printed as it comes. */
+/** `heddle run MODEL --chat`: a conversation in a terminal or over a pipe. Each line is a message; its answer is streamed to the output. */
 import { createInterface } from 'node:readline'
 import { llamaSession } from '../models/llama/chat.js'
 import { openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
@@ -9,10 +9,10 @@ import type { LlamaFlagOptions } from './llama_flags.js'
 import { settingsOf } from './own_settings.js'
 import type { TalkOptions } from './talk_options.js'
 
-/** Lines that are said to the terminal, not to the model. */
+/** Input lines that are commands, not messages. */
 const commands = { reset: '/reset', leave: '/exit' } as const
 
-/** Lines of the standard input. The terminal shows what is typed. */
+/** Lines of the standard input, echoed by the terminal. */
 async function* typedLines(context: CliContext): AsyncGenerator<string, void> {
   const lines = createInterface({ input: process.stdin })
   const stop = (): void => lines.close()
@@ -26,8 +26,8 @@ async function* typedLines(context: CliContext): AsyncGenerator<string, void> {
 }
 
 /**
- * Talks until the lines end. Each answer goes to the output as it comes, with a line behind it; what was found in the caches is told.
- * @throws usage `run.option`, `prompt.*`, `chat.*`, `generate.*`, `run.capacity`; environment for what the machine lacks
+ * Answers lines until they end. Each answer is streamed to the output, followed by a newline. Verbose mode logs the tokens found in the caches.
+ * @throws usage `run.option`, `prompt.*`, `chat.*`, `generate.*`, `run.capacity`; environment for missing tools or devices
  */
 export async function talk(
   path: string,
@@ -48,16 +48,18 @@ export async function talk(
         reused = tokens
       },
     })
-    context.log(`a line is a message; ${commands.reset} forgets, ${commands.leave} or the end of the input leaves\n`)
+    context.log(
+      `each line is a message; ${commands.reset} clears the conversation, ${commands.leave} or the end of the input leaves\n`,
+    )
     for await (const line of lines) {
-      const said = line.trim()
-      if (said === commands.leave) break
-      if (said === commands.reset) chat.reset()
-      if (said === '' || said === commands.reset) continue
+      const message = line.trim()
+      if (message === commands.leave) break
+      if (message === commands.reset) chat.reset()
+      if (message === '' || message === commands.reset) continue
       const answer = chat.say(line, context.signal)
       for await (const piece of answer) context.out(piece)
       context.out('\n')
-      if (context.verbose) context.log(`${reused} tokens were read before\n`)
+      if (context.verbose) context.log(`${reused} tokens were cached\n`)
     }
     context.signal.throwIfAborted()
   })

@@ -1,4 +1,4 @@
-/** `heddle check`: the project's own ops, graphs, plans and programs against their bodies on a device. Compiles what it checks, and nothing else. */
+/** `heddle check`: checks the project's own ops, graphs, plans and programs against their bodies on a device. Compiles only those. */
 import { Command, Option } from '@commander-js/extra-typings'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
 import type { GpuSources } from '../verify/check/gpu_sources.js'
@@ -9,21 +9,21 @@ import { pattern } from './options.js'
 
 export interface CheckVerbOptions extends CheckedOptions {
   readonly plan?: string | undefined
-  /** A regular expression over what is printed: `rms_norm__f16`, `layer my-plan f32`. */
+  /** A regular expression over printed names: `rms_norm__f16`, `layer my-plan f32`. */
   readonly filter?: string | undefined
   readonly thorough?: boolean | undefined
-  /** Compiles every source with nvcc, or none; without it, one of each op where the process allows and nvcc is. */
+  /** Compiles every source with nvcc, or none; if undefined, one per op, where the process allows it and nvcc is installed. */
   readonly nvcc?: boolean | undefined
   /** A fifth of the usual cases. */
   readonly brief?: boolean | undefined
 }
 
-/** Failures of one group that are printed; the count says how many there were. */
+/** Number of failures printed per group; the count includes all. */
 const shownFailures = 5
 
-const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'what was read of it', nodes: 'its nodes' }
+const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'its IR', nodes: 'its nodes' }
 
-/** What `heddle repro` has to be told to run a failing case of a kernel as this check did. Graphs and programs have no such command. */
+/** Command line of `heddle repro` for a failing case of a kernel. Graphs and programs have none. */
 function reproOf(
   { op, failures, unrun }: CheckGroup,
   { device, generated, specs = 'specs' }: CheckVerbOptions,
@@ -34,10 +34,10 @@ function reproOf(
   if (device !== undefined) words.push(`--device ${device}`)
   if (generated === true) words.push('--generated')
   if (specs !== 'specs') words.push(`--specs ${specs}`)
-  return [`  a folder that shows it: ${words.join(' ')}`]
+  return [`  reproduce it in a folder: ${words.join(' ')}`]
 }
 
-/** One line a kernel, graph or program, one more for each failure, and what writes the first as a folder. */
+/** One line per kernel, graph or program, one per failure, and a command that writes the first as a folder. */
 export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {}): string {
   const { name, against, passed, failures, notes: [note] = [], unrun, untried, seconds } = group
   if (untried !== undefined) return `none ${name}: not tried (${seconds.toFixed(1)} s)\n  ${untried}\n`
@@ -52,8 +52,8 @@ export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {})
 }
 
 /**
- * @param names of ops, derived kernels, graphs and programs; everything without any
- * @throws usage `check.selection` where nothing is selected; usage `check.filter`; errors of the front end and of plans; environment for a missing
+ * @param names of ops, derived kernels, graphs and programs; empty for everything
+ * @throws usage `check.selection` if nothing is selected; usage `check.filter`; errors of the front end and of plans; environment for a missing
  * device, addon or compiler
  */
 export async function check(names: readonly string[], options: CheckVerbOptions, context: CliContext): Promise<CheckReport> {
@@ -70,12 +70,12 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
     onGroup: (group) => context.log(describeCheck(group, options)),
   })
   for (const { name, reason } of report.apart)
-    context.log(`left ${name}: ${reason}, so that its kernels were held and it was not as a whole\n`)
+    context.log(`left ${name}: ${reason}; its kernels were checked, but not the whole\n`)
   if (report.gpu !== undefined) context.log(describeGpu(report.gpu))
   return report
 }
 
-/** What nvcc said. */
+/** Summary of the compilation with nvcc. */
 export function describeGpu({ nvcc, compiled, sources, findings }: GpuSources): string {
   if (findings.length > 0) return `FAIL nvcc ${nvcc}, sm_90: ${findings.join('\n')}\n`
   const rest = compiled < sources ? `; --nvcc compiles all ${sources}` : ''
@@ -84,15 +84,15 @@ export function describeGpu({ nvcc, compiled, sources, findings }: GpuSources): 
 
 export const checkCommand = (context: () => CliContext) =>
   new Command('check')
-    .description("hold the project's own ops, graphs, plans and programs against their bodies on a device")
-    .argument('[names...]', 'ops, kernels that plans derive, graphs and programs; everything without any')
+    .description("check the project's own ops, graphs, plans and programs against their bodies on a device")
+    .argument('[names...]', 'ops, kernels that plans derive, graphs and programs; default: everything')
     .addOption(deviceOption())
-    .addOption(new Option('--dtype <dtype>', 'storage type; all that are declared by default').choices(dtypes))
+    .addOption(new Option('--dtype <dtype>', 'storage type; default: all that are declared').choices(dtypes))
     .option('--plan <name>', 'graphs and programs under this plan only')
     .option('--filter <regexp>', 'only kernels, graphs and programs whose name matches')
-    .option('--thorough', 'every size that selftest tries')
-    .option('--generated', 'check the text that lies in generated/, as it is there, whoever wrote it')
-    .option('--nvcc', 'compile every source with nvcc, too (default on the CPU device: one of each op, where nvcc is)')
+    .option('--thorough', 'try every size that selftest tries')
+    .option('--generated', 'check the source in generated/ as it is, even if edited by hand')
+    .option('--nvcc', 'also compile every source with nvcc (default on the CPU device: one per op, if nvcc is installed)')
     .option('--no-nvcc', 'compile nothing with nvcc')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print the report as JSON')
@@ -104,7 +104,7 @@ export const checkCommand = (context: () => CliContext) =>
         context().out(json(report))
         context().log(closing)
       } else context().out(closing)
-      // What lacks a fact is for its author to mend, like a spec that is refused.
+      // A missing fact is a usage error, like a refused spec: its author must add it.
       if (report.failed > 0) process.exitCode = 1
       else if (report.untried > 0) process.exitCode = 2
     })

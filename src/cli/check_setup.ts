@@ -1,4 +1,4 @@
-/** What the verbs that hold kernels against their bodies, `check` and `repro`, are told alike. */
+/** Shared options of `check` and `repro`, which check kernels against their bodies. */
 import type { DType } from '../ir/dtype.js'
 import type { SetupOptions } from '../verify/check/setup.js'
 import type { CliContext } from './context.js'
@@ -7,13 +7,13 @@ import { readTuning } from './tuning_file.js'
 
 export interface CheckedOptions {
   readonly device?: DeviceName | undefined
-  /** Storage types; all that are declared without it. */
+  /** Storage type; default: all that are declared. */
   readonly dtype?: DType | undefined
   readonly generated?: boolean | undefined
   readonly specs?: string | undefined
 }
 
-/** @throws what reading the tuning file throws */
+/** @throws errors of reading the tuning file */
 export async function checkSetup(
   { device, dtype, generated, specs }: CheckedOptions,
   context: CliContext,

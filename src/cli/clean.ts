@@ -1,6 +1,6 @@
 /**
- * `heddle clean`: removes everything heddle built in this project, and on request what all projects share. Sources and `generated/` stay, and so does
- * what somebody else put into these folders.
+ * `heddle clean`: removes everything heddle built in this project, and on request the cache that all projects share. Sources, `generated/`
+ * and files of others in these folders stay.
  */
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
@@ -16,22 +16,22 @@ export interface CleanOptions {
   readonly cache?: boolean | undefined
 }
 
-/** Names that heddle gives what it keeps in `.heddle`: builds, results of the compiler, notes, locks, and folders of processes that were killed. */
+/** Names that heddle uses in `.heddle`: builds, results of the compiler, notes, locks, and folders of killed processes. */
 const ofProject =
   /^(native|simt|cuda|tune|docs|docs-api|docs-made|vitepress|kept)$|^(kept\.swept|native\.building|verified_groups\.txt|gen-failed\.txt|vitest\.json|mutants\.json)$|^(bodies|specs|check)-\d+-\w+$/
 
 const ofBundle = /^heddle-[\w-]+\.tar\.(xz|gz)$|^\.packing-/
 
-/** Names of entries of the cache: digests, and what is being made or locked. */
+/** Names of cache entries: digests, unfinished entries and locks. */
 const ofCache = /^([0-9a-f]{16}|[0-9a-f]{64})$|^[\w-]{43}(\.\d+\.tmp)?$|^\.(making|lock)-/
 
-/** Of a cache that the user named, heddle has only these. */
+/** Folders of heddle in a cache folder named by the user. */
 const shared = ['objects', 'headers', 'libraries', 'native', 'addon', 'kept', 'projects']
 
 export async function clean({ root, log }: CliContext, { cache = false }: CleanOptions = {}): Promise<void> {
   const { base } = outputs(root)
   await removeNamed(join(base, 'bundle'), ofBundle)
-  // All that lies there is of this project.
+  // This folder belongs to this project alone.
   await rm(memoFolder(root), { recursive: true, force: true })
   const folders = [
     [base, ofProject] as const,
@@ -39,11 +39,11 @@ export async function clean({ root, log }: CliContext, { cache = false }: CleanO
   ]
   for (const [folder, own] of folders) {
     const left = await removeNamed(folder, own)
-    log(left.length === 0 ? `removed ${folder}\n` : `removed what heddle wrote in ${folder}; there remains ${left.join(', ')}\n`)
+    log(left.length === 0 ? `removed ${folder}\n` : `removed heddle's files in ${folder}; not removed: ${left.join(', ')}\n`)
   }
 }
 
-/** Removes what has a name of heddle in a folder, and the folder if nothing else is there. @returns what is */
+/** Removes entries of a folder that match `own`, and the folder if it is then empty. @returns remaining names */
 async function removeNamed(folder: string, own: RegExp): Promise<readonly string[]> {
   const names = await readdir(folder).catch(() => [])
   for (const name of names) if (own.test(name)) await rm(join(folder, name), { recursive: true, force: true })
@@ -53,6 +53,6 @@ async function removeNamed(folder: string, own: RegExp): Promise<readonly string
 
 export const cleanCommand = (context: () => CliContext) =>
   new Command('clean')
-    .description('remove what heddle built in this project (.heddle), and what it kept of it')
-    .option('--cache', 'also what is compiled for all projects of this user')
+    .description('remove what heddle built in this project (.heddle), and its cached results')
+    .option('--cache', 'also remove what is compiled for all projects of this user')
     .action((options) => clean(context(), options))

@@ -1,6 +1,6 @@
 /**
- * `heddle completion SHELL`: a script by which a shell completes verbs, options and their choices. The script asks `heddle complete -- WORDS`
- * at each TAB, which answers from the commands as they are declared.
+ * `heddle completion SHELL`: prints a script by which a shell completes verbs, options and their choices. The script runs
+ * `heddle complete -- WORDS` at each TAB, which answers from the declared commands.
  */
 import { Argument, Command, type CommandUnknownOpts, type Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
@@ -8,14 +8,14 @@ import type { CliContext } from './context.js'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
-/** Answers a shell with each of some values. */
+/** Completer that offers each of the given values. */
 const offering =
   (values: readonly string[] = []) =>
   (complete: (value: string, description: string) => void): void => {
     for (const value of values) complete(value, '')
   }
 
-/** Loaded only where it is asked for: no other verb needs it. */
+/** Completion engine for a command. Loaded on demand, because no other verb needs it. */
 async function engineOf(root: CommandUnknownOpts) {
   const { default: engine } = await import('@bomb.sh/tab')
   const add = (command: CommandUnknownOpts, path: string): void => {
@@ -42,7 +42,7 @@ const named = ({ long, short, description, argChoices, required, optional }: Opt
   isBoolean: !required && !optional,
 })
 
-/** What an action prints: the engine hands its scripts to the console alone. */
+/** Console output of an action. The engine prints its scripts only to the console. */
 function printedBy(action: () => void): string {
   const lines: string[] = []
   const { log } = console
@@ -55,17 +55,17 @@ function printedBy(action: () => void): string {
   return `${lines.join('\n')}\n`
 }
 
-/** A script that may be run again in a shell, also after that of another program by the same engine: no name is set that is there. */
+/** Makes a script safe to source repeatedly, also after another program's script from the same engine: existing names are not set again. */
 const repeatable = (script: string): string =>
   script.replace(/^readonly (\w+)=/gm, (_, name: string) => `[[ -n "\${${name}+set}" ]] || ${name}=`)
 
 /** Shells with a script. */
 export type Shell = (typeof shells)[number]
 
-/** The script of a shell. @param root the command whose verbs are completed @throws usage `cli.usage` for a shell without one */
+/** Completion script of a shell. @param root the command whose verbs are completed @throws usage `cli.usage` for a shell without one */
 export async function scriptOf(root: CommandUnknownOpts, shell: Shell): Promise<string> {
   if (!shells.includes(shell))
-    throw usageError('cli.usage', `there is no script for ${shell}`, { hint: `known: ${shells.join(', ')}` })
+    throw usageError('cli.usage', `no completion script for ${shell}`, { hint: `known: ${shells.join(', ')}` })
   const engine = await engineOf(root)
   return repeatable(printedBy(() => engine.setup('heddle', 'heddle', shell)))
 }
@@ -74,13 +74,13 @@ export async function scriptOf(root: CommandUnknownOpts, shell: Shell): Promise<
 export const completionCommand = (root: CommandUnknownOpts, context: () => CliContext) =>
   new Command('completion')
     .description('print a script that completes verbs and options in a shell')
-    .addArgument(new Argument('<shell>', 'whose script').choices(shells))
+    .addArgument(new Argument('<shell>', 'shell of the script').choices(shells))
     .addHelpText('after', '\nIn ~/.bashrc: source <(heddle completion bash)\nIn ~/.zshrc: source <(heddle completion zsh)\n')
     .action(async (shell) => context().out(await scriptOf(root, shell)))
 
-/** What those scripts call. @param root the command whose verbs are completed */
+/** Command that the scripts call. @param root the command whose verbs are completed */
 export const completeCommand = (root: CommandUnknownOpts) =>
   new Command('complete')
-    .description('what may come next on a command line')
+    .description('possible next words of a command line')
     .argument('[words...]')
     .action(async (words) => (await engineOf(root)).parse(words))

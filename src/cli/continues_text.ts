@@ -1,4 +1,4 @@
-/** Which models continue texts, by their files alone: whoever opens another kind tells them apart first. */
+/** Recognises decoder-only models by their files, so that callers can select the right opener. */
 import { join } from 'node:path'
 import { z } from 'zod'
 import { readConfigFile } from '../checkpoint/config_file.js'

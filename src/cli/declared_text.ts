@@ -1,17 +1,17 @@
-/** What specs say at a place: the text of the statement around it. For `inspect` and `explore`. What a text was asked before is kept. */
+/** Source of the statement around a place in a spec, for `inspect` and `explore`. Results are cached per spec text and query. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { openMemo } from '../memo.js'
 import { packageRoot } from '../toolchain/paths.js'
 
-/** A statement, and the line that it begins in. */
+/** A statement and its first line. */
 export interface DeclaredText {
   readonly line: number
   readonly text: string
 }
 
-/** Where a spec lies: in the project, or in the package where it is of the standard library. */
+/** Path of a spec: in the project, or in the package for the standard library. */
 export function specPath(root: string, file: string): string {
   const own = resolve(root, file)
   return existsSync(own) ? own : resolve(packageRoot(), file)
@@ -25,7 +25,7 @@ async function parsed(text: string) {
   return { file: project.createSourceFile('spec.ts', text), isStatement: Node.isStatement }
 }
 
-async function keptOf(
+async function cached(
   root: string,
   path: string,
   question: string,
@@ -41,13 +41,13 @@ async function keptOf(
   return found
 }
 
-/** The innermost statement around a position; an empty text for a kernel no op was written for, such as a bare product. */
+/** Innermost statement around a position; empty for a kernel without an op of its own, such as a bare matmul. */
 export async function statementAt(
   root: string,
   path: string,
   { line, column }: { readonly line: number; readonly column: number },
 ): Promise<DeclaredText> {
-  const [found = nothing] = await keptOf(root, path, `${line}:${column}`, async (text) => {
+  const [found = nothing] = await cached(root, path, `${line}:${column}`, async (text) => {
     const { file, isStatement } = await parsed(text)
     const at = file.compilerNode.getPositionOfLineAndCharacter(line - 1, column - 1)
     const statement = file.getDescendantAtPos(at)?.getFirstAncestor(isStatement)
@@ -56,9 +56,9 @@ export async function statementAt(
   return found
 }
 
-/** The statements of a module that hold any of these lines. */
+/** Statements of a module that contain any of these lines. */
 export const statementsOver = (root: string, path: string, lines: readonly number[]): Promise<readonly DeclaredText[]> =>
-  keptOf(root, path, `over ${lines.join()}`, async (text) => {
+  cached(root, path, `over ${lines.join()}`, async (text) => {
     const { file } = await parsed(text)
     return file
       .getStatements()

@@ -1,6 +1,6 @@
 /**
- * `heddle demo`: what a first run needs and no more, on one page: the addon, the few kernels of one model, which are compiled when it
- * asks for them, and the punctuation of sample verses restored. The generated text is the one that ships.
+ * `heddle demo`: a minimal first run. Builds the addon, compiles the few kernels of one model on demand, and restores the punctuation of
+ * sample verses. Uses the shipped generated source.
  */
 import { join } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
@@ -23,7 +23,7 @@ const verses = [
 ]
 
 interface Stages {
-  /** Shows a line below the task under way. */
+  /** Shows a line below the current task. */
   report?: (text: string) => void
   pipeline?: Pipeline
   restored?: readonly string[]
@@ -50,9 +50,9 @@ export async function demo(context: CliContext): Promise<void> {
       {
         title: 'load the model',
         task: async (stage, task) => {
-          // Kernels are compiled when the first verse asks for them.
+          // Kernels are compiled when the first verse needs them.
           const opening = notices((text) => (stage.report ?? ((line) => (task.output = line)))(text))
-          // What ships, whatever project one stands in.
+          // Uses the shipped kernels in any project.
           stage.pipeline = await openPipeline(model, {}, packageRoot(), opening)
           const { device, encoder, planReason } = stage.pipeline
           task.title = `loaded ${model} on ${device.info().name} (${device.kind}), ${encoder.dtype}, ${planText(encoder.plan, planReason)}`
@@ -85,5 +85,5 @@ export async function demo(context: CliContext): Promise<void> {
 
 export const demoCommand = (context: () => CliContext) =>
   new Command('demo')
-    .description('compile what a small model needs, and restore punctuation in sample verses')
+    .description('compile the kernels of a small model, and restore punctuation in sample verses')
     .action(() => demo(context()))

@@ -1,4 +1,7 @@
-/** `heddle doctor`: what this machine has and what of it heddle can use, one check a line. Changes nothing, but keeps what it is asked to measure. */
+/**
+ * `heddle doctor`: reports tools and devices of this machine that heddle can use, one check per line. Changes nothing, except that it saves
+ * requested measurements.
+ */
 import { existsSync, readFileSync } from 'node:fs'
 import { arch, platform } from 'node:os'
 import { Command } from '@commander-js/extra-typings'
@@ -24,7 +27,7 @@ export interface Check {
   /** `missing` is only an error when `needed`. */
   readonly status: 'ok' | 'missing' | 'stale' | 'unknown'
   readonly detail: string
-  /** What it is needed for. */
+  /** Purpose of the checked item. */
   readonly use: string
   readonly hint?: string
 }
@@ -36,7 +39,7 @@ export interface DoctorReport {
   readonly limits: readonly DeviceLimits[]
 }
 
-/** What a device can do at most, and where measurements of it are kept. */
+/** Upper limits of a device, and the file with its measurements. */
 export interface DeviceLimits {
   readonly kind: DeviceKind
   readonly file: string
@@ -65,13 +68,13 @@ async function toolCheck(name: string, find: typeof findCxx, use: string, hint: 
     : { name, status: 'ok', detail: `${found.version} (${found.path})`, use }
 }
 
-/** The user's cache, from which alone the addon is loaded. */
+/** Checks the user's cache, the only place from which the addon is loaded. */
 function cacheCheck(): Check {
   const use = 'everything that is compiled'
   try {
     return { name: 'cache', status: 'ok', detail: cacheFolder(), use }
   } catch (error) {
-    // A user without a home has none either.
+    // A user without a home folder has no cache folder.
     const detail = error instanceof Error ? error.message : String(error)
     const hint = error instanceof HeddleError ? error.hint : 'name a folder with HEDDLE_CACHE'
     return { name: 'cache', status: 'missing', detail, use, ...(hint === undefined ? {} : { hint }) }
@@ -96,7 +99,7 @@ function deviceChecks(devices: readonly DeviceReport[]): Check[] {
     }
     const { info } = report
     const capability = info.computeCapability === undefined ? '' : `, sm ${info.computeCapability}`
-    // The name of the CPU device tells its threads.
+    // The name of the CPU device includes its threads.
     const units = info.kind === 'simt' ? '' : `, ${info.multiprocessors} multiprocessors`
     return { name, status: 'ok', detail: `${info.name}${capability}${units}`, use }
   })
@@ -104,7 +107,7 @@ function deviceChecks(devices: readonly DeviceReport[]): Check[] {
 
 function matmulCheck(devices: readonly DeviceReport[]): Check {
   const cuda = devices.find(({ kind }) => kind === 'cuda')
-  const use = 'fast matmuls on cuda; generated ones serve without it'
+  const use = 'fast matmuls on cuda; generated ones are used without it'
   if (cuda === undefined || !cuda.available) return { name: 'cublasLt', status: 'unknown', detail: 'no cuda device', use }
   const { matmulVersion } = cuda.info
   return matmulVersion === 0
@@ -112,14 +115,14 @@ function matmulCheck(devices: readonly DeviceReport[]): Check {
     : { name: 'cublasLt', status: 'ok', detail: String(matmulVersion), use }
 }
 
-/** `f16 790 TFLOP/s (989 by clock)`: a measured number, with what attributes allow behind it. */
+/** `f16 790 TFLOP/s (989 by clock)`: a measured rate, followed by the theoretical one. */
 function limit(what: string, unit: string, used: number | undefined, stated: number | undefined, measured: boolean): string {
-  if (used === undefined) return `${what} not known`
+  if (used === undefined) return `${what} unknown`
   if (!measured || used === stated) return `${what} ${rate(used)}${unit} by clock`
   return `${what} ${rate(used)}${unit}${stated === undefined ? '' : ` (${rate(stated)}${unit} by clock)`}`
 }
 
-/** What each device can do at most: what it says, and what was measured of it. */
+/** Upper limits of a device: theoretical and measured. */
 async function limitsOf(report: DeviceReport, probe: boolean, { log }: CliContext): Promise<readonly [Check, DeviceLimits][]> {
   if (!report.available) return []
   const { kind, info } = report
@@ -132,7 +135,7 @@ async function limitsOf(report: DeviceReport, probe: boolean, { log }: CliContex
     const measured = ceilings?.measured === true
     const types = kind === 'simt' ? (['f32'] as const) : (['f16', 'bf16', 'f32', 'i8'] as const)
     const parts = [
-      info.cacheBytes === undefined ? 'cache not known' : `cache ${(info.cacheBytes / 2 ** 20).toFixed(0)} MiB`,
+      info.cacheBytes === undefined ? 'cache unknown' : `cache ${(info.cacheBytes / 2 ** 20).toFixed(0)} MiB`,
       limit('memory', 'B/s', ceilings?.bandwidth, ceilings?.stated?.bandwidth, measured),
       ...types.map((dtype) => limit(dtype, 'FLOP/s', ceilings?.peak[dtype], ceilings?.stated?.peak[dtype], measured)),
       measured ? 'measured' : 'not measured: heddle doctor --probe',
@@ -144,7 +147,7 @@ async function limitsOf(report: DeviceReport, probe: boolean, { log }: CliContex
   }
 }
 
-/** A library of all kernels is needed only where none can be compiled: else each is compiled when it is first asked for. */
+/** Checks the library of all kernels. It is needed only without a compiler; otherwise each kernel is compiled on first use. */
 function kernelsCheck(
   target: Target,
   state: Awaited<ReturnType<typeof libraryState>>,
@@ -154,13 +157,13 @@ function kernelsCheck(
   const about = { name: `kernels ${target}`, use: `run --device ${target}` }
   if (state === 'current') return { ...about, status: 'ok', detail: library(target) }
   if (!portable && compiler.status === 'ok') {
-    const ahead = state === 'stale' ? 'the library that was built ahead is older than the source' : 'none is built ahead'
-    return { ...about, status: 'ok', detail: `each is compiled when it is first needed; ${ahead}` }
+    const ahead = state === 'stale' ? 'the prebuilt library is older than the source' : 'there is no prebuilt library'
+    return { ...about, status: 'ok', detail: `each is compiled on first use; ${ahead}` }
   }
   return { ...about, status: state, detail: library(target), hint: `run heddle build --target ${target}` }
 }
 
-/** Every check, in the order in which things depend on each other. Never throws for what a machine lacks. */
+/** Runs every check, in order of dependency. Never throws for missing tools or devices. */
 export async function doctor(context: CliContext, { probe = false }: { readonly probe?: boolean } = {}): Promise<DoctorReport> {
   const { root } = context
   const devices = detectDevices()
@@ -188,7 +191,7 @@ export async function doctor(context: CliContext, { probe = false }: { readonly 
   return { ok: usable(checks, devices), checks, devices, limits: limits.map(([, each]) => each) }
 }
 
-/** Node and the cache fit, and there is a device already or the tools to build one. */
+/** True if Node and the cache are usable, and a device is available or can be built. */
 function usable(checks: readonly Check[], devices: readonly DeviceReport[]): boolean {
   const has = (name: string) => checks.some((check) => check.name === name && check.status === 'ok')
   return has('node') && has('cache') && (devices.some(({ available }) => available) || (has('c++') && has('cmake')))
@@ -196,7 +199,7 @@ function usable(checks: readonly Check[], devices: readonly DeviceReport[]): boo
 
 const marks = { ok: 'ok', missing: '--', stale: 'old', unknown: '?' } as const
 
-/** The report as lines: status, name, detail, and what to do about it. */
+/** Report as lines: status, name, detail and advice. */
 export function printDoctor({ checks }: DoctorReport): string {
   const width = Math.max(...checks.map(({ name }) => name.length))
   const lines = checks.map(({ name, status, detail, use, hint }) => {
@@ -208,8 +211,8 @@ export function printDoctor({ checks }: DoctorReport): string {
 
 export const doctorCommand = (context: () => CliContext) =>
   new Command('doctor')
-    .description('say what this machine has and lacks')
-    .option('--probe', 'measure what each device attains, a few seconds, and keep it for floors and prices')
+    .description('report available and missing tools and devices of this machine')
+    .option('--probe', 'measure the rates of each device (a few seconds), and save them for floors and predicted times')
     .option('--json', 'print the checks as JSON')
     .action(async (options) => {
       const report = await doctor(context(), { probe: options.probe ?? false })

@@ -1,8 +1,8 @@
-/** Examples that the help of each verb ends with: command lines, and what each does. Only those options stand here that the verb has. */
+/** Examples at the end of each verb's help: command lines with descriptions. They use only options that the verb has. */
 
 type Example = readonly [command: string, does: string]
 
-/** By the words of a verb. */
+/** Examples by verb. */
 const examples: Readonly<Record<string, readonly Example[]>> = {
   init: [
     ['heddle init my-op', 'an op, its check, and a script that calls it'],
@@ -117,13 +117,13 @@ const examples: Readonly<Record<string, readonly Example[]>> = {
   ],
 }
 
-/** Verbs that have examples. */
+/** Verbs with examples. */
 export const verbsWithExamples = Object.keys(examples)
 
-/** Command lines of a verb. */
+/** Example command lines of a verb. */
 export const examplesOf = (verb: string): readonly string[] => (examples[verb] ?? []).map(([command]) => command)
 
-/** Closing lines of a verb's help; empty for one without examples. */
+/** Example section of a verb's help; empty without examples. */
 export function examplesHelp(verb: string): string {
   const lines = examples[verb] ?? []
   const width = Math.max(0, ...lines.map(([command]) => command.length))

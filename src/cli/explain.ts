@@ -1,4 +1,4 @@
-/** `heddle explain`: what an error code means, what usually causes it, and what to do; of the front end's codes an example and its repair. */
+/** `heddle explain`: prints the meaning, usual cause and repair of an error code; for codes of the front end, also an example and its repair. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,8 +14,8 @@ const textColumns = ['means', 'usual cause', 'what to do'] as const
 const isKnown = (code: string): code is ErrorCode => Object.hasOwn(codeTexts, code)
 
 /**
- * The entry of a code.
- * @throws usage `explain.code` for a code that there is not; environment `explain.page` where the page was not installed
+ * Returns the entry of a code.
+ * @throws usage `explain.code` for an unknown code; environment `explain.page` if the page is not installed
  */
 export async function explain(code: string): Promise<string> {
   const path = join(packageRoot(), 'src', 'docs', 'reference', 'errors.md')
@@ -36,7 +36,7 @@ export async function explain(code: string): Promise<string> {
   if (values.length === 0) {
     const [area] = name.split('.')
     const near = rows.flatMap(([, found = '']) => (found.startsWith(isFrontEnd ? 'HED' : `${area}.`) ? [found] : []))
-    throw usageError('explain.code', `there is no error ${wanted}`, {
+    throw usageError('explain.code', `unknown error code ${wanted}`, {
       hint: near.length === 0 ? 'codes look like HED103 or plan.node' : `known: ${near.join(', ')}`,
     })
   }
@@ -48,6 +48,6 @@ export async function explain(code: string): Promise<string> {
 
 export const explainCommand = (context: () => CliContext) =>
   new Command('explain')
-    .description('say what an error code means, and what to do')
+    .description('explain an error code and its repair')
     .argument('<code>', 'such as HED103, or plan.node')
     .action(async (code) => context().out(await explain(code)))

@@ -1,4 +1,4 @@
-/** What plans make of a graph and what that costs, for the verbs that price: written plans as they are, automatic ones with the groups of a search. */
+/** Graphs under plans, with predicted costs. Written plans are used as they are; automatic ones get their groups from a search. */
 
 import { type Pricing, priceDims } from '../fuse/search/cost.js'
 import { explainPlan, type PlanReport } from '../fuse/search/explain.js'
@@ -7,15 +7,15 @@ import type { Graph } from '../ir/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { Read, SearchPath } from './search_path.js'
 
-/** The plan that leaves a graph as it is declared, which nobody has to write. */
+/** Implicit plan that leaves a graph as declared. */
 export const bare = 'unfused'
 
-/** @param dims what differs from the sizes that the graph is usually run with */
+/** @param dims dimensions that differ from the default sizes of the graph */
 export type Explain = (plan: string, pricing: Pricing) => PlanReport
 
 /**
- * Explains plans of a graph by their names. One that says nothing of the graph leaves it as it is.
- * @param names the plans that will be asked for: a search takes seconds, and is left out where none of them needs it
+ * Explains plans of a graph by name. A plan without groups for the graph leaves it unchanged.
+ * @param names plans that will be requested: a search takes seconds, and is skipped if none of them needs it
  * @throws usage `plan.*` for a plan that cannot be applied; `cost.device`, `graph.dim`
  */
 export function explainer(

@@ -1,6 +1,6 @@
 /**
- * `heddle explore`: a page to look at what became of a kernel or a graph, and of what was measured, served on loopback or written to a
- * file. It shows what `plan show`, `inspect`, `inspect --passes` and `bench --json` compute, and computes nothing of its own.
+ * `heddle explore`: a page that shows a compiled kernel or graph and measured runs, served on loopback or written to a file. It shows
+ * results of `plan show`, `inspect`, `inspect --passes` and `bench --json`, and computes nothing itself.
  */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -26,11 +26,11 @@ import { heading } from './plan_text.js'
 import { searchPath } from './search_path.js'
 
 export interface ExploreOptions extends Omit<PlanOptions, 'graph'> {
-  /** A plan of the graph; without it, and without `compare`, `unfused` beside the first one that is written for it. */
+  /** A plan of the graph. Without it and `compare`: `unfused` beside the first written plan of the graph. */
   readonly plan?: string | undefined
   /** A second plan, beside the first. */
   readonly compare?: string | undefined
-  /** Files of `heddle bench`: one to look at, or two to compare. */
+  /** Files of `heddle bench`: one to show, or two to compare. */
   readonly bench?: readonly string[] | undefined
 }
 
@@ -38,7 +38,7 @@ const mostRuns = 2
 
 async function readRuns(files: readonly string[], root: string): Promise<{ readonly file: string; readonly any: AnyRun }[]> {
   if (files.length > mostRuns) {
-    throw usageError('explore.bench', `${files.length} runs are given: a page shows one, or two beside each other`)
+    throw usageError('explore.bench', `expected one or two runs, got ${files.length}`)
   }
   return Promise.all(
     files.map(async (file) => {
@@ -53,7 +53,7 @@ async function readRuns(files: readonly string[], root: string): Promise<{ reado
   )
 }
 
-/** What a name is: a graph with its plans, or a kernel. @throws usage `explore.subject` for plans of what has none */
+/** Resolves a name to a graph with its plans, or a kernel. @throws usage `explore.subject` for plans of anything but a graph */
 async function subjectOf(name: string | undefined, options: ExploreOptions, root: string) {
   const { plan, compare, specs } = options
   if (name === undefined && plan === undefined && compare === undefined && options.bench !== undefined) return undefined
@@ -72,14 +72,14 @@ async function subjectOf(name: string | undefined, options: ExploreOptions, root
     })
   }
   if (plan !== undefined || compare !== undefined) {
-    throw usageError('explore.subject', `there is no graph ${name}, and plans are of graphs`, {
+    throw usageError('explore.subject', `there is no graph ${name}, and only graphs have plans`, {
       hint: knownHint(name, Object.keys(graphs), ours.graphs),
     })
   }
   return { kind: 'kernel', name } as const
 }
 
-/** Instance keys of the kernels that plans launch, in the storage type asked for; what was never generated is left out. */
+/** Instance keys of the kernels that plans launch, in the requested storage type. Kernels that were not generated are omitted. */
 async function keysOf(reports: readonly PlanReport[], dtype: ExploreOptions['dtype'], root: string): Promise<string[]> {
   const { manifest } = await searchManifests(root)
   const names = new Set(
@@ -88,13 +88,13 @@ async function keysOf(reports: readonly PlanReport[], dtype: ExploreOptions['dty
   return [...names].flatMap((name) => findEntry(manifest, name, dtype)?.key ?? [])
 }
 
-/** The instance that a name means: in the storage type asked for, or in the first that the op has. What there is not stays as it is. */
+/** Instance key for a name: in the requested storage type, else in the op's first. An unknown name is returned unchanged. */
 async function keyOf(name: string, dtype: ExploreOptions['dtype'], root: string): Promise<string> {
   const { manifest } = await searchManifests(root)
   return (findEntry(manifest, name, dtype) ?? findEntry(manifest, name, undefined))?.key ?? name
 }
 
-/** The command line of options. */
+/** Command line for these options. */
 function commandOf(
   name: string | undefined,
   { plan, compare, bench = [], dtype, device, config, shape, dims = {} }: Partial<ExploreOptions>,
@@ -114,8 +114,8 @@ function commandOf(
 }
 
 /**
- * What a page shows of a kernel or a graph and of measured runs. The whole page for a graph holds the kernels of its plans.
- * @throws usage `explore.*`, `plan.*`, `inspect.*`, and what the front end throws
+ * Data of a page for a kernel or a graph, and for measured runs. The page of a graph contains the kernels of its plans.
+ * @throws usage `explore.*`, `plan.*`, `inspect.*`, and errors of the front end
  */
 export async function explore(name: string | undefined, options: ExploreOptions, context: CliContext): Promise<ExplorerData> {
   const { root, log } = context
@@ -129,7 +129,7 @@ export async function explore(name: string | undefined, options: ExploreOptions,
     keys = await keysOf(reports, options.dtype, root)
   } else if (subject?.kind === 'kernel') keys = [await keyOf(subject.name, options.dtype, root)]
   if (keys.length > 0) log(`reading ${keys.length} ${keys.length === 1 ? 'kernel' : 'kernels'}\n`)
-  // nvcc takes seconds a text: it is asked of one kernel, and not of all that plans launch.
+  // nvcc takes seconds per source: it is run for a single kernel only, not for all kernels of a plan.
   const kernels = keys.length === 0 ? [] : await kernelViews(keys, options.specs, context, subject?.kind === 'kernel')
   const bench = benchView(runs, reports, usualRatio, subject?.kind === 'graph' ? options : undefined)
   const [first] = reports
@@ -145,7 +145,7 @@ export async function explore(name: string | undefined, options: ExploreOptions,
   return explorerSchema.parse({
     version: 1,
     title: `heddle explore: ${title ?? ''}`,
-    // A kernel has its storage type in its name, and no price.
+    // A kernel's name includes its storage type, and kernels have no predicted time.
     command: subject?.kind === 'kernel' ? commandOf(keys[0], { bench: options.bench }) : commandOf(name, options),
     opens: subject === undefined ? 'bench' : subject.kind === 'graph' ? 'plan' : 'kernel',
     ...(plan === undefined ? {} : { plan }),
@@ -155,7 +155,7 @@ export async function explore(name: string | undefined, options: ExploreOptions,
   } satisfies ExplorerData)
 }
 
-/** A port, or 0 for a free one. */
+/** Parses a port, or 0 for a free one. */
 function portOf(text: string): number {
   const port = Number(text)
   if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port, or 0 for a free one.')
@@ -165,16 +165,16 @@ function portOf(text: string): number {
 export const exploreCommand = (context: () => CliContext) => {
   const { shape, dtype, device, config, dims, specs } = planOptions()
   return new Command('explore')
-    .description('a page that shows a graph under its plans, a kernel at every stage, and what was measured')
+    .description('show a graph under its plans, a kernel at every stage, or measured runs on a page')
     .argument('[name]', 'a graph, a kernel such as layer_norm__f16, or an op; default: the graph of the first plan')
-    .option('--plan <name>', 'a plan of the graph; default: unfused beside the first plan that is written for it')
-    .option('--compare <name>', 'another plan, beside it')
+    .option('--plan <name>', 'a plan of the graph; default: unfused beside its first written plan')
+    .option('--compare <name>', 'a second plan beside the first')
     .option(
       '--bench <file>',
-      'what `heddle bench ... --json` printed or --save wrote; again to compare a later run',
+      'a file from `heddle bench` with --json or --save; repeat to compare a later run',
       (file, before: string[] = []) => [...before, file],
     )
-    .option('--out <file>', 'write the page to a file, which needs no network, instead of serving it')
+    .option('--out <file>', 'write the page to a self-contained file instead of serving it')
     .option('--port <port>', 'port on loopback; 0 takes a free one', portOf, 7355)
     .addOption(shape)
     .addOption(dtype)
@@ -182,7 +182,7 @@ export const exploreCommand = (context: () => CliContext) => {
     .addOption(config)
     .addOption(dims)
     .addOption(specs)
-    .option('--json', 'print what the page shows as JSON')
+    .option('--json', 'print the data of the page as JSON')
     .action(async (name, { out, port, json: asJson, ...options }) => {
       const { root, signal, log, out: print } = context()
       const write = out === undefined ? undefined : await namedFile(resolve(root, out), 'explore.out')
@@ -194,7 +194,7 @@ export const exploreCommand = (context: () => CliContext) => {
       }
       if (asJson === true || out !== undefined) return
       const { url, closed } = await servePage(data, port, signal)
-      log(`${url} shows it; Ctrl-C ends it\n`)
+      log(`serving ${url}; stop with Ctrl-C\n`)
       await closed
     })
 }

@@ -1,4 +1,4 @@
-/** Kernels as `heddle explore` shows them: every text of each, with the lines of specs that its lines were made of. */
+/** Kernels for `heddle explore`: all representations of each, with the spec lines that each line was compiled from. */
 import { relative } from 'node:path'
 import { kernelView, namesOf } from '../explorer/kernel_view.js'
 import type { KernelView } from '../explorer/model.js'
@@ -14,7 +14,7 @@ import { readTuning } from './tuning_file.js'
 
 const asLists = (places: TracedText['places']): string[][] => places.map((each) => [...each])
 
-/** What a text says beside the body: statements that hold the other lines it was made of, by files and lines. */
+/** Statements outside the body that a kernel was compiled from, by file and line. */
 async function othersOf(
   root: string,
   { inspection: { source, bodyLine, body } }: Inspected,
@@ -29,18 +29,18 @@ async function othersOf(
     if (!isBody) lines.set(file, (lines.get(file) ?? new Set()).add(line))
   }
   const found: KernelView['others'] = []
-  for (const [file, held] of [...lines].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [file, numbers] of [...lines].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const statements = await statementsOver(
       root,
       specPath(root, file),
-      [...held].sort((a, b) => a - b),
+      [...numbers].sort((a, b) => a - b),
     )
     for (const { line, text } of statements) found.push({ source: `${file}:${line}`, text })
   }
   return found
 }
 
-/** What the generated text was made of. Nothing where the text is another one: of an older compiler, or before the last edit. */
+/** Spec places per line of the generated source; empty if the source is from an older compiler or an earlier edit. */
 async function cudaPlaces(
   { inspection: { key, cuda }, kernel }: Inspected,
   { root }: CliContext,
@@ -56,8 +56,8 @@ async function cudaPlaces(
 }
 
 /**
- * Kernels that are there as generated text, with all their stages.
- * @param compile whether nvcc is asked, for resources that nothing else knows and for machine code: seconds a text
+ * Generated kernels with all their stages.
+ * @param compile true to run nvcc for unrecorded resources and machine code, which takes seconds per source
  */
 export async function kernelViews(
   names: readonly string[],
@@ -96,7 +96,7 @@ async function sassOf(
   compile: boolean,
   signal: AbortSignal,
 ): Promise<KernelView['sass']> {
-  if (!compile) return { missing: `nvcc has not been asked: heddle explore ${key} asks it` }
+  if (!compile) return { missing: `nvcc was not run: heddle explore ${key} runs it` }
   const made = await disassemble({ source: `cuda/${key}.cu`, path: cuda.file }, signal)
   if ('missing' in made) return { missing: made.missing }
   const kernels = made.kernels.map((each) => ({ ...each, lines: each.lines.map((lines) => [...lines]) }))

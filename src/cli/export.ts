@@ -1,4 +1,4 @@
-/** `heddle export NAME`: a program, a graph or a kernel as C++ that builds without heddle, with a C header and an op of PyTorch. */
+/** `heddle export NAME`: writes a program, a graph or a kernel as C++ that builds without heddle, with a C header and a PyTorch op. */
 import { join, resolve as resolvePath } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { environmentError, usageError } from '../errors.js'
@@ -27,15 +27,15 @@ export interface ExportOptions {
   readonly dtype: (typeof dtypes)[number]
   readonly out: string
   readonly target: Target
-  /** Sizes of dimensions that are fixed. */
+  /** Sizes of fixed dimensions. */
   readonly dims?: Readonly<Record<string, number>> | undefined
-  /** Of a program. */
+  /** For a program. */
   readonly config?: Readonly<Record<string, unknown>> | undefined
-  /** Of a graph or a kernel. */
+  /** For a graph or a kernel. */
   readonly attrs?: Readonly<Record<string, unknown>> | undefined
   /** A model folder: its configuration, sizes and weights. */
   readonly model?: string | undefined
-  /** What `heddle calibrate` wrote of the model, for a plan that needs scales. */
+  /** File that `heddle calibrate` wrote for the model, for a plan that needs scales. */
   readonly scales?: string | undefined
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
@@ -44,7 +44,7 @@ export interface ExportOptions {
 export interface ExportResult {
   readonly name: string
   readonly out: string
-  /** Dimensions that each run says, and those that are fixed. */
+  /** Dimensions given at each run, and fixed ones. */
   readonly dims: readonly string[]
   readonly fixed: Readonly<Record<string, number>>
   readonly steps: number
@@ -53,7 +53,7 @@ export interface ExportResult {
   readonly files: readonly string[]
 }
 
-/** @throws usage `export.*`, `plan.*`, `program.*`; what reading a model folder throws */
+/** @throws usage `export.*`, `plan.*`, `program.*`; errors of reading a model folder */
 export async function runExport(name: string, options: ExportOptions, context: CliContext): Promise<ExportResult> {
   const { root, signal, log } = context
   const { plan, dtype, target, dims = {}, config, model } = options
@@ -63,7 +63,7 @@ export async function runExport(name: string, options: ExportOptions, context: C
   }
   const scales = options.scales === undefined ? undefined : resolvePath(root, options.scales)
   if (model === undefined && scales !== undefined)
-    throw usageError('export.scales', 'scales belong to a model, and no model folder is named', { hint: 'add --model FOLDER' })
+    throw usageError('export.scales', 'scales belong to a model, but no model folder is given', { hint: 'add --model FOLDER' })
   const [out, place] = [resolvePath(root, options.out), { root, specs: options.specs }]
   await expectListed(out, place)
   const searched = await searchManifests(root)
@@ -93,27 +93,27 @@ export async function runExport(name: string, options: ExportOptions, context: C
 
 const kernelsOf = (programs: readonly Lowered[]): number => new Set(programs.flatMap(({ steps }) => steps.flatMap(keysOf))).size
 
-/** @throws usage `export.dims`, `export.attrs`: a generator's sizes are those of its model and of each generation */
+/** @throws usage `export.dims`, `export.attrs`: a generator takes its sizes from its model and from each generation */
 function expectNoSizes(name: string, { dims = {}, attrs = {} }: ExportOptions): void {
   const [dim] = Object.keys(dims)
   if (dim !== undefined)
-    throw usageError('export.dims', `${name} has no dimension ${dim} that is fixed: each generation says its sizes`, {
+    throw usageError('export.dims', `${name} has no fixed dimension ${dim}: sizes are given at each generation`, {
       hint: 'leave --dims out',
     })
-  if (Object.keys(attrs).length > 0) throw usageError('export.attrs', `${name} is a generator, which has no attributes`)
+  if (Object.keys(attrs).length > 0) throw usageError('export.attrs', `${name} is a generator and has no attributes`)
 }
 
 const generatorSummary = ({ parts, plan, steppers }: LoweredGenerator): string =>
   `texts by ${parts.name} under ${plan}, chosen by ${steppers.map(({ way }) => way).join(', ')}`
 
 const summary = ({ name, plan, dims, steps }: Lowered): string =>
-  `${name} under ${plan}: ${steps.length} steps; a run says ${dims.join(', ') || 'no sizes'}`
+  `${name} under ${plan}: ${steps.length} steps; sizes of a run: ${dims.join(', ') || 'none'}`
 
 function numbersOf(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, number>> {
   return Object.fromEntries(
     Object.entries(given).map(([name, value]) => {
       if (typeof value === 'number' && Number.isFinite(value)) return [name, value]
-      throw usageError('export.attrs', `attribute ${name} is ${JSON.stringify(value)}, expected a number`)
+      throw usageError('export.attrs', `attribute ${name}: expected a number, got ${JSON.stringify(value)}`)
     }),
   )
 }
@@ -121,33 +121,27 @@ function numbersOf(given: Readonly<Record<string, unknown>> = {}): Readonly<Reco
 export const exportCommand = (context: () => CliContext) =>
   new Command('export')
     .description(
-      'write a program, a graph or a kernel as C++ that builds with CMake, with a C header, an example and an op of PyTorch',
+      'write a program, a graph or a kernel as C++ that builds with CMake, with a C header, an example and a PyTorch op',
     )
     .argument('<name>', 'a program, graph or kernel of the project, or a shipped one')
-    .option('--plan <plan>', 'the plan it is compiled under', 'unfused')
+    .option('--plan <plan>', 'fusion plan', 'unfused')
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
     .requiredOption('--out <dir>', 'the folder to write')
-    .addOption(
-      new Option('--target <target>', 'what CMake builds unless told otherwise').choices(targets).default('cuda' as const),
-    )
-    .option(
-      '--dims <dims>',
-      'sizes that are fixed, such as n=768,h=12; those of weights are the usual ones where nothing says them',
-      dimensions,
-    )
+    .addOption(new Option('--target <target>', 'default target of the CMake build').choices(targets).default('cuda' as const))
+    .option('--dims <dims>', 'fixed sizes, such as n=768,h=12; unspecified sizes of weights take their defaults', dimensions)
     .option(
       '--config <json>',
-      'what differs from a program\'s usual configuration, such as \'{ "layers": 2 }\'; with --model, what its folder leaves open, such as \'{ "choice": "sample_top" }\'',
+      'changes to a program\'s default configuration, such as \'{ "layers": 2 }\'; with --model, fields that its folder leaves open, such as \'{ "choice": "sample_top" }\'',
       jsonObject,
     )
     .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'', jsonObject)
     .option(
       '--model <folder>',
-      'for llama and seq2seq, which generate texts, and for bert, bert_pairs, seq2seq_encoder, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
+      'for llama and seq2seq, which generate text, and for bert, bert_pairs, seq2seq_encoder, seq2seq_decoder, llama_prompt, llama_step and llama_beams: sizes, weights and settings of a model folder',
     )
-    .option('--scales <file>', 'with --model, of bert: what `heddle calibrate` wrote of it, for plans that need scales')
+    .option('--scales <file>', 'with --model, for bert: the file that `heddle calibrate` wrote, for plans that need scales')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
-    .option('--json', 'print what was written as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (name, options) => {
       const result = await runExport(name, options, context())
       const { out, files } = result

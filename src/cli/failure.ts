@@ -1,10 +1,10 @@
-/** Turns whatever a verb threw into one clear line, a hint and an exit code: 1 findings, 2 usage, 3 environment, 130 cancelled. */
+/** Converts any error of a verb into one clear line, a hint and an exit code: 1 findings, 2 usage, 3 environment, 130 cancelled. */
 import { HeddleError } from '../errors.js'
 import { json } from './context.js'
 
 export interface Failure {
   readonly exitCode: 1 | 2 | 3 | 130
-  /** Ends with a newline; empty when there is nothing to say. */
+  /** Ends with a newline; empty if there is no message. */
   readonly text: string
 }
 
@@ -28,14 +28,14 @@ const exitCodes: Readonly<Record<string, 1 | 2 | 3 | 130>> = {
 const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 
-/** Verbs that need the compiler, the specs or the texts, of which a portable bundle has none. */
+/** Verbs that need the compiler, the specs or the sources, which a portable bundle lacks. */
 const unpacked = /\bheddle (?:gen|build|bundle|watch|init)\b/
 
 /**
- * The message and the hint of an error; in the portable bundle, which compiles nothing, what has to be packed instead. Errors are thrown by
- * code that does not know where it runs, so that this is the one place that does.
+ * Message and hint of an error. In the portable bundle, which compiles nothing, the hint says what to pack instead. Code that throws errors
+ * does not know if it runs in a bundle, so only this function adapts the hint.
  */
-function saidOf(
+function messageOf(
   { code, message, hint }: HeddleError,
   portable: boolean,
 ): { readonly message: string; readonly hint: string | undefined } {
@@ -61,7 +61,7 @@ export interface FailureOptions {
   readonly portable?: boolean
 }
 
-/** What is printed of an error, and the exit code. */
+/** Printed text and exit code of an error. */
 export function describeFailure(
   error: unknown,
   { verbose, cancelled, portable = false }: FailureOptions & { readonly verbose: boolean },
@@ -69,9 +69,9 @@ export function describeFailure(
   if (cancelled) return { exitCode: 130, text: 'cancelled\n' }
   const stack = verbose && error instanceof Error ? `${error.stack ?? ''}\n${causes(error)}` : ''
   if (error instanceof HeddleError) {
-    const said = saidOf(error, portable)
-    const hint = said.hint === undefined ? '' : `hint: ${said.hint}\n`
-    return { exitCode: error.exitCode, text: `error[${error.code}]: ${said.message}\n${hint}${stack}` }
+    const shown = messageOf(error, portable)
+    const hint = shown.hint === undefined ? '' : `hint: ${shown.hint}\n`
+    return { exitCode: error.exitCode, text: `error[${error.code}]: ${shown.message}\n${hint}${stack}` }
   }
   const code = codeOf(error)
   const known = code === undefined ? undefined : exitCodes[code]
@@ -84,8 +84,8 @@ export function describeFailure(
 }
 
 /**
- * The same for tools, as verbs print it to stdout under `--json`: code and message, and hint and place where there are any; `places`
- * where there are several.
+ * JSON form of an error, as verbs print it to stdout under `--json`: code and message, hint and place if present, and `places` if there are
+ * several.
  */
 export function failureJson(error: unknown, { cancelled, portable = false }: FailureOptions): string {
   return json({ error: cancelled ? { code: 'cancelled', message: 'cancelled' } : describe(error, portable) })
@@ -95,11 +95,11 @@ function describe(error: unknown, portable: boolean): Readonly<Record<string, un
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof HeddleError) {
     const { code, places } = error
-    const said = saidOf(error, portable)
+    const shown = messageOf(error, portable)
     const [place] = places
     return {
-      ...{ code, message: said.message },
-      ...(said.hint === undefined ? {} : { hint: said.hint }),
+      ...{ code, message: shown.message },
+      ...(shown.hint === undefined ? {} : { hint: shown.hint }),
       ...(place === undefined ? {} : { place }),
       ...(places.length > 1 ? { places } : {}),
     }

@@ -1,5 +1,5 @@
 /**
- * Verbs that measure, ship and list, as functions: what is not given is what the command line takes. `import { bench } from 'heddle/commands'`.
+ * Verbs that measure, ship and list, as functions. Omitted options take the defaults of the command line. `import { bench } from 'heddle/commands'`.
  */
 import { Command } from '@commander-js/extra-typings'
 import { type BenchEncoderOptions, encoderCommand, runBenchEncoder } from './bench.js'
@@ -12,12 +12,12 @@ import { type ExportOptions, exportCommand, runExport } from './export.js'
 import { tuneCommand } from './tune.js'
 import { tuneLibrary as runTuneLibrary, type TuneLibraryOptions } from './tune_library.js'
 
-/** Commands are asked for the values of their options alone: none of them runs. */
+/** Context of commands that are built only for the defaults of their options and never run. */
 const unrun = (): never => {
-  throw new Error('internal: a command that only tells its options is run')
+  throw new Error('internal: a command that is only read for its options was run')
 }
 
-/** Times a kernel, graph or program under its plans. @throws as `runBenchTarget`: what became slower than a baseline is in its comparisons */
+/** Times a kernel, graph or program under its plans. @throws as `runBenchTarget`; slowdowns against a baseline are in its comparisons */
 export const bench = (name: string, options: Partial<BenchTargetOptions>, context: CliContext) =>
   runBenchTarget(name, { ...addTarget(new Command('bench'), unrun).opts(), ...options }, context)
 
@@ -39,6 +39,6 @@ export const tuneLibrary = (options: Partial<TuneLibraryOptions> & ShapeOptions,
   return runTuneLibrary({ plans, dtype, heads, size, repeats, ...options, shapes: givenShapes(options) }, context)
 }
 
-/** Writes a program, a graph or a kernel as C++: `heddle export`, whose name the language keeps for itself. @throws as `runExport` */
+/** Writes a program, a graph or a kernel as C++, as `heddle export` does (`export` is a reserved word). @throws as `runExport` */
 export const exportProgram = (name: string, options: Partial<ExportOptions> & Pick<ExportOptions, 'out'>, context: CliContext) =>
   runExport(name, { ...exportCommand(unrun).opts(), ...options }, context)

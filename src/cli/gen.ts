@@ -1,6 +1,6 @@
 /**
- * `heddle gen`: specs to generated CUDA. The front end and its TypeScript compiler are loaded here and in `inspect` only, so that
- * the other verbs start fast and the portable bundle does without them.
+ * `heddle gen`: compiles specs to generated CUDA. The front end and its TypeScript compiler are loaded here and in `inspect` only, so that
+ * the other verbs start fast and the portable bundle does not need them.
  */
 import { existsSync, readdirSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -20,11 +20,11 @@ export interface GenOptions {
   readonly check?: boolean | undefined
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
-  /** Folder of the generated text; default `generated`. */
+  /** Folder of the generated source; default `generated`. */
   readonly out?: string | undefined
   /** Tuning file; default `tuning.json` beside the specs, when there is one. */
   readonly tuning?: string | undefined
-  /** Takes a folder that holds files of others alone. They stay in any case. */
+  /** Accepts a folder that contains only files of others. They are never removed. */
   readonly beside?: boolean | undefined
 }
 
@@ -35,18 +35,18 @@ export interface KernelNote extends Note, SourceSpan {
 
 export interface GenResult {
   readonly kernels: readonly string[]
-  /** Files below the output folder that were written, or under `check` differ. */
+  /** Files below the output folder that were written, or that differ under `check`. */
   readonly changed: readonly string[]
-  /** What ops cost that cannot be computed well, at their lines. */
+  /** Performance warnings about ops, at their lines. */
   readonly notes: readonly KernelNote[]
 }
 
 /**
- * @throws usage errors of the front end, located, and of the project's tuning file; `output.folder`, `output.file` where files of others lie; finding
+ * @throws usage errors of the front end, located, and of the project's tuning file; `output.folder`, `output.file` for files of others; finding
  * `gen.check` when `check` finds a difference
  */
 export async function gen(options: GenOptions, context: CliContext): Promise<GenResult> {
-  // A build is told that it would build older text. Only the project's own text counts.
+  // Records success or failure, so that a build can warn about outdated source. Only the project's own source counts.
   const { root } = context
   const { specs = 'specs', out = 'generated' } = options
   const isOwn = resolve(root, specs) === resolve(root, 'specs') && resolve(root, out) === resolve(root, 'generated')
@@ -63,13 +63,13 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`
 
-/** True if a folder holds modules that may be specs. What is no folder is a file or a pattern, which names some. */
+/** True if a folder contains modules that may be specs. Anything but a folder is a file or a pattern, which names some. */
 const holdsSpecs = (folder: string): boolean =>
   !existsSync(folder) ||
   !statSync(folder).isDirectory() ||
   readdirSync(folder, { recursive: true }).some((name) => /\.[cm]?ts$/.test(String(name)))
 
-/** What a project without specs declares: the tuning file alone, for matmuls of what ships. */
+/** Declarations of a project without specs, which has only a tuning file for shipped matmuls. */
 const nothingRead: Pick<SpecKernels, 'kernels' | 'graphs' | 'templates' | 'schedules' | 'left' | 'refused' | 'locating'> = {
   ...{ kernels: [], graphs: {}, templates: [], schedules: {}, left: [], refused: [] },
   locating: (action) => action(),
@@ -83,7 +83,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   const read = isAlone ? nothingRead : await readKernels(root, options.specs)
   context.signal.throwIfAborted()
   const notes = new Map<string, readonly KernelNote[]>()
-  // Instances of an op differ in the bytes of a note only.
+  // Notes of an op's instances differ only in their bytes.
   const see = ({ name: op, source }: Kernel | TemplateKernel, found: readonly Note[]): void => {
     if (!notes.has(op))
       notes.set(
@@ -117,11 +117,11 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
 
 export const genCommand = (context: () => CliContext) =>
   new Command('gen')
-    .description('compile specs to CUDA text')
-    .option('--check', 'change nothing; exit 1 when the generated text is out of date')
+    .description('compile specs to CUDA source')
+    .option('--check', 'change nothing; exit 1 if the generated source is out of date')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
-    .option('--out <dir>', 'folder of the generated text', 'generated')
-    .option('--beside', 'write beside files of others, in a folder that heddle has not written to before')
+    .option('--out <dir>', 'folder of the generated source', 'generated')
+    .option('--beside', 'write beside existing files, in a folder that heddle has not written to before')
     .option('--tuning <file>', 'measured schedules; default: tuning.json beside the specs, if any')
     .option('--json', 'print the result as JSON')
     .action(async (options) => {

@@ -1,4 +1,4 @@
-/** `heddle run` of a model that generates text: its options, and results as lines. */
+/** `heddle run` for a model that generates text: its options, and results as lines. */
 import { join } from 'node:path'
 import { z } from 'zod'
 import { readConfigFile } from '../checkpoint/config_file.js'
@@ -40,11 +40,11 @@ export async function generatesText(folder: string): Promise<boolean> {
   return parsed.success && modelTypes.seq2seq.some((type) => type === parsed.data.model_type)
 }
 
-/** Hypotheses as a JSON line has them. */
+/** Hypotheses as they appear in a JSON line. */
 export const beamsShown = (beams: readonly Hypothesis[]) =>
   beams.map(({ ids, cumLogProb }) => ({ ids, cumLogProb: Number(cumLogProb.toPrecision(7)) }))
 
-/** Log-probabilities as a JSON line has them. */
+/** Log-probabilities as they appear in a JSON line. */
 export const logprobsShown = (logprobs: readonly number[] | undefined) =>
   logprobs === undefined ? {} : { logprobs: logprobs.map((each) => Number(each.toPrecision(7))) }
 
@@ -55,10 +55,10 @@ export function generationLine({ ids, logprobs, beams }: GenerationResult, token
   return `${JSON.stringify({ ids, ...text, ...logprobsShown(logprobs), ...hypotheses })}\n`
 }
 
-/** @throws usage `config.model_type` for a LLaMA-like model, which has an opening of its own; `config.read`, `config.json` */
+/** @throws usage `config.model_type` for a LLaMA-like model, which has its own opener; `config.read`, `config.json` */
 async function expectGenerating(folder: string): Promise<void> {
   if (!(await continuesText(folder))) return
-  throw usageError('config.model_type', `${folder} is a LLaMA-like model, openGenerator opens Pegasus and Marian`, {
+  throw usageError('config.model_type', `${folder} is a LLaMA-like model: openGenerator expects Pegasus or Marian`, {
     hint: "open it with openLlama of 'heddle/commands'",
   })
 }
@@ -68,16 +68,16 @@ export interface Generator {
   readonly device: Device
   readonly model: Seq2seq
   /**
-   * The settings of the model's authors: `text` follows them, and so does `model.generate(cases, settings.options)`. Without options, texts
-   * of `model` begin and end with the tokens that its settings force, and are as long as they say; words are chosen by options alone.
+   * Generation settings of the model's authors. `text` and `model.generate(cases, settings.options)` use them. Without options, texts of
+   * `model` begin and end with the forced tokens of its settings and have their length; tokens are chosen by options alone.
    */
   readonly settings: GenerationSettings
   /**
-   * Writes of a source, or of several at once: a translation, a summary. With `stream: true` the text of one source comes piece by piece.
-   * @throws usage `tokenizer.*`, `prompt.text`, `generate.*`, `run.*`, and what the model throws
+   * Generates text from one source or several, such as a translation or a summary. With `stream: true` the text of one source is streamed.
+   * @throws usage `tokenizer.*`, `prompt.text`, `generate.*`, `run.*`, and errors of the model
    */
   readonly text: WriteText<GeneratorTextOptions>
-  /** Why the model's plan was taken; undefined where it was asked for. */
+  /** Reason for the model's plan; undefined if it was given. */
   readonly planReason: string | undefined
   close(): void
 }
@@ -85,7 +85,7 @@ export interface Generator {
 /**
  * Opens the folder of a model that generates text on a device. Close it to free the device.
  * @param root the project whose kernels run; the current folder by default
- * @param opening who is told what is compiled, and what cancels it
+ * @param opening callbacks for compilation progress, and the signal that cancels it
  * @throws usage for an unknown option, and for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openGenerator(
@@ -98,7 +98,7 @@ export async function openGenerator(
   return { ...generator, model: limited(generator.model, generator.settings) }
 }
 
-/** The same, with a model whose texts begin, end and are limited by its options alone. */
+/** Opens a model without its settings: texts begin, end and are limited by options alone. */
 async function openPlain(
   folder: string,
   options: PipelineOptions,
@@ -107,7 +107,7 @@ async function openPlain(
 ): Promise<Generator> {
   expectOptions('openGenerator', pipelineNames, options)
   const { device, dtype, plan, scales, signal } = options
-  if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
+  if (scales !== undefined) throw usageError('run.option', '--scales applies to quantised encoders, and this model is not one')
   expectFolder(folder)
   await expectGenerating(folder)
   const config = await readSeq2seqConfig(folder)
@@ -141,14 +141,14 @@ async function openPlain(
   }
 }
 
-/** A model whose texts have the forced tokens and the length of its settings, where options say nothing of them. */
+/** Applies the forced tokens and the length of a model's settings where options omit them. */
 function limited(model: Seq2seq, { options }: GenerationSettings): Seq2seq {
   const begin = named<Pick<GenerationOptions, 'forcedBosTokenId'>>({ forcedBosTokenId: true }, options)
   const end = named<Pick<GenerationOptions, 'forcedEosTokenId' | 'maxNewTokens'>>(
     { forcedEosTokenId: true, maxNewTokens: true },
     options,
   )
-  // A limit of the caller's cuts a text off as it is.
+  // A caller's limit truncates a text without a forced end token.
   const joined = (given: GenerateOptions = {}): GenerateOptions => ({
     ...begin,
     ...(given.maxNewTokens === undefined && end),
@@ -161,7 +161,7 @@ function limited(model: Seq2seq, { options }: GenerationSettings): Seq2seq {
   }
 }
 
-/** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`; environment for what the machine lacks */
+/** Runs cases and returns one line per case. @throws usage `generate.*`, `run.*`; environment for missing tools or devices */
 export async function generateTexts(
   folder: string,
   cases: readonly Case[],

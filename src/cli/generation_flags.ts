@@ -1,9 +1,9 @@
-/** Options of generation on the command line, and what they ask a model for. */
+/** Command-line options of generation, and their conversion to options of a model. */
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
 import type { GenerationOptions } from '../models/decoding/generation_options.js'
 
-/** Options of generation as the command line has them. */
+/** Generation options of the command line. */
 export interface GenerationFlags {
   readonly beam?: number | undefined
   readonly return?: number | undefined
@@ -24,49 +24,49 @@ export interface GenerationFlags {
   readonly forcedEosTokenId?: number | undefined
 }
 
-/** A number as it is written; what it may be is checked where it is used. */
+/** Parses a number. Its range is checked at its use. */
 function number(text: string): number {
   const value = Number(text)
   if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
   return value
 }
 
-/** Its name begins as those of options that turn something off, and it is none. */
+/** Option whose name begins with `no-` but does not negate another option. */
 function ngramOption(): Option {
-  const option = new Option('--no-repeat-ngram-size <count>', 'so many words that follow each other are not repeated')
+  const option = new Option('--no-repeat-ngram-size <count>', 'never repeat a sequence of this many tokens')
   option.negate = false
   return option.argParser(number)
 }
 
 const stopping = { false: false, true: true, never: 'never' } as const
 
-/** A command with the options of generation. */
+/** Command with the options of generation. */
 export const generationCommand = (name: string) =>
   new Command(name)
-    .option('--beams, --beam <count>', 'hypotheses followed side by side', number)
-    .option('--return <count>', 'hypotheses returned of each case', number)
-    .option('--length-penalty <x>', 'finished beams compare by sum / length^x, as Hugging Face has it', number)
+    .option('--beams, --beam <count>', 'hypotheses per case, for beam search', number)
+    .option('--return <count>', 'hypotheses returned per case', number)
+    .option('--length-penalty <x>', 'finished beams are ranked by sum / length^x, as in Hugging Face', number)
     .addOption(
-      new Option('--early-stopping <when>', 'when finished beams are enough')
+      new Option('--early-stopping <when>', 'when to stop beam search')
         .choices(['false', 'true', 'never'] as const)
         .argParser((text: string): boolean | 'never' => {
           if (text === 'false' || text === 'true' || text === 'never') return stopping[text]
           throw new InvalidArgumentError('Allowed choices are false, true, never.')
         }),
     )
-    .option('--diversity-rate <x>', 'added to a word for each better one of its beam; below 0 beams differ more', number)
-    .option('--top-k <count>', 'draw from the likeliest words', number)
-    .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
-    .option('--min-p <share>', 'draw from words at least so probable, relative to the likeliest', number)
-    .option('--temperature <x>', 'divides logits before a draw; 0: draw nothing', number)
-    .option('--repetition-penalty <x>', 'makes words that were chosen before less likely', number)
+    .option('--diversity-rate <x>', 'added to a token for each better one of its beam; below 0 beams differ more', number)
+    .option('--top-k <count>', 'sample from this many of the most likely tokens', number)
+    .option('--top-p <mass>', 'sample from the most likely tokens with this total probability', number)
+    .option('--min-p <share>', 'sample from tokens at least this probable, relative to the most likely one', number)
+    .option('--temperature <x>', 'divides logits before sampling; 0: no sampling', number)
+    .option('--repetition-penalty <x>', 'makes earlier tokens less likely', number)
     .addOption(ngramOption())
-    .option('--seed <integer>', 'of the draws', number)
-    .option('--logprobs', 'print the log-probability of each token, by the logits of the model alone')
-    .option('--max-new-tokens <count>', 'tokens generated at most', number)
-    .option('--min-new-tokens <count>', 'tokens generated before an end id may be', number)
-    .option('--forced-bos-token-id <id>', 'the first token of every text, such as the language to translate to', number)
-    .option('--forced-eos-token-id <id>', 'the last token of a text that --max-new-tokens cuts off', number)
+    .option('--seed <integer>', 'seed of the random numbers', number)
+    .option('--logprobs', 'print the log-probability of each token, from the unmodified logits')
+    .option('--max-new-tokens <count>', 'largest number of generated tokens', number)
+    .option('--min-new-tokens <count>', 'smallest number of generated tokens before an end id', number)
+    .option('--forced-bos-token-id <id>', 'first token of every text, such as the target language', number)
+    .option('--forced-eos-token-id <id>', 'last token of a text that --max-new-tokens truncates', number)
 
 export const flagNames: readonly (keyof GenerationFlags)[] = [
   'beam',
@@ -93,10 +93,10 @@ export function expectNoGeneration(options: GenerationFlags): void {
   const given = flagNames.find((name) => options[name] !== undefined)
   if (given === undefined) return
   const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
-  throw usageError('run.option', `--${flag} is of models that generate text, and this one does not`)
+  throw usageError('run.option', `--${flag} applies to models that generate text, and this one does not`)
 }
 
-/** Options of the pipeline. */
+/** Options for a pipeline. */
 export function generationOf(flags: GenerationFlags): GenerationOptions {
   const { beam, return: returned, ...rest } = flags
   const options = { ...rest, beams: beam, returned }

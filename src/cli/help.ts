@@ -1,4 +1,4 @@
-/** `heddle help`: what `--help` says, for whoever asks the other way round. */
+/** `heddle help VERB`: prints the same as `heddle VERB --help`. */
 import { Command, type CommandUnknownOpts } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
 
@@ -21,7 +21,7 @@ export const helpCommand = (root: CommandUnknownOpts) =>
       command.outputHelp()
     })
 
-/** What the help of `heddle` itself ends with. */
+/** Closing lines of the help of `heddle` itself. */
 export const closingHelp = `
 Exit codes: 0 done, 1 a check found something (or heddle is at fault), 2 wrong usage or input, 3 the machine lacks something, 130 cancelled.
 Under --json, results and errors are JSON on stdout: {"error":{"code","message","hint","place"}}; everything else is on stderr.

@@ -1,4 +1,4 @@
-/** The verbs as functions: what `import ... from 'heddle/commands'` offers. */
+/** Verbs as functions: the exports of `heddle/commands`. */
 
 export type { BenchEncoderResult } from '../bench/result.js'
 export type { EmbedTextOptions, EmbedTexts } from '../models/encoder/embed_texts.js'

@@ -1,4 +1,4 @@
-/** `heddle init`: a new project that runs, with an op, a graph or a model to start from. */
+/** `heddle init`: creates a runnable project with an op, a graph or a model to start from. */
 import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
@@ -21,7 +21,7 @@ const holds: Readonly<Record<ProjectTemplate, string>> = {
 
 export interface InitOptions {
   readonly template?: ProjectTemplate | undefined
-  /** True if `npm install` is run in the new folder; it is by default. */
+  /** True to run `npm install` in the new folder; default: true. */
   readonly install?: boolean | undefined
 }
 
@@ -35,9 +35,9 @@ const manifest = z.object({ version: z.string(), devDependencies: z.record(z.str
 const lock = z.object({ packages: z.record(z.string(), z.looseObject({ resolved: z.string().optional() })) })
 
 /**
- * Writes a project into a folder that is empty or does not exist, and installs what it needs.
- * @throws usage `init.folder` for a folder with files in it, `init.name` for one whose name npm does not take; environment `cache.full` and
- * `cache.write` where nothing can be written, `init.install` where `npm install` fails: nothing of the project is left then
+ * Writes a project into a folder that is empty or does not exist, and installs its dependencies.
+ * @throws usage `init.folder` for a folder with files in it, `init.name` for a name that npm refuses; environment `cache.full` and
+ * `cache.write` if nothing can be written, `init.install` if `npm install` fails: the project's files are then removed
  */
 export async function init(
   folder: string,
@@ -47,8 +47,8 @@ export async function init(
   const target = resolve(context.root, folder)
   const name = basename(target)
   if (!/^[a-z0-9][a-z0-9._-]{0,213}$/.test(name)) {
-    throw usageError('init.name', `${JSON.stringify(name)} is no name of a package`, {
-      hint: 'use small letters, digits and hyphens, as in my-kernels',
+    throw usageError('init.name', `${JSON.stringify(name)} is not a valid package name`, {
+      hint: 'use lower-case letters, digits and hyphens, as in my-kernels',
     })
   }
   const there = await stat(target).catch(() => undefined)
@@ -63,7 +63,7 @@ export async function init(
     context.log(`init: ${target}, ${files.length} files. Next: cd ${relative(context.root, target) || '.'} && npm test\n`)
     return { folder: target, files }
   } catch (error) {
-    // Only what was written here. What failed is told, and not that there is nothing to remove.
+    // Removes only files written here. Errors of the removal are ignored in favour of the original one.
     await removeFiles(target, [...files, 'package-lock.json']).catch(() => undefined)
     await rm(join(target, 'node_modules'), { recursive: true, force: true }).catch(() => undefined)
     if (there === undefined) await removeEmpty(target)
@@ -71,7 +71,7 @@ export async function init(
   }
 }
 
-/** Writes the files of a template. @param written gets their names, sorted when all are there */
+/** Writes the files of a template. @param written receives their names, sorted at the end */
 async function fill(
   target: string,
   template: ProjectTemplate,
@@ -96,14 +96,14 @@ async function fill(
   written.sort()
 }
 
-/** What the new project depends on: the heddle that makes it, from where that came from, and the tools that heddle is tested with. */
+/** Dependencies of the new project: this heddle, from its own source, and the tools that heddle is tested with. */
 async function versions(): Promise<Readonly<Record<'heddle' | 'typescript' | 'nodeTypes', string>>> {
   const { version, devDependencies } = manifest.parse(JSON.parse(await readFile(join(packageRoot(), 'package.json'), 'utf8')))
   const { typescript = 'latest', '@types/node': nodeTypes = 'latest' } = devDependencies
   return { heddle: await sourceOf(packageRoot(), version), typescript, nodeTypes }
 }
 
-/** How a package.json names an installed heddle: by its version, or by the archive or folder that it was installed from. */
+/** Dependency specifier of an installed heddle: its version, or the archive or folder that it was installed from. */
 async function sourceOf(root: string, version: string): Promise<string> {
   const modules = dirname(root)
   if (basename(modules) !== 'node_modules') return `file:${root}`
@@ -119,15 +119,15 @@ async function installInto(target: string, { signal, log }: Pick<CliContext, 'si
   const { exitCode, stderr } = await runTool('npm', args, { cwd: target, signal })
   if (exitCode === 0) return
   throw environmentError('init.install', `npm install failed: ${stderr.trim().split('\n').slice(0, 5).join('\n')}`, {
-    hint: 'heddle init --no-install leaves it to you',
+    hint: 'skip it with heddle init --no-install',
   })
 }
 
 export const initCommand = (context: () => CliContext) =>
   new Command('init')
     .description('start a project: kernels of your own, a check, and a call')
-    .addArgument(new Argument('<folder>', 'a new folder, whose name the package gets'))
-    .addOption(new Option('--template <what>', 'what to start from').choices(projectTemplates).default('op' as const))
+    .addArgument(new Argument('<folder>', 'a new folder, which also names the package'))
+    .addOption(new Option('--template <what>', 'template of the project').choices(projectTemplates).default('op' as const))
     .option('--no-install', 'do not run npm install')
     .action(async (folder, { template, install }) => {
       await init(folder, { template, install }, context())

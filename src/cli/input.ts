@@ -1,12 +1,12 @@
-/** What a verb reads from where it was started: a file by its name, or what is piped into the command. */
+/** Input of a verb: a file, or data piped into the command. */
 import { type Refusal, readText, textOf } from '../files.js'
 
 /** Names of the standard input. */
 const pipes = ['-', '/dev/stdin']
 
 /**
- * The text of a file, or of the standard input for `-`. A pipe that goes by another name is refused as what it is.
- * @throws usage, as the refusal says; the signal's reason when it aborts
+ * Text of a file, or of the standard input for `-`. A pipe with another name is refused.
+ * @throws usage, with the code of `refusal`; the signal's reason when it aborts
  */
 export async function readInput(file: string, refusal: Refusal, signal?: AbortSignal): Promise<string> {
   if (!pipes.includes(file)) return readText(file, refusal, { signal })

@@ -1,6 +1,6 @@
 /**
- * `heddle inspect KERNEL`: one kernel at every stage of the road: the body as written, its IR, the schedules, the CUDA text and
- * what ptxas said about it.
+ * `heddle inspect KERNEL`: shows one kernel at every stage: the body as written, its IR, the schedules, the CUDA source and
+ * its resources from ptxas.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -30,21 +30,21 @@ export interface Inspection {
   readonly source: SourceSpan
   /** The declaration as written. */
   readonly body: string
-  /** The line that it begins in. */
+  /** First line of the declaration. */
   readonly bodyLine: number
   readonly ir: string
   readonly schedules: KernelEntry['variants']
-  /** What the schedule cannot compute well, and what it costs. */
+  /** Performance warnings of the schedule. */
   readonly notes: readonly string[]
   readonly cuda: { readonly file: string; readonly text: string }
-  /** One entry per kernel and architecture, where they are known. */
+  /** One entry per kernel and architecture; empty if unknown. */
   readonly resources: TextResources['kernels']
   readonly resourcesFrom: Omit<TextResources, 'kernels'>
 }
 
 /**
- * Finds an instance by its key, or that of an op in a storage type.
- * @throws usage `inspect.kernel` naming what there is
+ * Finds an instance by its key, or by op and storage type.
+ * @throws usage `inspect.kernel`, which lists known kernels
  */
 function entryOf(
   { kernels }: Pick<Manifest, 'kernels'>,
@@ -70,7 +70,7 @@ export interface Inspected {
   readonly kernel: Kernel | TemplateKernel
 }
 
-/** @throws usage `inspect.kernel`, `inspect.stale`, and what the front end throws */
+/** @throws usage `inspect.kernel`, `inspect.stale`, and errors of the front end */
 export async function inspect(
   name: string,
   { specs, dtype }: { readonly specs?: string; readonly dtype?: DType | undefined },
@@ -82,8 +82,8 @@ export async function inspect(
 }
 
 /**
- * Several kernels, for one reading of the specs.
- * @param how `compile`: ask nvcc for resources that nothing else knows; `dtype`: of the ops that are named without one
+ * Inspects several kernels with one reading of the specs.
+ * @param how `compile`: run nvcc for unrecorded resources; `dtype`: storage type of ops that are named without one
  * @throws as `inspect`
  */
 export async function inspectAll(
@@ -130,14 +130,14 @@ export async function inspectAll(
   )
 }
 
-/** The notes of an instance by its key. */
+/** Notes of an instance, by its key. */
 async function notesOn(kernel: Kernel, key: string): Promise<readonly string[]> {
   const [{ mapKernel }, { notesOf }] = await Promise.all([import('../schedule/map.js'), import('../schedule/notes.js')])
   const mapped = allInstances(kernel).find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key)
   return mapped === undefined ? [] : notesOf(mapKernel(mapped)).map(({ message }) => message)
 }
 
-/** A few planned graphs that have nodes of all these ops: to derive a kernel again takes the plans of one graph, and not those of all. */
+/** A small set of planned graphs that contain all these ops, so that deriving a kernel does not need the plans of all graphs. */
 function graphsWith(ops: readonly string[], { plans = {} }: Pick<Manifest, 'plans'>): ReadonlySet<string> {
   const used = new Map<string, Set<string>>()
   for (const [graph, { nodes }] of Object.values(plans).flatMap((graphs) => Object.entries(graphs))) {
@@ -156,7 +156,7 @@ function graphsWith(ops: readonly string[], { plans = {} }: Pick<Manifest, 'plan
   return found
 }
 
-/** Kernels by the names of their ops: shipped ops without a look at any plan, the project's and what plans derive for it. */
+/** Kernels by op name: shipped ops without reading plans, ops of the project, and kernels that plans derive for it. */
 async function kernelsOf(
   entries: readonly KernelEntry[],
   isShipped: (entry: KernelEntry) => boolean,
@@ -209,11 +209,9 @@ export const inspectCommand = (context: () => CliContext) =>
   new Command('inspect')
     .description('show one kernel at every stage')
     .argument('<name>', 'an instance such as layer_norm__f16, or an op such as layer_norm; with --passes also a plan')
-    .option('--passes', 'what each pass of the compiler leaves behind')
+    .option('--passes', 'show the result of each compiler pass')
     .addOption(
-      new Option('--dtype <dtype>', 'storage type of an op; by default the first of f32, f16 and bf16 that it has').choices(
-        dtypes,
-      ),
+      new Option('--dtype <dtype>', 'storage type of an op; default: the first of f32, f16 and bf16 that it has').choices(dtypes),
     )
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print the stages as JSON')

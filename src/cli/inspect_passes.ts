@@ -1,6 +1,6 @@
 /**
- * `heddle inspect --passes NAME`: a plan's graph behind each pass over it and what its groups become, or a kernel behind each pass of the
- * schedule. The lists are src/fuse/passes.ts and `schedulePasses` of src/schedule/map.ts.
+ * `heddle inspect --passes NAME`: shows a plan's graph after each pass and the kernels of its groups, or a kernel after each pass of the
+ * schedule. The passes are listed in src/fuse/passes.ts and in `schedulePasses` of src/schedule/map.ts.
  */
 import { concerning, usageError } from '../errors.js'
 import { allInstances, instanceKey } from '../ir/instance.js'
@@ -17,11 +17,11 @@ import type { CliContext } from './context.js'
 export interface PassText {
   readonly pass: string
   readonly text: string
-  /** By line of the text: the lines of specs that it was made of. Of kernels alone. */
+  /** Spec lines per line of the text, for kernels only. */
   readonly places?: TracedText['places']
 }
 
-/** @throws usage `inspect.passes` naming what there is, and what the front end and plans throw */
+/** @throws usage `inspect.passes`, which lists known names; errors of the front end and of plans */
 export async function inspectPasses(
   name: string,
   options: { readonly specs?: string | undefined },
@@ -41,12 +41,12 @@ export async function inspectPasses(
   const kernel = [...templates, ...kernels].find((each) => each.name === name)
   if (kernel === undefined) {
     const known = [...new Set([...plans, ...kernels, ...templates].map((each) => each.name))]
-    throw usageError('inspect.passes', `there is no plan and no kernel ${name}`, { hint: knownHint(name, known) })
+    throw usageError('inspect.passes', `there is no plan or kernel ${name}`, { hint: knownHint(name, known) })
   }
   return kernelPasses(kernel)
 }
 
-/** @param key which instance the schedule is shown of; the first where undefined. A template has one stage: what is derived of it */
+/** @param key instance whose schedule is shown; the first by default. A template has one stage: its derived form */
 export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string): Promise<readonly PassText[]> {
   if (isTemplate(kernel)) return [{ pass: 'deriving', ...traced(() => printTemplate(kernel)) }]
   const instances = allInstances(kernel)

@@ -1,4 +1,4 @@
-/** `heddle run` of a LLaMA-like model: texts and ids, and how they go on. */
+/** `heddle run` for a LLaMA-like model: continues texts and token ids. */
 import { resolve } from 'node:path'
 import { usageError } from '../errors.js'
 import {
@@ -46,12 +46,13 @@ export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): voi
     'templateVars',
   ] as const
   const given = options.settings === false ? 'noSettings' : names.find((name) => options[name] !== undefined)
-  if (given !== undefined) throw usageError('run.option', `${flagOf(given)} is of LLaMA-like models, and this one is none`)
+  if (given !== undefined)
+    throw usageError('run.option', `${flagOf(given)} applies to LLaMA-like models, and this model is not one`)
 }
 
 const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
-/** What a LLaMA-like model is opened with; runs have options of their own. */
+/** Options for opening a LLaMA-like model; runs have their own. */
 export type OpenLlamaOptions = PipelineOptions & Pick<LlamaFlagOptions, 'caches' | 'rotation' | 'smooth'>
 
 const openNames: NamesOf<OpenLlamaOptions> = { ...pipelineNames, caches: true, rotation: true, smooth: true }
@@ -60,25 +61,25 @@ const openNames: NamesOf<OpenLlamaOptions> = { ...pipelineNames, caches: true, r
 export interface OpenLlama {
   readonly device: Device
   /**
-   * Its `generate` and `stream` take token ids and do what their options say, which are none of the model's own settings: `text`, `chat` and
-   * `session` follow these, and so do ids with `(await reader()).settings.options`.
+   * `generate` and `stream` take token ids and use only the given options, without the model's own settings. `text`, `chat` and `session`
+   * use the settings; for token ids, pass `(await reader()).settings.options`.
    */
   readonly model: Llama
   /**
-   * Goes on with a text, or with several at once. With `stream: true` the text of one prompt comes piece by piece.
-   * @throws usage `prompt.*`, `generate.*`, `run.*`, and what `reader` and the model throw
+   * Continues a text, or several at once. With `stream: true` the continuation of one prompt is streamed.
+   * @throws usage `prompt.*`, `generate.*`, `run.*`, and errors of `reader` and the model
    */
   readonly text: WriteText<LlamaTextOptions>
   /**
-   * Answers a conversation by the model's chat template, whole or piece by piece. A conversation that goes on is read from its new messages.
-   * @throws usage `chat.*`, `prompt.*`, `generate.*`, `run.*`, and what `reader` and the model throw
+   * Answers a conversation by the model's chat template, whole or streamed. A continued conversation processes only its new messages.
+   * @throws usage `chat.*`, `prompt.*`, `generate.*`, `run.*`, and errors of `reader` and the model
    */
   readonly chat: AnswerMessages
-  /** Begins a conversation that keeps what was said. @throws usage `run.option`, `prompt.template`, `prompt.tokenizer`, and what `reader` throws */
+  /** Begins a conversation that keeps its messages. @throws usage `run.option`, `prompt.template`, `prompt.tokenizer`, errors of `reader` */
   session(options?: LlamaSessionOptions): Promise<ChatSession>
-  /** Its tokenizer, chat template and generation settings, read when they are first asked for. @throws what `openLlamaText` throws */
+  /** Tokenizer, chat template and generation settings, read on first use. @throws errors of `openLlamaText` */
   reader(): Promise<LlamaText>
-  /** Why the model's plan was taken; undefined where it was asked for. */
+  /** Reason for the model's plan; undefined if it was given. */
   readonly planReason: string | undefined
   close(): void
 }
@@ -86,7 +87,7 @@ export interface OpenLlama {
 /**
  * Opens the folder of a LLaMA-like model on a device. Close it to free the device.
  * @param root the project whose kernels run; the current folder by default
- * @param opening who is told what is compiled, and what cancels it
+ * @param opening callbacks for compilation progress, and the signal that cancels it
  * @throws usage for an unknown option, and for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openLlama(
@@ -98,7 +99,7 @@ export async function openLlama(
   expectOptions('openLlama', openNames, options)
   const { device, dtype, plan, scales, signal, caches, rotation, smooth } = options
   if (scales === undefined && smooth !== undefined) {
-    throw usageError('run.option', '--smooth has nothing to go by', {
+    throw usageError('run.option', '--smooth has no channel maxima', {
       hint: 'name a channels file with --scales; `heddle calibrate` writes one',
     })
   }
@@ -138,7 +139,7 @@ export async function openLlama(
   }
 }
 
-/** Opens a model, says what it runs on, and closes it behind `use`. */
+/** Opens a model, logs its device, and closes it after `use`. */
 export async function withLlama<T>(
   folder: string,
   options: PipelineOptions & LlamaFlagOptions,
@@ -155,7 +156,9 @@ export async function withLlama<T>(
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, ${planText(model.plan, planReason)}\n`)
     const { config, rotation } = model
     if (options.rotation === undefined && rotation === 'stored' && config.dtype !== undefined && config.dtype !== 'f32') {
-      context.log(`inverse frequencies are rounded to ${config.dtype}, as the model is stored; --rotation float32 keeps them\n`)
+      context.log(
+        `inverse frequencies are rounded to ${config.dtype}, the storage type of the model; --rotation float32 does not round them\n`,
+      )
     }
     if (config.quantization !== undefined && model.plan === defaultPlan) context.log(`${floatsText(config)}\n`)
     return await use(model)
@@ -164,7 +167,7 @@ export async function withLlama<T>(
   }
 }
 
-/** Options of a run that a verb may leave out. */
+/** Options of a run that a verb may omit. */
 export const runOptionsOf = (
   {
     batch,
@@ -181,7 +184,7 @@ export const runOptionsOf = (
   ...(chunk === undefined ? {} : { chunk }),
 })
 
-/** Continues prompts; of a model without a tokenizer ids alone. */
+/** Continues prompts. A model without a tokenizer returns ids only. */
 async function continuations(
   model: Llama,
   prompts: readonly (readonly number[])[],
@@ -196,7 +199,7 @@ async function continuations(
   ) as Promise<Omit<Written, 'text'>[]>
 }
 
-/** Cases as prompts. Types of tokens are of other models. */
+/** Converts a case to a prompt. Token types are ignored: these models have none. */
 function promptOf(item: Case, variables: TalkOptions['templateVars']): Prompt {
   if ('input_ids' in item) return { ids: item.input_ids }
   if (!('messages' in item)) return { text: item.text }
@@ -204,7 +207,7 @@ function promptOf(item: Case, variables: TalkOptions['templateVars']): Prompt {
   return { messages, variables: { ...variables, ...own, ...(tools === undefined ? {} : { tools }) } }
 }
 
-/** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`, `prompt.*`, `chat.*`; environment for what the machine lacks */
+/** Runs cases and returns one line per case. @throws usage `generate.*`, `run.*`, `prompt.*`, `chat.*`; environment for missing devices */
 export async function continueTexts(
   path: string,
   cases: readonly Case[],

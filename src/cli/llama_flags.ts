@@ -1,19 +1,19 @@
 /**
- * What only LLaMA-like models are told, whoever tells it. Apart from the options of verbs, whose inferred types are long: this is part of
- * `heddle/commands`.
+ * Options that apply only to LLaMA-like models. Separate from the options of verbs, whose inferred types are long, because this type is part
+ * of `heddle/commands`.
  */
 import type { CacheType } from '../models/llama/programs.js'
 import type { Rotation } from '../models/llama/weights.js'
 
-/** Options that only models of this type have. */
+/** Options of LLaMA-like models. */
 export interface LlamaFlagOptions {
-  /** Tokens of prompts that are read at once. */
+  /** Prompt tokens processed at a time. */
   readonly chunk?: number | undefined
-  /** How keys and values are cached. */
+  /** Storage of cached keys and values. */
   readonly caches?: CacheType | undefined
   readonly rotation?: Rotation | undefined
-  /** How much of what channels of activations have more than others goes into weights, by the channels file of `scales`. */
+  /** Share of the activations' channel magnitudes that smoothing moves into weights, by the channels file of `scales`. */
   readonly smooth?: number | undefined
-  /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
+  /** Number of rows for which everything is computed, so that each result is identical bit for bit in any batch. */
   readonly invariant?: number | undefined
 }

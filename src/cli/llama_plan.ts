@@ -1,4 +1,4 @@
-/** The plan of a LLaMA-like model where nobody names one. */
+/** Default plan of a LLaMA-like model. */
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
 import type { LlamaConfig } from '../models/llama/config.js'
 import { openLlamaFiles } from '../models/llama/open_files.js'
@@ -13,8 +13,8 @@ import type { PipelineOptions } from './pipeline.js'
 type Kernels = Pick<Awaited<ReturnType<typeof openKernels>>, 'manifest'> & { readonly device: Pick<Device, 'info'> }
 
 /**
- * It fits the device, the storage type, and what the folder's weights are: a folder of int8 weights whose activations are to be quantised is
- * multiplied so, unless it keeps some of the weights in floats. @throws usage for a folder that cannot be read
+ * Chooses a plan by the device, the storage type and the folder's weights. A w8a8 folder gets int8 matmuls, unless some of its weights are
+ * floats. @throws usage for a folder that cannot be read
  */
 export async function llamaPlan(
   folder: string,
@@ -26,9 +26,9 @@ export async function llamaPlan(
   return choosePlan(manifest, device.info(), dtype, llamaLayers(withCaches(config, caches)), products)
 }
 
-/** A line about int8 weights under a plan that has none. */
+/** Note about int8 weights under a plan without int8 matmuls. */
 export function floatsText(config: LlamaConfig): string {
   const plan = config.quantization?.scheme === 'w8a8' ? 'best-llama-w8a8' : 'best-llama-int8w'
-  const others = areAllInt8(config) ? '' : ', and rounds those that the model has in floats'
-  return `the int8 weights run as the floats they stand for; --plan ${plan} multiplies them as they are${others}`
+  const others = areAllInt8(config) ? '' : ', and rounds those stored as floats'
+  return `the int8 weights run dequantised to floats; --plan ${plan} multiplies them as int8${others}`
 }

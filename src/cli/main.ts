@@ -1,4 +1,4 @@
-/** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
+/** The `heddle` command: assembles the verbs, and converts their errors to an exit code. */
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
 import { HeddleError } from '../errors.js'
 import { installation } from '../toolchain/installation.js'
@@ -11,10 +11,10 @@ import { closingHelp, helpCommand } from './help.js'
 import { version } from './version.js'
 import { isOfSpecs, vouch } from './vouch.js'
 
-/** Where a call of `main` writes and works; the process by default. */
+/** Host of a call of `main`: its folder and output streams; the process by default. */
 export interface CliHost {
   readonly root: string
-  /** True if verbs ask nvcc unasked where it is there. */
+  /** True if verbs run an installed nvcc by default. */
   readonly asksNvcc?: boolean
   out(text: string): void
   log(text: string): void
@@ -29,7 +29,7 @@ const processHost: CliHost = {
 
 type Verb = (context: () => CliContext) => CommandUnknownOpts
 
-/** Verbs by what one is about, as the help shows them. Each is loaded when it is asked for: all of them together take longer than a small project's `gen`. */
+/** Verbs by group, as the help shows them. Each is loaded on demand: loading all takes longer than a small project's `gen`. */
 const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb>>>>> = {
   'Write kernels:': {
     init: async () => (await import('./init.js')).initCommand,
@@ -65,8 +65,8 @@ const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb
 }
 
 /**
- * The names of the verbs that a command line is about: the one it names, since no option of `heddle` itself has a value; none for the
- * version; all for help, completion and what is no verb.
+ * Names of the verbs that a command line needs: the named one, since no option of `heddle` itself has a value; none for the
+ * version; all for help, completion and unknown verbs.
  */
 function verbsOf(argv: readonly string[]): readonly string[] {
   const known = Object.values(groups).flatMap((verbs) => Object.keys(verbs))
@@ -79,7 +79,7 @@ async function program(argv: readonly string[], context: () => CliContext, host:
   const root = new Command('heddle')
     .description('compile transformer kernels from TypeScript to CUDA, and run models with them')
     .version(version)
-    // Options behind a verb are that verb's, also where another has one of the name.
+    // Options after a verb belong to that verb, even if another has one of the same name.
     .enablePositionalOptions()
   const wanted = verbsOf(argv)
   for (const [group, verbs] of Object.entries(groups)) {
@@ -91,7 +91,7 @@ async function program(argv: readonly string[], context: () => CliContext, host:
   root.addCommand(completeCommand(root), { hidden: true }).addHelpText('after', closingHelp)
   root.hook('preAction', async (_, action) => {
     const { generated, for: model, specs } = action.opts() as Readonly<Record<string, unknown>>
-    // Who asks for the text as it lies, or for the kernels of a model, has no use for what the specs say.
+    // `--generated` and `--for` do not use the specs.
     if (generated === true || model !== undefined || !isOfSpecs(wordsOf(action))) return
     await vouch(context(), typeof specs === 'string' ? specs : undefined)
   })
@@ -99,18 +99,18 @@ async function program(argv: readonly string[], context: () => CliContext, host:
   return root
 }
 
-/** The script by which a shell completes verbs and options. @throws usage `cli.usage` for a shell without one */
+/** Returns the script by which a shell completes verbs and options. @throws usage `cli.usage` for a shell without one */
 export async function completion(shell: Shell): Promise<string> {
   const { root, out, log } = processHost
   const context: CliContext = { root, signal: new AbortController().signal, verbose: false, out, log }
   return scriptOf(await program(['completion'], () => context, processHost), shell)
 }
 
-/** The words that name a command behind `heddle`. */
+/** Words that name a command after `heddle`. */
 const wordsOf = (command: CommandUnknownOpts): string[] =>
   command.parent === null ? [] : [...wordsOf(command.parent), command.name()]
 
-/** Options and manners that every command has: nothing ends the process, and refusals look like those of verbs. */
+/** Applies common options and behaviour to a command: it never ends the process, and its usage errors look like those of verbs. */
 function configure(command: CommandUnknownOpts, host: CliHost): void {
   command
     .option('--verbose', 'print the stack of errors')
@@ -130,7 +130,7 @@ function configure(command: CommandUnknownOpts, host: CliHost): void {
 /** Runs one command line (without `node` and the script) and returns its exit code. Never throws. */
 export async function main(argv: readonly string[], host: CliHost = processHost): Promise<number> {
   const cancel = new AbortController()
-  // The first Ctrl-C lets verbs end their children and remove half-made files; the second one does not wait.
+  // The first Ctrl-C lets verbs end their child processes and remove partial files; the second one exits at once.
   const interrupt = () => (cancel.signal.aborted ? process.exit(130) : cancel.abort(new Error('cancelled')))
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
   const verbose = argv.includes('--verbose')
@@ -147,11 +147,11 @@ export async function main(argv: readonly string[], host: CliHost = processHost)
     return cancel.signal.aborted ? 130 : Number(process.exitCode ?? 0)
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0
-    // Of what ended by itself, the signal only stops the rest.
+    // If the process ran out of work, the signal only stops the rest and is not a cancellation.
     const cancelled = cancel.signal.aborted && !(cancel.signal.reason instanceof HeddleError)
     const { portable } = installation(host.root)
     if (argv.includes('--json')) host.out(failureJson(error, { cancelled, portable }))
-    // The parser has said what is wrong already.
+    // The parser has already printed the error.
     if (error instanceof CommanderError) return 2
     const failure = describeFailure(error, { verbose, cancelled, portable })
     host.log(failure.text)

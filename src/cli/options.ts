@@ -3,17 +3,17 @@ import { InvalidArgumentError } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { type ErrorCode, usageError } from '../errors.js'
 
-/** A positive integer from the command line. */
+/** Parses a positive integer from the command line. */
 export function positive(text: string): number {
   const value = Number(text)
   if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('Expected a positive integer.')
   return value
 }
 
-/** Positive integers from the command line, separated by commas. */
+/** Parses positive integers from the command line, separated by commas. */
 export const countsOf = (text: string): number[] => text.split(',').map(positive)
 
-/** `m=512,n=768`, added to what was given before. */
+/** Parses `m=512,n=768` and adds it to earlier dimensions. */
 export const dimensions = (
   text: string,
   before: Readonly<Record<string, number>> | undefined = {},
@@ -22,13 +22,13 @@ export const dimensions = (
   ...Object.fromEntries(
     text.split(',').map((part) => {
       const [, name, extent] = /^([A-Za-z]\w*)=([1-9]\d{0,14})$/.exec(part) ?? []
-      if (name === undefined) throw new InvalidArgumentError(`"${part}" is no dimension: expected a list such as m=512,n=768.`)
+      if (name === undefined) throw new InvalidArgumentError(`"${part}" is not a dimension: expected a list such as m=512,n=768.`)
       return [name, Number(extent)]
     }),
   ),
 })
 
-/** The regular expression of an option. @throws usage `code` for what is none */
+/** Parses the regular expression of an option. @throws usage `code` for an invalid one */
 export function pattern(text: string | undefined, code: ErrorCode): RegExp | undefined {
   if (text === undefined) return undefined
   try {
@@ -38,7 +38,7 @@ export function pattern(text: string | undefined, code: ErrorCode): RegExp | und
   }
 }
 
-/** A JSON object on the command line. */
+/** Parses a JSON object from the command line. */
 export function jsonObject(text: string): Readonly<Record<string, unknown>> {
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text))

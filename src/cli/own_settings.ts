@@ -1,18 +1,18 @@
-/** Options of a run joined with a model's own settings. */
+/** Merges options of a run with a model's own settings. */
 import type { GenerationOptions } from '../models/decoding/generation_options.js'
 import type { GenerationSettings } from '../models/decoding/generation_settings.js'
 import { joinedSettings } from '../models/decoding/joined_settings.js'
 import { flagNames, type GenerationFlags, generationOf } from './generation_flags.js'
 
-/** Options of a run that its settings are chosen by. */
+/** Options of a run that override or disable settings. */
 export type SettingsFlags = GenerationFlags & {
   readonly stop?: readonly string[] | undefined
   readonly settings?: boolean | undefined
 }
 
 /**
- * The options given on the command line, before the model's own settings.
- * @throws usage `generate.<option>` for a number of the settings that is out of range and that no option takes the place of
+ * Options of the command line, which take precedence over the model's own settings.
+ * @throws usage `generate.<option>` for a number of the settings that is out of range and not overridden by an option
  */
 export function settingsOf(
   flags: SettingsFlags,

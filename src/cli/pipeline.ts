@@ -1,4 +1,4 @@
-/** Opens what a model needs to run: device, kernel library, manifest, and the model itself. Shared by `run` and `demo`. */
+/** Opens a model with its device, kernel library and manifest. Shared by `run` and `demo`. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { FloatType } from '../checkpoint/convert.js'
@@ -20,13 +20,13 @@ import { searchManifests } from '../toolchain/index.js'
 export { type DeviceName, deviceOption, dtypes, openOptions } from './opening.js'
 
 export interface PipelineOptions {
-  /** cuda where a GPU works, else simt. */
+  /** cuda if a GPU works, else simt. */
   readonly device?: DeviceName | undefined
   readonly dtype?: FloatType | undefined
   readonly plan?: string | undefined
   /** A scales file, for quantised plans. */
   readonly scales?: string | undefined
-  /** Ends opening a model: its files may take a while to read. */
+  /** Cancels the opening of a model, whose files may take a while to read. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -37,32 +37,32 @@ export interface Pipeline {
   readonly device: Device
   readonly encoder: Encoder
   /**
-   * A row of numbers for a text, or for each of several: the mean of its tokens, its first or its last, made on the device.
-   * @throws usage `embed.*`, `run.*`, `tokenizer.*`, `config.*`, and what the encoder throws
+   * Embeds a text, or each of several: the mean of its tokens, its first or its last token, pooled on the device.
+   * @throws usage `embed.*`, `run.*`, `tokenizer.*`, `config.*`, and errors of the encoder
    */
   readonly embed: EmbedTexts
-  /** Why the encoder's plan was taken; undefined where it was asked for. */
+  /** Reason for the encoder's plan; undefined if it was given. */
   readonly planReason: string | undefined
   close(): void
 }
 
-/** The manifest of a project's search path. @throws usage `manifest.missing`, `manifest.invalid` */
+/** Manifest of a project's search path. @throws usage `manifest.missing`, `manifest.invalid` */
 export async function readManifest(root: string): Promise<Manifest> {
   return (await searchManifests(root)).manifest
 }
 
-/** The plan for a BERT where none is named. @throws what `readBertConfig` throws */
+/** Default plan of a BERT. @throws errors of `readBertConfig` */
 export const encoderPlan = async (
   model: string,
   { manifest, device }: OpenKernels,
   dtype: FloatType = 'f32',
 ): Promise<ChosenPlan> => choosePlan(manifest, device.info(), dtype, bertLayers(await readBertConfig(join(model, 'config.json'))))
 
-/** `plan best-encoder (fewest launches ...)`: the reason is given for a plan that was chosen. */
+/** `plan best-encoder (fewest launches ...)`: a plan that was chosen by default has a reason. */
 export const planText = (name: string, reason: string | undefined): string =>
   reason === undefined ? `plan ${name}` : `plan ${name} (${reason}; --plan takes another)`
 
-/** @throws usage `run.model` where there is no folder */
+/** @throws usage `run.model` if the folder does not exist */
 export function expectFolder(model: unknown): void {
   if (typeof model === 'string' && existsSync(model)) return
   throw usageError('run.model', `there is no model folder ${String(model)}`, {
@@ -73,7 +73,7 @@ export function expectFolder(model: unknown): void {
 /**
  * Opens the folder of an encoder on a device. Close the pipeline to free the device.
  * @param root the project whose kernels run; the current folder by default
- * @param opening who is told what is compiled, and what cancels it
+ * @param opening callbacks for compilation progress, and the signal that cancels it
  * @throws usage for an unknown option, and for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openPipeline(

@@ -1,6 +1,6 @@
 /**
- * `heddle plan`: what a fusion plan makes of a graph, and what that costs by the model of src/fuse/search/cost.ts. Nothing is run: the
- * numbers are predictions for any shape and device the model knows, to be held against `heddle bench`.
+ * `heddle plan`: shows a graph under a fusion plan, with costs by the model of src/fuse/search/cost.ts. Nothing is run: the numbers are
+ * predictions for any shape and device that the model knows, to be compared with `heddle bench`.
  */
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { costOf } from '../bench/facts/cost.js'
@@ -21,10 +21,10 @@ import { describePlans, diffText, listText, type PlanLine, type PlanSetting, sho
 import { searchPath } from './search_path.js'
 
 export interface PlanOptions extends PlanSetting {
-  /** Name of the graph; the one that the plan is for where undefined. */
+  /** Name of the graph; default: the graph of the plan. */
   readonly graph?: string | undefined
   readonly dtype: (typeof dtypes)[number]
-  /** A device of the cost model, or the one at hand by what was measured of it. */
+  /** A device of the cost model, or this machine's device by its measured limits. */
   readonly device: (typeof costDevices)[number] | typeof here
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
@@ -32,7 +32,7 @@ export interface PlanOptions extends PlanSetting {
 
 const here = 'here'
 
-/** @throws usage `cost.device` where a device at hand does not tell its limits; environment for a missing device */
+/** @throws usage `cost.device` if this machine's device has unknown limits; environment for a missing device */
 async function pricedDevice({ device: name, dtype }: PlanOptions, context: CliContext): Promise<CostDevice> {
   if (name !== here) return costDevice(name)
   await prepareNative(undefined, openOptions(context))
@@ -41,7 +41,7 @@ async function pricedDevice({ device: name, dtype }: PlanOptions, context: CliCo
     const ceilings = await deviceCeilings(device, { onStage: (what) => context.log(`${what}\n`) })
     const found = costOf(device.info(), ceilings, dtype)
     if (found !== undefined) return found
-    throw usageError('cost.device', `${device.info().name} does not tell how fast it computes in ${dtype}`, {
+    throw usageError('cost.device', `the ${dtype} throughput of ${device.info().name} is unknown`, {
       hint: `name a device of the model: ${costDevices.join(', ')}`,
     })
   } finally {
@@ -49,10 +49,10 @@ async function pricedDevice({ device: name, dtype }: PlanOptions, context: CliCo
   }
 }
 
-/** Plans by name, the reference first. */
+/** Names of plans, the reference first. */
 const namesOf = (plans: readonly PlanDecl[]): readonly string[] => [...new Set([bare, ...plans.map(({ name }) => name)])]
 
-/** @throws usage `plan.unknown` for a name that no plan has */
+/** @throws usage `plan.unknown` for an unknown name */
 function expectKnown(names: readonly string[], plans: readonly PlanDecl[], ours: readonly PlanDecl[]): void {
   const known = namesOf(plans)
   const unknown = names.find((name) => !known.includes(name))
@@ -61,7 +61,7 @@ function expectKnown(names: readonly string[], plans: readonly PlanDecl[], ours:
   throw usageError('plan.unknown', `unknown plan ${unknown}`, { hint: knownHint(unknown, known, own) })
 }
 
-/** The graph asked for; else the first that the plans are for, else the only one there is. @throws usage `plan.graph` */
+/** The given graph, else the graph of the first of the plans, else the only graph. @throws usage `plan.graph` */
 function graphName(
   { graph }: PlanOptions,
   names: readonly string[],
@@ -71,8 +71,8 @@ function graphName(
 ): string {
   const usual = plans.find(({ name }) => names.includes(name)) ?? plans[0]
   const chosen = graph ?? usual?.graph ?? (known.length === 1 ? known[0] : undefined)
-  const hint = known.length === 0 ? 'there are none: the specs export them as graphs' : knownHint(chosen ?? '', known, own)
-  if (chosen === undefined) throw usageError('plan.graph', 'no plan says which graph is meant: give --graph', { hint })
+  const hint = known.length === 0 ? 'there are no graphs: specs export them' : knownHint(chosen ?? '', known, own)
+  if (chosen === undefined) throw usageError('plan.graph', 'no plan determines the graph: give --graph', { hint })
   if (!known.includes(chosen)) throw usageError('plan.graph', `there is no graph ${chosen}`, { hint })
   return chosen
 }
@@ -106,7 +106,7 @@ export async function explainPlans(
   return names.map((name) => explain(name, { device, dims: given, dtype: options.dtype }))
 }
 
-/** @throws usage `plan.unknown`, `plan.graph`, `bench.config`, and what the front end throws */
+/** @throws usage `plan.unknown`, `plan.graph`, `bench.config`, and errors of the front end */
 export async function showPlan(name: string, options: PlanOptions, context: CliContext): Promise<PlanReport> {
   const [report] = await explainPlans([name], options, context)
   if (report === undefined) throw new Error('internal: a plan without a report')
@@ -126,20 +126,23 @@ const parseShape = (text: string): readonly number[] => {
 }
 
 export const planOptions = () => ({
-  graph: new Option('--graph <name>', 'a graph; default: the first that the plan is for'),
+  graph: new Option('--graph <name>', 'a graph; default: the first graph of the plan'),
   shape: new Option(
     '--shape <shape>',
-    'extents of the first dimensions, such as 32x128; default: what the graph is usually run with',
+    'extents of the first dimensions, such as 32x128; default: usual sizes of the graph',
   ).argParser(parseShape),
   dtype: new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const),
-  device: new Option('--device <device>', 'device of the cost model, or here: the one at hand, by what is measured of it')
+  device: new Option(
+    '--device <device>',
+    'device of the cost model, or `here`: the device of this machine, by its measured limits',
+  )
     .choices([...costDevices, here] as const)
     .default('h200' as const),
   config: new Option(
     '--config <name>',
-    "bert-base, bert-large or a model folder, for a BERT's graphs; default: what the graph is usually run with",
+    "bert-base, bert-large or a model folder, for a BERT's graphs; default: usual sizes of the graph",
   ),
-  dims: new Option('--dim, --dims <list>', 'dimensions by name, such as m=512,n=768; may be given again').argParser(dimensions),
+  dims: new Option('--dim, --dims <list>', 'dimensions by name, such as m=512,n=768; may be repeated').argParser(dimensions),
   specs: new Option('--specs <dir>', 'folder of the spec modules').default('specs'),
   json: new Option('--json', 'print the report as JSON'),
 })
@@ -147,7 +150,7 @@ export const planOptions = () => ({
 const showCommand = (context: () => CliContext) => {
   const { graph, shape, dtype, device, config, dims, specs, json: asJson } = planOptions()
   return new Command('show')
-    .description('steps of a plan, what they cost, and why the rest is not fused')
+    .description('show steps of a plan with their costs, and why the rest is not fused')
     .argument('<plan>', 'a plan, see `heddle plan list`')
     .addOption(graph)
     .addOption(shape)
@@ -166,7 +169,7 @@ const showCommand = (context: () => CliContext) => {
 const diffCommand = (context: () => CliContext) => {
   const { graph, shape, dtype, device, config, dims, specs, json: asJson } = planOptions()
   return new Command('diff')
-    .description('what two plans group differently, and what that costs')
+    .description('compare the groups of two plans and their costs')
     .argument('<a>', 'a plan, see `heddle plan list`')
     .argument('<b>', 'another plan')
     .addOption(graph)
@@ -183,7 +186,7 @@ const diffCommand = (context: () => CliContext) => {
     })
 }
 
-/** Summary of each plan: the project's first, then the reference, then those that ship. @throws usage `specs.*`, `frontend.*` */
+/** Summary of each plan: the project's first, then the reference, then shipped ones. @throws usage `specs.*`, `frontend.*` */
 export async function listPlans(
   { specs }: { readonly specs?: string | undefined },
   { root }: CliContext,
@@ -194,7 +197,7 @@ export async function listPlans(
 
 const listCommand = (context: () => CliContext) =>
   new Command('list')
-    .description('names of the plans')
+    .description('list the plans')
     .option('--json', 'print the plans as JSON')
     .addOption(planOptions().specs)
     .action(async (given) => {
@@ -204,7 +207,7 @@ const listCommand = (context: () => CliContext) =>
 
 export const planCommand = (context: () => CliContext) =>
   new Command('plan')
-    .description('show what fusion plans make of a graph')
+    .description('show graphs under fusion plans')
     .addCommand(showCommand(context))
     .addCommand(diffCommand(context))
     .addCommand(listCommand(context))

@@ -3,21 +3,21 @@ import Table from 'cli-table3'
 import type { PlanDiff, PlanEdge, PlanReport, PlanStep } from '../fuse/search/explain.js'
 import type { PlanDecl } from '../lang/plan.js'
 
-/** What predictions were made for. */
+/** Setting of predictions. */
 export interface PlanSetting {
-  /** Extents of the first dimensions; the graph's usual where undefined. */
+  /** Extents of the first dimensions; default: the graph's usual ones. */
   readonly shape?: readonly number[] | undefined
   readonly dtype: string
   readonly device: string
-  /** A known configuration or a model folder: where hidden sizes come from; the graph's usual where undefined. */
+  /** Source of hidden sizes: a known configuration or a model folder; default: the graph's usual sizes. */
   readonly config?: string | undefined
-  /** Dimensions by name, before all others. */
+  /** Dimensions by name, which override all others. */
   readonly dims?: Readonly<Record<string, number>> | undefined
 }
 
 const style = { head: [], border: [] }
 
-/** Three significant digits, and at most two behind the point. */
+/** Three significant digits, with at most two decimals. */
 const short = (value: number): string =>
   value === 0 ? '-' : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)
 
@@ -25,7 +25,7 @@ const megabytes = (bytes: number): string => short(bytes / 1e6)
 const gigaflop = (flops: number): string => short(flops / 1e9)
 const microseconds = (value: number): string => value.toFixed(2)
 
-/** A line of at most a few names: longer groups are named by their ends. */
+/** Names of a group; a long group is shown by its first and last node. */
 const nodeNames = (nodes: readonly string[]): string =>
   nodes.length <= 3 ? nodes.join(', ') : `${nodes[0]} .. ${nodes.at(-1)} (${nodes.length})`
 
@@ -34,13 +34,12 @@ const bytesOf = ({ bytesRead, bytesWritten }: PlanStep): number => bytesRead + b
 export function heading({ graph }: PlanReport, { shape, dtype, device, config, dims = {} }: PlanSetting): string {
   const given = Object.entries(dims).map(([name, extent]) => `${name}=${extent} `)
   const size = shape === undefined ? '' : `${shape.join('x')} `
-  // Dimensions that are given may leave nothing of the usual size.
+  // Given dimensions may replace every usual size.
   const of = config ?? (given.length === 0 ? 'its usual size' : undefined)
   return `${graph}${of === undefined ? '' : ` of ${of}`}, ${size}${given.join('')}${dtype}, predicted for ${device}`
 }
 
-const note =
-  'Predictions: for each step a launch and the longer of moving its bytes and doing its arithmetic; no caches, no overlap.'
+const note = 'Predictions: per step a launch plus the longer of memory traffic and arithmetic; no caches, no overlap.'
 
 function stepsTable(report: PlanReport): string {
   const table = new Table({ head: [report.plan, 'kind', 'nodes', 'MB', 'GFLOP', 'us'], style })
@@ -74,14 +73,14 @@ function edgesText(edges: readonly PlanEdge[]): string[] {
   ]
 }
 
-/** Steps, totals, and every edge that stays one. */
+/** Steps, totals and unfused edges. */
 export const showText = (report: PlanReport, options: PlanSetting): string =>
   `${[heading(report, options), stepsTable(report), totalsLine(report), ...edgesText(report.edges), note].join('\n')}\n`
 
 const describeStep = (step: PlanStep): string =>
   `${step.kernel}: ${nodeNames(step.nodes)} (${microseconds(step.microseconds)} us)`
 
-/** What differs, side by side, and the totals. */
+/** Differences side by side, and totals. */
 export function diffText({ a, b, differences }: PlanDiff, options: PlanSetting): string {
   const table = new Table({ head: [a.plan, b.plan], style })
   for (const { a: left, b: right } of differences)
@@ -95,7 +94,7 @@ export function diffText({ a, b, differences }: PlanDiff, options: PlanSetting):
   row('launches', a.totals.launches, b.totals.launches, String)
   row('MB moved', a.totals.bytes, b.totals.bytes, megabytes)
   row('predicted us', a.totals.microseconds, b.totals.microseconds, microseconds)
-  const groups = differences.length === 0 ? 'Both group the nodes alike.' : table.toString()
+  const groups = differences.length === 0 ? 'Both have the same groups.' : table.toString()
   return `${[heading(a, options), groups, sums.toString(), note].join('\n')}\n`
 }
 
@@ -107,7 +106,7 @@ export interface PlanLine {
   readonly graphs: readonly string[]
 }
 
-/** Graphs in a few words: their names where they are two, what their names begin with where they are more. */
+/** Short description of graphs: up to two names, or the prefixes of more. */
 function familyOf(graphs: readonly string[]): string {
   if (graphs.length <= 2) return graphs.join(', ')
   const beginnings = [...new Set(graphs.map((name) => name.split('_')[0] ?? name))]
@@ -115,7 +114,7 @@ function familyOf(graphs: readonly string[]): string {
   return `${shown.join(', ')}${beginnings.length > 3 ? ', ...' : ''} (${graphs.length} graphs)`
 }
 
-/** What is said of each plan: the project's first, then the reference, then those that ship. */
+/** Line per plan: the project's first, then the reference, then shipped ones. */
 export function describePlans(plans: readonly PlanDecl[], ours: readonly PlanDecl[]): readonly PlanLine[] {
   const own = [...new Set(ours.map(({ name }) => name))]
   const others = plans.map(({ name }) => name).filter((name) => !own.includes(name))
@@ -134,7 +133,7 @@ export function describePlans(plans: readonly PlanDecl[], ours: readonly PlanDec
   })
 }
 
-/** One line per plan, the project's apart from those that ship. */
+/** Text with one line per plan, the project's separate from shipped ones. */
 export function listText(lines: readonly PlanLine[]): string {
   const family = lines.map(({ graphs }) => (graphs.length === 0 ? 'any graph' : familyOf(graphs)))
   const [wide, wider] = [lines.map(({ name }) => name), family].map((texts) => Math.max(...texts.map(({ length }) => length)) + 2)

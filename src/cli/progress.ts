@@ -1,15 +1,15 @@
-/** Progress of a build or other long work: every step on a terminal, where a line is rewritten in place; a few lines elsewhere (CI logs). */
+/** Progress of long work: every step on a terminal, where a line is rewritten in place; a few lines elsewhere (CI logs). */
 import type { BuildProgress } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
 
 const plainLines = 5
 
-/** A kernel by its name: the file it lies in is called after the language it is written in, whatever device it is compiled for. */
+/** Kernel name from its source file, whose folder and suffix name CUDA even on other devices. */
 const kernelIn = (source: string): string => source.replace(/^cuda\/(.*)\.cu$/, '$1')
 
 type Step = Pick<BuildProgress, 'done' | 'total' | 'source'>
 
-/** A callback for `buildKernels` that passes on what is worth a line. */
+/** Callback for `buildKernels` that reports every step on a terminal, and a few milestones elsewhere. */
 export function milestones(terminal: boolean, report: (text: string, last: boolean) => void): (progress: Step) => void {
   let announced = 0
   return ({ done, total, source }) => {
@@ -20,7 +20,7 @@ export function milestones(terminal: boolean, report: (text: string, last: boole
   }
 }
 
-/** Progress on stderr. */
+/** Reports progress on stderr. */
 export function buildProgress(label: string, context: CliContext): (progress: Step) => void {
   const terminal = process.stderr.isTTY === true
   return milestones(terminal, (text, last) =>
@@ -28,7 +28,7 @@ export function buildProgress(label: string, context: CliContext): (progress: St
   )
 }
 
-/** Progress of kernels that are compiled when they are asked for; nothing is said while all of them are there. */
+/** Reports progress of kernels compiled on demand; silent while all are cached. */
 export function compileProgress(context: CliContext): (progress: BuildProgress) => void {
   const report = buildProgress('compiling kernels', context)
   let compiles = false
@@ -40,7 +40,7 @@ export function compileProgress(context: CliContext): (progress: BuildProgress) 
   }
 }
 
-/** Progress of counted work on stderr, named by what is under way. */
+/** Reports progress of counted work on stderr, with the name of the current item. */
 export function countProgress(label: string, context: CliContext): (done: number, total: number, what: string) => void {
   const report = buildProgress(label, context)
   return (done, total, what) => report({ done, total, source: what })

@@ -1,4 +1,4 @@
-/** `heddle repro KERNEL`: one case of a kernel as a folder that builds and runs without heddle, and shows what `check` found. */
+/** `heddle repro KERNEL`: writes one case of a kernel as a folder that builds and runs without heddle, and reproduces a result of `check`. */
 import { Command, Option } from '@commander-js/extra-typings'
 import { environmentError } from '../errors.js'
 import { type ReproResult, writeRepro } from '../export/repro.js'
@@ -13,7 +13,7 @@ export interface ReproVerbOptions extends CheckedOptions {
   readonly out?: string | undefined
 }
 
-/** @throws what `writeRepro` throws; environment `portable.repro` */
+/** @throws errors of `writeRepro`; environment `portable.repro` */
 export async function repro(kernel: string, options: ReproVerbOptions, context: CliContext): Promise<ReproResult> {
   if (installation(context.root).portable)
     throw environmentError('portable.repro', 'the portable bundle has no specs to compile', { hint: 'use the npm package' })
@@ -24,10 +24,10 @@ export async function repro(kernel: string, options: ReproVerbOptions, context: 
 const describe = ({ out, folder, name, passed, detail, commands }: ReproResult): string =>
   [
     `${passed ? 'ok  ' : 'FAIL'} ${name}: ${detail}`,
-    `${out}: the kernel, its inputs and what its body gives. It needs no heddle:`,
+    `${out}: the kernel, its inputs and the expected results of its body. It does not need heddle:`,
     folder === out ? `  cd ${out}` : `  tar xzf ${out} && cd ${folder}`,
     ...commands.simt.map((command) => `  ${command}`),
-    'README.md there says what it takes on a GPU',
+    'For a GPU, see its README.md',
     '',
   ].join('\n')
 
@@ -35,15 +35,16 @@ export const reproCommand = (context: () => CliContext) =>
   new Command('repro')
     .description('write one case of a kernel as a folder that builds and runs without heddle')
     .argument('<kernel>', 'an op of the project, or a kernel that a plan derives')
-    .option('--case <name>', 'as check prints it, or a key such as rms_norm__f32; the first that fails, else the largest')
-    .addOption(
-      new Option('--dtype <dtype>', 'storage type; by default the first of f32, f16 and bf16 that it has').choices(dtypes),
+    .option(
+      '--case <name>',
+      'a case as check prints it, or a key such as rms_norm__f32; default: the first that fails, else the largest',
     )
+    .addOption(new Option('--dtype <dtype>', 'storage type; default: the first of f32, f16 and bf16 that it has').choices(dtypes))
     .addOption(deviceOption())
-    .option('--out <dir>', 'the folder to write, or the file where it ends in .tar.gz; by default repro- and the key')
-    .option('--generated', 'take the text that lies in generated/, as it is there, whoever wrote it')
+    .option('--out <dir>', 'the folder to write, or a .tar.gz file; default: repro- and the key')
+    .option('--generated', 'use the source in generated/ as it is, even if edited by hand')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
-    .option('--json', 'print what was written as JSON')
+    .option('--json', 'print the result as JSON')
     .action(async (kernel, options) => {
       const result = await repro(kernel, options, context())
       context().out(options.json ? json(result) : describe(result))

@@ -1,4 +1,4 @@
-/** `heddle run`: cases through a model. Everything is checked before the model runs, and output appears when all of it is there. */
+/** `heddle run`: runs cases through a model. Everything is checked before the model runs, and output is written when it is complete. */
 import { resolve } from 'node:path'
 import { Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
@@ -34,17 +34,17 @@ import { tokenIds } from './token_ids.js'
 
 export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, TalkOptions {
   readonly text?: string | undefined
-  /** A second text, which the model reads behind `text`. */
+  /** A second text, which the model reads after `text`. */
   readonly pair?: string | undefined
-  /** How cases with more tokens than the model has positions are cut; they are refused where undefined. */
+  /** Truncation of cases with more tokens than the model has positions; if undefined, they are refused. */
   readonly truncate?: Truncation['how'] | undefined
-  /** Embeddings of texts in the place of what the model is used as: how tokens become one row; `stated`: as the model's folder says. */
+  /** Prints embeddings of texts, pooled this way, instead of the model's usual results; `stated`: the pooling of the model's folder. */
   readonly pooling?: PoolingFlag | undefined
-  /** True if embeddings are divided by their length. */
+  /** True to normalise embeddings to unit length. */
   readonly normalize?: boolean | undefined
-  /** A file with one case a line. */
+  /** A file with one case per line. */
   readonly cases?: string | undefined
-  /** Under `text`: a result line instead of the text with its marks. */
+  /** With `text`: prints a JSON line instead of the punctuated text. */
   readonly json?: boolean | undefined
   /** A file instead of stdout: written whole or not at all. */
   readonly out?: string | undefined
@@ -53,7 +53,7 @@ export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, T
 const poolingFlags = [...poolings, 'stated'] as const
 type PoolingFlag = (typeof poolingFlags)[number]
 
-/** The shortest decimal that is the same float32. */
+/** Shortest decimal with the same float32 value. */
 export function compact(value: number): number {
   for (let digits = 6; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits))
@@ -80,26 +80,26 @@ function fieldsOf(result: EncoderResult): Readonly<Record<string, unknown>> {
   }
 }
 
-/** True when every label is the empty one or a punctuation mark, so that a result can be read as text. */
+/** True if every label is empty or a punctuation mark, so that a result can be printed as text. */
 const marksText = ({ config: { labels } }: Encoder): boolean =>
   labels.length > 1 && labels.every((label) => label === 'O' || /^\p{P}$/u.test(label))
 
-/** @throws usage `run.option` for pairs and cut texts, which models that generate text do not read */
+/** @throws usage `run.option` for pairs and truncation, which models that generate text do not support */
 function expectWholeTexts(cases: readonly Case[], { truncate }: RunVerbOptions): void {
   const [given] = [
     ...(truncate === undefined ? [] : ['--truncate']),
     ...cases.flatMap((item) => ('pair' in item && item.pair !== undefined ? ['a pair of texts'] : [])),
   ]
-  if (given !== undefined) throw usageError('run.option', `${given} is of models that classify, and this one generates text`)
+  if (given !== undefined) throw usageError('run.option', `${given} applies to models that classify, and this one generates text`)
 }
 
-/** @throws usage `run.option` for options of embeddings where none are asked for, or of a model that has none */
+/** @throws usage `run.option` for options of embeddings without `--pooling`, or for a model without embeddings */
 function expectNoPooling({ pooling, normalize }: RunVerbOptions, why: string): void {
   const given = pooling === undefined ? (normalize === undefined ? undefined : 'normalize') : 'pooling'
   if (given !== undefined) throw usageError('run.option', `--${given} ${why}`)
 }
 
-/** A line for each case. @throws usage `run.case` for a pair of texts, which is no text */
+/** One line per case. @throws usage `run.case` for a pair of texts or a conversation */
 async function embeddingLines(
   { embed }: Pipeline,
   cases: readonly Case[],
@@ -109,7 +109,10 @@ async function embeddingLines(
   const inputs = cases.map((item, i) => {
     if ('input_ids' in item) return { inputIds: item.input_ids, typeIds: item.token_type_ids, attentionMask: item.attention_mask }
     if ('text' in item && item.pair === undefined) return item.text
-    throw usageError('run.case', `case ${i} is ${'text' in item ? 'a pair of texts' : 'a conversation'}, and a text is embedded`)
+    throw usageError(
+      'run.case',
+      `case ${i}: expected one text to embed, got ${'text' in item ? 'a pair of texts' : 'a conversation'}`,
+    )
   })
   const rows = await embed(inputs, {
     ...{ pooling: pooling === 'stated' ? undefined : pooling, normalize, settings, signal },
@@ -119,7 +122,7 @@ async function embeddingLines(
   return rows.map((row) => `${JSON.stringify({ embedding: compactRow(row) })}\n`).join('')
 }
 
-/** @returns what is printed. @throws usage `run.*`, `plan.unknown`, …; environment for what the machine lacks */
+/** @returns the output text. @throws usage `run.*`, `plan.unknown`, …; environment for missing tools or devices */
 export async function run(model: string, options: RunVerbOptions, context: CliContext): Promise<string> {
   const { text, cases: file } = options
   if (text === undefined && file === undefined) {
@@ -145,7 +148,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     return generateTexts(folder, cases, options, context)
   }
   expectNoGeneration(options)
-  if (!embeds) expectNoPooling(options, 'goes with --pooling')
+  if (!embeds) expectNoPooling(options, 'needs --pooling')
   const pipeline = await openPipeline(
     folder,
     { ...named<PipelineOptions>(pipelineNames, options), signal: context.signal },
@@ -173,11 +176,11 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   }
 }
 
-/** @throws usage `run.option` for options that a conversation has no use for, and models that none can be held with */
+/** @throws usage `run.option` for options that do not apply to a conversation, and for models without conversations */
 async function chat(model: string, options: RunVerbOptions, context: CliContext): Promise<void> {
   const names = ['text', 'pair', 'cases', 'out', 'json', 'truncate', 'withPrompt', 'batch', 'pooling', 'normalize'] as const
   const given = names.find((name) => options[name] !== undefined)
-  if (given !== undefined) throw usageError('run.option', `--chat reads the standard input, and goes without ${given}`)
+  if (given !== undefined) throw usageError('run.option', `--chat reads the standard input and does not combine with ${given}`)
   const path = resolve(context.root, model)
   expectFolder(path)
   if (!(await continuesText(path))) expectNoContinuing(options)
@@ -189,25 +192,29 @@ export const runCommand = (context: () => CliContext) =>
     .description('run a model on a text or on a file of cases')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .addOption(new Option('--text <text>', 'one text').conflicts('cases'))
-    .addOption(new Option('--pair <text>', 'a second text behind it, such as the one a question is about').conflicts('cases'))
-    .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[...]} a line')
+    .addOption(new Option('--pair <text>', 'a second text after the first, such as the context of a question').conflicts('cases'))
+    .option(
+      '--cases <file>',
+      'one {"input_ids":[...]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[...]} per line',
+    )
     .addOption(
-      new Option('--truncate <how>', 'cut texts with more tokens than the model has positions; default: refuse them').choices(
-        truncations,
-      ),
+      new Option(
+        '--truncate <how>',
+        'truncate texts with more tokens than the model has positions; default: refuse them',
+      ).choices(truncations),
     )
     .addOption(
       new Option(
         '--pooling <how>',
-        "print embeddings: a mean of tokens, the first or the last; stated: as the model's folder says",
+        "print embeddings: the mean of tokens, the first or the last; stated: the pooling of the model's folder",
       ).choices(poolingFlags),
     )
-    .option('--normalize', 'divide embeddings by their length')
+    .option('--normalize', 'normalise embeddings to unit length')
     .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
-    .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')
-    .option('--scales <file>', 'what `heddle calibrate` wrote of the model, for quantised plans')
-    .option('--batch <count>', 'cases run together', positive)
+    .option('--plan <name>', 'fusion plan; default: chosen by model, device and storage type')
+    .option('--scales <file>', 'a file from `heddle calibrate` for the model, for quantised plans')
+    .option('--batch <count>', 'cases per batch', positive)
     .option('--out <file>', 'write the result to a file')
     .option('--json', 'print one JSON line per case')
     .action(async (model, options) => {

@@ -1,6 +1,6 @@
 /**
- * `heddle score`: how likely a model finds texts, as the mean negative log-likelihood of their tokens, and its logits at some places. The
- * yardstick of storage types and quantised plans.
+ * `heddle score`: prints the mean negative log-likelihood of texts under a model, and its logits at given positions. Used to compare storage
+ * types and quantised plans.
  */
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
@@ -19,9 +19,9 @@ import { compact } from './run.js'
 import { tokenIds } from './token_ids.js'
 
 export interface ScoreVerbOptions extends PipelineOptions, LlamaFlagOptions {
-  /** A file with one case a line. */
+  /** A file with one case per line. */
   readonly cases: string
-  /** Places whose logits are printed too. */
+  /** Positions whose logits are also printed. */
   readonly places?: readonly number[] | undefined
   readonly batch?: number | undefined
   readonly json?: boolean | undefined
@@ -29,20 +29,20 @@ export interface ScoreVerbOptions extends PipelineOptions, LlamaFlagOptions {
   readonly out?: string | undefined
 }
 
-/** Whole numbers with commas between them. */
+/** Parses integers separated by commas. */
 function listOfPlaces(text: string): number[] {
   const parts = text.split(',').map((part) => part.trim())
   if (parts.every((part) => /^\d+$/.test(part))) return parts.map(Number)
-  throw new InvalidArgumentError('Expected whole numbers with commas between them.')
+  throw new InvalidArgumentError('Expected integers separated by commas.')
 }
 
-/** @returns what is printed. @throws usage `run.*`, `plan.unknown`, …; environment for what the machine lacks */
+/** @returns the output text. @throws usage `run.*`, `plan.unknown`, …; environment for missing tools or devices */
 export async function score(model: string, options: ScoreVerbOptions, context: CliContext): Promise<string> {
   const cases = await readCases(options.cases, context.signal)
   const folder = resolve(context.root, model)
   expectFolder(folder)
   if (!(await continuesText(folder)))
-    throw usageError('score.model', `${model} is no model that continues texts, so that nothing says how likely one is`)
+    throw usageError('score.model', `${model} is not a model that continues text, so it gives no likelihoods`)
   const inputs = await tokenIds(folder, cases)
   return withLlama(folder, options, context, async (llama) => {
     const { places = [] } = options
@@ -57,7 +57,7 @@ function scoreLine({ loss, losses, logits }: Score, places: readonly number[]): 
   return `${JSON.stringify({ ...fields, ...(places.length === 0 ? {} : { logits: shown }) })}\n`
 }
 
-/** A line for each case, and the mean of all of their tokens. */
+/** One line per case, and the mean over all tokens. */
 function table(scores: readonly Score[]): string {
   const lines = scores.map(({ loss, losses }, i) => `case ${i}: ${loss.toFixed(5)} over ${losses.length} tokens\n`)
   const all = scores.flatMap(({ losses }) => losses)
@@ -67,15 +67,15 @@ function table(scores: readonly Score[]): string {
 
 export const scoreCommand = (context: () => CliContext) =>
   llamaOptions(new Command('score'))
-    .description('how likely a model finds texts')
+    .description('print the log-likelihood of texts under a model')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
-    .requiredOption('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} a line')
-    .option('--places <list>', 'print logits at these places too, as 0,63,511', listOfPlaces)
+    .requiredOption('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} per line')
+    .option('--places <list>', 'also print logits at these positions, such as 0,63,511', listOfPlaces)
     .addOption(deviceOption())
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
-    .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')
-    .option('--scales <file>', 'what `heddle calibrate` wrote of the model, for quantised plans')
-    .option('--batch <count>', 'cases run together', positive)
+    .option('--plan <name>', 'fusion plan; default: chosen by model, device and storage type')
+    .option('--scales <file>', 'a file from `heddle calibrate` for the model, for quantised plans')
+    .option('--batch <count>', 'cases per batch', positive)
     .option('--out <file>', 'write the result to a file')
     .option('--json', 'print one JSON line per case')
     .action(async (model, options) => {

@@ -1,6 +1,6 @@
 /**
- * What a name stands for, for every verb alike: the project's own graphs, plans, programs, ops and layouts first, the shipped ones behind
- * them. The portable bundle, which has no front end, knows what ships, and so does a folder without specs and without heddle.
+ * Name resolution of all verbs: the project's own graphs, plans, programs, ops and layouts first, then shipped ones. The portable bundle,
+ * which has no front end, has only shipped ones, and so does a folder without specs and without heddle.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -18,7 +18,7 @@ import type { Layouts } from '../runtime/layouts.js'
 import { installation } from '../toolchain/index.js'
 import { runtimeLayouts } from '../verify/check/layouts.js'
 
-/** Kernels of ops by their names, and layouts by theirs. */
+/** Kernels of ops and layouts, by name. */
 export interface Read {
   readonly ops: ReadonlyMap<string, Kernel>
   readonly layouts: ReadonlyMap<string, Layout>
@@ -27,27 +27,27 @@ export interface Read {
 export interface SearchPath {
   readonly graphs: Readonly<Record<string, GraphDecl>>
   readonly plans: readonly PlanDecl[]
-  /** The project's own. */
+  /** Graphs and plans of the project. */
   readonly ours: Ours
-  /** Of two with one name the first is meant. */
+  /** The first of two with the same name is used. */
   readonly programs: readonly ProgramDecl[]
   readonly conversions: readonly Conversion[]
-  /** What an action returns; a refusal of what a spec declares names its place. */
+  /** Returns the result of an action; adds places in specs to its errors. */
   readonly locating: <T>(action: () => T) => T
   /** Layouts as functions. @throws usage `frontend.*` */
   layouts(): Promise<Layouts>
-  /** True if the specs have such an op, whatever has been generated. */
+  /** True if the specs have such an op, generated or not. */
   hasOp(name: string): Promise<boolean>
-  /** The project's ops, and those of the shipped ones that a graph uses. Undefined where no specs are read. @throws usage `frontend.*` */
+  /** The project's ops, and shipped ops that a graph uses. Undefined if no specs are read. @throws usage `frontend.*` */
   read(graph: Graph): Promise<Read | undefined>
 }
 
-/** @throws usage `specs.*`, `frontend.*` for specs that cannot be run, and what declaring graphs and plans throws */
+/** @throws usage `specs.*`, `frontend.*` for specs that cannot be run, and errors of declared graphs and plans */
 export async function searchPath(root: string, specs = 'specs'): Promise<SearchPath> {
   if (installation(root).portable) return shippedAlone()
   const { readSearched, searchDeclarations } = await import('../frontend/searched.js')
   const found = await searchDeclarations(root, specs).catch((error: unknown) => {
-    // A folder without specs need not have heddle installed: names mean what ships. Bodies of ops are read by the package there alone.
+    // A folder without specs may lack heddle: names then resolve to shipped ones. Bodies of ops need heddle installed in the folder.
     const isBare = error instanceof HeddleError && error.code === 'frontend.heddle' && !existsSync(resolve(root, specs))
     if (!isBare) throw error
     return { error }

@@ -1,4 +1,4 @@
-/** Which kernels a build with `--for` or `--filter` is for, and that build. */
+/** Selection of kernels for a build with `--for` or `--filter`, and that build. */
 import { resolve } from 'node:path'
 import type { FloatType } from '../checkpoint/convert.js'
 import { usageError } from '../errors.js'
@@ -14,7 +14,7 @@ import { pattern } from './options.js'
 import { expectFolder } from './pipeline.js'
 
 export interface Selection {
-  /** A model folder: what it needs under a plan. */
+  /** A model folder, for the kernels that it needs under a plan. */
   readonly for?: string | undefined
   readonly plan?: string | undefined
   readonly dtype?: FloatType | undefined
@@ -26,11 +26,11 @@ export interface SelectedBuild {
   readonly target: Target
   /** Instance keys, sorted. */
   readonly keys: readonly string[]
-  /** A library that holds them, in the cache. */
+  /** A library of these kernels, in the cache. */
   readonly library: string
   readonly compiled: number
   readonly objects: readonly { readonly source: string; readonly key: string }[]
-  /** What ptxas reported, one entry a kernel and architecture; empty on simt. */
+  /** Resources from ptxas, one entry per kernel and architecture; empty on simt. */
   readonly kernels: readonly {
     readonly kernel: string
     readonly arch: string
@@ -40,8 +40,8 @@ export interface SelectedBuild {
 }
 
 /**
- * Compiles what is selected. With both a model and a filter: the model's kernels whose keys match.
- * @throws usage `build.filter`, `build.selection` when nothing is selected; what the model's loader and `demandKernels` throw
+ * Compiles the selected kernels. With both a model and a filter: the model's kernels whose keys match.
+ * @throws usage `build.filter`, `build.selection` if nothing is selected; errors of the model's loader and `demandKernels`
  */
 export async function buildSelection(selection: Selection, options: DemandOptions): Promise<SelectedBuild> {
   const searched = await searchManifests(options.root)
@@ -72,10 +72,10 @@ export async function buildSelection(selection: Selection, options: DemandOption
 
 const allKeys = ({ manifest }: SearchedManifest): string[] => manifest.kernels.map(({ key }) => key)
 
-/** Tokens of the case that a model is asked with: within its vocabulary and positions, and none of them padding. */
+/** Tokens of a sample case: within the vocabulary and positions of any model, without padding. */
 const sampleOf = (padToken?: number) => ({ inputIds: [0, 1, 2].filter((id) => id !== padToken) })
 
-/** What a model asks for when it runs. Kernels that only other sizes or ways of generating need are compiled when they are asked for. */
+/** Keys of kernels that a model requests in a short run. Kernels for other sizes or kinds of generation are compiled on demand. */
 export async function keysOfModel(
   model: string,
   selection: Pick<Selection, 'plan' | 'dtype'>,
@@ -90,13 +90,13 @@ export async function keysOfModel(
 /** Run of a model on a device that only records. */
 export interface RecordedRun extends Pick<Selection, 'plan' | 'dtype'>, Pick<SearchedManifest, 'manifest'> {
   readonly signal?: AbortSignal | undefined
-  /** Of a quantised encoder. */
+  /** Scales of a quantised encoder. */
   readonly scales?: Scales | undefined
-  /** Sequences and tokens of each; a short case where undefined. */
+  /** Number of sequences and tokens per sequence; default: a short case. */
   readonly shape?: { readonly batch: number; readonly seq: number } | undefined
 }
 
-/** Runs a model folder on a device that only records. @throws usage `run.model`, and what the model's loader throws */
+/** Runs a model folder on a device that only records. @throws usage `run.model`, and errors of the model's loader */
 export async function runRecorded(folder: string, { device, library }: Recording, run: RecordedRun): Promise<void> {
   expectFolder(folder)
   const { plan, dtype, manifest, signal, scales, shape } = run

@@ -14,7 +14,7 @@ import { type DeviceName, deviceOption, dtypes, openOptions } from './pipeline.j
 export interface SelftestOptions {
   readonly device?: DeviceName | undefined
   readonly dtype?: (typeof dtypes)[number] | undefined
-  /** A folder with a model and its goldens, run besides those of `golden`. */
+  /** A folder with a model and its goldens, in addition to those of `golden`. */
   readonly model?: string | undefined
   /** Folders that `test/peers/make_bert.py` wrote. */
   readonly golden?: readonly string[] | undefined
@@ -24,7 +24,7 @@ export interface SelftestOptions {
   readonly filter?: string | undefined
 }
 
-/** Failures of one group that are printed; the count says how many there were. */
+/** Number of failures printed per group; the count includes all. */
 const shownFailures = 10
 
 function modelFolder(path: string): { name: string; dir: string } {
@@ -33,7 +33,7 @@ function modelFolder(path: string): { name: string; dir: string } {
   return { name: basename(path), dir: path }
 }
 
-/** One line a group, one more for each failure or, of models, for each result. */
+/** One line per group, and one per failure or, for models, per result. */
 export function describeGroup({ name, passed, failures, details, seconds }: GroupReport): string {
   const lines = [`${name}: ${passed} passed, ${failures.length} failed (${seconds.toFixed(1)} s)`]
   const worth = details.length > 0 ? details : failures.slice(0, shownFailures)
@@ -42,7 +42,7 @@ export function describeGroup({ name, passed, failures, details, seconds }: Grou
   return `${lines.join('\n')}\n  and ${failures.length - shownFailures} more\n`
 }
 
-/** The closing line, in the form CI looks for. */
+/** Closing line, in the form that CI expects. */
 export const summaryLine = ({ passed, failed }: SelftestReport): string => `${passed} passed, ${failed} failed\n`
 
 /** @throws usage `selftest.*`, `manifest.*`; environment for a missing device, addon or compiler */
@@ -54,7 +54,7 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
   )
   const exports = await exportsOf(options.exports, filter, root)
   const { device, library, manifest } = await openKernels(options.device, openOptions(context))
-  // A project's own ops are what `heddle check` is for: here an own op would be held against the shipped body of its name.
+  // Excludes a project's own ops, which `heddle check` covers: here they would be checked against the shipped body of the same name.
   const shipped = await readManifestOf(installation(root).generated.at(-1) ?? root)
   const digests = new Map(shipped.kernels.map(({ key, digest }) => [key, digest]))
   const kernels = manifest.kernels.filter(({ key, digest }) => digests.get(key) === digest)
@@ -80,14 +80,14 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
   }
 }
 
-/** The exports that are named, or those of the bundle, as far as the filter leaves them. @throws usage `selftest.exports` */
+/** The given exports, or those of the bundle, restricted by the filter. @throws usage `selftest.exports` */
 async function exportsOf(exports: string | undefined, filter: RegExp | undefined, root: string): Promise<readonly string[]> {
   const own = installation(root).portable ? await exportFolders(join(packageRoot(), 'exports')) : []
   const folders = exports === undefined ? own : await expectExports(resolve(root, exports))
   return folders.filter((folder) => filter?.test(`export ${basename(folder)}`) ?? true)
 }
 
-/** The report with that of exports behind it, where there are any, and PyTorch to run them. */
+/** Appends the results of exports to a report, if there are any and PyTorch is installed. */
 async function withExports(
   report: SelftestReport,
   wanted: readonly string[],
@@ -112,10 +112,10 @@ export const selftestCommand = (context: () => CliContext) =>
   new Command('selftest')
     .description('verify the kernels, matmuls and models on a device of this machine')
     .addOption(deviceOption())
-    .addOption(new Option('--dtype <dtype>', 'storage type of the models; all by default').choices(dtypes))
+    .addOption(new Option('--dtype <dtype>', 'storage type of the models; default: all').choices(dtypes))
     .option('--model <dir>', 'a model folder with golden.safetensors')
     .option('--golden <dir...>', 'folders written by test/peers/make_bert.py')
-    .option('--exports <dir>', 'exports to run as ops of PyTorch, where it is; those of the bundle by default')
+    .option('--exports <dir>', 'exports to run as PyTorch ops, if it is installed; default: exports of the bundle')
     .option('--filter <regexp>', 'only checks whose name matches')
     .option('--json', 'print the report as JSON; the closing line goes to stderr')
     .action(async (options) => {

@@ -1,9 +1,9 @@
-/** Options of texts that are continued, and of conversations. */
+/** Options for continuing texts and for conversations. */
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { positive } from './options.js'
 
-/** Options of texts that are continued. */
+/** Options for continuing texts. */
 export interface TalkOptions {
   /** Texts that end a continuation. */
   readonly stop?: readonly string[] | undefined
@@ -11,17 +11,17 @@ export interface TalkOptions {
   readonly settings?: boolean | undefined
   /** True if results begin with their prompts. */
   readonly withPrompt?: boolean | undefined
-  /** What is said before a conversation. */
+  /** System message of a conversation. */
   readonly system?: string | undefined
   /** Variables of the chat template. */
   readonly templateVars?: Readonly<Record<string, unknown>> | undefined
-  /** True if lines of the standard input are answered one after the other. */
+  /** True to answer lines of the standard input one by one. */
   readonly chat?: boolean | undefined
-  /** Places of a conversation's caches, and of others. */
+  /** Capacity, in tokens, of a conversation's caches and of others. */
   readonly capacity?: number | undefined
 }
 
-/** What Commander makes of the options below. Said, since types that it infers of so many are too long for declarations. */
+/** Options below, as parsed by Commander. Declared here because the types that it infers are too long for declaration files. */
 export interface TalkFlags {
   readonly stop?: string[] | undefined
   readonly settings: boolean
@@ -32,7 +32,7 @@ export interface TalkFlags {
   readonly capacity?: number | undefined
 }
 
-/** An object as JSON. */
+/** Parses a JSON object. */
 function jsonObject(text: string): Record<string, unknown> {
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text))
@@ -41,21 +41,21 @@ function jsonObject(text: string): Record<string, unknown> {
   }
 }
 
-/** A command with these options. */
+/** Adds these options to a command. */
 export function talkOptions<A extends unknown[], O extends Record<string, unknown>>(
   command: Command<A, O>,
 ): Command<A, O & TalkFlags> {
   const stop = (text: string, before: string[] = []): string[] => [...before, text]
   command
-    .option('--stop <text>', 'end a text where this comes; may be given several times', stop)
-    .option('--no-settings', "leave the model's generation_config.json out, or files of sentence-transformers")
-    .option('--with-prompt', 'begin results with their prompts')
-    .option('--chat', 'answer lines of the standard input, one after the other')
-    .option('--system <text>', 'what is said before a conversation')
+    .option('--stop <text>', 'end a text at this string; may be repeated', stop)
+    .option('--no-settings', "ignore the model's generation_config.json, or its sentence-transformers files")
+    .option('--with-prompt', 'include prompts in results')
+    .option('--chat', 'answer lines of the standard input, one by one')
+    .option('--system <text>', 'system message of a conversation')
     .option('--template-vars <json>', 'variables of the chat template, such as {"enable_thinking":false}', jsonObject)
     .option(
       '--capacity <tokens>',
-      'tokens that a conversation, or every text of --invariant, has room for; default: the positions of the model, at most 4096',
+      'cache capacity in tokens for a conversation, or for every text with --invariant; default: the positions of the model, at most 4096',
       positive,
     )
   return command as unknown as Command<A, O & TalkFlags>

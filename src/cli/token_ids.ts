@@ -6,16 +6,16 @@ import { loadTokenizer } from '../text/tokenizer.js'
 import type { Truncation } from '../text/truncation.js'
 import type { Case } from './cases.js'
 
-/** What texts become for a model. */
+/** Tokenisation for a model. */
 export interface Tokenising {
-  /** How many types of tokens the model tells apart. */
+  /** Number of token types of the model. */
   readonly tokenTypes?: number
-  /** How texts that are too long are cut; they stay as they are where undefined. */
+  /** Truncation of texts that are too long; none if undefined. */
   readonly truncate?: Truncation | undefined
 }
 
 /**
- * Cases as token ids; texts go through the model's tokenizer. Of a pair, types are given to a model that has several.
+ * Converts cases to token ids; texts go through the model's tokenizer. Types of a pair are set for a model with several types.
  * @throws usage `tokenizer.*`, `run.truncate`; `run.case` for messages
  */
 export async function tokenIds(
@@ -26,9 +26,13 @@ export async function tokenIds(
   const tokenizer = cases.some((item) => 'text' in item) ? await loadTokenizer(model) : undefined
   return cases.map((item, i) => {
     if ('messages' in item) {
-      throw usageError('run.case', `case ${i} has messages, which models with a chat template read`, {
-        hint: 'give a text or token ids',
-      })
+      throw usageError(
+        'run.case',
+        `case ${i}: expected a text or token ids, got messages, which need a model with a chat template`,
+        {
+          hint: 'give a text or token ids',
+        },
+      )
     }
     if (!('text' in item)) return { inputIds: item.input_ids, typeIds: item.token_type_ids, attentionMask: item.attention_mask }
     const { ids = [], types } = tokenizer?.encode(item.text, { pair: item.pair, truncate }) ?? {}

@@ -1,6 +1,6 @@
 /**
  * `heddle tune`: measures schedule candidates on a device and writes a tuning file, which `heddle gen` reads. Preparing candidates needs
- * the front end and a compiler, measuring needs the device: `--prepare` and `--candidates` do them on different machines.
+ * the front end and a compiler, and measuring needs the device: with `--prepare` and `--candidates` they run on different machines.
  */
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
@@ -31,9 +31,9 @@ import { tuneLibrary } from './tune_library.js'
 import { openTuning } from './tuning_file.js'
 
 export interface TuneOptions {
-  /** Without names, every kernel that one of the lengths suits. */
+  /** Names of kernels; default: every kernel that one of the lengths fits. */
   readonly kernels?: readonly string[] | undefined
-  /** Of rows, and of matmuls with their depth. */
+  /** Lengths of rows; for matmuls, columns with their depth. */
   readonly lengths: readonly TileSize[]
   readonly rows: readonly number[]
   readonly dtype: (typeof dtypes)[number]
@@ -41,7 +41,7 @@ export interface TuneOptions {
   /** Timed replays of each candidate. */
   readonly repeats: number
   readonly jobs?: number | undefined
-  /** The one GPU architecture to build candidates for, such as `sm_90`; default: all that kernels are built for. */
+  /** The only GPU architecture to build candidates for, such as `sm_90`; default: all that kernels are built for. */
   readonly architecture?: string | undefined
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
@@ -61,12 +61,12 @@ export interface TuneVerbResult {
   readonly file?: string
 }
 
-/** A library travels to the machine with the device: what a slow link moves in half a minute. */
+/** Size limit of a library that is copied to the machine with the device: half a minute on a slow link. */
 const limitBytes = 20 * 2 ** 20
 
 const planFile = (folder: string): string => join(folder, 'candidates.json')
 
-/** Writes the candidates' texts and their plan to a folder, and builds their library there. */
+/** Writes the candidates' sources and their plan to a folder, and builds their library there. */
 async function prepare(folder: string, target: DeviceKind, options: TuneOptions, context: CliContext): Promise<void> {
   const { root, signal } = context
   const { kernels, templates, graphs } = await readKernels(root, options.specs)
@@ -102,7 +102,7 @@ async function prepare(folder: string, target: DeviceKind, options: TuneOptions,
 
 const prepareAgain = 'run `heddle tune --prepare`'
 
-/** @throws usage `tune.plan` when the folder holds no plan */
+/** @throws usage `tune.plan` for a folder without a plan */
 async function readPlan(folder: string): Promise<TunePlan> {
   const path = planFile(folder)
   const text = await readText(path, { code: 'tune.plan', hint: prepareAgain })
@@ -117,7 +117,7 @@ async function readPlan(folder: string): Promise<TunePlan> {
   return parsed.data
 }
 
-/** @throws usage `output.folder` for a folder with files in it that are not of an earlier `--prepare` */
+/** @throws usage `output.folder` for a folder with files that are not from an earlier `--prepare` */
 async function expectOwnFolder(folder: string, { specs }: TuneOptions, root: string): Promise<void> {
   await expectApart(folder, { root, specs })
   const isPrepared = await readPlan(folder).then(
@@ -127,14 +127,14 @@ async function expectOwnFolder(folder: string, { specs }: TuneOptions, root: str
   if (!isPrepared) await expectEmpty(folder, [], 'name a new or an empty folder with --prepare')
 }
 
-/** Measures the candidates of a folder and brings the tuning file up to date. */
+/** Measures the candidates of a folder and updates the tuning file. */
 async function measure(folder: string, options: TuneOptions, context: CliContext): Promise<TuneVerbResult> {
   const { root, signal, log } = context
   const plan = await readPlan(folder)
   const { file, old, write } = await openTuning({ root, specs: options.specs, file: options.out })
   const text = join(folder, 'generated', 'manifest.json')
   const manifest = parseManifest(await readText(text, { code: 'tune.plan', hint: prepareAgain }), text, 'tune.plan')
-  // A machine that only measures may have no specs, and needs none for rows.
+  // A machine that only measures may have no specs; row layouts do not need them.
   const isRows = manifest.kernels.every(({ buffers }) => buffers.every(({ layout }) => layout === 'row'))
   const layouts = isRows ? {} : await (await searchPath(root, options.specs)).layouts()
   const wanted = options.device
@@ -152,7 +152,7 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
     const architecture = architectureOf(info)
     const measured = results.map(({ kernel, dtype, length, depth }) => ({ kernel, dtype, length, depth, architecture }))
     await write(formatTuning(mergeTuning(old?.entries ?? [], entries, measured), old?.matmuls))
-    log(`tune: ${entries.length} of ${results.length} sizes beat the rules, ${file}\n`)
+    log(`tune: ${entries.length} of ${results.length} sizes are faster than the default schedule, ${file}\n`)
     return { folder, results, entries, file }
   } finally {
     device.close()
@@ -160,15 +160,15 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
 }
 
 /**
- * Prepares candidates, measures them and writes the tuning file, or one half of that.
- * @throws usage `tune.*`, `tuning.*`; what the front end and `buildKernels` throw; environment for a missing device; finding `tune.size`
+ * Prepares candidates, measures them and writes the tuning file, or does only one half.
+ * @throws usage `tune.*`, `tuning.*`; errors of the front end and `buildKernels`; environment for a missing device; finding `tune.size`
  */
 export async function tuneVerb(options: TuneOptions, context: CliContext): Promise<TuneVerbResult> {
   const { root } = context
   const given = options.candidates ?? options.prepare
   const folder = given === undefined ? join(outputs(root).base, 'tune') : resolve(root, given)
   if (options.prepare !== undefined) await expectOwnFolder(folder, options, root)
-  // Nothing is compiled for times that could not be written.
+  // Fails before compiling if the tuning file cannot be written.
   else await openTuning({ root, specs: options.specs, file: options.out })
   // A machine that only prepares needs no addon.
   if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
@@ -177,7 +177,7 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   return options.prepare === undefined ? measure(folder, options, context) : { folder }
 }
 
-/** Results hold maps; JSON gets records. */
+/** Converts maps of results to records for JSON. */
 const plain = ({ results, ...rest }: TuneVerbResult) => ({
   ...rest,
   results: results?.map(({ times, ...result }) => ({
@@ -188,7 +188,7 @@ const plain = ({ results, ...rest }: TuneVerbResult) => ({
 
 const names = (text: string): string[] => text.split(',')
 
-/** `768,3072x768` */
+/** Parses sizes such as `768,3072x768`. */
 const sizesOf = (text: string): TileSize[] =>
   names(text).map((size): TileSize => {
     const [length = '', depth, ...rest] = size.split('x')
@@ -199,10 +199,10 @@ const sizesOf = (text: string): TileSize[] =>
 export const tuneCommand = (context: () => CliContext) =>
   new Command('tune')
     .description('measure schedule candidates on a device and write a tuning file')
-    .option('--kernels <names>', 'kernels, separated by commas; default: every kernel that one of the lengths suits', names)
+    .option('--kernels <names>', 'kernels, separated by commas; default: every kernel that one of the lengths fits', names)
     .option(
       '--lengths <lengths>',
-      'row lengths, separated by commas; of matmuls columns x depth, such as 3072x768; of attention those of heads',
+      'row lengths, separated by commas; for matmuls columns x depth, such as 3072x768; for attention the head size',
       sizesOf,
       [{ length: 768 }],
     )
@@ -210,12 +210,12 @@ export const tuneCommand = (context: () => CliContext) =>
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(deviceOption())
     .option('--repeats <count>', 'timed replays of each candidate', positive, 20)
-    .option('--jobs <count>', 'compilers at a time', positive)
+    .option('--jobs <count>', 'number of compilers in parallel', positive)
     .option('--architecture <name>', 'build candidates for this GPU architecture only, such as sm_90')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--out <file>', 'tuning file; default: tuning.json beside the specs')
     .addOption(new Option('--prepare <dir>', 'only generate and build the candidates').conflicts('candidates'))
-    .option('--candidates <dir>', 'only measure the candidates that --prepare left')
+    .option('--candidates <dir>', 'only measure the candidates of an earlier --prepare')
     .option(
       '--library',
       'measure the algorithms of the matmul library instead, for the matmuls of a model, a graph or an encoder',
@@ -226,9 +226,9 @@ export const tuneCommand = (context: () => CliContext) =>
     .option('--shapes <shapes>', 'with --library: batch x length, separated by commas; default: 1x128', shapesOf)
     .option('--batch <counts>', 'with --library: sequences, separated by commas, each with every --length', countsOf)
     .option('--length <counts>', 'with --library: tokens of a sequence, separated by commas', countsOf)
-    .option('--heads <count>', 'with --library: heads of the encoder, where neither a model nor a graph is named', positive, 12)
-    .option('--size <count>', 'with --library: elements of a head', positive, 64)
-    .option('--dims <dims>', 'with --graph: dimensions by name, such as m=512,n=768; default: the usual', dimensions)
+    .option('--heads <count>', 'with --library: heads of the encoder, if neither a model nor a graph is given', positive, 12)
+    .option('--size <count>', 'with --library: elements per head', positive, 64)
+    .option('--dims <dims>', 'with --graph: dimensions by name, such as m=512,n=768; default: usual sizes', dimensions)
     .option('--scales <file>', 'with --model: a scales file, for quantised plans')
     .option('--json', 'print the results as JSON')
     .action(async (options) => {

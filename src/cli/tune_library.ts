@@ -1,6 +1,6 @@
 /**
  * `heddle tune --library`: measures the algorithms that the device's matmul library offers for each matmul of a model, a graph or an encoder
- * of given heads, and keeps the best in the tuning file.
+ * of given heads, and saves the best in the tuning file.
  */
 import { resolve } from 'node:path'
 import { distinctMatmuls } from '../bench/library/collect.js'
@@ -30,17 +30,17 @@ import { openTuning } from './tuning_file.js'
 export interface TuneLibraryOptions {
   /** A model folder. */
   readonly model?: string | undefined
-  /** A graph or program. Without either, an encoder layer of `heads` times `size`. */
+  /** A graph or program. Without `model` and `graph`: an encoder layer of `heads` times `size`. */
   readonly graph?: string | undefined
   readonly plans: readonly string[]
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceName | undefined
-  /** Of a model or an encoder. */
+  /** For a model or an encoder. */
   readonly shapes: readonly Shape[]
   readonly heads: number
-  /** Elements of a head. */
+  /** Elements per head. */
   readonly size: number
-  /** Sizes other than the typical ones of a graph. */
+  /** Sizes that override the typical ones of a graph. */
   readonly dims?: Readonly<Record<string, number>> | undefined
   /** A scales file, for quantised plans of a model. */
   readonly scales?: string | undefined
@@ -61,25 +61,27 @@ export interface TuneLibraryResult {
 /** @throws environment `tune.library` for a device without a matmul library */
 export function expectLibrary({ kind, name, matmulVersion }: Pick<NativeDeviceInfo, 'kind' | 'name' | 'matmulVersion'>): void {
   if (kind === 'simt') {
-    throw environmentError('tune.library', 'the CPU device multiplies matrices in one way: there is no library to tune', {
+    throw environmentError('tune.library', 'the CPU device has one matmul algorithm: there is no library to tune', {
       hint: 'run it on a machine with a GPU: --device cuda',
     })
   }
   if (matmulVersion > 0) return
-  throw environmentError('tune.library', `${name} is used without cuBLASLt, so that there is no library to tune`, {
-    hint: 'install cuBLASLt 12 or 13, or name its file with HEDDLE_CUBLASLT; heddle doctor says what is found',
+  throw environmentError('tune.library', `cuBLASLt is not loaded for ${name}: there is no library to tune`, {
+    hint: 'install cuBLASLt 12 or 13, or name its file with HEDDLE_CUBLASLT; heddle doctor shows the one in use',
   })
 }
 
-/** @throws usage `tune.matmuls` for options that do not go together */
+/** @throws usage `tune.matmuls` for options that do not combine */
 function expectOneSubject({ model, graph, dims, scales }: TuneLibraryOptions): void {
   const refuse = (what: string, hint: string) => usageError('tune.matmuls', what, { hint })
-  if (model !== undefined && graph !== undefined) throw refuse('a model and a graph are named', 'name one of them')
-  if (dims !== undefined && graph === undefined) throw refuse('dimensions are of a graph, and none is named', 'add --graph NAME')
-  if (scales !== undefined && model === undefined) throw refuse('scales are of a model, and none is named', 'add --model FOLDER')
+  if (model !== undefined && graph !== undefined) throw refuse('expected a model or a graph, got both', 'give one of them')
+  if (dims !== undefined && graph === undefined)
+    throw refuse('dimensions belong to a graph, but none is given', 'add --graph NAME')
+  if (scales !== undefined && model === undefined)
+    throw refuse('scales belong to a model, but none is given', 'add --model FOLDER')
 }
 
-/** Builds the programs of what is asked for on a device that only records. */
+/** Builds the requested programs on a device that only records. */
 async function record(
   recorded: Recording,
   manifest: Manifest,
@@ -102,7 +104,7 @@ async function record(
   }
 }
 
-/** The distinct matmuls that are asked for, as the device's own programs have them. @throws usage `tune.matmuls` where there is none */
+/** Distinct matmuls of the requested programs, as built for the device. @throws usage `tune.matmuls` if there are none */
 export async function matmulsOf(
   device: Pick<Device, 'kind' | 'info'>,
   manifest: Manifest,
@@ -113,14 +115,14 @@ export async function matmulsOf(
   await record(recorded, manifest, options, context)
   const matmuls = distinctMatmuls(recorded.matmuls())
   if (matmuls.length > 0) return matmuls
-  throw usageError('tune.matmuls', `no matmul of the library is run under ${options.plans.join(', ')}`, {
+  throw usageError('tune.matmuls', `no library matmul is used under ${options.plans.join(', ')}`, {
     hint: 'name a plan that leaves matmuls to the library, such as --plans unfused',
   })
 }
 
 /**
- * Measures the matmuls and brings the tuning file up to date.
- * @throws usage `tune.matmuls`, `tuning.*`, `plan.*`, `bench.unknown`; environment `tune.library` without a library, `device.*`; what loading a model throws
+ * Measures the matmuls and updates the tuning file.
+ * @throws usage `tune.matmuls`, `tuning.*`, `plan.*`, `bench.unknown`; environment `tune.library`, `device.*`; errors of loading a model
  */
 export async function tuneLibrary(options: TuneLibraryOptions, context: CliContext): Promise<TuneLibraryResult> {
   const { root, signal, log } = context
@@ -142,7 +144,7 @@ export async function tuneLibrary(options: TuneLibraryOptions, context: CliConte
     const measured = results.map(({ matmul }) => ({ device: info.name, library: info.matmulVersion, matmul }))
     await write(formatTuning(old?.entries ?? [], mergeMatmuls(old?.matmuls ?? [], kept, measured)))
     log(
-      `tune: ${kept.length} of ${results.length} matmuls have a faster algorithm than the first, ${file}; heddle gen takes them\n`,
+      `tune: ${kept.length} of ${results.length} matmuls have a faster algorithm than the first, ${file}; heddle gen applies them\n`,
     )
     return { device: info, results, file }
   } finally {

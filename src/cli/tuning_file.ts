@@ -1,4 +1,4 @@
-/** The tuning file of a project: `tuning.json` beside its specs, when there is one. Read by `gen`, read and written by `tune`. */
+/** Tuning file of a project: `tuning.json` beside its specs, if any. Read by `gen`, read and written by `tune`. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -6,22 +6,22 @@ import { usageError } from '../errors.js'
 import { namedFile } from '../output.js'
 import { parseTuning, type Tuning } from '../schedule/tuning.js'
 
-/** Where a tuning file is sought. */
+/** Location of a tuning file. */
 export interface TuningPlace {
   readonly root: string
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
-  /** The file, where it is not the one beside the specs. */
+  /** Path of the file, if it is not the one beside the specs. */
   readonly file?: string | undefined
 }
 
-/** Path of the tuning file, whether it exists or not. */
+/** Path of the tuning file, which may not exist. */
 export const tuningFile = ({ root, specs = 'specs', file }: TuningPlace): string =>
   resolve(root, file ?? join(specs, 'tuning.json'))
 
 /**
- * Reads the project's tuning file, or the one that is named; undefined when the project has none.
- * @throws usage `tuning.missing` for a named file that is not there; `tuning.json`, `tuning.schema`, `tuning.twice` for one that is no tuning file
+ * Reads the project's tuning file, or the given one; undefined if the project has none.
+ * @throws usage `tuning.missing` for a given file that does not exist; `tuning.json`, `tuning.schema`, `tuning.twice` for an invalid file
  */
 export async function readTuning(place: TuningPlace): Promise<Tuning | undefined> {
   const path = tuningFile(place)
@@ -31,7 +31,7 @@ export async function readTuning(place: TuningPlace): Promise<Tuning | undefined
   throw usageError('tuning.missing', `there is no tuning file ${path}`, { hint: 'run `heddle tune`, or leave the option out' })
 }
 
-/** The tuning file: what it holds, and what writes it. @throws usage `tuning.*` for one that is none, `output.write` where none can be written */
+/** Content of the tuning file, and its writer. @throws usage `tuning.*` for an invalid file, `output.write` if it cannot be written */
 export async function openTuning(place: TuningPlace) {
   const file = tuningFile(place)
   return { file, old: existsSync(file) ? await readTuning(place) : undefined, write: await namedFile(file) }

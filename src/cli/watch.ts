@@ -1,4 +1,4 @@
-/** `heddle watch`: at every change of a spec, the text is generated anew, and what has changed is held against its body. */
+/** `heddle watch`: regenerates the source at every change of a spec, and checks changed kernels against their bodies. */
 import { type FSWatcher, readdirSync, watch as watchFolder } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,16 +12,16 @@ import { gen } from './gen.js'
 import { type DeviceName, deviceOption } from './opening.js'
 
 export interface WatchOptions {
-  /** Where changed kernels are checked; `simt` by default, whatever else there is. */
+  /** Device on which changed kernels are checked; always `simt` by default. */
   readonly device?: DeviceName | undefined
 }
 
-/** Editors write a file in several steps; what comes so soon after a change belongs to it. In ms. */
+/** Time in ms within which later events belong to the same change, because editors write a file in several steps. */
 const settling = 40
 
 /**
- * Generates once, then at every change, until the signal fires. Errors of specs and differences are printed, and the next change is waited for.
- * @throws usage `watch.specs` without a folder of specs, or where the system cannot watch it
+ * Generates once, then at every change, until the signal fires. Prints errors of specs and differences, and continues with the next change.
+ * @throws usage `watch.specs` without a folder of specs, or if the system cannot watch it
  */
 export async function watch({ device = 'simt' }: WatchOptions, context: CliContext): Promise<void> {
   const { root, signal, log } = context
@@ -32,7 +32,7 @@ export async function watch({ device = 'simt' }: WatchOptions, context: CliConte
   signal.addEventListener('abort', end)
   try {
     await round(device, context)
-    log(`watching ${folder}; Ctrl-C ends it\n`)
+    log(`watching ${folder}; stop with Ctrl-C\n`)
     while (await changes.next()) await round(device, context)
   } finally {
     signal.removeEventListener('abort', end)
@@ -41,7 +41,7 @@ export async function watch({ device = 'simt' }: WatchOptions, context: CliConte
 }
 
 interface Changes {
-  /** Waits for TypeScript or JSON files that have changed since the last wait; false once it is closed. */
+  /** Waits for changes of TypeScript or JSON files since the last call; false once closed. */
   next(): Promise<boolean>
   close(): void
 }
@@ -82,8 +82,8 @@ function changesIn(folder: string): Changes {
 }
 
 /**
- * Calls `changed` for modules and folders in a tree until the function that it returns is called. A watch of each folder, since a recursive one
- * loses a file on Linux once an editor has put another in its place. @throws usage `watch.specs`
+ * Calls `changed` for changed modules and folders in a tree until the returned function is called. Watches each folder by itself, because a
+ * recursive watch on Linux loses a file once an editor has replaced it. @throws usage `watch.specs`
  */
 function watchTree(folder: string, changed: () => void, failed: (error: unknown) => void): () => void {
   const watchers = new Map<string, FSWatcher>()
@@ -104,7 +104,7 @@ function watchTree(folder: string, changed: () => void, failed: (error: unknown)
     })
     watcher.on('error', (error) => (path === folder ? failed(error) : forget(path)))
   }
-  /** Watches the folders there are; whether any are new or gone. */
+  /** Updates the watched folders. Returns true if any are new or gone. */
   const refresh = (): boolean => {
     const there = new Set([folder, ...foldersIn(folder)])
     const [added, gone] = [
@@ -126,7 +126,7 @@ function watchTree(folder: string, changed: () => void, failed: (error: unknown)
   }
 }
 
-/** The folders below one; those that vanish meanwhile are none. */
+/** Folders below a folder; empty if one disappears during the listing. */
 function foldersIn(folder: string): string[] {
   try {
     const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -141,7 +141,7 @@ const cannotWatch = (folder: string, error: unknown) =>
     hint: 'run it in the folder of a project, which has specs/',
   })
 
-/** Generates, and checks the kernels whose text is new. */
+/** Generates, and checks the kernels whose source changed. */
 async function round(device: DeviceName, context: CliContext): Promise<void> {
   const { signal, log, verbose } = context
   const begin = performance.now()
@@ -158,7 +158,7 @@ async function round(device: DeviceName, context: CliContext): Promise<void> {
   }
 }
 
-/** The ops of changed files of generated text; files of what is gone have none. */
+/** Ops of changed generated files; removed files have none. */
 async function opsOf(root: string, changed: readonly string[]): Promise<string[]> {
   if (changed.length === 0) return []
   const [own = root] = installation(root).generated
@@ -168,6 +168,6 @@ async function opsOf(root: string, changed: readonly string[]): Promise<string[]
 
 export const watchCommand = (context: () => CliContext) =>
   new Command('watch')
-    .description('generate and briefly check at every change of a spec')
-    .addOption(deviceOption('where changed kernels are checked').default('simt' as const))
+    .description('generate and run a brief check at every change of a spec')
+    .addOption(deviceOption('device for checks').default('simt' as const))
     .action((options) => watch(options, context()))

@@ -128,9 +128,7 @@ export const later = op('later', {
 
 test('a graph without declared sizes, and an unknown dimension, are refused with the option', async () => {
   const unsaid = await bench('pieces')
-  expect(unsaid.log).toMatch(
-    /error\[graph\.dim\]: pieces does not say how large it usually is: rows, cells, parts\nhint: .*--shape rows=512/,
-  )
+  expect(unsaid.log).toMatch(/error\[graph\.dim\]: pieces has no usual size of rows, cells, parts\nhint: .*--shape rows=512/)
   const wrong = await bench('mixer', ...small, '--shape', 'b=2')
   expect(wrong.log).toMatch(/error\[bench\.shape\]: mixer has no dimension b\nhint: dimensions are /)
   const unknown = await bench('mixture')

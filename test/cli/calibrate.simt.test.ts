@@ -73,7 +73,10 @@ describe('heddle calibrate', () => {
     const imported = async (list: string, out: string, again: string) =>
       expect(
         await heddle(['calibrate', punctuationModel, '--import', at(list), '--out', at(out), '--amax-list', at(again)]),
-      ).toMatchObject({ exitCode: 0, log: expect.stringMatching(/\d+ channels of weights in 4 layers: \d+ have other maxima/) })
+      ).toMatchObject({
+        exitCode: 0,
+        log: expect.stringMatching(/\d+ channels of weights in 4 layers: \d+ have maxima that differ/),
+      })
     await imported('a.json', 'first.json', 'b.json')
     await imported('b.json', 'second.json', 'c.json')
     const texts = await Promise.all(['a', 'b', 'c', 'first', 'second'].map((name) => readFile(at(`${name}.json`), 'utf8')))
@@ -92,7 +95,7 @@ describe('heddle calibrate', () => {
     }
     expect((await importing(() => {})).log).toContain('layers: all have the maxima of the weights themselves')
     const changed = await importing((numbers) => numbers.splice(80, 2, 0.25, 0.5))
-    expect(changed.log).toContain('layers: 2 have other maxima than their weights')
+    expect(changed.log).toContain('layers: 2 have maxima that differ from those of their weights')
     expect((await readScales(at('i.json'))).weights?.[1]?.query).toEqual(expect.arrayContaining([0.25, 0.5]))
     expect(await importing((numbers) => numbers.splice(81, 1, 0))).toMatchObject({
       exitCode: 2,
@@ -166,7 +169,11 @@ describe('heddle calibrate', () => {
   })
 
   const refusals: readonly (readonly [what: string, argv: (work: string) => readonly string[], message: RegExp])[] = [
-    ['neither cases nor a list', () => [], /^error\[calibrate\.input\]: give either cases to run or a list to import\nhint: /],
+    [
+      'neither cases nor a list',
+      () => [],
+      /^error\[calibrate\.input\]: expected either cases to run or a list to import\nhint: /,
+    ],
     ['cases and a list', () => ['--cases', 'c', '--import', 'l'], /^error\[cli\.usage\]: .*cannot be used with/],
     ['no such file', (w) => ['--cases', join(w, 'none')], /^error\[run\.case\]: cannot read /],
     [
@@ -197,7 +204,7 @@ describe('heddle calibrate', () => {
     [
       'a method without cases',
       () => ['--import', 'l', '--method', 'mse'],
-      /^error\[calibrate\.input\]: --method says how cases are calibrated, and there are none\n/,
+      /^error\[calibrate\.input\]: --method applies to calibration by cases, and there are none\n/,
     ],
     ['quantisers beside a list', () => ['--import', 'l', '--from-checkpoint'], /^error\[cli\.usage\]: .*cannot be used with/],
     ['no such list', (w) => ['--import', join(w, 'none')], /^error\[amax\.read\]: cannot read /],

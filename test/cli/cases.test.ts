@@ -38,6 +38,6 @@ describe('parseCases', () => {
   ])('refuses the set %s', (text, message) => expect(() => parseCases(text, 'set.json')).toThrow(message))
 
   test.each(['', '\n \n'])('an empty file is an empty batch', (text) => {
-    expect(() => parseCases(text, 'c.jsonl')).toThrow('empty batch: c.jsonl holds no case')
+    expect(() => parseCases(text, 'c.jsonl')).toThrow('empty batch: c.jsonl contains no case')
   })
 })

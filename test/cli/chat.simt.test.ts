@@ -52,7 +52,7 @@ async function conversation(lines: readonly string[], options: Parameters<typeof
     yield* lines
   }
   await talk(folder, { device: 'simt', maxNewTokens: 12, capacity: 256, ...options }, context, typed())
-  const reused = [...log.join('').matchAll(/(\d+) tokens were read before/g)].map(([, count]) => Number(count))
+  const reused = [...log.join('').matchAll(/(\d+) tokens were cached/g)].map(([, count]) => Number(count))
   return { out: out.join(''), reused }
 }
 
@@ -191,9 +191,9 @@ describe('heddle run --chat', () => {
     for (const [argv, text] of [
       [[folder, '--chat', '--text', 'a'], 'goes without text'],
       [[folder, '--chat', '--batch', '2'], 'goes without batch'],
-      [[punctuationModel, '--chat'], '--chat is of LLaMA-like models'],
-      [[punctuationModel, '--text', 'a', '--stop', 'b'], '--stop is of LLaMA-like models'],
-      [[punctuationModel, '--text', 'a', '--no-settings'], '--no-settings is of LLaMA-like models'],
+      [[punctuationModel, '--chat'], '--chat applies to LLaMA-like models'],
+      [[punctuationModel, '--text', 'a', '--stop', 'b'], '--stop applies to LLaMA-like models'],
+      [[punctuationModel, '--text', 'a', '--no-settings'], '--no-settings applies to LLaMA-like models'],
     ] as const) {
       const { exitCode, log } = await heddle(['run', ...argv])
       expect([exitCode, log]).toEqual([2, expect.stringContaining(text)])

@@ -13,7 +13,7 @@ afterEach(() => {
 
 describe('completion', () => {
   it.each([
-    ['a verb', [''], 'gen\tcompile specs to CUDA text'],
+    ['a verb', [''], 'gen\tcompile specs to CUDA source'],
     ['a verb below another', ['plan', ''], 'show\t'],
     ['an option', ['check', '--th'], '--thorough\t'],
     ['a choice', ['completion', ''], 'zsh\t'],

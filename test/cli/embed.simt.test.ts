@@ -90,7 +90,7 @@ describe('heddle run --pooling', () => {
     expect(Float32Array.from(JSON.parse(left.out).embedding)).toEqual(await bert.embed(text))
   })
   it.each([
-    [punctuationModel, ['--text', 'a', '--normalize'], '--normalize goes with --pooling'],
+    [punctuationModel, ['--text', 'a', '--normalize'], '--normalize needs --pooling'],
     [punctuationModel, ['--text', 'a', '--pair', 'b', '--pooling', 'cls'], 'case 0 is a pair of texts'],
     [punctuationModel, ['--text', 'a', '--pooling', 'max'], 'Allowed choices are mean, cls, last, stated'],
     [numberWords, ['--text', '12', '--pooling', 'cls'], '--pooling is of encoders, and this model generates text'],

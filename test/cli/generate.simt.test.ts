@@ -84,7 +84,12 @@ describe('options', () => {
   })
 
   test('of generation for a model that generates nothing', async () => {
-    await expectRefusal(['--text', 'x', '--beam', '4'], 'run.option', /--beam is of models that generate text/, punctuationModel)
+    await expectRefusal(
+      ['--text', 'x', '--beam', '4'],
+      'run.option',
+      /--beam applies to models that generate text/,
+      punctuationModel,
+    )
     await expectRefusal(['--text', 'x', '--max-new-tokens', '4'], 'run.option', /--max-new-tokens/, punctuationModel)
   })
 

@@ -53,9 +53,9 @@ describe('heddle run', () => {
     }
     await refused(['run', model, ...simt, cases, '--beams', '65'], 'generate.beams', /beams is 65/)
     await refused(['run', model, ...simt, cases, '--max-new-tokens', '1005'], 'run.capacity', /20 tokens and may get 1005 more/)
-    await refused(['run', punctuationModel, '--text', 'x', '--chunk', '3'], 'run.option', /--chunk is of LLaMA-like models/)
+    await refused(['run', punctuationModel, '--text', 'x', '--chunk', '3'], 'run.option', /--chunk applies to LLaMA-like models/)
     await refused(['run', punctuationModel, '--text', 'x', '--rotation', 'float32'], 'run.option', /--rotation/)
-    await refused(['score', punctuationModel, '--cases', cases], 'score.model', /no model that continues texts/)
+    await refused(['score', punctuationModel, '--cases', cases], 'score.model', /not a model that continues text/)
     await refused(['score', model, ...simt, cases, '--places', '4'], 'run.place', /case 1 has 4 tokens, and no place 4/)
   })
 })
@@ -75,7 +75,7 @@ describe('heddle calibrate', () => {
       expect(exitCode).toBe(2)
       expect(log).toMatch(message)
     }
-    await refused(['score', model, ...simt, cases, '--smooth', '0.4'], /run.option.*--smooth has nothing to go by/)
+    await refused(['score', model, ...simt, cases, '--smooth', '0.4'], /run.option.*--smooth has no channel maxima/)
     await refused(['score', model, ...simt, cases, '--plan', 'best-llama-int8w', '--scales', out], /smooth.plan/)
     await refused(['score', model, ...simt, cases, '--scales', cases], /channels.json/)
     await refused(['calibrate', model, ...simt, cases, '--out', out, '--method', 'max'], /calibrate.option.*--method/)

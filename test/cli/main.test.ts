@@ -31,9 +31,9 @@ describe('usage', () => {
   })
 
   test.each([
-    [[], '--check is for CUDA texts'],
-    [['--target', 'cuda', '--architecture', 'sm_80'], '--check takes --filter, and not --architecture'],
-  ])('a check of sources together with %j is refused', async (options, message) => {
+    [[], '--check is for CUDA sources'],
+    [['--target', 'cuda', '--architecture', 'sm_80'], '--check accepts --filter, but not --architecture'],
+  ])('a check of texts beside %j is refused', async (options, message) => {
     const { exitCode, log } = await heddle(['build', '--check', ...options], empty)
     expect(exitCode).toBe(2)
     expect(log).toBe(`error[build.check]: ${message}\nhint: heddle build --target cuda --check\n`)

@@ -81,7 +81,7 @@ test('gen takes a tuning file of matmuls in a folder without specs, and no other
 test('the CPU device has nothing to tune', async () => {
   const { exitCode, log } = await heddle(['tune', '--library', '--device', 'simt', '--out', '/tmp/never.json'])
   expect(exitCode).toBe(3)
-  expect(log).toContain('the CPU device multiplies matrices in one way: there is no library to tune')
+  expect(log).toContain('the CPU device has one matmul algorithm: there is no library to tune')
   const cuda = { kind: 'cuda', name: 'a GPU', matmulVersion: 0 } as const
   expect(await refusal(() => expectLibrary(cuda))).toMatchObject({ code: 'tune.library', exitCode: 3 })
   expect(() => expectLibrary({ ...cuda, matmulVersion: 130100 })).not.toThrow()

@@ -52,7 +52,7 @@ describe('repro', () => {
     await writeFile(file, wrong)
     const { log } = await heddle('check', 'shift', '--generated', '--device', 'simt', '--dtype', 'f32')
     const failures = log.split('\n').filter((line) => line.startsWith('  shift__f32'))
-    const [, command = ''] = /a folder that shows it: npx heddle (.*)/.exec(log) ?? []
+    const [, command = ''] = /reproduce it in a folder: npx heddle (.*)/.exec(log) ?? []
     const argv = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
     expect(argv.slice(0, 3)).toEqual(['repro', 'shift', '--case'])
     const first = JSON.parse((await heddle(...argv, '--json')).out)

@@ -124,7 +124,7 @@ export function completed({ name, forms, typical }: Subject, given: Readonly<Rec
     throw usageError('bench.shape', `${name} has no dimension ${unknown}`, { hint: `dimensions are ${[...needed].join(', ')}` })
   }
   if (missing.length > 0) {
-    throw usageError('graph.dim', `${name} does not say how large it usually is: ${missing.join(', ')}`, {
+    throw usageError('graph.dim', `${name} has no usual size of ${missing.join(', ')}`, {
       hint: `give it: --shape ${missing.map((dim) => `${dim}=512`).join(',')}`,
     })
   }
