@@ -1,25 +1,25 @@
 /**
- * The one error type of heddle. Every failure a user can cause or meet is a `HeddleError`: it says what was wrong, with
- * which value, what is allowed, and what to do next. The command line turns `exit` into its exit code.
+ * The only error type of heddle. Every failure a user can cause or meet is a `HeddleError`: it names the problem, the
+ * value, the allowed values and the next step. The command line maps `class` to its exit code.
  */
 
 import type { codeTexts } from './codes/index.js'
 
-/** Who has to act: `usage` the caller's input is wrong (exit 2), `environment` the machine lacks something (exit 3), `finding` a check failed (exit 1). */
+/** `usage`: the caller's input is wrong (exit 2). `environment`: the machine lacks something (exit 3). `finding`: a check failed (exit 1). */
 export type ErrorClass = 'finding' | 'usage' | 'environment'
 
-/** Stable machine-readable codes, one per kind of failure: `area.what`. Each has a text of its own in src/codes. */
+/** Stable machine-readable codes, one per kind of failure: `area.what`. Each has its own text in src/codes. */
 export type ErrorCode = keyof typeof codeTexts
 
 /** Codes of an area. */
 export type CodeOf<Area extends string> = Extract<ErrorCode, `${Area}.${string}`>
 
-type Behind<Code> = Code extends `${string}.${infer What}` ? What : never
+type AfterDot<Code> = Code extends `${string}.${infer What}` ? What : never
 
-/** What stands behind the dot in codes of an area. */
-export type WhatOf<Area extends string> = Behind<CodeOf<Area>>
+/** Second parts of the codes of an area, after the dot. */
+export type WhatOf<Area extends string> = AfterDot<CodeOf<Area>>
 
-/** Where something was written. Lines and columns begin at 1. */
+/** Source location. Lines and columns begin at 1. */
 export interface Place {
   /** Relative to the project's root, with `/`. */
   readonly file: string
@@ -27,43 +27,43 @@ export interface Place {
   readonly column: number
 }
 
-/** One of several things that are wrong, where there is more to say than the place. */
+/** One of several problems, with its place and optional details. */
 export interface Culprit extends Place {
   readonly code?: string
   readonly message?: string
   readonly hint?: string
-  /** Of a graph, where it is about some. */
+  /** Affected nodes of a graph. */
   readonly nodes?: readonly string[]
 }
 
-/** A statement of an author: the stack of the call, which V8 makes a text of when somebody asks. */
+/** Statement of an author: the stack of the call, which V8 formats on first access. */
 export interface Written {
   readonly stack?: string
 }
 
-/** What of a graph or plan a failure is about, for whoever knows where that was written. */
+/** Part of a graph or plan that a failure is about, used by callers that know its source location. */
 export interface Subject {
   readonly graph?: string | undefined
   readonly plan?: string | undefined
-  /** Keys and texts of the declaration on the way to the culprit, the outermost first: `['groups', 'bias_gelu', 'fc1']`. */
+  /** Path of keys and strings in the declaration, from the outermost: `['groups', 'bias_gelu', 'fc1']`. */
   readonly path?: readonly string[] | undefined
   /** Nodes of the graph. */
   readonly nodes?: readonly string[] | undefined
-  /** The statement itself, where it is known when the error is thrown. */
+  /** The statement itself, if known when the error is thrown. */
   readonly written?: Written | undefined
 }
 
 export interface ErrorDetails {
-  /** What to write or do instead. */
+  /** Suggested repair. */
   readonly hint?: string | undefined
-  /** What in the author's text is wrong, in order. The message says it in words; tools read these. */
+  /** Places of the problems in the author's source, in order. Used by tools; the message describes them in words. */
   readonly places?: readonly Culprit[]
-  /** The underlying failure, kept for `--verbose`. */
+  /** Underlying failure, shown under `--verbose`. */
   readonly cause?: unknown
   readonly about?: Subject | undefined
-  /** The failures that this one is made of, where there are several. */
+  /** Individual failures that this one combines. */
   readonly all?: readonly HeddleError[]
-  /** What is printed of each culprit, in the order of `places`; the message has them too. */
+  /** Printed text of each culprit, in the order of `places`; also part of the message. */
   readonly texts?: readonly string[]
 }
 
@@ -75,7 +75,7 @@ export class HeddleError extends Error {
   readonly places: readonly Culprit[]
   readonly all: readonly HeddleError[]
   readonly texts: readonly string[] | undefined
-  /** Whoever the error passes on its way out may add what it knows. */
+  /** Callers may add details while the error propagates. */
   about: Subject | undefined
 
   constructor(kind: ErrorClass, code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -95,19 +95,19 @@ export class HeddleError extends Error {
   }
 }
 
-/** The caller gave something that cannot be accepted. */
+/** Error for input that cannot be accepted. */
 export const usageError = (code: ErrorCode, message: string, details?: ErrorDetails): HeddleError =>
   new HeddleError('usage', code, message, details)
 
-/** The machine lacks something: a compiler, a GPU, a library, memory. */
+/** Error for a machine that lacks something: a compiler, a GPU, a library, memory. */
 export const environmentError = (code: ErrorCode, message: string, details?: ErrorDetails): HeddleError =>
   new HeddleError('environment', code, message, details)
 
-/** A checker found a difference. */
+/** Error for a difference found by a checker. */
 export const findingError = (code: ErrorCode, message: string, details?: ErrorDetails): HeddleError =>
   new HeddleError('finding', code, message, details)
 
-/** Problems that a message shows at most; tools get all of them. */
+/** Largest number of problems in a message; tools get all of them. */
 const shown = 20
 
 interface Problem {
@@ -121,9 +121,9 @@ function problemsOf({ code, message, hint, places, texts, about }: HeddleError):
   const at = place === undefined ? '' : `${place.file}:${place.line}:${place.column}`
   const rest = place !== undefined && message.startsWith(`${at}: `) ? message.slice(at.length + 2) : message
   const text = [`${at === '' ? '' : `${at} `}${code}: ${rest}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join('\n')
-  const [said = ''] = rest.split('\n')
+  const [firstLine = ''] = rest.split('\n')
   const more = { ...(hint === undefined ? {} : { hint }), ...(about?.nodes === undefined ? {} : { nodes: about.nodes }) }
-  return [{ text, place: place && { ...place, code, message: said, ...more } }]
+  return [{ text, place: place && { ...place, code, message: firstLine, ...more } }]
 }
 
 const byPlace = ({ place: a }: Problem, { place: b }: Problem): number => {
@@ -132,8 +132,8 @@ const byPlace = ({ place: a }: Problem, { place: b }: Problem): number => {
 }
 
 /**
- * One error of all that is wrong with the specs: in the order of files and lines, the first of them in the message with how many there are.
- * A single error stays what it is.
+ * Combines all errors of the specs into one, in the order of files and lines. The message shows the first ones and the total count.
+ * A single error is returned unchanged.
  */
 export function together(errors: readonly HeddleError[]): HeddleError {
   const [first] = errors
@@ -142,11 +142,11 @@ export function together(errors: readonly HeddleError[]): HeddleError {
   return rejected(problems, errors)
 }
 
-/** The error of diagnostics that are printed already. */
+/** Error of diagnostics that are already formatted. */
 export const rejectedSpecs = (problems: readonly Required<Problem>[]): HeddleError => rejected(problems, [])
 
 function rejected(problems: readonly Problem[], all: readonly HeddleError[]): HeddleError {
-  // What TypeScript says besides, such as of unused names, gives way to what heddle refuses.
+  // Errors of heddle precede those of TypeScript, such as unused names.
   const ofTypeScript = ({ place }: Problem): boolean => /^TS\d/.test(place?.code ?? '')
   const chosen = new Set([...problems.filter((each) => !ofTypeScript(each)), ...problems.filter(ofTypeScript)].slice(0, shown))
   const texts = problems.filter((each) => chosen.has(each)).map(({ text }) => text)
@@ -160,7 +160,7 @@ function rejected(problems: readonly Problem[], all: readonly HeddleError[]): He
   })
 }
 
-/** Runs every action, and throws what they ended in as one error. What is no `HeddleError` ends it at once. */
+/** Runs every action, and throws their errors as one. An error that is not a `HeddleError` is thrown at once. */
 export function inTurn(actions: Iterable<() => void>): void {
   const failures: HeddleError[] = []
   for (const action of actions) {
@@ -175,8 +175,8 @@ export function inTurn(actions: Iterable<() => void>): void {
 }
 
 /**
- * What an action returns. A `HeddleError` that it ends in is told what it is about, as far as it does not know: the innermost caller
- * knows best. Its path goes on from the caller's.
+ * Returns the result of an action. Adds `subject` to a `HeddleError` that it throws, without overriding details of inner callers; the
+ * error's path is appended to the subject's.
  */
 export function concerning<T>(subject: Subject, action: () => T): T {
   try {
@@ -193,7 +193,7 @@ export function concerning<T>(subject: Subject, action: () => T): T {
 const known = (subject: Subject = {}): Subject =>
   Object.fromEntries(Object.entries(subject).filter(([, value]) => value !== undefined))
 
-/** A state that correct code cannot reach; naming it is better than continuing. */
+/** Throws for a state that correct code cannot reach. */
 export function unreachable(value: never, what: string): never {
   throw new Error(`internal: unexpected ${what}: ${JSON.stringify(value)}`)
 }

@@ -1,19 +1,18 @@
 /**
- * Reading files that a user names. Only regular files are read: a FIFO or a device could hold the process for ever. Texts are UTF-8, of
- * which a byte order mark is no part; anything else is refused with what it is.
+ * Reads files named by a user. Only regular files are read: a FIFO or a device could block the process for ever. Texts are UTF-8, without
+ * their byte order mark; anything else is refused by name.
  */
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { type ErrorCode, usageError } from './errors.js'
 
-/** How a refusal reads. */
+/** Code and hint of the error for a file that is refused. */
 export interface Refusal {
-  /** Of the error. */
   readonly code: ErrorCode
   readonly hint?: string
 }
 
-/** The most bytes of a text, where nothing less is said. Tokenizers of large vocabularies have 40 MB; a string holds at most 512 MB. */
+/** Default size limit of a text, in bytes. Tokenizers of large vocabularies have 40 MB; a string holds at most 512 MB. */
 const mostTextBytes = 256 * 2 ** 20
 
 const kinds: readonly (readonly [(stats: Stats) => boolean, string])[] = [
@@ -26,12 +25,12 @@ const kinds: readonly (readonly [(stats: Stats) => boolean, string])[] = [
 const refuse = (path: string, what: string, { code, hint }: Refusal, cause?: unknown) =>
   usageError(code, `cannot read ${path}: ${what}`, { ...(hint === undefined ? {} : { hint }), cause })
 
-/** The reason of a failed call of the system, without the path that messages have already. */
+/** Reason of a failed system call, without the path, which messages already contain. */
 const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause)).replace(/, \w+ '.*'$/s, '')
 
 /**
- * Runs `work` with a regular file that is open for reading, and closes it.
- * @throws usage, as the refusal says, for what is not a regular file or cannot be read; what `work` throws that is no failure of the system
+ * Runs `work` with a regular file opened for reading, and closes it.
+ * @throws usage with the code of `refusal`, if it is not a regular file or cannot be read; other errors of `work`
  */
 export async function withFile<T>(
   path: string,
@@ -57,19 +56,19 @@ export async function withFile<T>(
   }
 }
 
-/** Fills `target` from a place in a file. @throws usage, as the refusal says, where the file ends before */
+/** Fills `target` from an offset in a file. @throws usage with the code of `refusal`, if the file ends early */
 export async function readAt(file: FileHandle, target: Uint8Array, place: number, path: string, refusal: Refusal): Promise<void> {
   for (let at = 0; at < target.byteLength; ) {
     const { bytesRead } = await file.read(target, at, target.byteLength - at, place + at)
-    if (bytesRead === 0) throw refuse(path, `it ends at byte ${place + at}, it had more when it was opened`, refusal)
+    if (bytesRead === 0) throw refuse(path, `it ends at byte ${place + at}, but was longer when it was opened`, refusal)
     at += bytesRead
   }
 }
 
 /**
- * The text of a file. A UTF-8 byte order mark in front is left out.
- * @throws usage, as the refusal says, for a file that cannot be read, is no regular file, is too large (256 MiB, where nothing less is said) or is not UTF-8; the
- * signal's reason when it aborts
+ * Text of a file, without a leading UTF-8 byte order mark.
+ * @throws usage with the code of `refusal`, for a file that cannot be read, is not a regular file, is too large (256 MiB by default) or is not
+ * UTF-8; the signal's reason when it aborts
  */
 export async function readText(
   path: string,
@@ -78,7 +77,7 @@ export async function readText(
 ): Promise<string> {
   signal?.throwIfAborted()
   const bytes = await withFile(path, refusal, async (file, { size }) => {
-    if (size > most) throw refuse(path, `it has ${size} bytes, at most ${most} are read`, refusal)
+    if (size > most) throw refuse(path, `expected at most ${most} bytes, got ${size}`, refusal)
     const target = new Uint8Array(size)
     await readAt(file, target, 0, path, refusal)
     return target
@@ -87,7 +86,7 @@ export async function readText(
   return textOf(bytes, path, refusal)
 }
 
-/** The text of UTF-8 bytes, without a byte order mark. @throws usage, as the refusal says, for other encodings */
+/** Text of UTF-8 bytes, without a byte order mark. @throws usage with the code of `refusal`, for other encodings */
 export function textOf(bytes: Uint8Array, path: string, refusal: Refusal): string {
   const [first, second] = bytes
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
@@ -100,6 +99,6 @@ export function textOf(bytes: Uint8Array, path: string, refusal: Refusal): strin
   }
 }
 
-/** True if an error says that there is no such file. */
+/** True if an error was caused by a missing file. */
 export const isMissing = (error: unknown): boolean =>
   error instanceof Error && error.cause instanceof Error && 'code' in error.cause && error.cause.code === 'ENOENT'

@@ -1,5 +1,5 @@
 /**
- * What `import ... from 'heddle'` offers: the language. Importing it needs no GPU and no compiler.
+ * Exports of `heddle`: the language. Importing it needs no GPU and no compiler.
  *
  * @module heddle
  */

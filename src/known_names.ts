@@ -1,13 +1,13 @@
 /**
- * Names that a caller without types gives, against those that something reads: one that nothing reads is refused, with the name that was
- * probably meant. Declarations of the language and options of calls are held to it alike.
+ * Checks names given by a caller without types against known names. An unknown name is refused, with the name that was probably meant.
+ * Applies to declarations of the language and to options of calls.
  */
 import { type ErrorCode, usageError, type Written } from './errors.js'
 
-/** How many edits apart two names may be for one to be offered for the other. */
+/** Largest edit distance at which a name is suggested for another. */
 const mostEdits = 2
 
-/** So many names are read by nobody. */
+/** Largest number of names in a hint. */
 const mostNames = 32
 
 const shortened = (names: readonly string[]): string =>
@@ -17,7 +17,7 @@ const shortened = (names: readonly string[]): string =>
 export const listed = (what: string, names: readonly string[]): string =>
   names.length === 0 ? `there are no ${what}` : `${what} are ${shortened(names)}`
 
-/** The name that was probably meant, or a list of those there are: a hint. */
+/** Hint with the name that was probably meant, and a list of known names. */
 export function nameHint(what: string, names: readonly string[], given: string): string {
   const close = names
     .map((name) => ({ name, edits: editsBetween(given.toLowerCase(), name.toLowerCase()) }))
@@ -26,7 +26,7 @@ export function nameHint(what: string, names: readonly string[], given: string):
   return close === undefined ? listed(what, names) : `did you mean ${close.name}? ${listed(what, names)}`
 }
 
-/** Characters to insert, remove or replace to make one of the other (Levenshtein). */
+/** Levenshtein distance: characters to insert, remove or replace. */
 function editsBetween(a: string, b: string): number {
   let above = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {
@@ -40,11 +40,11 @@ function editsBetween(a: string, b: string): number {
   return above[b.length] ?? 0
 }
 
-/** What is read of an object, in messages: `op rms_norm`, and `part` or `option` for one of its keys. */
+/** Description of an object in messages: `op rms_norm`, and `part` or `option` for one of its keys. */
 interface Owner {
   readonly at: string
   readonly what: string
-  /** Where its author wrote it; asked for where something is refused. */
+  /** Source location of the object; called only for a refusal. */
   readonly written?: () => Written
 }
 

@@ -1,11 +1,10 @@
 /**
- * Results of the compiler that are kept between runs: what an op lowers to, what a plan derives, a kernel's text. Each is found by a digest of
- * everything it follows from, the compiler itself included, so that nothing has to be told of a change: what is made of other things has
- * another key. An entry is one file that holds a digest of itself and its name; one that is damaged, or of another key, counts as missing and is
- * made again.
+ * On-disk cache of compiler results: lowered ops, kernels derived by plans, sources of kernels. The key of a result is a digest of
+ * all its inputs and of the compiler itself, so no invalidation is needed: other inputs have another key. An entry is one file with a digest
+ * of its content and name. A damaged entry, or one of another key, counts as missing and is computed again.
  *
- * Kept in the user's cache, in a folder for each project and one for what all of them share: results are run and compiled, so that none is taken from the
- * project's own folder, which may have come from anybody. They may be deleted at any time. `HEDDLE_KEPT=off` keeps and finds nothing.
+ * Stored in the user's cache, in one folder per project and one shared folder. Results are executed and compiled, so none is read from the
+ * project's own folder, whose author may be anybody. Entries may be deleted at any time. `HEDDLE_KEPT=off` disables the cache.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -26,12 +25,12 @@ import { compilerDigest } from './compiler_digest.js'
 
 export interface Memo {
   /**
-   * What `make` returns: plain data, made now or by an earlier run.
+   * Result of `make`: plain data, computed now or by an earlier run.
    * @param kind of result, part of its key
-   * @param parts texts that say everything `make` reads, besides the compiler
+   * @param parts texts that describe all inputs of `make`, except the compiler
    */
   of<T>(kind: string, parts: readonly string[], make: () => T): T
-  /** A place for what says itself whether it is still so: the latest that was written there. */
+  /** Slot for data that can validate itself: returns the latest written value. */
   slot<T>(kind: string, parts: readonly string[]): Slot<T>
 }
 
@@ -40,16 +39,16 @@ export interface Slot<T> {
   readonly write: (value: T) => void
 }
 
-/** Makes everything anew. */
+/** Cache that stores nothing. */
 export const noMemo: Memo = {
   of: (_kind, _parts, make) => make(),
   slot: () => ({ read: () => undefined, write: () => undefined }),
 }
 
-/** Bytes that a project's entries may take: those of a project as large as heddle's own specs some ten times over. */
+/** Size limit of a project's entries in bytes: about ten times those of heddle's own specs. */
 const most = 256 * 2 ** 20
 
-/** Milliseconds between two looks at what all entries take: there are thousands. */
+/** Milliseconds between two scans of all entries, of which there are thousands. */
 const seldom = 3_600_000
 
 /** Bytes of a SHA-256. */
@@ -60,28 +59,28 @@ const sha256 = (content: string | Uint8Array): Buffer => createHash('sha256').up
 interface Limits {
   readonly limit?: number
   readonly every?: number
-  /** Whose results they are, which go when it is gone. */
+  /** Project of the results, which are removed after it is deleted. */
   readonly project?: string
 }
 
-/** Where the results of a project are kept. @throws environment `cache.foreign` */
+/** Folder of a project's results. @throws environment `cache.foreign` */
 export const memoFolder = (root: string): string =>
   join(cacheFolder(), 'projects', sha256(resolve(root)).toString('hex').slice(0, 16))
 
 /**
- * The results kept for a project. A cache that cannot be written to keeps none.
- * @param limit in bytes, of which what was not used for longest goes first; looked at every so many milliseconds
+ * Cache of a project's results. A cache that cannot be written stores nothing.
+ * @param limits size limit in bytes (least recently used entries are removed first), and milliseconds between two scans
  */
 export const openMemo = (root: string, limits: Limits = {}): Memo =>
   memoIn(memoFolder(root), { ...limits, project: resolve(root) })
 
-/** The results kept in a folder, for those of no one project. */
+/** Cache in a folder, for results that do not belong to one project. */
 export function memoIn(folder: string, { limit = most, every = seldom, project }: Limits = {}): Memo {
   if (process.env.HEDDLE_KEPT === 'off') return noMemo
   let swept = false
   const fileOf = (kind: string, parts: readonly string[]): string =>
     join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
-  const keep = (file: string, value: unknown): void => {
+  const store = (file: string, value: unknown): void => {
     if (!swept && isDue(folder, every)) {
       sweepMemo(folder, limit)
       if (project !== undefined) forgetGone(folder, project)
@@ -95,20 +94,20 @@ export function memoIn(folder: string, { limit = most, every = seldom, project }
       const found = read(file)
       if (found !== undefined) return found.value as T
       const value = make()
-      keep(file, value)
+      store(file, value)
       return value
     },
     slot: <T>(kind: string, parts: readonly string[]): Slot<T> => {
       const file = fileOf(kind, parts)
-      return { read: () => read(file)?.value as T | undefined, write: (value) => keep(file, value) }
+      return { read: () => read(file)?.value as T | undefined, write: (value) => store(file, value) }
     },
   }
 }
 
-/** Says which entry a payload is, whole. */
+/** Digest of an entry's name and payload. */
 const sealOf = (file: string, payload: Uint8Array): Buffer => createHash('sha256').update(basename(file)).update(payload).digest()
 
-/** What an entry holds; undefined where it is missing or not as it was written. */
+/** Value of an entry; undefined if it is missing or damaged. */
 function read(file: string): { readonly value: unknown } | undefined {
   try {
     const content = readFileSync(file)
@@ -123,7 +122,7 @@ function read(file: string): { readonly value: unknown } | undefined {
   }
 }
 
-/** Writes an entry beside its place and moves it there, so that nobody reads half of one. What cannot be written is not kept. */
+/** Writes an entry to a temporary file and renames it, so that no partial entry is read. Write errors are ignored. */
 function write(folder: string, file: string, value: unknown): void {
   const temporary = `${file}.${process.pid}.tmp`
   try {
@@ -136,16 +135,16 @@ function write(folder: string, file: string, value: unknown): void {
   }
 }
 
-/** A folder that cannot be written to, or is none, has nothing to remove. */
+/** Removes a file. Ignores errors of folders that are missing or cannot be written. */
 function removeIfThere(file: string): void {
   try {
     rmSync(file, { force: true })
   } catch {
-    // It is not there.
+    // The file does not exist.
   }
 }
 
-/** True if the last look is so long ago. This one is noted beside the folder. */
+/** True if the last scan is older than `every`. Records this scan beside the folder. */
 function isDue(folder: string, every: number): boolean {
   const stamp = `${folder}.swept`
   try {
@@ -154,14 +153,14 @@ function isDue(folder: string, every: number): boolean {
     mkdirSync(dirname(stamp), { recursive: true })
     writeFileSync(stamp, '')
   } catch {
-    // A folder that cannot be written to keeps nothing.
+    // A folder that cannot be written has no entries.
   }
   return true
 }
 
 const noteOf = (folder: string): string => `${folder}.project`
 
-/** Notes which project a folder is of, and removes those of projects that are gone. */
+/** Records the project of a folder, and removes folders of deleted projects. */
 function forgetGone(folder: string, project: string): void {
   try {
     writeFileSync(noteOf(folder), project)
@@ -172,11 +171,11 @@ function forgetGone(folder: string, project: string): void {
       for (const path of [other, `${other}.swept`, noteOf(other)]) rmSync(path, { recursive: true, force: true })
     }
   } catch {
-    // A folder that cannot be written to keeps nothing.
+    // A folder that cannot be written has no entries.
   }
 }
 
-/** Removes what was not used for longest, until the rest takes half of the limit, and what killed writers left. */
+/** Removes the least recently used entries until the rest takes half of the limit, and temporary files of killed writers. */
 function sweepMemo(folder: string, limit: number): void {
   try {
     const files = readdirSync(folder).flatMap((name) => {
@@ -193,6 +192,6 @@ function sweepMemo(folder: string, limit: number): void {
       bytes -= file.bytes
     }
   } catch {
-    // Nothing is kept there yet, or nothing may be removed.
+    // The folder does not exist yet, or nothing may be removed.
   }
 }

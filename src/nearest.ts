@@ -1,24 +1,24 @@
-/** What a name that is not known may have meant, for the hint of its error: a list of everything helps nobody. */
+/** Suggestions for an unknown name, for the hint of its error. A full list would be too long. */
 
-/** Names that are shown as they are where there are no more. */
+/** Up to this many names, all of them are shown. */
 const few = 12
 const shown = 6
-/** Names that have less in common are not meant. */
+/** Smallest similarity of a suggested name. */
 const near = 0.45
 
-/** Pairs of neighbouring letters, with a mark for either end. */
+/** Bigrams of a name, with a mark at either end. */
 function pairsOf(name: string): Set<string> {
   const marked = `^${name.toLowerCase()}$`
   return new Set(Array.from({ length: marked.length - 1 }, (_, i) => marked.slice(i, i + 2)))
 }
 
-/** The share of their pairs of letters that two names have in common (Dice's coefficient). */
+/** Similarity of two names: Dice's coefficient of their bigrams. */
 function likeness(a: string, b: string): number {
   const [first, second] = [pairsOf(a), pairsOf(b)]
   return (2 * [...first].filter((pair) => second.has(pair)).length) / (first.size + second.size)
 }
 
-/** Those of some names that are like the one asked for, the nearest first; of names that are equally near, in the order given. */
+/** Names similar to the given one, the nearest first; equally near names keep their order. */
 export function nearest(asked: string, names: Iterable<string>): readonly string[] {
   const all = [...new Set(names)].map((name) => ({ name, like: likeness(asked, name) }))
   return all
@@ -28,8 +28,8 @@ export function nearest(asked: string, names: Iterable<string>): readonly string
 }
 
 /**
- * A hint: all names where they are few, otherwise those that are like the one asked for. Nothing that is far from it is shown but names of
- * the project, where there are few of them.
+ * Hint for an unknown name: all names if they are few, otherwise similar ones. If none is similar, the names of the project, if those are
+ * few.
  * @param own names of the project, which come first
  */
 export function knownHint(asked: string, names: readonly string[], own: readonly string[] = []): string {
@@ -40,5 +40,5 @@ export function knownHint(asked: string, names: readonly string[], own: readonly
   if (like.length > 0) return `nearest of ${all.length}: ${like.join(', ')}`
   const mine = [...new Set(own)]
   if (mine.length > 0 && mine.length <= few) return `the project has ${mine.join(', ')}`
-  return `none of the ${all.length} names that there are is like it`
+  return `none of the ${all.length} known names is similar`
 }

@@ -1,7 +1,7 @@
 /**
- * What heddle writes for a user, by one rule: a file is replaced or removed only if heddle wrote it, or if the user named that very file on the
- * command line. All verbs write through here. A folder says what of it heddle wrote: `generated/` by its manifest and the headers of its files,
- * other folders by a list (output_listed.ts). Everything is looked at before anything is written, and no half of a file remains.
+ * Output files of heddle, by one rule: a file is replaced or removed only if heddle wrote it, or if the user named that very file on the
+ * command line. All verbs write through here. Each folder records the files that heddle wrote: `generated/` in its manifest and the headers of
+ * its files, other folders in a list (output_listed.ts). Everything is checked before anything is written, and no partial file remains.
  */
 import {
   access,
@@ -23,58 +23,58 @@ import writeFileAtomic from 'write-file-atomic'
 import { type ErrorCode, usageError } from './errors.js'
 import { writing } from './writing.js'
 
-/** What a file is to hold, or where it lies finished, to be moved to its place. */
+/** Content of a file, or the path of a finished file that is moved to its place. */
 export type Content = string | Uint8Array | { readonly staged: string }
 
-/** Files by their paths below a folder, with `/`, in the order in which they are written. */
+/** Files by path below a folder, with `/`, in the order of writing. */
 export type Files<T = Content> = ReadonlyMap<string, T>
 
-/** What of a folder heddle wrote. */
+/** Files of a folder that heddle wrote. */
 export interface Ownership {
   /** Paths below the folder. */
   readonly paths: Iterable<string>
-  /** Tells of what lies at a path now, whose file is a regular one, if heddle wrote it. */
+  /** True if heddle wrote the regular file that is now at a path. */
   wrote(path: string, file: string): Promise<boolean>
 }
 
-/** A project, whose own files no output folder may hold. */
+/** A project, whose own files no output folder may contain. */
 export interface Place {
   readonly root: string
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
 }
 
-/** How a folder differs from what it is to hold. */
+/** Difference between a folder and its wanted content. */
 export interface Difference {
   readonly missing: readonly string[]
   /** Written by heddle, with other content. */
   readonly differing: readonly string[]
-  /** Not written by heddle, or a link, or a folder, where a file is to be written. */
+  /** In the way of a wanted file: not written by heddle, a link, or a folder. */
   readonly foreign: readonly string[]
-  /** Written by heddle, and no longer wanted. */
+  /** Written by heddle, but no longer wanted. */
   readonly stale: readonly string[]
 }
 
 const elsewhere = 'name a new or an empty folder with --out'
 
-/** @throws usage `output.folder` for a folder that holds the project, its specs or the user's home, under whatever name */
+/** @throws usage `output.folder` for a folder that contains the project, its specs or the user's home, also through links */
 export async function expectApart(dir: string, { root, specs = 'specs' }: Place): Promise<void> {
   const real = await realOf(dir)
-  const kept = [
+  const reserved = [
     ["the project's folder", root],
     ['the folder of its specs', resolve(root, specs)],
     ['your home folder', homedir()],
   ] as const
-  for (const [what, path] of kept) {
+  for (const [what, path] of reserved) {
     const rest = relative(real, await realOf(path))
     if (rest === '..' || rest.startsWith(`..${sep}`) || isAbsolute(rest)) continue
-    throw usageError('output.folder', `${dir} ${rest === '' ? 'is' : 'holds'} ${what}: no output goes there`, {
+    throw usageError('output.folder', `${dir} ${rest === '' ? 'is' : 'contains'} ${what}: no output is written there`, {
       hint: elsewhere,
     })
   }
 }
 
-/** The path without links, of which the end may not be there yet. */
+/** Path without links; its last parts need not exist yet. */
 async function realOf(path: string): Promise<string> {
   const full = resolve(path)
   const real = await realpath(full).catch(() => undefined)
@@ -82,13 +82,13 @@ async function realOf(path: string): Promise<string> {
   return join(await realOf(dirname(full)), basename(full))
 }
 
-/** Files that say nothing of whose folder it is. They stay as well. */
+/** Files that do not count as content of others. They are also never removed. */
 const silent = new Set(['.gitkeep', '.gitignore', '.gitattributes', '.DS_Store'])
 
 /**
- * Holds for a folder in which heddle wrote nothing: it is empty, or not there yet.
- * @param ignored names of files that may lie there
- * @throws usage `output.folder` with the first file that somebody else has there
+ * Checks that a folder in which heddle wrote nothing is empty or does not exist.
+ * @param ignored names of files that may exist there
+ * @throws usage `output.folder` naming the first file of others
  */
 export async function expectEmpty(dir: string, ignored: readonly string[] = [], hint: string = elsewhere): Promise<void> {
   const stats = await stat(dir).catch(() => undefined)
@@ -96,7 +96,7 @@ export async function expectEmpty(dir: string, ignored: readonly string[] = [], 
   if (!stats.isDirectory()) throw usageError('output.folder', `${dir} is not a folder`, { hint: elsewhere })
   const found = await firstFile(dir, new Set([...silent, ...ignored]))
   if (found === undefined) return
-  throw usageError('output.folder', `${dir} is not empty, and heddle did not write what it holds: ${relative(dir, found)}`, {
+  throw usageError('output.folder', `${dir} has files that heddle did not write: ${relative(dir, found)}`, {
     hint,
   })
 }
@@ -110,7 +110,7 @@ async function firstFile(dir: string, ignored: ReadonlySet<string>): Promise<str
   return undefined
 }
 
-/** Compares a folder with what it is to hold, and changes nothing. `unknown` content differs from any. */
+/** Compares a folder with its wanted content, and changes nothing. `unknown` content differs from any. */
 export async function compareFolder(dir: string, files: Files<Content | 'unknown'>, owned: Ownership): Promise<Difference> {
   const difference = { missing: [] as string[], differing: [] as string[], foreign: [] as string[], stale: [] as string[] }
   for (const [path, content] of files) {
@@ -128,13 +128,13 @@ async function stateOf(dir: string, path: string, owned: Ownership): Promise<'mi
     const place = join(dir, ...parts.slice(0, at + 1))
     const stats = await lstat(place).catch(() => undefined)
     if (stats === undefined) return 'missing'
-    // A link leads to what is somebody's own.
+    // A link leads to files of others.
     if (at + 1 < parts.length ? !stats.isDirectory() : !stats.isFile()) return 'foreign'
   }
   return (await owned.wrote(path, join(dir, path))) ? 'differing' : 'foreign'
 }
 
-/** Tells if a file holds a content already, or a checkout of it with the line ends of Windows. */
+/** True if a file has the content already, or a checkout of it with Windows line endings. */
 async function holds(file: string, content: Content | 'unknown'): Promise<boolean> {
   if (content === 'unknown' || (typeof content === 'object' && 'staged' in content)) return false
   const stats = await stat(file).catch(() => undefined)
@@ -142,7 +142,7 @@ async function holds(file: string, content: Content | 'unknown'): Promise<boolea
   return asCommitted(await readFile(file)).equals(asCommitted(Buffer.from(content)))
 }
 
-/** A text as git keeps it: with line feeds alone. What holds a zero is none. */
+/** Normalises a text to line feeds, as git stores it. Bytes with a zero are binary and stay unchanged. */
 export function asCommitted(bytes: Buffer): Buffer {
   if (!bytes.includes('\r\n') || bytes.includes(0)) return bytes
   return Buffer.from(bytes.toString('latin1').replaceAll('\r\n', '\n'), 'latin1')
@@ -150,14 +150,14 @@ export function asCommitted(bytes: Buffer): Buffer {
 
 const shown = 5
 
-/** @throws usage `output.file` for files in the way that heddle did not write */
+/** @throws usage `output.file` for foreign files in the way */
 export function refuseForeign(dir: string, foreign: readonly string[]): void {
   if (foreign.length === 0) return
   const names = foreign.slice(0, shown).map((path) => join(dir, path))
   const more = foreign.length > shown ? ` and ${foreign.length - shown} more` : ''
   throw usageError(
     'output.file',
-    `in the way is what heddle did not write, or what was edited since: ${names.join(', ')}${more}`,
+    `files are in the way that heddle did not write, or that were edited since: ${names.join(', ')}${more}`,
     {
       hint: 'move it away, or name another folder with --out',
     },
@@ -165,8 +165,8 @@ export function refuseForeign(dir: string, foreign: readonly string[]): void {
 }
 
 /**
- * Makes a folder hold files. What it held of others stays, and after a failure also what it held of heddle.
- * @throws usage `output.file`; environment `cache.full`, `cache.write` for what the file system refuses
+ * Updates a folder to the given files. Files of others stay; after a failure, heddle's earlier files stay too.
+ * @throws usage `output.file`; environment `cache.full`, `cache.write` for errors of the file system
  */
 export async function changeFolder(dir: string, files: Files, difference: Difference): Promise<void> {
   const { missing, differing, foreign, stale } = difference
@@ -194,7 +194,7 @@ export const writeWhole = (file: string, content: Content): Promise<void> =>
     else await writeFileAtomic(file, typeof content === 'string' ? content : Buffer.from(content))
   })
 
-/** Removes files below a folder, and the folders that this leaves empty. */
+/** Removes files below a folder, and folders that become empty. */
 export async function removeFiles(dir: string, paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     await rm(join(dir, path), { force: true })
@@ -202,7 +202,7 @@ export async function removeFiles(dir: string, paths: readonly string[]): Promis
   }
 }
 
-/** Removes a folder unless something lies in it. */
+/** Removes a folder if it is empty. Returns true if it was removed. */
 export const removeEmpty = (folder: string): Promise<boolean> =>
   rmdir(folder).then(
     () => true,
@@ -210,9 +210,9 @@ export const removeEmpty = (folder: string): Promise<boolean> =>
   )
 
 /**
- * A file that the user named on the command line, which may be replaced: what writes it, once what is to be written is known. Looked at first, so that
- * hours of work are not spent on what cannot be written. What is no regular file, such as a device or a FIFO, is written to and not replaced.
- * @throws usage `code` for a folder, and for a place that cannot be written; so does the function
+ * Returns the writer of a file that the user named on the command line and that may be replaced. The path is checked first, so that no hours
+ * of work are lost to a file that cannot be written. A device, FIFO or other special file is written to and not replaced.
+ * @throws usage `code` for a folder, and for a path that cannot be written; so does the writer
  */
 export async function namedFile(
   path: string,
@@ -227,7 +227,7 @@ export async function namedFile(
     if (stats?.isDirectory()) throw new Error('it is a folder')
     if (stats !== undefined) await access(path, constants.W_OK)
     const replaces = stats === undefined || stats.isFile()
-    // With a dot, what is no folder is refused as well.
+    // The dot makes `access` fail for a parent that is not a folder.
     if (replaces) await access(`${dirname(await realOf(path))}${sep}.`, constants.W_OK)
     return async (content) => {
       const written = replaces ? writeFileAtomic(path, asBytes(content)) : writeFile(path, content)

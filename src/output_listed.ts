@@ -1,6 +1,6 @@
 /**
- * Folders that a verb writes for a user, such as an export or a reproduction: `heddle-files.json` in each names what heddle wrote there, by digest. The
- * list is written before the files, so that a process that is killed leaves nothing that the next one takes for somebody else's.
+ * Output folders of a verb, such as an export or a reproduction. `heddle-files.json` in each lists the files that heddle wrote, with digests.
+ * The list is written before the files, so that files of a killed process are not taken for files of others.
  */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -26,26 +26,26 @@ import {
 import { isAlive } from './scratch.js'
 import { writing } from './writing.js'
 
-/** What a file is to hold, or what writes it to a path: of what is too large for memory. */
+/** Content of a file, or a function that writes it to a path, for content too large for memory. */
 export type Made = string | Uint8Array | ((path: string) => Promise<void>)
 
-/** The list of a folder. */
+/** Name of the list in a folder. */
 export const listFile = 'heddle-files.json'
 
 const below = z.string().regex(/^(?!.*(^|\/)\.\.(\/|$))[^/\\\0][^\\\0]*$/)
 const listSchema = z.strictObject({
   version: z.literal(1),
-  /** Digests of each file; two while one takes the place of the other. */
+  /** Digests of each file; two while one content replaces the other. */
   files: z.record(below, z.array(z.string().regex(/^[0-9a-f]{64}$/)).min(1)),
 })
 
 type List = z.infer<typeof listSchema>['files']
 
 /**
- * Makes a folder hold files that heddle names in a list there. Those that are right already are not touched; those of the last list that are no longer
- * wanted are removed; what is not in the list, or was edited since, stays.
+ * Updates a folder to the given files and lists them there. Unchanged files are not touched. Files of the previous list that are no longer
+ * wanted are removed. Files that are not in the list, or were edited since, stay.
  * @returns the paths that were written or removed, sorted
- * @throws usage `output.folder` for a folder of somebody else, `output.file` for what is not as heddle wrote it; what `changeFolder` and making a file throw
+ * @throws usage `output.folder` for a folder of others, `output.file` for edited files; errors of `changeFolder` and of making a file
  */
 export async function writeListed(dir: string, files: Files<Made>, place: Place): Promise<readonly string[]> {
   const list = await expectListed(dir, place)
@@ -54,7 +54,7 @@ export async function writeListed(dir: string, files: Files<Made>, place: Place)
   refuseForeign(dir, first.foreign)
   const staged = new Map<string, string>()
   try {
-    // A process that is killed while it makes a file has named the folder as its own.
+    // Marks the folder as heddle's before making files, in case the process is killed.
     if (list === undefined) await writeList(dir, {})
     const contents = await stage(dir, files, staged)
     const digests = await digestsOf(contents)
@@ -65,7 +65,7 @@ export async function writeListed(dir: string, files: Files<Made>, place: Place)
       await writeList(dir, merged(list, digests))
       await changeFolder(dir, contents, difference)
     }
-    // What was edited and is no longer wanted is the user's.
+    // Edited files that are no longer wanted now belong to the user.
     const now = merged({}, digests)
     if (JSON.stringify(now) !== JSON.stringify(list)) await writeList(dir, now)
     return changed
@@ -77,7 +77,7 @@ export async function writeListed(dir: string, files: Files<Made>, place: Place)
   }
 }
 
-/** The list of a folder that heddle wrote; undefined for one that is empty or not there. @throws usage `output.folder` for any other */
+/** List of a folder that heddle wrote; undefined if it is empty or does not exist. @throws usage `output.folder` for any other */
 export async function expectListed(dir: string, place: Place): Promise<List | undefined> {
   await expectApart(dir, place)
   const text = await readFile(join(dir, listFile), 'utf8').catch(() => undefined)
@@ -104,7 +104,7 @@ const listedOwnership = (list: List = {}): Ownership => ({
 
 const unlessMade = (made: Made): Content | 'unknown' => (typeof made === 'function' ? 'unknown' : made)
 
-/** Makes what is not in memory, beside its place. @param staged is told where */
+/** Makes files that are not in memory, beside their final paths. @param staged receives the temporary paths */
 async function stage(dir: string, files: Files<Made>, staged: Map<string, string>): Promise<Files> {
   const contents = new Map<string, Content>()
   for (const [path, made] of files) {
@@ -122,7 +122,7 @@ async function stage(dir: string, files: Files<Made>, staged: Map<string, string
   return contents
 }
 
-/** Removes what killed processes left of a file that they made. */
+/** Removes temporary files of a file that killed processes left. */
 async function removeLeft(file: string): Promise<void> {
   for (const name of await readdir(dirname(file))) {
     const pid = name.startsWith(`${basename(file)}.`) ? /\.(\d+)\.tmp$/.exec(name)?.[1] : undefined
@@ -139,20 +139,20 @@ async function digestsOf(contents: Files): Promise<ReadonlyMap<string, string>> 
   return digests
 }
 
-/** Digests of what lies at the paths of staged files. */
+/** Digests of the present files at the paths of staged ones. */
 async function digestsIn(dir: string, paths: readonly string[], staged: ReadonlyMap<string, string>): Promise<List> {
   const found: Record<string, string[]> = {}
   for (const path of paths) if (staged.has(path)) found[path] = [await digestOfFile(join(dir, path))]
   return found
 }
 
-/** A difference without the files that were made again and came out the same. */
+/** Removes files from a difference that were made again with the same content. */
 function withoutSame(difference: Difference, digests: ReadonlyMap<string, string>, present: List): Difference {
   const same = (path: string): boolean => present[path]?.[0] === digests.get(path) && present[path] !== undefined
   return { ...difference, differing: difference.differing.filter((path) => !same(path)) }
 }
 
-/** Names what lies in the folder while it changes: files of a list and files of now, sorted. */
+/** List of a folder during a change: old and new files, sorted. */
 function merged(list: List = {}, digests: ReadonlyMap<string, string>): List {
   const both = new Map(Object.entries(list))
   for (const [path, digest] of digests) both.set(path, [...new Set([...(both.get(path) ?? []), digest])])
@@ -162,7 +162,7 @@ function merged(list: List = {}, digests: ReadonlyMap<string, string>): List {
 const writeList = (dir: string, files: List): Promise<void> =>
   writeWhole(join(dir, listFile), `${JSON.stringify({ version: 1, files }, null, 2)}\n`)
 
-/** Bytes above which a file is no text whose line ends a checkout may have changed. */
+/** Size in bytes above which a file is not normalised as a text with line endings. */
 const mostText = 16 * 2 ** 20
 
 const digestOf = (bytes: Buffer): string =>

@@ -1,6 +1,6 @@
 /**
- * The record of what this user's own heddle wrote: texts that `gen` generated and libraries that `build` linked, by their content. It lies in the
- * user's cache, since a digest that lies beside a file proves nothing of who wrote both. What is not in it is not compiled or loaded.
+ * Record of files that this user's own heddle wrote: sources from `gen` and libraries from `build`, by content digest. Stored in the user's
+ * cache, because a digest beside a file does not prove who wrote both. Files that are not recorded are neither compiled nor loaded.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ const recordFolder = (): string => join(cacheFolder(), 'own')
 
 export const contentDigest = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')
 
-/** Records contents by their digests: an empty file for each. @throws environment `cache.*` where nothing can be written */
+/** Records digests of contents, with an empty file for each. @throws environment `cache.*` if nothing can be written */
 export async function recordOwn(digests: Iterable<string>): Promise<void> {
   const folder = recordFolder()
   await writing(folder, async () => {
@@ -24,5 +24,5 @@ export async function recordOwn(digests: Iterable<string>): Promise<void> {
   })
 }
 
-/** True if this user's own heddle wrote the content. @throws environment `cache.foreign` */
+/** True if this user's own heddle wrote content with this digest. @throws environment `cache.foreign` */
 export const isOwn = (digest: string): boolean => /^[0-9a-f]{64}$/.test(digest) && existsSync(join(recordFolder(), digest))

@@ -1,15 +1,15 @@
 /**
- * Folders below a project's `.heddle` that last as long as what is done in them. A process that is killed leaves its own; whoever makes one of the
- * kind an hour later or more removes it.
+ * Temporary folders below a project's `.heddle`. A killed process leaves its folder behind; the next call for the same kind removes it after an
+ * hour or more.
  */
 import { mkdir, mkdtemp, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writing } from './writing.js'
 
-/** What is younger may belong to a process of another machine or container, whose numbers say nothing here. */
+/** A younger folder may belong to a process of another machine or container, whose process ids mean nothing here. */
 const leastAgeMs = 3_600_000
 
-/** A new folder, which the caller removes. @throws environment `cache.full`, `cache.write` where nothing can be written */
+/** Creates a folder, which the caller removes. @throws environment `cache.full`, `cache.write` if nothing can be written */
 export async function makeScratch(root: string, kind: string, now: number = Date.now()): Promise<string> {
   const base = join(root, '.heddle')
   return writing(base, async () => {
@@ -29,13 +29,13 @@ async function removeLeft(base: string, kind: string, now: number): Promise<void
   }
 }
 
-/** Tells of a number of a process if there is one. */
+/** True if a process with this id exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // One that belongs to somebody else lives.
+    // EPERM: the process exists, but belongs to another user.
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -1,9 +1,9 @@
-/** The digest of a compiler that lies in a folder as TypeScript: of its modules and the packages it runs with. */
+/** Digest of a compiler as TypeScript in a folder: its modules and package.json. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 
-/** @param folder `src`, beside which `package.json` is */
+/** @param folder `src`; `package.json` is beside it */
 export function digestOf(folder: string): string {
   const root = resolve(folder, '..')
   const hash = createHash('sha256')

@@ -1,16 +1,16 @@
-/** What the file system refuses, in words: a full disk and a folder that may not be written to are no defects of heddle. */
+/** Messages for errors of the file system: a full disk or a read-only folder is not a defect of heddle. */
 import { environmentError, type HeddleError } from './errors.js'
 
 const hints: Readonly<Record<string, string>> = {
   ENOSPC:
-    'free some space, or name a folder on another disk: HEDDLE_CACHE for what is compiled, TMPDIR for what compilers leave for a moment',
+    'free some space, or name a folder on another disk: HEDDLE_CACHE for compiled files, TMPDIR for temporary files of compilers',
   EDQUOT: 'free some space, or name a folder elsewhere with HEDDLE_CACHE',
   EFBIG: 'allow larger files: ulimit -f unlimited',
   EACCES: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
   EPERM: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
   EROFS: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
-  EEXIST: 'a file is where a folder has to be: remove it, or name another folder for the cache with HEDDLE_CACHE',
-  ENOTDIR: 'a file is where a folder has to be: remove it, or name another folder for the cache with HEDDLE_CACHE',
+  EEXIST: 'a file is in the place of a folder: remove it, or name another folder for the cache with HEDDLE_CACHE',
+  ENOTDIR: 'a file is in the place of a folder: remove it, or name another folder for the cache with HEDDLE_CACHE',
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -20,11 +20,11 @@ const reasons: Readonly<Record<string, string>> = {
   EACCES: 'permission is denied',
   EPERM: 'permission is denied',
   EROFS: 'the file system is read-only',
-  EEXIST: 'a file has its name',
+  EEXIST: 'it is a file',
   ENOTDIR: 'a part of the path is a file',
 }
 
-/** The failure of a write to `path`, if it is one of those. */
+/** Error of a failed write to `path`; undefined for other causes. */
 function refusal(path: string, error: unknown): HeddleError | undefined {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (!Object.hasOwn(reasons, code)) return undefined
@@ -38,7 +38,7 @@ function refusal(path: string, error: unknown): HeddleError | undefined {
   )
 }
 
-/** What `action` returns. @throws environment `cache.full`, `cache.write` for what the file system refuses; else what `action` throws */
+/** Returns the result of `action`. @throws environment `cache.full`, `cache.write` for errors of the file system; other errors of `action` */
 export async function writing<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
@@ -47,7 +47,7 @@ export async function writing<T>(path: string, action: () => Promise<T>): Promis
   }
 }
 
-/** A compiler's complaint about a full disk, or about a limit on the size of files. @throws environment `cache.full` */
+/** Checks a compiler's output for a full disk or a file size limit. @throws environment `cache.full` */
 export function refuseFullDisk(path: string, complaint: string): void {
   if (/file size limit exceeded|file too large/i.test(complaint)) {
     throw environmentError(

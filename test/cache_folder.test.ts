@@ -61,9 +61,7 @@ test('a path at which no folder can be created is refused, without endless retri
 test('a file is no cache', () => {
   const file = join(work, 'file')
   writeFileSync(file, '')
-  expect(() => at(file)).toThrow(
-    expect.objectContaining({ code: 'cache.write', message: `cannot write ${file}: a file has its name` }),
-  )
+  expect(() => at(file)).toThrow(expect.objectContaining({ code: 'cache.write', message: `cannot write ${file}: it is a file` }))
 })
 
 test('records in it belong to its user, and nothing else does', async () => {

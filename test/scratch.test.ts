@@ -40,7 +40,7 @@ test('an unwritable project is reported with the path', async () => {
   await writeFile(join(root, '.heddle'), '')
   await expect(makeScratch(root, 'check')).rejects.toMatchObject({
     code: 'cache.write',
-    message: expect.stringContaining(`cannot write ${join(root, '.heddle')}: a file has its name`),
+    message: expect.stringContaining(`cannot write ${join(root, '.heddle')}: it is a file`),
   })
   await writeFile(join(root, 'generated'), '')
   await expect(writeGenerated(join(root, 'generated', 'inner'), new Map([['a.cu', '']]))).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-/** Error codes of calls, runs and devices: what is given to kernels, graphs and programs, and where they run. */
+/** Error codes of calls, runs and devices: arguments of kernels, graphs and programs, and their devices. */
 import { texts } from './text.js'
 
 export const callCodes = texts({

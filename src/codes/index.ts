@@ -1,6 +1,6 @@
 /**
- * Every error code with what it means, what usually causes it and what to do: what `heddle explain` and the page of codes say. `ErrorCode` is made of
- * this record, so that a code without a text does not compile; a test finds texts of codes that nothing throws.
+ * Every error code with its meaning, usual cause and repair, as shown by `heddle explain` and the page of codes. `ErrorCode` is derived from
+ * this record, so a code without a text does not compile. A test finds texts of codes that nothing throws.
  */
 import { callCodes } from './calls.js'
 import { modelCodes } from './models.js'

@@ -1,4 +1,4 @@
-/** Error codes of what authors declare: graphs, plans, programs, layouts, schedules, and the modules that hold them. */
+/** Error codes of declarations: graphs, plans, programs, layouts, schedules, and their modules. */
 import { texts } from './text.js'
 
 export const specCodes = texts({

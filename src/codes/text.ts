@@ -1,7 +1,7 @@
-/** What every error code has a text of. */
+/** Type of the text of every error code. */
 
-/** What the code means, what usually causes it, and what to do, each a sentence or two. */
+/** Meaning, usual cause and repair of a code, each a sentence or two. */
 type CodeText = `${string}. | ${string}. | ${string}.`
 
-/** Texts by their codes, typed by the codes alone: whoever imports `heddle` has TypeScript read the type of `ErrorCode`. */
+/** Texts by code, typed by the codes alone, because TypeScript reads the type of `ErrorCode` for every import of `heddle`. */
 export const texts = <Code extends string>(of: Readonly<Record<Code, CodeText>>): Readonly<Record<Code, string>> => of

@@ -1,6 +1,6 @@
 /**
- * What the compiler says of one file as an editor has it: the front end without the rest of the project, for whoever types and waits. The
- * TypeScript project stays open between calls, and text that was seen last time is not read again.
+ * Diagnostics of the compiler for one file in an editor: runs the front end without the rest of the project, to be fast while typing. The
+ * TypeScript project stays open between calls, and unchanged text is not parsed again.
  */
 import { relative } from 'node:path'
 import { ts } from 'ts-morph'
@@ -8,7 +8,7 @@ import type { Diagnostic } from '../frontend/diagnostics.js'
 import { openProject, type SpecProject } from '../frontend/project.js'
 import { readFileAlone } from '../frontend/read.js'
 
-/** A refusal with what it covers, in UTF-16 units from the start of the file. */
+/** A diagnostic with its span, in UTF-16 units from the start of the file. */
 export interface Finding extends Diagnostic {
   readonly start: number
   readonly length: number
@@ -16,17 +16,17 @@ export interface Finding extends Diagnostic {
 
 export interface FileChecker {
   /**
-   * Refusals of the ops and layouts that a file declares.
+   * Diagnostics of the ops and layouts that a file declares.
    * @param path of the file, absolute
-   * @param texts of files whose text is not, or may not be, what is on the disk, by absolute path; the file itself among them
+   * @param texts current texts of files that may differ from the disk, by absolute path, including the file itself
    */
   check(path: string, texts: ReadonlyMap<string, string>): readonly Finding[]
 }
 
-/** True if a text may declare something: it imports heddle. The others are none of a compiler's business. */
+/** True if a text may declare something, because it imports heddle. Other files are not checked. */
 export const mayDeclare = (text: string): boolean => /from\s+['"]heddle(\/std)?['"]/.test(text) && /\b(op|layout)\b/.test(text)
 
-/** A checker of the files of a project. @throws usage `frontend.heddle` where the folder cannot import heddle */
+/** Checker of the files of a project. @throws usage `frontend.heddle` if the folder cannot import heddle */
 export function fileChecker(root: string): FileChecker {
   let opened: SpecProject | undefined
   const seen = new Map<string, string>()
@@ -44,7 +44,7 @@ export function fileChecker(root: string): FileChecker {
   }
 }
 
-/** The span of a diagnostic; of one that stands in another file, nothing: the editor asks about that file too. */
+/** Diagnostic with its span; empty for one in another file, which the editor checks separately. */
 function spanOf(diagnostic: Diagnostic, { project, root }: SpecProject, path: string): readonly Finding[] {
   const file = project.getSourceFile(path)
   if (file === undefined || relative(root, path).replaceAll('\\', '/') !== diagnostic.file) return []

@@ -1,13 +1,13 @@
 /**
- * The TypeScript language-service plugin: shows the compiler's own errors where ops are written. tsserver loads it by `"plugins"` of a
- * tsconfig.json and asks it, synchronously, each time an editor wants the errors of a file. It adds to what TypeScript says and takes nothing away;
- * whatever goes wrong in it is logged, and the editor goes on without it.
+ * TypeScript language-service plugin: shows the compiler's own errors in ops. tsserver loads it by `"plugins"` of a tsconfig.json and calls it
+ * synchronously each time an editor requests the errors of a file. It adds to TypeScript's errors and removes none. Its own failures are
+ * logged, and the editor continues without it.
  */
 import type ts from 'typescript'
 import { type FileChecker, type Finding, fileChecker, mayDeclare } from './check.js'
 
 interface Checked {
-  /** What was looked at, by path. */
+  /** Checked texts, by path. */
   readonly texts: ReadonlyMap<string, string>
   readonly findings: readonly Finding[]
 }
@@ -15,7 +15,7 @@ interface Checked {
 const isSame = (a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean =>
   a.size === b.size && [...a].every(([path, text]) => b.get(path) === text)
 
-/** The project's own modules as the editor has them: what a body calls may be in any of them. */
+/** Current texts of the project's own modules: a body may call functions of any of them. */
 function textsOf(program: ts.Program): ReadonlyMap<string, string> {
   const own = program.getSourceFiles().filter((file) => !file.isDeclarationFile && !file.fileName.includes('/node_modules/'))
   return new Map(own.map((file) => [file.fileName, file.text]))
@@ -26,7 +26,7 @@ const plugin: ts.server.PluginModuleFactory = ({ typescript }) => ({
     const checked = new Map<string, Checked>()
     let checker: FileChecker | undefined
 
-    /** The compiler's findings; those of the last time where nothing has changed since. */
+    /** Findings of the compiler, cached while nothing changes. */
     const findingsIn = (path: string): readonly Finding[] => {
       const program = languageService.getProgram()
       const text = program?.getSourceFile(path)?.text

@@ -51,6 +51,6 @@ describe('knownHint', () => {
   it("shows the project's names first, and no dissimilar ones", () => {
     expect(knownHint('kernel_1', many, ['my_kernel'])).toMatch(/^nearest of 41: my_kernel, kernel_1, /)
     expect(knownHint('nope', many, ['gelu'])).toBe('the project has gelu')
-    expect(knownHint('nope', many)).toBe('none of the 40 names that there are is like it')
+    expect(knownHint('nope', many)).toBe('none of the 40 known names is similar')
   })
 })

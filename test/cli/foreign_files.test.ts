@@ -59,7 +59,7 @@ it.each<[argv: string[], code: number, says?: string]>([
   [['gen', '--out', '..'], 2, folderRefused],
   [['gen', '--out', 'link'], 2, folderRefused],
   [['gen', '--out', 'specs'], 2, folderRefused],
-  [['gen', '--out', 'src'], 2, 'is not empty, and heddle did not write what it holds: app.ts'],
+  [['gen', '--out', 'src'], 2, 'has files that heddle did not write: app.ts'],
   [['gen', '--out', process.env.HOME ?? '/'], 2, folderRefused],
   [['build', '--target', 'cuda', '--check', '--record'], 2, 'error[output.file]'],
   [[...export_, 'exported'], 0, ' 0 files written or removed'],
