@@ -3,161 +3,162 @@ import { texts } from './text.js'
 
 export const toolCodes = texts({
   'bench.algorithms':
-    'A tuning file keeps no algorithms that could be timed here. | It has none, or those of another GPU or version of cuBLASLt. | Run heddle tune --library on this machine.',
+    'A tuning file has no algorithms that could be timed here. | It has none, or those of another GPU or version of cuBLASLt. | Run heddle tune --library on this machine.',
   'bench.baseline':
     'Times cannot be compared with the file given. | It was not written by --save, or has other plans and shapes. | Write one with --save for the same plans and shapes.',
   'bench.config':
-    'A bench has no configuration it can use. | The name is no known one and no model folder, or belongs to another program. | Write one that the hint lists, or a folder with config.json.',
+    'A bench has no configuration it can use. | The name is neither a known one nor a model folder, or belongs to another program. | Write one that the hint lists, or a folder with config.json.',
   'bench.invariant':
     'A shape does not fit into the rows of invariant runs. | The option allows fewer rows than the batch has. | Give more rows, or a smaller shape.',
   'bench.lengths':
-    'Lengths of sequences cannot be read. | The option names no file of numbers. | Give full, half or a file with one length a line.',
+    'Lengths of sequences cannot be read. | The option names no file of numbers. | Give full, half or a file with one length per line.',
   'bench.name':
     'A bench is given nothing to time. | No kernel, graph or model is named. | Name one: heddle bench rms_norm --shape m=512,n=768.',
   'bench.peer':
-    'A framework cannot run what is asked for. | It has no setting for an option of the bench. | Leave --peer or the option out.',
+    'A framework cannot run the request. | It has no setting for an option of the bench. | Leave --peer or the option out.',
   'bench.plans':
     'A plan cannot be timed here. | A kernel has no plans, or the plan needs scales that only a model has. | Time a graph, or a model with heddle bench encoder.',
   'bench.repeats':
-    'There are too few times to tell a difference. | The rank test needs more of them for the threshold asked. | Give more with --repeats.',
+    'There are too few times to detect a difference. | The rank test needs more of them for the given threshold. | Give more with --repeats.',
   'bench.report':
-    'The report cannot be written. | The folder is not there, or is not writable. | Name a file in a folder that exists.',
-  'bench.save': 'Times cannot be saved. | The folder is not there, or is not writable. | Name a file in a folder that exists.',
+    'The report cannot be written. | The folder does not exist, or is not writable. | Name a file in a folder that exists.',
+  'bench.save': 'Times cannot be saved. | The folder does not exist, or is not writable. | Name a file in a folder that exists.',
   'bench.shape':
-    'A shape cannot be timed. | It has a dimension that is not there, or is longer than the positions of the model. | Give dimensions that the hint lists, within the positions.',
+    'A shape cannot be timed. | It has an unknown dimension, or is longer than the positions of the model. | Give dimensions that the hint lists, within the positions.',
   'bench.slower':
-    'What was timed is slower than the baseline. | The median is beyond the threshold, and not by chance. | See which step changed with heddle explore --bench, with both files.',
+    'The timed subject is slower than the baseline. | The median is beyond the threshold, and not by chance. | Find the step that changed with heddle explore --bench, with both files.',
   'bench.unknown':
     'There is nothing of that name to time. | It is misspelt, or not exported. | Write a kernel, graph or program that the message lists.',
   'bench.weights':
     'A bench needs a checkpoint and has none. | The configuration is a name, not a folder. | Name a model folder with --config.',
   'bench.window':
-    'The window of a bench is no whole number of replays. | A replay holds several steps. | Give a multiple of the steps that the message names.',
+    'The window of a bench is not a multiple of a replay. | A replay has several steps. | Give a multiple of the steps that the message names.',
   'build.architecture':
-    'Code cannot be built for this architecture alone. | It is misspelt, or older or newer than those with code of their own. | Use native, all, or one that the hint names.',
+    'Code cannot be built for this architecture alone. | It is misspelt, or older or newer than the architectures with their own code. | Use native, all, or one that the hint names.',
   'build.check':
-    'heddle build --check does not go with another option or target. | It compiles texts of CUDA and builds nothing. | Run heddle build --target cuda --check.',
+    'heddle build --check does not combine with another option or target. | It compiles CUDA sources and builds nothing. | Run heddle build --target cuda --check.',
   'build.compile':
-    'The compiler refuses generated text. | A defect of the compiler of heddle, a device header that was edited, or a compiler that is too old. | heddle repro writes the text as a folder; report it with the message of the compiler.',
+    'The compiler refuses a generated source. | A defect of heddle, an edited device header, or a compiler that is too old. | heddle repro writes the source as a folder; report it with the message of the compiler.',
   'build.early':
-    'A kernel that may start before the launches in front of it have finished reads what they may write. | A load, or the release of the next launch, stands before the first wait in its machine code. | Read it behind wait_for_producers(), or as a constant.',
+    'A kernel with an early start reads memory that earlier launches may still write. | A load, or the release of the next launch, is before the first wait in its machine code. | Read it after wait_for_producers(), or as a constant.',
   'build.filter':
-    'The filter of a build is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the key.',
+    'The filter of a build is not a regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the key.',
   'build.generated':
-    'There is no generated text to build. | heddle gen was not run, or its last run failed. | Correct the specs, and run heddle gen.',
+    'There is no generated source to build. | heddle gen was not run, or its last run failed. | Correct the specs, and run heddle gen.',
   'build.link':
     'Kernels cannot be linked into a library. | The disk is full, or objects of the cache are damaged. | Run heddle clean, and build again.',
   'build.native':
     'The addon and device plugins cannot be built. | A compiler, CMake or headers are missing. | Run heddle doctor to see what the machine lacks.',
   'build.record':
-    'What the compiler makes of a text is not what generated/resources.jsonl says. | Texts, headers or flags changed after the record was written, or the record was edited. | Run heddle build --target cuda --check --record.',
+    'The resources of a compiled source differ from generated/resources.jsonl. | Sources, headers or flags changed after the record was written, or the record was edited. | Run heddle build --target cuda --check --record.',
   'build.report': 'A build report cannot be read. | It was written by another version. | Run heddle clean, then build again.',
   'build.selection':
     'A build selects no kernel. | The filter or model matches nothing. | Kernels have names such as the hint shows.',
   'build.spill':
-    'A kernel needs more registers than there are, and spills them to memory. | Its schedule keeps too many values of a row. | Give the kernel a schedule that keeps fewer values in registers.',
+    'A kernel needs more registers than available, and spills them to memory. | Its schedule keeps too many values of a row. | Give the kernel a schedule that keeps fewer values in registers.',
   'bundle.architecture':
     'A bundle needs kernels for all architectures. | They were built for this GPU alone. | Run heddle build --target cuda --architecture all.',
   'bundle.glibc':
-    'A file of the bundle needs a newer C library than machines may have. | A symbol came in that the shim does not cover. | Add it to native/portable/glibc.cpp.',
+    'A file of the bundle needs a newer C library than target machines may have. | A new symbol is not covered by the shim. | Add it to native/portable/glibc.cpp.',
   'bundle.missing': 'A part of the bundle is not built. | heddle build was not run. | Run heddle build.',
-  'bundle.model': 'A model of the bundle is no model folder. | It has no config.json. | Name a model folder.',
+  'bundle.model': 'A model of the bundle is not a model folder. | It has no config.json. | Name a model folder.',
   'bundle.objdump': 'objdump is missing. | binutils are not installed. | Install binutils.',
-  'bundle.size': 'A bundle is larger than allowed. | More kernels or models came in than fit. | Leave some out.',
+  'bundle.size': 'A bundle is larger than allowed. | It contains too many kernels or models. | Leave some out.',
   'bundle.stale':
-    'The kernels that a bundle would pack are of other texts. | heddle gen wrote others, or a header was edited, after the last build. | Run heddle build for the target of the message.',
+    'The built kernels that a bundle would pack do not match the sources. | heddle gen wrote new ones, or a header was edited, after the last build. | Run heddle build for the target of the message.',
   'bundle.strip': 'strip is missing. | binutils are not installed. | Install binutils.',
-  'bundle.tool': 'A tool that makes the bundle failed. | The message quotes it. | See what it says.',
+  'bundle.tool': 'A tool that makes the bundle failed. | The message quotes it. | Follow its message.',
   'cache.foreign':
-    'The cache is not yours alone, and what lies in it would run as you. | Another user owns the folder, or its group or all others may write to it. | Name a folder of your own with HEDDLE_CACHE, or remove the one named; where nobody else has written to it, chmod 700 makes it yours.',
+    'Others can write to the cache, and its content would run as you. | Another user owns the folder, or its group or all others may write to it. | Name your own folder with HEDDLE_CACHE, or remove the named one; if nobody else has written to it, chmod 700 makes it yours.',
   'cache.full':
-    'A disk is full. | What is generated and compiled takes what is left. | Free space, or name another folder for the cache with HEDDLE_CACHE.',
+    'A disk is full. | Generated and compiled files take the remaining space. | Free space, or name another folder for the cache with HEDDLE_CACHE.',
   'cache.limit':
-    'The limit of the cache is no size. | HEDDLE_CACHE_LIMIT is not a positive number. | Give a number of MiB, such as 4096.',
+    'The limit of the cache is not a size. | HEDDLE_CACHE_LIMIT is not a positive number. | Give a number of MiB, such as 4096.',
   'cache.write':
     'A folder of the project or the cache cannot be written. | It belongs to another user or is read-only. | Make it writable, or name another cache with HEDDLE_CACHE.',
   'check.filter':
-    'The filter of a check is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
+    'The filter of a check is not a regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
   'check.selection':
-    'A check selects nothing. | A name is misspelt, a plan is of another graph, or the filter matches nothing. | Write a name that the hint lists.',
+    'A check selects nothing. | A name is misspelt, a plan belongs to another graph, or the filter matches nothing. | Write a name that the hint lists.',
   'check.untried':
-    'A check has nothing to compare. | No size that keeps to the facts is small enough to be tried, no output is sure, or a body reads by a relation of extents that no fact states. | State the fact that the message names, or facts that allow smaller extents; or call the kernel at its own sizes.',
+    'A check has nothing to compare. | No size within the facts is small enough to be tried, no output is certain, or a body reads by a relation of extents that no fact states. | State the fact that the message names, or facts that allow smaller extents; or call the kernel at its own sizes.',
   'cli.unfinished':
-    'A verb has no result, and its process ends. | It waits for something that can no longer come: a spec module that awaits what never settles, or a defect of heddle. | Look at what spec modules await; else run it again, and report it with what it printed.',
+    'The process ends before the verb has a result. | It waits for something that never comes: a spec module awaits a promise that never settles, or a defect of heddle. | Check what spec modules await; otherwise run it again, and report it with its output.',
   'cli.usage':
-    'The command line is not as the verb wants it. | A misspelt verb or option, or a value that is not allowed. | See heddle help with the verb.',
+    'The command line is invalid. | A misspelt verb or option, or a value that is not allowed. | See heddle help with the verb.',
   'cost.device':
-    'There is no cost model of the device. | Prices are known of some GPUs only. | Name a device that the hint lists, or measure: heddle doctor --probe.',
-  'explain.code': 'There is no such error code. | It is misspelt, or of another version. | Codes look like HED103 or plan.node.',
-  'explain.page': 'The page of error codes is missing. | The portable bundle does not carry it. | Use the npm package.',
+    'There is no cost model of the device. | Only some GPUs have one. | Name a device that the hint lists, or measure: heddle doctor --probe.',
+  'explain.code':
+    'There is no such error code. | It is misspelt, or from another version. | Codes look like HED103 or plan.node.',
+  'explain.page': 'The page of error codes is missing. | The portable bundle does not contain it. | Use the npm package.',
   'explore.bench':
     'Files of benches cannot be shown. | They were not written by heddle bench, or more than two are given. | Give one or two files that --json printed or --save wrote.',
   'explore.out':
-    'The page cannot be written. | The folder is not there, or is not writable. | Name a file in a folder that exists.',
+    'The page cannot be written. | The folder does not exist, or is not writable. | Name a file in a folder that exists.',
   'explore.page': 'A part of the page is missing. | The package was copied in part. | Install heddle again.',
   'explore.port':
     'The page cannot be served at this port. | Another program listens there. | Give another port, or 0 for a free one.',
   'explore.subject':
-    'There is nothing to show. | The name is of no kernel, graph or plan. | Give one that the hint lists, or --bench with a file.',
+    'There is nothing to show. | The name is not a kernel, graph or plan. | Give one that the hint lists, or --bench with a file.',
   'export.attrs':
-    'An attribute of an export is unknown or no number. | A misspelt name, or a program, which has none. | Give numbers under names that the hint lists.',
+    'An attribute of an export is unknown or not a number. | A misspelt name, or a program, which has none. | Give numbers under names that the hint lists.',
   'export.config':
-    'A configuration is given where an export takes none, or has a setting that it does not take. | A graph has none, and of a model the folder says most. | Leave the setting out, or state one that the hint lists.',
+    'A configuration is given to an export that takes none, or has an unsupported setting. | A graph has none, and a model folder determines most settings. | Leave the setting out, or state one that the hint lists.',
   'export.constant':
-    'A kernel reads as constant what an export does not hold constant. | The value is computed by another step. | Let the graph take it as an input.',
+    'A kernel reads a value as constant that changes in an export. | The value is computed by another step. | Let the graph take it as an input.',
   'export.dims':
     'A dimension of an export is unknown, or a size is missing. | Sizes of weights must be known when C++ is written. | Fix it with --dims.',
   'export.layout':
-    'Nothing says how much memory a layout with padding takes. | Its size has a condition, or the manifest was written earlier. | Write the size with + - * idiv % and shifts, and run heddle gen.',
+    'The memory size of a layout with padding is unknown. | Its size has a condition, or the manifest was written by an earlier version. | Write the size with + - * idiv % and shifts, and run heddle gen.',
   'export.matmul':
-    'A library product has an operand that an export cannot describe. | Its layout is no order of axes, or axes do not lie together at every size. | Export another plan, or fix sizes with --dims.',
+    'A library matmul has an operand that an export cannot describe. | Its layout is not an order of axes, or axes are not adjacent at every size. | Export another plan, or fix sizes with --dims.',
   'export.model':
-    'No model folder is read for this program. | Only programs of shipped models have one. | Leave --model out, or export one that the hint lists.',
-  'export.name': 'Two things get one name in C. | Names differ in signs only. | Rename one of them.',
+    'This program cannot be exported with a model folder. | Only programs of shipped models have one. | Leave --model out, or export one that the hint lists.',
+  'export.name': 'Two things get one name in C. | Their names differ only in signs. | Rename one of them.',
   'export.rotation':
-    'A longrope model changes its tables with the length, and an export has one. | The model turns long texts otherwise. | Run it by heddle run.',
+    'A longrope model changes its tables with the length, and an export has one table. | The model rotates long texts differently. | Run it by heddle run.',
   'export.scales':
-    'Scales are given to what takes none, or are missing. | They belong to quantised encoders with a model folder. | Add --model and --scales together, or leave --scales out.',
+    'Scales are given to an export that takes none, or are missing. | They belong to quantised encoders with a model folder. | Add --model and --scales together, or leave --scales out.',
   'export.sizes':
-    'A program changes with its sizes by more than them. | Another kernel or step is chosen at another size. | Fix the dimension with --dims.',
+    'The steps of a program depend on its sizes. | Another kernel or step is chosen at another size. | Fix the dimension with --dims.',
   'export.unknown':
     'There is nothing of that name to export. | It is misspelt, or not exported by the specs. | Write a name that the hint lists.',
   'export.write':
     'An export cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
   'generated.foreign':
-    "A generated text is not known to be yours, so it is not compiled. | It came with a clone or a download, was edited, or the user's cache was removed. | Run heddle gen in a project whose specs you trust; heddle check --generated runs an edited text as it lies.",
+    "A generated source is not known to be yours, so it is not compiled. | It came with a clone or a download, was edited, or the user's cache was removed. | Run heddle gen in a project whose specs you trust; heddle check --generated runs an edited source as it is.",
   'gen.check':
-    'Generated text is out of date. | Specs, templates or heddle changed after the last heddle gen. | Run heddle gen, and commit the result.',
+    'Generated source is out of date. | Specs, templates or heddle changed after the last heddle gen. | Run heddle gen, and commit the result.',
   'init.folder': 'The folder of a new project is not empty. | init writes into new folders only. | Name a new folder.',
   'init.install':
     'npm install failed in a new project. | The registry cannot be reached, or npm is too old. | Run npm install yourself, or use --no-install.',
   'init.name':
-    'The folder has a name that no package can have. | Capitals, blanks or signs. | Use small letters, digits and hyphens.',
+    'The folder name is not a valid package name. | Capitals, blanks or signs. | Use lower-case letters, digits and hyphens.',
   'inspect.kernel':
     'There is no kernel of that name. | It is misspelt, or was not generated. | Write one that the hint lists, or run heddle gen.',
   'inspect.passes':
     'There is no plan or kernel of that name. | It is misspelt, or not exported. | Write one that the hint lists.',
-  'inspect.stale': 'The specs do not declare a kernel that was generated. | It was renamed or removed. | Run heddle gen.',
+  'inspect.stale': 'The specs no longer declare a generated kernel. | It was renamed or removed. | Run heddle gen.',
   'lock.lost':
     'Another process has taken over a lock of the cache. | This one was stopped for long, or clocks differ. | Run it again.',
   'output.file':
-    'A file that heddle did not write is where it has to write one. | It is yours, or was edited after heddle wrote it. | Move it away, or name another folder with --out.',
+    'A file that heddle did not write is in the way. | It is yours, or was edited after heddle wrote it. | Move it away, or name another folder with --out.',
   'output.folder':
-    'A folder of somebody else is named for what heddle writes. | It holds files that heddle did not write, or the project, its specs or your home. | Name a new or an empty folder with --out; heddle gen --beside writes beside files of others.',
+    'The output folder belongs to others. | It has files that heddle did not write, or contains the project, its specs or your home. | Name a new or an empty folder with --out; heddle gen --beside writes beside files of others.',
   'output.write':
-    'A file that was named cannot be written. | Its folder is not there, or it is a folder or not writable. | Name a file in a folder that exists.',
-  'portable.export': 'The portable bundle cannot export. | It carries no sources. | Use the npm package.',
-  'portable.frontend': 'The portable bundle cannot compile specs. | It carries no front end. | Use the npm package.',
-  'portable.repro': 'The portable bundle cannot write reproductions. | It carries no specs to compile. | Use the npm package.',
+    'A named output file cannot be written. | Its folder does not exist, or it is a folder or not writable. | Name a file in a folder that exists.',
+  'portable.export': 'The portable bundle cannot export. | It contains no sources. | Use the npm package.',
+  'portable.frontend': 'The portable bundle cannot compile specs. | It contains no front end. | Use the npm package.',
+  'portable.repro': 'The portable bundle cannot write reproductions. | It contains no specs to compile. | Use the npm package.',
   'repro.case':
-    'A kernel has no such case. | The name is misspelt, or of another kernel or storage type. | Copy it from what heddle check prints.',
+    'A kernel has no such case. | The name is misspelt, or belongs to another kernel or storage type. | Copy it from the output of heddle check.',
   'repro.write':
     'A reproduction cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
   'selftest.exports':
-    'A folder of a selftest holds no exports. | No folder below it has a check.json. | Write them with test/peers/make_exports.ts.',
+    'A folder of a selftest contains no exports. | No folder below it has a check.json. | Write them with test/peers/make_exports.ts.',
   'selftest.filter':
-    'The filter of a selftest is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
-  'selftest.model': 'The model of a selftest is no model folder. | It has no config.json. | Name a model folder.',
+    'The filter of a selftest is not a regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
+  'selftest.model': 'The model of a selftest is not a model folder. | It has no config.json. | Name a model folder.',
   'selftest.selection': 'A selftest selects nothing. | The filter matches no check. | Checks have names such as the hint shows.',
   'toolchain.architecture':
     'Kernels are not built for this architecture. | It is older or newer than those that heddle knows. | Use one that the hint lists.',
@@ -169,11 +170,11 @@ export const toolCodes = texts({
   'tune.kernel':
     'A kernel cannot be tuned. | It has no choices, or its integers have no stated range. | State facts on the op, or leave it out.',
   'tune.library':
-    'A device has no matmul library whose algorithms could be measured. | It is the CPU device, or cuBLASLt is not found. | Run it on a machine with a GPU and cuBLASLt; heddle doctor says what is found.',
+    'A device has no matmul library whose algorithms could be measured. | It is the CPU device, or cuBLASLt is not found. | Run it on a machine with a GPU and cuBLASLt; heddle doctor shows the one in use.',
   'tune.matmuls':
-    'There are no matmuls to measure algorithms for. | The plans leave none to the library, or a model, a graph, its dimensions or scales do not go together. | Name a plan that leaves matmuls to the library, and one model or one graph.',
+    'There are no matmuls to measure algorithms for. | The plans leave none to the library, or a model, a graph, its dimensions or scales do not combine. | Name a plan that leaves matmuls to the library, and one model or one graph.',
   'tune.plan':
-    'A plan of candidates cannot be used. | It was made for other text, or is damaged. | Run heddle tune --prepare again.',
+    'A plan of candidates cannot be used. | It was made for other sources, or is damaged. | Run heddle tune --prepare again.',
   'tune.size':
     'The candidates take more space than allowed. | Too many kernels or lengths are tried at once. | Name fewer of them.',
   'watch.specs': 'Specs cannot be watched. | The folder has none. | Run it in the folder of a project.',
