@@ -1,6 +1,6 @@
 /**
- * What the benchmark times: the programs of each plan and shape, over sessions that all plans share, with their inputs in place. A
- * candidate also has the single forward pass whose steps and memory are reported, which is not what is replayed when weights rotate.
+ * Candidates of the encoder benchmark: the programs of each plan and shape, over sessions shared by all plans, with inputs uploaded. A
+ * candidate also has a single forward pass, whose steps and memory are reported. When weights rotate, the replayed program is another.
  */
 import { layouts } from '../../specs/index.js'
 import type { FloatType } from '../checkpoint/convert.js'
@@ -37,15 +37,15 @@ export interface EncoderBench {
   readonly plans: readonly string[]
   readonly shapes: readonly Shape[]
   readonly lengths: Lengths
-  /** True if tokens attend what a mask of pairs says, which is drawn, beside the lengths. */
+  /** True to apply a random attention mask over pairs of tokens, in addition to the lengths. */
   readonly masked?: boolean | undefined
   /** Timed replays of each plan and shape. */
   readonly repeats: number
-  /** Also times every step by itself. */
+  /** Also times every step separately. */
   readonly profile: boolean
-  /** Undefined where nothing is known of the device. */
+  /** Undefined if the limits of the device are unknown. */
   readonly ceilings: Ceilings | undefined
-  /** Algorithms of the matmul library: each plan is timed with the library's first ones, and with these. */
+  /** Tuned algorithms of the matmul library: each plan is timed with the library's first ones, and with these. */
   readonly algorithms?: readonly TunedMatmul[] | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -62,12 +62,12 @@ export interface Candidate {
   readonly model: Assembled
   /** One forward pass. */
   readonly single: Program
-  /** What is replayed: `single` itself, or a chain of passes over rotating weights and ids. */
+  /** The replayed program: `single` itself, or a chain of passes over rotating weights and ids. */
   readonly timed: Program
   readonly memory: Footprint
 }
 
-/** The sessions of a benchmark: the model, and its copies for chains. */
+/** Sessions of a benchmark: the model, and its copies for chains. */
 export interface Sessions {
   readonly single: Session
   readonly chain: Session | undefined
@@ -77,7 +77,7 @@ export interface Sessions {
 /** Name of a plan with the given algorithms. */
 export const tunedName = (plan: string): string => `${plan} tuned`
 
-/** The model under each of the plans, and with algorithms under each of them twice. @throws usage `plan.unknown`, `plan.dtype` */
+/** The model under each plan; with tuned algorithms, each plan appears twice. @throws usage `plan.unknown`, `plan.dtype` */
 export const assemble = (
   {
     device,
@@ -101,12 +101,12 @@ export const assemble = (
     ]
   })
 
-/** Uploads what any of the plans reads. */
+/** Uploads the weights that any of the plans reads. */
 export async function openSessions(
   { device, library, manifest, config, dtype }: EncoderBench,
   models: readonly Assembled[],
 ): Promise<Sessions> {
-  // All plans rotate alike; int8 weights need more passes than those of floats.
+  // All plans use the same rotation; int8 weights need more passes than float weights.
   const narrow = models.some(hasInt8Weights) ? 'i8' : dtype
   const rotation = rotationOf(layerBytes(config, narrow), cacheOf(device.info()))
   const { passes } = rotation
@@ -135,7 +135,7 @@ export const release = ({ single, timed }: Pick<Candidate, 'single' | 'timed'>):
   if (timed !== single) timed.release()
 }
 
-/** Builds the programs of a plan and shape. They have run once with real ids, and what is timed is captured. */
+/** Builds the programs of a plan and shape, runs them once with real ids, and captures the timed one. */
 export async function prepare(bench: EncoderBench, sessions: Sessions, model: Assembled, shape: Shape): Promise<Candidate> {
   const { passes } = sessions.rotation
   const tokens = packedRows(bench.lengths(shape.batch, shape.seq), shape.seq)
@@ -179,7 +179,7 @@ function inputsOf(
   }
 }
 
-/** Puts a round's ids in place, by the run that takes them. Every plan gets the same. */
+/** Uploads the ids of a round by a run. Every plan gets the same ids. */
 export async function refresh(
   bench: EncoderBench,
   { passes }: Rotation,

@@ -1,6 +1,6 @@
 /**
- * Times decoding: the keys and values of a given memory, and then a number of steps, words chosen on the device, as a caller of the
- * pipeline would wait for them. No end id is drawn, so that every run takes all steps. The plans of a batch take turns.
+ * Times decoding as a caller of the pipeline sees it: keys and values of a given memory, then a number of steps, with tokens chosen on the
+ * device. There are no end ids, so every run takes all steps. The plans of a batch are timed in turns.
  */
 import { layouts } from '../../specs/index.js'
 import type { FloatType } from '../checkpoint/convert.js'
@@ -35,13 +35,13 @@ export interface DecodingBench {
   readonly vocab: number
   /** Tokens generated. */
   readonly steps: number
-  /** Places of the memory. */
+  /** Positions of the memory. */
   readonly memory: number
-  /** Width of the memory; that of the decoder where undefined. */
+  /** Width of the memory; default: the width of the decoder. */
   readonly memoryHidden?: number | undefined
   readonly choice: Pick<GenerationOptions, 'beams' | 'topK' | 'topP' | 'temperature' | 'diversityRate'>
   readonly repeats: number
-  /** Also times every kernel of a step by itself. */
+  /** Also times every kernel of a step separately. */
   readonly profile: boolean
   readonly signal?: AbortSignal | undefined
 }
@@ -52,9 +52,9 @@ export interface DecodingTimes {
   /** Beams, or 1. */
   readonly width: number
   readonly steps: number
-  /** From sources to the last word on the host's clock. */
+  /** From sources to the last token, by the host's clock. */
   readonly milliseconds: Summary
-  /** One step on the device's clock, by replays without a copy. */
+  /** One step by the device's clock, from replays without copies. */
   readonly step: Summary
   readonly kernels: number
   readonly matmuls: number
@@ -72,7 +72,7 @@ const warmup = 2
 /** Steps of one replay. */
 const stepsPerRun = 16
 
-/** A decoder of the given sizes behind an encoder without layers: what is timed begins with a memory. */
+/** Decoder of the given sizes after an encoder without layers, so that timing begins with a memory. */
 export function decoderOnly({
   layers,
   heads,
@@ -91,7 +91,7 @@ export function decoderOnly({
       d_model: hidden,
       encoder_layers: 1,
       decoder_layers: layers,
-      // Without layers, the encoder's heads are but a way to read its width.
+      // Without layers, the encoder's heads only define its width.
       encoder_attention_heads: width % heads === 0 ? heads : 1,
       ...(width === hidden ? {} : { cross_attention_hidden_size: width, share_encoder_decoder_embeddings: false }),
       decoder_attention_heads: heads,
@@ -163,14 +163,14 @@ interface Candidate {
   readonly samples: number[]
 }
 
-/** Random sources of a round. */
+/** Random sources for a round. */
 function batchOf({ vocab, memory }: DecodingBench, { shape }: Decoding, round: number): DecodingBatch {
   const next = random(`sources ${round}`)
   const sources = Array.from({ length: shape.batch }, () => Array.from({ length: memory }, () => integer(next, 0, vocab - 1)))
   return { sources, cases: sources.map((_, i) => i) }
 }
 
-/** Whole runs, the plans in turn, forwards and backwards. */
+/** Times whole runs of the plans in turns, alternating the order. */
 async function measure(bench: DecodingBench, candidates: readonly Candidate[]): Promise<void> {
   const { steps, repeats, signal } = bench
   for (let round = 0; round < repeats + warmup; round++) {
@@ -191,7 +191,7 @@ async function describe(bench: DecodingBench, { plan, decoding, samples }: Candi
   const perStep = (count: number): number => count / perRun
   const replays: number[] = []
   for (let round = 0; round < bench.repeats; round++) {
-    // A replay goes on where the last one ended, and caches end: every one begins anew.
+    // A replay continues after the previous one and would exceed the caches, so each starts again.
     decoding.start(batchOf(bench, decoding, round))
     replays.push(...(await program.time(1, 0)))
   }

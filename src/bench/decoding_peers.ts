@@ -1,6 +1,6 @@
 /**
- * Runs Hugging Face's `generate` on a model of the benchmark's sizes, on the same machine: what a user would take instead. A machine
- * without PyTorch or transformers gives a line that says so, and never a failure.
+ * Runs Hugging Face's `generate` on a model of the benchmark's sizes on the same machine, as the alternative of a user. A machine without
+ * PyTorch or transformers is reported in a line and is never a failure.
  */
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -28,7 +28,7 @@ const scriptLine = z.union([
 
 const warmup = 2
 
-/** Times `generate` at every batch; `onLine` hears of each. @throws the signal's reason when it fires */
+/** Times `generate` at every batch; calls `onLine` for each. @throws the signal's reason when it fires */
 export async function timeSeq2seqTorch(sizes: Sizes, onLine: (line: string) => void): Promise<SeqPeers> {
   const { signal, ...request } = sizes
   signal?.throwIfAborted()
@@ -59,7 +59,7 @@ export async function timeSeq2seqTorch(sizes: Sizes, onLine: (line: string) => v
   return { about, times, problem }
 }
 
-/** Undefined for a line that is none of the script's: libraries print too. */
+/** Parses a line of the script; undefined for other output, because libraries print too. */
 function parse(text: string): z.infer<typeof scriptLine> | undefined {
   try {
     return scriptLine.parse(JSON.parse(text))

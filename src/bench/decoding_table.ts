@@ -1,16 +1,16 @@
-/** Times of decoding as text for a terminal: a table of plans and batches, and one for each profile. */
+/** Decoding times as text for a terminal: a table of plans and batches, and one per profile. */
 import Table from 'cli-table3'
 import type { DecodingTimes } from './decoding.js'
 import { mebibytes, milliseconds, spread } from './table.js'
 
 const style = { head: [], border: [] }
 
-/** One line for a plan as it is measured. */
+/** One line per measured plan. */
 export const describeDecoding = ({ plan, batch, milliseconds: time, step }: DecodingTimes): string =>
-  `${plan} at batch ${batch}: ${milliseconds(time.median)} ms (${spread(time)}), ${milliseconds(step.median)} ms a step`
+  `${plan} at batch ${batch}: ${milliseconds(time.median)} ms (${spread(time)}), ${milliseconds(step.median)} ms per step`
 
 export function decodingTable(results: readonly DecodingTimes[]): string {
-  const head = ['plan', 'batch', 'beams', 'steps', 'ms', 'half within', 'us a step', 'kernels', 'matmuls', 'state MiB']
+  const head = ['plan', 'batch', 'beams', 'steps', 'ms', 'half within', 'us per step', 'kernels', 'matmuls', 'state MiB']
   const table = new Table({ head, style })
   for (const times of results) {
     table.push([
@@ -29,10 +29,10 @@ export function decodingTable(results: readonly DecodingTimes[]): string {
   return [`${table}\n`, ...results.flatMap(profileTable)].join('')
 }
 
-/** Where the time of a step goes, kernel by kernel, each timed by itself. */
+/** Time of a step per kernel, each timed separately. */
 function profileTable({ plan, batch, profile }: DecodingTimes): string[] {
   if (profile === undefined) return []
-  const table = new Table({ head: [`${plan}, batch ${batch}`, 'a step', 'us a step', 'us each'], style })
+  const table = new Table({ head: [`${plan}, batch ${batch}`, 'per step', 'us per step', 'us each'], style })
   for (const { kernel, count, milliseconds: time } of profile) {
     table.push([kernel, count.toFixed(count % 1 === 0 ? 0 : 2), (1000 * time).toFixed(1), ((1000 * time) / count).toFixed(2)])
   }

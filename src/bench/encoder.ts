@@ -1,7 +1,7 @@
 /**
  * Times encoder plans on a device: whole forward passes, token ids to outputs, replayed without copies. The plans of a
- * shape take turns, forwards and backwards, so that a change of the device's clock meets all of them; every round has ids of its
- * own, and rotation.ts sees to it that no pass finds its inputs and weights in the cache.
+ * shape are timed in turns of alternating order, so that changes of the device's clock affect all of them. Every round has its own
+ * ids, and rotation.ts ensures that no pass finds its inputs and weights in the cache.
  */
 import { usageError } from '../errors.js'
 import { hasInt8Weights } from '../runtime/program_wiring.js'
@@ -13,9 +13,9 @@ import { summarise } from './statistics.js'
 import { stepTimes } from './step_times.js'
 import { syntheticScales } from './synthetic_scales.js'
 
-/** Who watches a benchmark: it can take minutes. */
+/** Callbacks for the progress of a benchmark, which can take minutes. */
 export interface BenchObserver {
-  /** What is being done now: `building ft-v1 32x128 (3 of 4)`. */
+  /** Called with the current stage: `building ft-v1 32x128 (3 of 4)`. */
   readonly onStage?: (stage: string) => void
   readonly onResult?: (times: EncoderTimes) => void
 }
@@ -23,7 +23,7 @@ export interface BenchObserver {
 const rounds = 5
 const warmup = 3
 
-/** Runs the benchmark and reports each plan and shape as it is measured. @throws usage `plan.unknown`, `bench.shape` */
+/** Runs the benchmark and reports each plan and shape after measuring it. @throws usage `plan.unknown`, `bench.shape` */
 export async function benchEncoder(bench: EncoderBench, observer: BenchObserver = {}): Promise<EncoderTimes[]> {
   const { config, shapes } = bench
   const tooLong = shapes.find(({ seq }) => seq > config.positions)

@@ -1,14 +1,14 @@
 /**
- * The physical floor of an encoder's forward pass: no program is faster than its arithmetic at the device's peak, nor than
- * moving its weights once at the device's bandwidth. A time alone says which plan wins; its fraction of the floor says how much
- * is left to win. The peaks are measured on the device at hand, not advertised (facts/).
+ * Physical floor of an encoder's forward pass: no program is faster than its arithmetic at the device's peak, nor than
+ * moving its weights once at the device's bandwidth. A time alone shows which plan is faster; its fraction of the floor shows the
+ * remaining potential. The peaks are measured on this machine's device, not advertised (facts/).
  */
 
 import type { FloatType } from '../checkpoint/convert.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { BertConfig } from '../models/encoder/config.js'
 
-/** What no implementation of the encoder layers avoids. */
+/** Work that no implementation of the encoder layers can avoid. */
 export interface Workload {
   /** Additions and multiplications of the matmuls and of attention, over valid tokens only. */
   readonly flops: number
@@ -16,26 +16,26 @@ export interface Workload {
   readonly bytes: number
 }
 
-/** Storage types that products are of. */
+/** Operand types of matmuls. */
 export type Arithmetic = FloatType | 'i8'
 
-/** What a device can do at most: facts/facts.ts finds it. */
+/** Upper limits of a device, determined by facts/facts.ts. */
 export interface Ceilings {
-  /** Bytes a second, read and written, of a large copy. */
+  /** Bytes per second, read and written, of a large copy. */
   readonly bandwidth: number
-  /** Multiplications and additions a second of a large matmul with this storage type; of float32, without tf32. */
+  /** Multiplications and additions per second of a large matmul with this storage type; float32 without tf32. */
   readonly peak: Readonly<Partial<Record<Arithmetic, number>>>
-  /** Bytes of the last-level cache, where the device says it. */
+  /** Bytes of the last-level cache, if the device reports it. */
   readonly cacheBytes?: number
-  /** True if bandwidth and peaks are measured; otherwise they are what clocks and widths allow. */
+  /** True if bandwidth and peaks are measured; otherwise they follow from clocks and widths. */
   readonly measured?: boolean
-  /** What the device's attributes allow. */
+  /** Limits by the device's attributes. */
   readonly stated?: { readonly bandwidth?: number; readonly peak: Readonly<Partial<Record<Arithmetic, number>>> }
 }
 
 export interface Floor {
   readonly milliseconds: number
-  /** Which of the two limits it is. */
+  /** Limit that determines the floor. */
   readonly bound: 'arithmetic' | 'bandwidth'
 }
 
@@ -64,8 +64,8 @@ export function workloadOf(
 }
 
 /**
- * The least time the workload takes on a device with these ceilings, were all its arithmetic of this type. Arithmetic whose peak is not
- * known counts as none: the floor is then that of its bytes.
+ * Shortest time of the workload on a device with these ceilings, if all its arithmetic has this type. Arithmetic with an unknown peak is
+ * ignored: the floor then follows from the bytes.
  */
 export function floorOf({ flops, bytes }: Workload, { peak, bandwidth }: Ceilings, dtype: Arithmetic): Floor {
   const [arithmetic, memory] = [(1e3 * flops) / (peak[dtype] ?? Number.POSITIVE_INFINITY), (1e3 * bytes) / bandwidth]

@@ -8,7 +8,7 @@ export type Lengths = (batch: number, seq: number) => readonly number[]
 
 const full: Lengths = (batch, seq) => Array.from({ length: batch }, () => seq)
 
-/** Uniform in 1..seq, so half of `seq` on average; the same for every plan and run. */
+/** Uniform in 1..seq, so half of `seq` on average; equal for every plan and run. */
 const half: Lengths = (batch, seq) => {
   const next = random(`lengths ${batch}x${seq}`)
   return Array.from({ length: batch }, () => integer(next, 1, seq))
@@ -16,7 +16,7 @@ const half: Lengths = (batch, seq) => {
 
 /**
  * `full`, `half`, or a file of whitespace-separated lengths that are repeated over the batch and cut at `seq`.
- * @throws usage `bench.lengths` for a file that cannot be read or holds anything else
+ * @throws usage `bench.lengths` for a file that cannot be read or contains anything else
  */
 export function lengthsOf(nameOrFile: string): Lengths {
   if (nameOrFile === 'full') return full
@@ -30,7 +30,7 @@ export function lengthsOf(nameOrFile: string): Lengths {
   const values = text.split(/\s+/).flatMap((word) => (word === '' ? [] : [Number(word)]))
   const wrong = values.find((value) => !Number.isSafeInteger(value) || value < 1)
   if (values.length === 0 || wrong !== undefined) {
-    const what = wrong === undefined ? 'holds no lengths' : `holds ${wrong}, expected positive integers`
+    const what = wrong === undefined ? 'contains no lengths' : `contains ${wrong}, expected positive integers`
     throw usageError('bench.lengths', `${nameOrFile} ${what}`)
   }
   return (batch, seq) => Array.from({ length: batch }, (_, i) => Math.min(values[i % values.length] ?? seq, seq))

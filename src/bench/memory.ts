@@ -1,6 +1,6 @@
 /**
- * What a forward pass keeps in device memory, beside the least it could: its weights and the two largest activations that are
- * alive at once, which one step reads and writes. The planner's arena should not be much more than these two.
+ * Device memory of a forward pass, compared with a lower bound: its weights and the two largest activations that are
+ * alive at once, which one step reads and writes. The planner's arena should not be much larger than these two.
  */
 
 import type { Program } from '../runtime/program.js'
@@ -11,16 +11,16 @@ import { contextOf, type Session, type SessionContext } from '../runtime/session
 export type Footprint = Program['memory'] & {
   /** Weights and arena. */
   readonly peakBytes: number
-  /** The two largest buffers of the arena during one step, for the step where their sum is greatest. */
+  /** Sum of the two largest buffers of the arena during one step, for the step with the largest sum. */
   readonly twoLargestBytes: number
   /** `peakBytes` over weights and `twoLargestBytes`. */
   readonly ratio: number
 }
 
-/** The greatest sum of two buffers that hold values during the same step. Weights and states do not count. */
+/** Largest sum of two buffers that are alive during the same step. Weights and states are excluded. */
 export function twoLargest(storages: readonly Storage[]): number {
   const buffers = storages.filter(({ weight, state, bytes }) => weight === undefined && state === undefined && bytes > 0)
-  // Lives are intervals, so whatever is alive at once is alive when the youngest of them begins.
+  // Lifetimes are intervals, so buffers that are alive at once are alive at the start of the latest one.
   return buffers.reduce((most, { first }) => {
     const alive = buffers.filter((other) => other.first <= first && first <= other.last).map(({ bytes }) => bytes)
     const [largest = 0, second = 0] = alive.sort((a, b) => b - a)
@@ -28,7 +28,7 @@ export function twoLargest(storages: readonly Storage[]): number {
   }, 0)
 }
 
-/** The footprint of a program that was built from `config` in `session`. */
+/** Footprint of a program built from `config` in `session`. */
 export function footprintOf(program: Program, session: Session, config: Omit<FlattenConfig, SessionContext>): Footprint {
   const largest = twoLargest(flatten({ ...config, ...contextOf(session) }).storages)
   const { memory } = program

@@ -1,7 +1,7 @@
 /**
- * Runs the peers of a benchmark: other people's encoders on the same machine, same shapes and lengths, timed the same way, so that
- * a ratio to them means something. A peer that this machine lacks is a line in the result and never a failure: heddle's own times
- * stand by themselves. Called after the plans are measured, so that the two never share the GPU.
+ * Runs the peers of a benchmark: encoders of other frameworks on the same machine, with the same shapes and lengths and the same timing,
+ * so that a ratio to them is meaningful. A missing peer is a line in the result and never a failure, because heddle's own times are valid
+ * without it. Called after the plans are measured, so that the two never share the GPU.
  */
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -38,14 +38,14 @@ const timesLine = z
 const problemLine = z.object({ problem: z.string() })
 const aboutLine = z.record(z.string(), z.string()).transform((about) => ({ about }))
 
-/** A line of the script: times of a way or why there are none, why nothing runs, or what it runs on. */
+/** A line of the script: times or an error of a mode, a problem that prevents all, or versions and GPU. */
 const scriptLine = z.union([timesLine, problemLine, aboutLine])
 
-/** How the PyTorch peers are started: the script beside heddle's sources, or in the bundle. */
+/** Command that starts the PyTorch peers: the script beside heddle's sources, or in the bundle. */
 export const torchCommand = (): readonly [string, ...string[]] => ['python3', join(peersFolder(), 'torch_bert.py'), '--stdin']
 
 /**
- * Times PyTorch's ways of running the encoder; `onTimes` hears of each as it is measured.
+ * Times the encoder in PyTorch's modes; calls `onTimes` for each.
  * @throws the signal's reason when it fires; nothing else
  */
 export async function timeTorch(
@@ -78,7 +78,7 @@ export async function timeTorch(
   return { framework: 'torch', about, times, problem }
 }
 
-/** What the script reads from stdin. */
+/** Request that the script reads from stdin. */
 function requestOf({ config, dtype, shapes, lengths, repeats }: PeerBench): object {
   const { vocab, hidden, layers, heads, inner, positions, tokenTypes, eps, activation } = config
   return {
@@ -90,7 +90,7 @@ function requestOf({ config, dtype, shapes, lengths, repeats }: PeerBench): obje
   }
 }
 
-/** Undefined for a line that is none of the script's: libraries print too. */
+/** Parses a line of the script; undefined for other output, because libraries print too. */
 function parseLine(text: string): z.infer<typeof scriptLine> | undefined {
   try {
     return scriptLine.parse(JSON.parse(text))

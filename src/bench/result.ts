@@ -1,4 +1,4 @@
-/** What the benchmark measures, as `--json` prints it and as the tables and the report show it. Fields are added, not removed. */
+/** Results of the benchmark, as printed by `--json` and shown in tables and the report. Fields are added, not removed. */
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import type { Ceilings, Floor, Workload } from './floor.js'
 import type { Footprint } from './memory.js'
@@ -11,9 +11,9 @@ export interface Shape {
 }
 
 export interface StepTime {
-  /** What runs: an instance key, or `matmul` and what it multiplies. */
+  /** Instance key, or `matmul` and the name of its node. */
   readonly kernel: string
-  /** How often it runs in a forward pass. */
+  /** Runs per forward pass. */
   readonly count: number
   readonly milliseconds: number
 }
@@ -21,19 +21,19 @@ export interface StepTime {
 export interface EncoderTimes extends Shape {
   readonly plan: string
   readonly meanLength: number
-  /** Of one forward pass. */
+  /** Time of one forward pass. */
   readonly milliseconds: Summary
   readonly kernels: number
   readonly matmuls: number
   readonly captured: boolean
   readonly memory: Footprint
-  /** Of all steps: bytes of the buffers they touch, arithmetic of the matmuls. */
+  /** Totals over all steps: bytes of accessed buffers, arithmetic of matmuls. */
   readonly work: { readonly bytes: number; readonly flops: number }
-  /** What the batch asks for, whatever the plan does. */
+  /** Work of the batch, independent of the plan. */
   readonly workload: Workload
-  /** Undefined where the device's ceilings are not known, and then so is `fraction`. */
+  /** Undefined, like `fraction`, if the device's ceilings are unknown. */
   readonly floor: Floor | undefined
-  /** Floor over median: 1 is as fast as the device allows. */
+  /** Floor over median; 1 is the fastest that the device allows. */
   readonly fraction: number | undefined
   readonly rotation: Rotation
   /** Time by kernel, longest first. */
@@ -41,26 +41,26 @@ export interface EncoderTimes extends Shape {
 }
 
 export interface PeerTimes extends Shape {
-  /** How the peer runs the encoder: `graph`. */
+  /** Mode in which the peer runs the encoder: `graph`. */
   readonly way: string
-  /** Of one forward pass, token ids to last hidden state; undefined where the way failed. */
+  /** Time of one forward pass, token ids to last hidden state; undefined if the mode failed. */
   readonly milliseconds: Summary | undefined
-  /** Why there are no times. */
+  /** Reason for missing times. */
   readonly error: string | undefined
 }
 
 export interface Peers {
   readonly framework: 'torch'
-  /** Versions and GPU, as the peer states them. */
+  /** Versions and GPU, as reported by the peer. */
   readonly about: Readonly<Record<string, string>>
   readonly times: readonly PeerTimes[]
-  /** Why there are none or why they end early. */
+  /** Reason for missing or incomplete times. */
   readonly problem: string | undefined
 }
 
 export interface PeerRatio extends Shape {
   readonly plan: string
-  /** The fastest peer. */
+  /** Mode of the fastest peer. */
   readonly way: string
   /** Median of the plan over median of the peer: below 1 the plan is faster. */
   readonly ratio: number
@@ -72,19 +72,19 @@ export interface BenchEncoderResult {
   readonly config: string
   readonly dtype: 'f32' | 'f16' | 'bf16'
   readonly lengths: string
-  /** True if a random mask over pairs of tokens was read beside them. */
+  /** True if a random mask over pairs of tokens was applied in addition. */
   readonly masked?: true
   readonly results: readonly EncoderTimes[]
-  /** Undefined when no peer was asked for. */
+  /** Undefined if no peer was requested. */
   readonly peers: Peers | undefined
-  /** Each plan beside the fastest peer of its shape, where there is one. */
+  /** Ratio of each plan to the fastest peer of its shape, if any. */
   readonly ratios: readonly PeerRatio[]
 }
 
 /** `32x128` */
 export const shapeName = ({ batch, seq }: Shape): string => `${batch}x${seq}`
 
-/** The peer that is fastest at a shape. */
+/** Fastest peer at a shape. */
 export function fastestPeer(
   peers: Peers | undefined,
   { batch, seq }: Shape,

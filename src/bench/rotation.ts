@@ -1,10 +1,10 @@
 /**
- * Rotation: no timed pass may find in the device's cache what the pass before it left there, or small models look faster than
- * any service that does other things in between. A pass streams all layer weights. Where these exceed twice the cache, a pass
- * evicts its own inputs and weights, and one program is replayed as it is. Where they do not, a replay is a chain of passes,
- * each with weights and ids of its own, so many that twice the cache lies between two uses of the same bytes; a pass is then the
- * replay's time divided by their number. Activations are rewritten by every pass and stay shared. Such a chain pays
- * for one graph launch instead of one a pass; `passes` in the result says that it was used.
+ * Rotation of weights and inputs between timed passes. No timed pass may hit cached data of the previous pass, or small models look faster
+ * than in any service that does other work in between. A pass streams all layer weights. If these exceed twice the cache, a pass
+ * evicts its own inputs and weights, and one program is replayed as it is. Otherwise a replay is a chain of passes, each with its own
+ * weights and ids, long enough that twice the cache is read between two uses of the same bytes. The time of a pass is then the
+ * replay's time divided by their number. Activations are rewritten by every pass and stay shared. Such a chain has
+ * one graph launch instead of one per pass; `passes` in the result shows its use.
  */
 import type { Assembly } from '../models/encoder/bert.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
@@ -15,7 +15,7 @@ export interface Rotation {
   readonly passes: number
   /** Bytes of weights read between two uses of the same ones. */
   readonly bytes: number
-  /** True if that is twice the device's cache; undefined where the cache is not known. */
+  /** True if that is at least twice the device's cache; undefined if the cache is unknown. */
   readonly evicts: boolean | undefined
 }
 
@@ -23,8 +23,8 @@ export interface Rotation {
 const maxPasses = 128
 
 /**
- * Bytes of the cache that rotation has to outrun: what a GPU says, or what is assumed of one that does not, which is the largest known.
- * The CPU device is not timed for its caches.
+ * Bytes of the cache that rotation must exceed: as reported by a GPU, or else an assumed size, the largest known one.
+ * Undefined for the CPU device, whose caches are ignored.
  */
 export const cacheOf = ({ kind, cacheBytes }: NativeDeviceInfo): number | undefined =>
   kind === 'cuda' ? (cacheBytes ?? assumedCache) : undefined
@@ -48,7 +48,7 @@ const everyPass = <T>(passes: number, make: (pass: number) => readonly T[]): T[]
 
 type Wired = Pick<Assembly, 'applications' | 'outputs'>
 
-/** A model's graphs `passes` times over: every value, input and weight of a pass has a name of its own. */
+/** Repeats a model's graphs `passes` times, with separate names for the values, inputs and weights of each pass. */
 export function chain(
   { applications, outputs }: Wired,
   inputs: readonly string[],
@@ -69,13 +69,13 @@ export function chain(
   }
 }
 
-/** What `chain` calls the values, inputs or weights given by their plain names; `of` makes those of one pass. */
+/** Renames values, inputs or weights as `chain` does; `of` returns those of one pass by their plain names. */
 export function chained<T>(passes: number, of: (pass: number) => Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(
     everyPass(passes, (pass) => Object.entries(of(pass)).map(([name, value]): [string, T] => [inPass(pass, name), value])),
   )
 }
 
-/** The weights of a chain: the same host bytes, uploaded once a pass. */
+/** Weights of a chain: the same host bytes, uploaded once per pass. */
 export const chainedWeights = (passes: number, weights: Readonly<Record<string, WeightTensor>>): Record<string, WeightTensor> =>
   chained(passes, () => weights)

@@ -9,7 +9,7 @@ export interface Summary {
   readonly samples: number
 }
 
-/** The value below which a share `q` of sorted samples lies, interpolated between neighbours. */
+/** Quantile `q` of sorted samples, linearly interpolated. */
 function quantile(sorted: ArrayLike<number>, q: number): number {
   const position = (sorted.length - 1) * q
   const below = Math.floor(position)
@@ -18,7 +18,7 @@ function quantile(sorted: ArrayLike<number>, q: number): number {
   return low + (high - low) * (position - below)
 }
 
-/** NaN throughout when there are no samples. */
+/** Summary of samples; all NaN if there are none. */
 export function summarise(samples: Iterable<number>): Summary {
   const sorted = Float64Array.from(samples).sort()
   return {

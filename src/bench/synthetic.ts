@@ -1,4 +1,4 @@
-/** Models without files: named configurations and random weights. Times do not depend on what the weights say. */
+/** Models without files: named configurations and random weights. Times do not depend on the values of weights. */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { FloatType } from '../checkpoint/convert.js'
@@ -20,15 +20,15 @@ const base = {
   hidden_act: 'gelu',
 }
 
-/** Configurations by name, as HF states them. */
+/** Configurations by name, in HF's form. */
 const named: Readonly<Record<string, Record<string, unknown>>> = {
   'bert-base': base,
   'bert-large': { ...base, hidden_size: 1024, num_hidden_layers: 24, num_attention_heads: 16, intermediate_size: 4096 },
 }
 
 /**
- * The configuration of a name, or of a model folder below `root`.
- * @throws usage `bench.config` for neither, and what `readBertConfig` throws
+ * Configuration of a name, or of a model folder below `root`.
+ * @throws usage `bench.config` for neither, and errors of `readBertConfig`
  */
 export async function benchConfig(nameOrDir: string, root: string): Promise<BertConfig> {
   const known = Object.hasOwn(named, nameOrDir) ? named[nameOrDir] : undefined
@@ -42,20 +42,20 @@ export async function benchConfig(nameOrDir: string, root: string): Promise<Bert
   return readBertConfig(path)
 }
 
-/** Heads and their elements, in the place of those that a named configuration has. */
+/** Number of heads and elements per head, instead of those of a named configuration. */
 export interface HeadSizes {
   readonly heads?: number | undefined
   readonly size?: number | undefined
 }
 
 /**
- * The configuration of a name or a folder; of a name with other heads: as wide as they are together, and four times as wide inside.
+ * Configuration of a name or a folder. For a name with other heads, the hidden size follows from them, and the inner size is four times that.
  * @throws usage `bench.config` for other heads of a folder, and as `benchConfig`
  */
 export async function sizedConfig(nameOrDir: string, root: string, { heads, size }: HeadSizes): Promise<BertConfig> {
   if (heads === undefined && size === undefined) return benchConfig(nameOrDir, root)
   if (!Object.hasOwn(named, nameOrDir)) {
-    throw usageError('bench.config', `heads are those of the configuration, and ${nameOrDir} is a folder with one of its own`, {
+    throw usageError('bench.config', `heads cannot be changed for the configuration of a folder: ${nameOrDir}`, {
       hint: `leave --heads and --size out, or name one of: ${Object.keys(named).join(', ')}`,
     })
   }
@@ -66,13 +66,13 @@ export async function sizedConfig(nameOrDir: string, root: string, { heads, size
   return parseBertConfig({ ...named[nameOrDir], ...given }, nameOrDir)
 }
 
-/** Values drawn once and repeated: a model has a hundred million, and only their spread matters. */
+/** Number of random values, which are repeated: a model has a hundred million, and only their spread matters. */
 const drawn = 65_521
 
 /** HF's initial spread of weights. */
 const spread = 0.02
 
-/** Random weights of every tensor the configuration has. */
+/** Random weights of every tensor of the configuration. */
 export const syntheticWeights = (config: BertConfig, dtype: FloatType): Record<string, WeightTensor> =>
   syntheticTensors(bertShapes(config), dtype)
 

@@ -30,7 +30,7 @@ export async function syntheticScales(
   try {
     const next = random('calibration')
     const inputIds = Array.from({ length: Math.min(tokens, config.positions) }, () => integer(next, 0, config.vocab - 1))
-    // Only the largest magnitudes are asked for.
+    // Only the largest magnitudes are needed.
     const histograms = await collect(calibrationModel(config, session, dtype), [{ inputIds }], { bins: 1, signal })
     return histograms.map((layer) => perSite((site) => layer[site].amax))
   } finally {

@@ -1,4 +1,4 @@
-/** The benchmark's results as text for a terminal: one table of plans, one of peers, one for each profile. */
+/** Results of the benchmark as text for a terminal: one table of plans, one of peers, one per profile. */
 import Table from 'cli-table3'
 import type { Arithmetic, Ceilings } from './floor.js'
 import { type BenchEncoderResult, type EncoderTimes, type Peers, type PeerTimes, type Shape, shapeName } from './result.js'
@@ -12,11 +12,11 @@ export const milliseconds = (value: number): string => value.toPrecision(4)
 
 export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
 
-/** Of the arithmetic that the batch asks for: padding and waste do not count. */
+/** Rate of the arithmetic that the batch needs, excluding padding and waste. */
 export const teraflops = ({ workload, milliseconds: { median } }: Pick<EncoderTimes, 'workload' | 'milliseconds'>): string =>
   (workload.flops / median / 1e9).toPrecision(3)
 
-/** `4.26 T`, for a unit behind it. */
+/** Number with an SI prefix, to be followed by a unit: `4.26 T`. */
 export function rate(value: number): string {
   const [scale, prefix] = value >= 1e12 ? [1e12, 'T'] : value >= 1e9 ? [1e9, 'G'] : [1e6, 'M']
   return `${Number((value / scale).toPrecision(3))} ${prefix}`
@@ -26,19 +26,19 @@ export const percent = (share: number): string => `${(100 * share).toFixed(1)} %
 
 export const spread = ({ low, high }: Summary): string => `${milliseconds(low)} to ${milliseconds(high)}`
 
-/** The ratio of a plan to the fastest peer at its shape. */
+/** Ratio of a plan to the fastest peer at its shape. */
 export const peerRatio = (times: EncoderTimes, { ratios }: BenchEncoderResult): string | undefined =>
   ratios.find(({ plan, batch, seq }) => plan === times.plan && batch === times.batch && seq === times.seq)?.ratio.toFixed(2)
 
-/** One line for a plan as it is measured. */
+/** One line per measured plan. */
 export const describeTimes = (times: EncoderTimes): string =>
   `${times.plan} ${shapeName(times)}: ${milliseconds(times.milliseconds.median)} ms (${spread(times.milliseconds)})`
 
-/** One line for a peer as it is measured. */
+/** One line per measured peer. */
 export const describePeer = (framework: string, { way, error, milliseconds: time, ...shape }: PeerTimes): string =>
   `${framework} ${way} ${shapeName(shape)}: ${time === undefined ? error : `${milliseconds(time.median)} ms (${spread(time)})`}`
 
-/** The device's limits and what was measured, as far as notes speak of them: also as a file has them. */
+/** Limits of a device used by notes, also in the form stored in files. */
 type NotedCeilings = Pick<Ceilings, 'bandwidth'> & {
   readonly peak: Readonly<Partial<Record<Arithmetic, number | undefined>>>
   readonly measured?: boolean | undefined
@@ -61,56 +61,55 @@ interface Noted {
   readonly peers?: { readonly framework: string; readonly problem?: string | undefined } | undefined
 }
 
-/** True if plans of one shape are held to different floors. */
+/** True if plans of one shape have different floors. */
 const hasSeveralFloors = (results: Noted['results']): boolean =>
   results.some((times) =>
     results.some((other) => shapeName(other) === shapeName(times) && other.floor?.milliseconds !== times.floor?.milliseconds),
   )
 
-/** Fibers stand for threads there: a plan that wins on it may lose on a GPU, and the other way round. */
+/** The CPU device emulates threads with fibers: a plan that is faster on it may be slower on a GPU, and vice versa. */
 const cpuNote = 'These are times of the CPU device: which plan is faster here says nothing about a GPU.'
 
-/** What floors rest on: what is measured, what the device's attributes allow, and what is not known. */
+/** Sources of floors: measured limits, limits by the device's attributes, and unknown ones. */
 export function floorNotes(
   ceilings: NotedCeilings | undefined,
   { name, kind, cacheBytes }: NotedDevice,
   dtype: Arithmetic,
 ): string[] {
   const cpu = kind === 'simt' ? [cpuNote] : []
-  if (ceilings === undefined) return [...cpu, `No physical floor: the limits of ${name} (${kind}) are not known.`]
+  if (ceilings === undefined) return [...cpu, `No physical floor: the limits of ${name} (${kind}) are unknown.`]
   const { bandwidth, peak, measured } = ceilings
   const arithmetic = peak[dtype]
   const source = measured === true ? 'measured' : "by the device's attributes, not measured"
   return [
     ...cpu,
     arithmetic === undefined
-      ? `Floor: bytes at ${rate(bandwidth)}B/s (${source}); the arithmetic peak of ${dtype} is not known.`
+      ? `Floor: bytes at ${rate(bandwidth)}B/s (${source}); the arithmetic peak of ${dtype} is unknown.`
       : `Floor: ${rate(bandwidth)}B/s or ${rate(arithmetic)}FLOP/s of ${dtype} (${source}), whichever takes longer.`,
     ...(kind === 'cuda' && cacheBytes === undefined
-      ? ['The device does not tell the size of its cache: 128 MiB are assumed.']
+      ? ['The device does not report the size of its cache: 128 MiB are assumed.']
       : []),
   ]
 }
 
-/** What limits the meaning of the numbers. */
+/** Notes on the interpretation of the numbers. */
 export function notes({ results, ceilings, device, dtype, peers }: Noted): string[] {
   const rotation = results[0]?.rotation
   const lines = [
     ...floorNotes(ceilings, device, dtype),
     ...(hasSeveralFloors(results)
-      ? ['Plans of int8 have floors of their own, by int8 arithmetic and weights; charts draw that of the first plan.']
+      ? ['Int8 plans have their own floors, by int8 arithmetic and weights; charts show the floor of the first plan.']
       : []),
-    'Peak is weights and arena; its ratio is to weights and the two largest activations alive at once.',
+    'Peak is weights plus arena; its ratio is to weights plus the two largest activations alive at once.',
   ]
-  if (rotation?.evicts === true && rotation.passes === 1) lines.push('A pass streams more weights than twice the cache holds.')
+  if (rotation?.evicts === true && rotation.passes === 1)
+    lines.push('A pass streams more than twice the size of the cache in weights.')
   if (rotation !== undefined && rotation.passes > 1) {
-    lines.push(`A replay is ${rotation.passes} passes over weights and ids of their own; times are of one pass.`)
+    lines.push(`A replay has ${rotation.passes} passes with separate weights and ids; times are per pass.`)
   }
-  if (rotation?.evicts === false) lines.push('The rotating weights are less than twice the cache: passes may find some there.')
+  if (rotation?.evicts === false) lines.push('The rotating weights are less than twice the cache: passes may hit it.')
   if (peers !== undefined)
-    lines.push(
-      'Peers go from token ids to the last hidden state; plans too, and on through a classifier where the model has one.',
-    )
+    lines.push('Peers compute token ids to the last hidden state; plans also compute the classifier, if the model has one.')
   if (peers?.problem !== undefined) lines.push(`${peers.framework} peers: ${peers.problem}.`)
   return lines
 }
@@ -165,7 +164,7 @@ function profileTable(times: EncoderTimes): string[] {
   return [table.toString()]
 }
 
-/** All results; the time of every kernel too where `profiles` asks for it. */
+/** All results; with `profiles`, also the time of every kernel. */
 export function benchTable(result: BenchEncoderResult, profiles: boolean): string {
   const { results, peers } = result
   const tables = [

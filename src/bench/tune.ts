@@ -1,7 +1,7 @@
 /**
- * `heddle tune`'s measurements: every candidate is first held against the rules' result and refused when it differs, then timed in
- * turns with the rules, over buffers that together exceed twice the device's cache; the leading ones are timed once more. Runs on the machine with the device; needs no
- * front end and no compiler.
+ * Measurements of `heddle tune`: every candidate is first compared with the result of the rules and refused if it differs. Then it is timed in
+ * turns with the rules, over buffers that together exceed twice the device's cache. The leading ones are timed once more. Runs on the machine
+ * with the device; needs no front end and no compiler.
  */
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
@@ -19,7 +19,7 @@ import type { TuneCandidate, TuneKernel, TunePlan } from './tune_plan.js'
 import { finalists, selectTiles, selectVariants, type TimesAtRows } from './tune_select.js'
 
 export interface TuneBench extends Stage {
-  /** Of the candidates' library. */
+  /** Manifest of the candidates' library. */
   readonly manifest: Manifest
   readonly plan: TunePlan
   /** Numbers of rows to measure. */
@@ -39,13 +39,13 @@ export interface TuneResult {
   readonly variants: TuningEntry['variants']
 }
 
-/** Rows of the small launch that is compared. */
+/** Rows of the small launch for the comparison of results. */
 const comparedRows = 37
 const rounds = 4
 
 /**
- * Measures a plan. A candidate that faults or computes something else is refused, and its message kept.
- * @throws usage `tune.plan` when the manifest lacks a kernel of the plan; environment `device.memory`; the signal's reason
+ * Measures a plan. A candidate that faults or computes another result is refused, with its message.
+ * @throws usage `tune.plan` if the manifest lacks a kernel of the plan; environment `device.memory`; the signal's reason
  */
 export async function tune(bench: TuneBench, onResult?: (result: TuneResult) => void): Promise<TuneResult[]> {
   const results: TuneResult[] = []
@@ -63,7 +63,7 @@ export async function tune(bench: TuneBench, onResult?: (result: TuneResult) => 
         }
         return times
       }
-      // The fastest of many is often the luckiest: the leading ones run again, and only that counts.
+      // The fastest of many is often the luckiest: the leading ones run again, and only the second timing counts.
       const best = finalists(await heat(accepted), accepted)
       const times = await heat(best)
       const { kernel: name, dtype } = kernel
@@ -83,7 +83,7 @@ function entryOf({ kernels }: Manifest, key: string): KernelEntry {
   return entry
 }
 
-/** Parts the candidates whose results agree with the rules' from the others. */
+/** Separates candidates whose results agree with the rules' from the others. */
 async function examine(
   stage: Stage,
   kernel: TuneKernel,
@@ -129,11 +129,11 @@ async function examine(
   }
 }
 
-/** The launches of a key: by the rules, those of what runs where nothing was measured. */
+/** Launches of a key. For the rules, those of the untuned default, which may be the library. */
 const stepsOf = ({ rules, library }: TuneKernel, launches: Launches, key: string): NativeStep[] =>
   library === true && key === rules ? launches.products() : launches.steps(key)
 
-/** What differs from the rules' results by more than two right results may, in words. */
+/** Describes a difference from the rules' results that is larger than between two correct results; undefined if there is none. */
 function difference(
   entry: KernelEntry,
   outputs: KernelEntry['buffers'],
@@ -155,14 +155,14 @@ function difference(
   return undefined
 }
 
-/** Results of which what is no number in both is 0: a candidate that agrees with the rules about that agrees. */
+/** Replaces NaN in both results by 0, so that equal NaNs compare as equal. */
 function sameNaN(a: ArrayLike<number>, b: ArrayLike<number>): [ArrayLike<number>, ArrayLike<number>] {
   const known = (of: ArrayLike<number>) =>
     Float64Array.from(of, (value, i) => (Number.isNaN(a[i]) && Number.isNaN(b[i]) ? 0 : value))
   return [known(a), known(b)]
 }
 
-/** Median microseconds of a launch of the rules and of each candidate that computes so many rows. */
+/** Median microseconds of a launch of the rules and of each candidate that supports this number of rows. */
 async function timeAll(
   { device, library, layouts, repeats, signal }: TuneBench,
   kernel: TuneKernel,
@@ -183,7 +183,7 @@ async function timeAll(
         await program.capture()
       } catch (error) {
         program.release()
-        // What computes few rows may not compute many; it has no time there.
+        // A candidate for few rows may not support many; it has no time there.
         if (key !== rules && error instanceof HeddleError && error.code === 'device.invalid') continue
         throw error
       }
@@ -205,7 +205,7 @@ async function timeAll(
   }
 }
 
-/** Entries for a tuning file, one for each key with variants. */
+/** Entries for a tuning file, one per key with variants. */
 export const tuningEntries = (results: readonly TuneResult[], info: NativeDeviceInfo): TuningEntry[] =>
   results
     .filter(({ variants }) => variants.length > 0)

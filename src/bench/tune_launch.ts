@@ -1,4 +1,4 @@
-/** Buffers and launches of one kernel at one size, for `heddle tune`: small and exact to compare results, large and many to time. */
+/** Buffers and launches of one kernel at one size, for `heddle tune`: one small set to compare results, many large sets to time. */
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo, dtypes } from '../ir/dtype.js'
 import { findLayout, type Layouts, layoutSize } from '../runtime/layouts.js'
@@ -14,36 +14,36 @@ import type { TuneKernel } from './tune_plan.js'
 /** Sizes of a launch, by dimension. */
 export type Dims = Readonly<Record<string, number>>
 
-/** What launches run on. */
+/** Device, kernels and layouts of launches. */
 export interface Stage {
   readonly device: NativeDevice
   readonly library: KernelSource
-  /** By name; those of rows need no entry. */
+  /** Layouts by name; row layouts need no entry. */
   readonly layouts: Layouts
 }
 
 const alignment = 256
-/** Values drawn for a large input, which repeats them. */
+/** Number of random values; a larger input repeats them. */
 const drawn = 1 << 14
-/** Most of the inner dimensions' extents: a sequence, and the heads that share it. */
+/** Largest extents of the inner dimensions: a sequence, and the heads that share it. */
 const innerExtents = [128, 16]
 
-/** Heads of attention, and the rows of all sequences together: what a layer of a usual model has for a batch. */
+/** Heads of attention, and the total rows of all sequences, as in a layer of a typical model. */
 const heads = 12
 const sequenceRows = 4096
 
-/** What is asked of a kernel: rows of one length, and of a matmul its depth. Rows of attention are those of a sequence. */
+/** Size of a launch: number and length of rows, and the depth of a matmul. For attention, rows are those of a sequence. */
 export interface Size {
   readonly rows: number
   readonly length: number
   readonly depth?: number | undefined
 }
 
-/** What a launch of a kernel must hold to, beside its size. */
+/** Constraints of a launch in addition to its size. */
 export const ruleFor = ({ kind }: TuneKernel, { rows }: Size, entry: KernelEntry): OpRule =>
   ruleOf(entry, kind === 'attention' ? { rows } : 'ragged')
 
-/** Extents of a launch: of rows the inner dimensions small, the outermost whatever remains. */
+/** Extents of a launch: for rows, small inner dimensions and the rest in the outermost one. */
 export function dimsOf(kernel: TuneKernel, size: Size, entry: KernelEntry): Dims {
   const { outer, row, depth } = kernel
   const given: Dims = {
@@ -86,7 +86,7 @@ function placesOf(layouts: Layouts, entry: KernelEntry, dims: Dims): { places: P
   let end = 0
   const known = new Map<string, Place>()
   const places = entry.buffers.map((buffer): Place => {
-    // An output that updates an input has its memory.
+    // An output that updates an input shares its memory.
     const before = known.get(buffer.updates ?? '')
     if (before !== undefined) return { ...before, buffer }
     const shape = buffer.dims.map((name) => dims[name] ?? 1)
@@ -101,19 +101,19 @@ function placesOf(layouts: Layouts, entry: KernelEntry, dims: Dims): { places: P
   return { places, bytes: end }
 }
 
-/** Bytes a launch reads and writes when it touches every buffer once. */
+/** Bytes that a launch reads and writes, with one access per buffer. */
 export const bytesOf = (layouts: Layouts, entry: KernelEntry, dims: Dims): number =>
   placesOf(layouts, entry, dims).places.reduce((sum, { bytes }) => sum + bytes, 0)
 
-/** What most of what is stored as int8 is scaled by: results of about 4 span what it holds. */
+/** Inverse scale of int8 results: values up to about 4 cover the range. */
 const usualInverse = 32
-/** Integers as large as keep what becomes of their sums within 16 bits. */
+/** Largest magnitude of integers, chosen to keep results of their sums within 16 bits. */
 const widest = 8
 
 const drawValue = (dtype: KernelEntry['buffers'][number]['dtype'], next: Random): number =>
   dtype === 'i8' ? integer(next, -widest, widest) : normal(next)
 
-/** Inputs as stored, outputs poisoned. */
+/** Initial memory: encoded inputs and poisoned outputs. */
 function initialBlock(entry: KernelEntry, rule: OpRule, places: readonly Place[], bytes: number, dims: Dims): Uint8Array {
   const block = new Uint8Array(bytes)
   for (const { buffer, elements, offset, bytes: size } of places) {
@@ -135,19 +135,19 @@ function initialBlock(entry: KernelEntry, rule: OpRule, places: readonly Place[]
   return block
 }
 
-/** One size of a kernel with its buffers, `sets` times over: the copies hold the same values at other addresses. */
+/** One problem size of a kernel, with `sets` copies of its buffers to defeat caching. */
 export interface Launches {
-  /** A launch of the kernel `key` for every set. */
+  /** Launches of the kernel `key`, one per set. */
   steps(key: string): NativeStep[]
-  /** The library's product for every set, of a kernel whose arguments are a, b and the result, m, n and k. */
+  /** Library matmuls, one per set, for a kernel with the arguments a, b, result, m, n and k. */
   products(): NativeStep[]
   readonly outputs: readonly { readonly buffer: KernelEntry['buffers'][number]; readonly slice: NativeSlice }[]
-  /** The first set as it was before any launch. */
+  /** First set before any launch. */
   readonly initial: { readonly to: NativeSlice; readonly data: Uint8Array }
   release(): void
 }
 
-/** @param entry of any kernel with the arguments of this one @throws environment `device.memory` */
+/** @param entry of any kernel with the same arguments @throws environment `device.memory` */
 export async function openLaunches(stage: Stage, entry: KernelEntry, rule: OpRule, dims: Dims, sets: number): Promise<Launches> {
   const { device, library, layouts } = stage
   const { places, bytes } = placesOf(layouts, entry, dims)

@@ -1,6 +1,6 @@
 /**
- * What a tuning run measures: which kernels, for which row lengths, with which candidates. Made where the front end is, and read where
- * the device is, which may be another machine: `candidates.json` beside the candidates' kernel library holds it.
+ * Plan of a tuning run: its kernels, row lengths and candidates. Made on the machine with the front end and read on the machine with
+ * the device, which may be another one. Stored in `candidates.json` beside the candidates' kernel library.
  */
 import { z } from 'zod'
 import type { FloatType } from '../checkpoint/convert.js'
@@ -25,10 +25,10 @@ import { dtypeName, sizeName, tunedChoiceSchema } from '../schedule/tuning.js'
 const count = z.number().int().positive()
 
 const candidateSchema = z.strictObject({
-  /** Key of the kernel with this choice alone. */
+  /** Key of the kernel with only this choice. */
   key: z.string(),
   choice: tunedChoiceSchema,
-  /** It combines rows as the rules do, so the number of rows may decide about it. Of tiles that holds always: the rules choose them by it too. */
+  /** True if it combines values in the same order as the rules, so its use may depend on the number of rows. Always true for tiles. */
   keepsOrder: z.boolean(),
 })
 
@@ -41,15 +41,15 @@ export const tunePlanSchema = z.strictObject({
       dtype: z.string(),
       /** Key of the kernel that follows the rules. */
       rules: z.string(),
-      /** What candidates are: schedules of rows, tiles of a matmul or of attention. */
+      /** Kind of candidates: schedules of rows, or tiles of a matmul or of attention. */
       kind: z.enum(['rows', 'matmul', 'attention']),
-      /** The dimension that is the row's length: of a matmul its columns, of attention the elements of a head. */
+      /** Dimension of the row length: for a matmul its columns, for attention the head size. */
       row: z.string(),
-      /** What candidates are held against and must beat is the library's product, which runs where nothing was measured. */
+      /** True if candidates are compared with the library's matmul, which is the default without tuning. */
       library: z.boolean().optional(),
-      /** The dimension that a matmul sums over. */
+      /** Summed dimension of a matmul. */
       depth: z.string().optional(),
-      /** The dimensions whose product is the number of rows, outermost first; of attention sequences and heads, which rows do not count. */
+      /** Dimensions whose product is the number of rows, outermost first; for attention, sequences and heads, which are not counted as rows. */
       outer: z.array(z.string()),
       lengths: z.array(z.strictObject({ length: count, depth: count.optional(), candidates: z.array(candidateSchema) })),
     }),
@@ -60,7 +60,7 @@ export type TunePlan = z.infer<typeof tunePlanSchema>
 export type TuneKernel = TunePlan['kernels'][number]
 export type TuneCandidate = z.infer<typeof candidateSchema>
 
-/** The kernels of plans that the library's product stands for where nothing was measured. */
+/** Kernels of plans that are replaced by the library's matmul without tuning. */
 export const besideLibrary = (graphs: Readonly<Record<string, Readonly<Record<string, Graph>>>>): ReadonlySet<string> =>
   new Set(
     Object.values(graphs)
@@ -70,7 +70,7 @@ export const besideLibrary = (graphs: Readonly<Record<string, Readonly<Record<st
 
 export interface TuneRequest {
   readonly target: TunePlan['target']
-  /** Names of kernels; without them, every kernel that one of the lengths suits. */
+  /** Names of kernels; default: every kernel that one of the lengths fits. */
   readonly kernels?: readonly string[] | undefined
   readonly lengths: readonly TileSize[]
   readonly dtype: FloatType
@@ -79,7 +79,7 @@ export interface TuneRequest {
 const refusal = (name: string, why: string, hint: string): HeddleError =>
   usageError('tune.kernel', `cannot tune ${name}: ${why}`, { hint })
 
-/** What a run generates and measures. */
+/** Plan of a run, with the candidates to generate. */
 export interface PlannedTuning {
   readonly plan: TunePlan
   readonly sets: readonly CandidateSet[]
@@ -87,9 +87,9 @@ export interface PlannedTuning {
 }
 
 /**
- * Plans the kernels of a request, for those of its lengths that suit them.
- * @param products names of the templates that the library's product stands for
- * @throws usage `tune.kernel` for a named kernel that is not there, whose rows have no length one could ask for, or that no length suits
+ * Plans the kernels of a request, with the lengths that fit them.
+ * @param products names of templates that are replaced by the library's matmul without tuning
+ * @throws usage `tune.kernel` for a named kernel that does not exist, whose row length cannot be given, or that no length fits
  */
 export function planTuning(
   kernels: readonly Kernel[],
@@ -105,7 +105,7 @@ export function planTuning(
     const subject = isTemplate(kernel) ? examineTemplate(kernel, request.dtype) : examine(kernel, request.dtype)
     if (typeof subject === 'string') return subject
     const fitting = lengths.filter((size) => subject.candidates(size).length > 0)
-    if (fitting.length === 0) return `no length suits it, it takes ${subject.takes}`
+    if (fitting.length === 0) return `no length fits it, expected ${subject.takes}`
     const beside = products.has(kernel.name) ? { library: true } : {}
     const planned = fitting.map((size) => ({ ...size, candidates: subject.candidates(size) }))
     return { kernel: { ...subject.kernel, ...beside, lengths: planned }, ...subject.generated(fitting) }
@@ -133,7 +133,7 @@ export function planTuning(
   }
 }
 
-/** A kernel of the plan, and what is generated for it. */
+/** A kernel of the plan, with its candidates to generate. */
 interface Found {
   readonly kernel: TuneKernel
   readonly set?: CandidateSet
@@ -145,14 +145,14 @@ type Candidates = TuneKernel['lengths'][number]['candidates']
 /** A kernel that can be tuned. */
 interface Subject {
   readonly kernel: Omit<TuneKernel, 'lengths'>
-  /** The lengths it takes, in words. */
+  /** Description of supported lengths. */
   readonly takes: string
   readonly candidates: (size: TileSize) => Candidates
-  /** What is generated for some lengths. */
+  /** Candidates to generate for some lengths. */
   readonly generated: (lengths: readonly TileSize[]) => { readonly set?: CandidateSet; readonly tiles?: TileSet }
 }
 
-/** A row program as a subject, or why it is none. */
+/** A row program as a subject, or the reason why it cannot be tuned. */
 function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   const instance = allInstances(kernel).find(({ types }) => Object.values(types).every((type) => type === dtype))
   if (instance === undefined) return `it has no instance in ${dtype}`
@@ -193,7 +193,7 @@ function lengthsOf({ program }: MappedKernel): readonly Expr[] {
   return program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop.length] : []))
 }
 
-/** A template kernel as a subject, or why it is none. */
+/** A template kernel as a subject, or the reason why it cannot be tuned. */
 function examineTemplate(kernel: TemplateKernel, dtype: FloatType): Subject | string {
   const instance = templateInstances(kernel).find(({ types }) => Object.values(types).every((type) => type === dtype))
   if (instance === undefined) return `it has no instance in ${dtype}`
@@ -202,7 +202,7 @@ function examineTemplate(kernel: TemplateKernel, dtype: FloatType): Subject | st
   const choices = (size: TileSize) => tileCandidates(kernel, operandType(kernel, instance.types), size)
   return {
     kernel: { kernel: kernel.name, dtype: dtypeName(instance), rules: rulesKey(instance.key), ...frame },
-    takes: kernel.kind === 'matmul' ? 'columns x depth, such as 3072x768' : 'the elements of a head: 32, 64 or 128, of 16 bits',
+    takes: kernel.kind === 'matmul' ? 'columns x depth, such as 3072x768' : 'a head size: 32, 64 or 128, of 16 bits',
     candidates: (size) =>
       choices(size).map((choice) => ({ key: candidateKey(instance.key, choice, size.length), choice, keepsOrder: true })),
     generated: (lengths) => {
@@ -213,14 +213,14 @@ function examineTemplate(kernel: TemplateKernel, dtype: FloatType): Subject | st
   }
 }
 
-/** The dimensions of a template kernel by role, or why it has no tiles to choose. */
+/** Dimensions of a template kernel by role, or the reason why it has no tile choices. */
 function frameOf(kernel: TemplateKernel): Pick<TuneKernel, 'kind' | 'row' | 'depth' | 'outer'> | string {
   if (kernel.kind === 'matmul') {
-    if (kernel.batch.length > 0) return 'matrices of a batch have tiles of their own'
+    if (kernel.batch.length > 0) return 'batched matmuls have their own tiles'
     return { kind: 'matmul', row: kernel.n, depth: kernel.k, outer: [kernel.m] }
   }
   if (kernel.kind !== 'attention') return 'attention of a decoding step has no tiles'
   const { headDim, batch, heads } = kernel
-  if (headDim.kind !== 'dim' || batch.kind !== 'dim' || heads.kind !== 'dim') return 'its extents are no dimensions'
+  if (headDim.kind !== 'dim' || batch.kind !== 'dim' || heads.kind !== 'dim') return 'its extents are not dimensions'
   return { kind: 'attention', row: headDim.name, outer: [batch.name, heads.name] }
 }

@@ -1,12 +1,12 @@
 /**
- * From measured times to entries of a tuning file. Choices of the rules' own order of combination may serve some numbers of rows and
- * leave the others to the rules; one of another order serves all numbers or none, so that results never depend on how many rows there are.
+ * Selects entries of a tuning file from measured times. Choices with the rules' order of combination may serve some numbers of rows and
+ * leave the others to the rules. A choice with another order serves all numbers or none, so that results never depend on the number of rows.
  */
 import { fewRows } from '../schedule/rules.js'
 import type { TunedVariant } from '../schedule/tuning.js'
 import type { TuneCandidate } from './tune_plan.js'
 
-/** The share of time a choice must save: less is within what measurements repeat to. */
+/** Smallest share of time that a choice must save: less is within the repeatability of measurements. */
 export const leastGain = 0.03
 
 /** Times at one number of rows. */
@@ -14,14 +14,14 @@ export interface TimesAtRows {
   readonly rows: number
   /** Microseconds of a launch that follows the rules. */
   readonly rules: number
-  /** Of each candidate that computed what the rules compute, by key. */
+  /** Microseconds of each candidate with the same results as the rules, by key. */
   readonly candidates: ReadonlyMap<string, number>
 }
 
-/** How many lead by each measure. */
+/** Number of leading candidates per criterion. */
 const leading = 3
 
-/** The candidates that may be selected, as far as these times tell: the fastest at some number of rows, and those that save most altogether. */
+/** Candidates that may be selected by these times: the fastest at some number of rows, and those with the largest total gain. */
 export function finalists(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): TuneCandidate[] {
   const lead = (group: readonly TuneCandidate[], some: readonly TimesAtRows[]) =>
     [...group].sort((a, b) => logGain(timesOf(some, b.key)) - logGain(timesOf(some, a.key))).slice(0, leading)
@@ -32,13 +32,13 @@ export function finalists(times: readonly TimesAtRows[], candidates: readonly Tu
   return candidates.filter((candidate) => found.includes(candidate))
 }
 
-/** Three digits, as a tuning file holds them. */
+/** Rounds to three digits, as in a tuning file. */
 const rounded = (value: number): number => Number(value.toPrecision(3))
 
-/** Where one number of rows is nearer than the other, as ratios go. */
+/** Boundary between two numbers of rows: their geometric mean. */
 const between = (a: number, b: number): number => Math.ceil(Math.sqrt(a * b))
 
-/** The variants worth having, fewest rows first; none when the rules are as good. */
+/** Selected variants, fewest rows first; none if the rules are as fast. */
 export function selectVariants(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): TunedVariant[] {
   const sorted = [...times].sort((a, b) => a.rows - b.rows)
   const ranges = byRows(
@@ -65,8 +65,8 @@ export function selectVariants(times: readonly TimesAtRows[], candidates: readon
 const tileRows = 64
 
 /**
- * Tiles for the measured numbers of rows. Between them time goes in steps of whole tiles, and which tile is best changes from step to
- * step, so a choice serves only numbers that make as many tiles as the measured one.
+ * Selects tiles for the measured numbers of rows. Between them, time grows in steps of whole tiles, and the best tile changes from step to
+ * step, so a choice serves only row counts with the same number of tiles as the measured one.
  */
 export function selectTiles(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): TunedVariant[] {
   const variants: TunedVariant[] = []
@@ -91,7 +91,7 @@ interface At {
 
 const measure = ({ rows, rules, time }: At) => ({ rows, rules: rounded(rules), choice: rounded(time) })
 
-/** Logarithms of how many times faster, added up. */
+/** Sum of the logarithms of speedups. */
 const logGain = (at: readonly At[]): number => at.reduce((sum, { rules, time }) => sum + Math.log(rules / time), 0)
 
 const timesOf = (times: readonly TimesAtRows[], key: string): At[] =>
@@ -117,7 +117,7 @@ interface Range {
   readonly best: readonly At[]
 }
 
-/** The best choice at each measured number of rows; neighbours with the same choice are one range. Nothing is claimed below the fewest. */
+/** Best choice per measured number of rows; adjacent ones with the same choice form one range. Row counts below the smallest are excluded. */
 function byRows(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): Range[] {
   const ranges: Range[] = []
   times.forEach((at, i) => {
@@ -137,7 +137,7 @@ function byRows(times: readonly TimesAtRows[], candidates: readonly TuneCandidat
   return ranges
 }
 
-/** The choice that is best over all measured numbers of rows, few among them, and at none worse than measurements can tell. */
+/** Best choice over all measured numbers of rows, which must include few rows, and at none measurably slower than the rules. */
 function forAllRows(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]) {
   if ((times[0]?.rows ?? Number.POSITIVE_INFINITY) > fewRows) return undefined
   const [best] = candidates

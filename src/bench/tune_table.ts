@@ -1,6 +1,6 @@
 /**
- * Tuning results as text for a terminal: for each size the time of what runs without a tuning file, by the rules or the library's
- * product, beside the best candidate's.
+ * Tuning results as text for a terminal: per size, the time of the default without a tuning file (the rules or the library's matmul)
+ * beside the best candidate's.
  */
 import Table from 'cli-table3'
 import { choiceName } from '../schedule/choice.js'
@@ -13,18 +13,18 @@ const digits = 3
 /** The last part of a candidate's key. */
 const shortName = (key: string): string => key.replace(/^.*__/, '')
 
-/** What the tuning file gets of a result, in words. */
+/** Choices of a result that are written to the tuning file. */
 const kept = ({ variants }: TuneResult, rows: number): string =>
   variants
     .filter(({ measured }) => measured.some((at) => at.rows === rows))
     .map(({ choice }) => choiceName(choice))
     .join()
 
-/** The fastest candidate at a number of rows. */
+/** Fastest candidate at a number of rows. */
 const fastest = (candidates: ReadonlyMap<string, number>): readonly [key: string, time: number] | undefined =>
   [...candidates].sort(([, a], [, b]) => a - b)[0]
 
-/** All results, with what was refused below. */
+/** Table of all results, followed by refused candidates. */
 export function tuneTable(results: readonly TuneResult[]): string {
   const head = ['kernel', 'length', 'rows', 'default us', 'best us', 'best', 'saved', 'default GB/s', 'best GB/s', 'kept']
   const table = new Table({ head, style })

@@ -90,10 +90,10 @@ describe('a file', () => {
     ['of another device', JSON.stringify({ ...kept([1]), device: 'cuda some GPU' }), 'cuda some GPU, not of simt some CPU'],
     ['of another type', JSON.stringify({ ...kept([1]), dtype: 'f16' }), 'f16, not of f32'],
     ['that is empty', '', 'cannot be read'],
-    ['that is something else', '{"version":2}', 'is no baseline'],
-    ['without times', JSON.stringify(kept([])), 'is no baseline'],
+    ['that is something else', '{"version":2}', 'is not a baseline'],
+    ['without times', JSON.stringify(kept([])), 'is not a baseline'],
     ['with too few times', JSON.stringify(kept([1, 2, 3, 4])), 'fewer than 5 times'],
-    ['with times below nothing', JSON.stringify(kept([-1])), 'is no baseline'],
+    ['with times below nothing', JSON.stringify(kept([-1])), 'is not a baseline'],
   ])('%s is refused', async (_, text, message) => {
     const path = join(folder, 'wrong.json')
     await writeFile(path, text)

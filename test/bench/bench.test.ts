@@ -46,7 +46,7 @@ describe('lengthsOf', () => {
     writeFileSync(file, '3 0')
     expect(() => lengthsOf(file)).toThrow('holds 0, expected positive integers')
     writeFileSync(file, '')
-    expect(() => lengthsOf(file)).toThrow('holds no lengths')
+    expect(() => lengthsOf(file)).toThrow('contains no lengths')
     expect(() => lengthsOf(join(folder, 'none'))).toThrow('cannot read lengths')
     rmSync(folder, { recursive: true })
   })

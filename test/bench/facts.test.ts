@@ -148,11 +148,11 @@ describe('ceilings', () => {
   it('name unknown values', () => {
     const { bandwidth: _, cacheBytes: __, clockHz: ___, ...silent } = gpu
     expect(ceilingsOf(silent)).toBeUndefined()
-    expect(floorNotes(undefined, silent, 'f16')).toEqual(['No physical floor: the limits of some GPU (cuda) are not known.'])
+    expect(floorNotes(undefined, silent, 'f16')).toEqual(['No physical floor: the limits of some GPU (cuda) are unknown.'])
     const notes = floorNotes(ceilingsOf(silent, { bandwidth: 1e12, peak: {} }), silent, 'f16')
     expect(notes).toEqual([
       'Floor: bytes at 1 TB/s (measured); the arithmetic peak of f16 is not known.',
-      'The device does not tell the size of its cache: 128 MiB are assumed.',
+      'The device does not report the size of its cache: 128 MiB are assumed.',
     ])
   })
 })

@@ -85,7 +85,7 @@ describe('heddle bench llama', () => {
       }
     }
     expect(log).toContain('unfused: timing steps of 2x24\n')
-    expect(log).toMatch(/^best-llama-int8w, prompt 2x20: [0-9.]+ ms \([0-9.]+ to [0-9.]+\), [0-9.]+ tokens a second$/m)
+    expect(log).toMatch(/^best-llama-int8w, prompt 2x20: [0-9.]+ ms \([0-9.]+ to [0-9.]+\), [0-9.]+ tokens per second$/m)
     const kept: unknown = JSON.parse(await readFile(file, 'utf8'))
     expect(kept).toMatchObject({
       subject: `llama ${model}`,
@@ -106,7 +106,7 @@ describe('heddle bench llama', () => {
     )
     expect(compared).toMatchObject({ exitCode: 0 })
     expect(compared.out).toMatch(/same: unfused batch=2,tokens=20 takes/)
-    expect(compared.out).toContain('Prompts are read to the last token')
+    expect(compared.out).toContain('Prompts are processed to the last token')
   })
 
   it.each([

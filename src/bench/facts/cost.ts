@@ -1,9 +1,9 @@
-/** A device at hand as the cost model sees it: its own bandwidth and peaks, and the launch times of the nearest device that was measured. */
+/** Cost-model parameters of this machine's device: its own bandwidth and peaks, and the launch times of the nearest measured device. */
 import { type CostDevice, costDevice, type PriceType, priceTypes } from '../../fuse/search/cost.js'
 import type { NativeDeviceInfo } from '../../runtime/native.js'
 import type { Ceilings } from '../floor.js'
 
-/** Undefined where a peak of the type is not known: a price would be made up. */
+/** Undefined if the peak of the type is unknown, because a prediction would be made up. */
 export function costOf(
   { kind }: Pick<NativeDeviceInfo, 'kind'>,
   ceilings: Ceilings | undefined,

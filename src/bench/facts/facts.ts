@@ -1,6 +1,6 @@
 /**
- * What a device can do at most. It is asked for what it knows of itself, and measured once: the measurements of each device are kept in
- * the user's cache, and made again on request or when its driver or matmul library change. Nothing is looked up by a device's name.
+ * Upper limits of a device, from its attributes and one measurement. Measurements of each device are cached in the user's cache, and
+ * repeated on request or when its driver or matmul library change. Nothing is looked up by a device's name.
  */
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
@@ -16,7 +16,7 @@ import { type Measured, probe } from './probe.js'
 
 const rate = z.number().positive()
 
-const kept = z.strictObject({
+const cachedSchema = z.strictObject({
   version: z.literal(1),
   device: z.string(),
   bandwidth: rate,
@@ -24,27 +24,27 @@ const kept = z.strictObject({
 })
 
 export interface FactsOptions {
-  /** `kept` takes a measurement that was made before, and makes one where there is none; `never` makes none; `again` makes a new one. */
+  /** `kept` uses a cached measurement and measures if there is none; `never` does not measure; `again` always measures. */
   readonly probe?: 'kept' | 'never' | 'again' | undefined
   readonly folder?: string | undefined
   readonly onStage?: ((what: string) => void) | undefined
 }
 
-/** What tells one device from another, and a measurement of it from one with other software. */
+/** Identity of a device and its software, which a measurement depends on. */
 function identity({ kind, id, name, driverVersion, matmulVersion, multiprocessors }: NativeDeviceInfo): string {
   const what = id ?? `${kind === 'simt' ? (cpus()[0]?.model ?? '') : name} ${multiprocessors}`
   return `${kind} ${what} ${driverVersion} ${matmulVersion}`
 }
 
-/** The file that keeps the measurements of a device. */
+/** File with the measurements of a device. */
 export function factsFile(info: NativeDeviceInfo, folder: string = join(cacheFolder(), 'devices')): string {
   return join(folder, `${info.kind}-${createHash('sha256').update(identity(info)).digest('hex').slice(0, 16)}.json`)
 }
 
-/** What was measured of a device before. A file that is damaged, or of another version, is none. */
-async function readKept(path: string): Promise<Measured | undefined> {
+/** Cached measurement of a device; undefined for a damaged file, or one of another version. */
+async function readCached(path: string): Promise<Measured | undefined> {
   try {
-    const { bandwidth, peak } = kept.parse(JSON.parse(await readFile(path, 'utf8')))
+    const { bandwidth, peak } = cachedSchema.parse(JSON.parse(await readFile(path, 'utf8')))
     return { bandwidth, peak: Object.fromEntries(Object.entries(peak).filter(([, value]) => value !== undefined)) }
   } catch {
     return undefined
@@ -52,14 +52,14 @@ async function readKept(path: string): Promise<Measured | undefined> {
 }
 
 /**
- * The ceilings of an open device, by measurement as far as there is one, else by its attributes; undefined where neither says how fast
- * it moves bytes. A cache that cannot be written to costs a measurement each time.
+ * Ceilings of an open device, measured if possible, else from its attributes; undefined if neither gives a bandwidth. With a cache
+ * that cannot be written, every call measures.
  */
 export async function deviceCeilings(device: NativeDevice, options: FactsOptions = {}): Promise<Ceilings | undefined> {
   const info = device.info()
   const path = factsFile(info, options.folder)
   const wanted = options.probe ?? 'kept'
-  const known = wanted === 'again' ? undefined : await readKept(path)
+  const known = wanted === 'again' ? undefined : await readCached(path)
   const measured = known ?? (wanted === 'never' ? undefined : await probe(device, options.onStage))
   if (measured !== undefined && known === undefined) {
     const text = JSON.stringify({ version: 1, device: info.name, ...measured }, undefined, 2)
@@ -68,7 +68,7 @@ export async function deviceCeilings(device: NativeDevice, options: FactsOptions
   return ceilingsOf(info, measured)
 }
 
-/** The ceilings that attributes and measurements give together: a measured number counts more than one of an attribute. */
+/** Combines attributes and measurements into ceilings. A measured number overrides one from attributes. */
 export function ceilingsOf(info: NativeDeviceInfo, measured?: Measured): Ceilings | undefined {
   const bandwidth = measured?.bandwidth ?? info.bandwidth
   if (bandwidth === undefined) return undefined

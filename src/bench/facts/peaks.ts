@@ -1,6 +1,6 @@
 /**
- * What a GPU computes at most, by its attributes: multiprocessors, their highest clock, and what one of their generation does in a clock.
- * No kernel is faster than that; what a large product attains is less, which a measurement tells (probe.ts).
+ * Peak arithmetic rates of a GPU from its attributes: multiprocessors, their highest clock, and operations per clock of their generation.
+ * No kernel is faster than that. A large matmul attains less, which is measured (probe.ts).
  */
 import type { NativeDeviceInfo } from '../../runtime/native.js'
 import type { Arithmetic } from '../floor.js'
@@ -8,8 +8,8 @@ import type { Arithmetic } from '../floor.js'
 type Rates = Readonly<Partial<Record<Arithmetic, number>>>
 
 /**
- * Multiplications and additions a clock of one multiprocessor, dense, by compute capability: CUDA C++ programming guide (arithmetic
- * throughput) for float32, the architecture white papers for tensor cores with float32 sums.
+ * Dense multiplications and additions per clock and multiprocessor, by compute capability. Sources: CUDA C++ programming guide (arithmetic
+ * throughput) for float32, the architecture white papers for tensor cores with float32 accumulation.
  */
 const rates: readonly { readonly from: number; readonly perClock: Rates }[] = [
   { from: 12, perClock: { f32: 256, f16: 1024, bf16: 1024, i8: 2048 } },
@@ -21,10 +21,10 @@ const rates: readonly { readonly from: number; readonly perClock: Rates }[] = [
   { from: 7, perClock: { f32: 128, f16: 1024 } },
 ]
 
-/** What came after the newest generation that is known here may do more: nothing is said of it. */
+/** First compute capability without known rates: later generations may be faster. */
 const newest = 13
 
-/** Multiplications and additions a second by storage type; empty where clock or generation are not known. */
+/** Multiplications and additions per second, by storage type; empty if clock or generation are unknown. */
 export function peaksByAttributes({ computeCapability, multiprocessors, clockHz }: NativeDeviceInfo): Rates {
   const capability = Number(computeCapability ?? Number.NaN)
   if (clockHz === undefined || Number.isNaN(capability) || capability >= newest) return {}

@@ -1,6 +1,6 @@
 /**
- * Measures what a device attains: a large copy, and a large product of each storage type. Takes a second or two on a GPU, and as long on
- * the CPU device, whose sizes are smaller. A product is the matmul library's, of random numbers: zeros need less power, and look faster.
+ * Measures the rates that a device attains, with a large copy and a large matmul per storage type. Takes a second or two, on a GPU and on
+ * the CPU device, whose sizes are smaller. Matmuls use the matmul library on random numbers: zeros need less power, and look faster.
  */
 import { dtypeInfo, dtypes } from '../../ir/dtype.js'
 import { encode } from '../../runtime/buffer.js'
@@ -9,38 +9,38 @@ import { normal, random } from '../../verify/random.js'
 import type { Arithmetic } from '../floor.js'
 import { peaksByAttributes } from './peaks.js'
 
-/** What was measured of a device. */
+/** Measured rates of a device. */
 export interface Measured {
-  /** Bytes a second, read and written, of a large copy. */
+  /** Bytes per second, read and written, of a large copy. */
   readonly bandwidth: number
-  /** Multiplications and additions a second, of the types whose products the device has. */
+  /** Multiplications and additions per second, for the types whose matmuls the device supports. */
   readonly peak: Readonly<Partial<Record<Arithmetic, number>>>
 }
 
 const arithmetic = ['f16', 'bf16', 'f32', 'i8'] as const satisfies readonly Arithmetic[]
 
-/** Milliseconds spent on each number, about. */
+/** Approximate milliseconds per measurement. */
 const budget = 150
-/** Extents of products that keep a GPU busy, and of one that a CPU computes in a moment. */
+/** Matmul extents that keep a GPU busy, and one that a CPU computes quickly. */
 const [large, medium, small] = [8192, 4096, 192]
 const drawn = 65_521
 
-/** @throws environment `device.memory` where not even a small copy fits, and what the device fails with */
+/** @throws environment `device.memory` if not even a small copy fits, and errors of the device */
 export async function probe(device: NativeDevice, onStage: (what: string) => void = () => undefined): Promise<Measured> {
   const info = device.info()
   onStage('measuring the bandwidth')
   const bandwidth = await copied(device, info)
   const peak: Partial<Record<Arithmetic, number>> = {}
   for (const dtype of arithmetic) {
-    if (!hasProducts(info, dtype)) continue
+    if (!hasMatmuls(info, dtype)) continue
     onStage(`measuring ${dtype} arithmetic`)
     peak[dtype] = await multiplied(device, info, dtype)
   }
   return { bandwidth, peak }
 }
 
-/** A GPU without the matmul library multiplies by a plain loop, and one without instructions for a type by others: neither is its peak. */
-const hasProducts = (info: NativeDeviceInfo, dtype: Arithmetic): boolean =>
+/** True if a matmul measures the peak: a GPU without the library uses a plain loop, and one without instructions for a type emulates it. */
+const hasMatmuls = (info: NativeDeviceInfo, dtype: Arithmetic): boolean =>
   info.kind === 'simt' ? dtype === 'f32' : info.matmulVersion > 0 && peaksByAttributes(info)[dtype] !== undefined
 
 async function copied(device: NativeDevice, info: NativeDeviceInfo): Promise<number> {
@@ -72,7 +72,7 @@ async function multiplied(device: NativeDevice, info: NativeDeviceInfo, dtype: A
     const index = (type: Arithmetic | 'i32'): number => dtypes.indexOf(type)
     const step: NativeStep = {
       kind: 'matmul',
-      label: `${dtype} product`,
+      label: `${dtype} matmul`,
       a: slice(a, bytes(dtype)),
       b: slice(b, bytes(dtype)),
       out: slice(out, bytes(result)),
@@ -91,7 +91,7 @@ async function multiplied(device: NativeDevice, info: NativeDeviceInfo, dtype: A
   }
 }
 
-/** Milliseconds of the fastest of as many runs as the budget allows. */
+/** Milliseconds of the fastest run within the budget. */
 async function fastest(device: NativeDevice, step: NativeStep): Promise<number> {
   const program = device.program([step])
   try {
@@ -112,7 +112,7 @@ async function once(device: NativeDevice, steps: readonly NativeStep[]): Promise
   }
 }
 
-/** Random bytes of a tensor: a short draw, repeated. */
+/** Random bytes of a tensor: a short random block, repeated. */
 function noise(dtype: Arithmetic, bytes: number): Uint8Array {
   const next = random(`probe ${dtype}`)
   const block =

@@ -1,9 +1,9 @@
-/** The matmuls of a library in recorded programs: each kind once, with the steps that are of it. */
+/** Distinct library matmuls of recorded programs, with the steps that use them. */
 import type { NativeMatmul } from '../../runtime/native.js'
 import { isAligned, matmulName } from '../../runtime/tuned_matmuls.js'
 import type { LibraryMatmul } from './measure.js'
 
-/** In the order in which they were first met. What lies off the alignment that a kept algorithm may rely on is left out: nothing is kept for it. */
+/** Distinct matmuls in the order of first use. Matmuls below the alignment that a tuned algorithm may rely on are omitted. */
 export function distinctMatmuls(recorded: readonly NativeMatmul[]): LibraryMatmul[] {
   const found = new Map<string, { readonly matmul: NativeMatmul; readonly used: Set<string> }>()
   for (const matmul of recorded) {

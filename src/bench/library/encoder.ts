@@ -1,4 +1,4 @@
-/** The matmuls of an encoder layer of given heads: its programs are built on a device that only records. */
+/** Matmuls of an encoder layer with given heads. Its programs are built on a device that only records. */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import type { Manifest } from '../../emit/manifest.js'
@@ -15,14 +15,14 @@ import { syntheticWeights } from '../synthetic.js'
 
 export interface EncoderSizes {
   readonly heads: number
-  /** Elements of a head. */
+  /** Elements per head. */
   readonly size: number
   readonly shapes: readonly Shape[]
   readonly dtype: FloatType
   readonly plans: readonly string[]
 }
 
-/** Ids of words: no matmul depends on how many there are. */
+/** Size of the vocabulary: no matmul depends on it. */
 const words = 8
 
 /** Magnitudes for quantised plans: no matmul depends on them. */

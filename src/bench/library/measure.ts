@@ -1,6 +1,6 @@
 /**
- * Measures a matmul by every algorithm that the device's library offers for it. Each is first compared with what the library takes unasked,
- * and refused when it differs by more than two right results may; then they are timed in turns, and the fastest ones once more.
+ * Measures a matmul with every algorithm that the device's library offers for it. Each is first compared with the library's default
+ * algorithm, and refused if it differs by more than two correct results may. Then all are timed in turns, and the fastest ones once more.
  */
 import { decode } from '../../runtime/buffer.js'
 import type { NativeAlgorithm, NativeDevice, NativeMatmul, NativeProgram } from '../../runtime/native.js'
@@ -20,10 +20,10 @@ export interface LibraryBench {
   readonly signal?: AbortSignal | undefined
 }
 
-/** A matmul of the library, and where it is used. */
+/** A library matmul and its uses. */
 export interface LibraryMatmul {
   readonly matmul: NativeMatmul
-  /** Labels of the steps that are this matmul. */
+  /** Labels of the steps that run this matmul. */
   readonly used: readonly string[]
 }
 
@@ -34,12 +34,12 @@ export interface LibraryResult {
   readonly used: readonly string[]
   /** Algorithms that the library offers. */
   readonly offered: number
-  /** Microseconds of the library's first algorithm; undefined where it does not take the matmul. */
+  /** Microseconds of the library's first algorithm; undefined if the library does not support the matmul. */
   readonly first: Summary | undefined
-  /** Microseconds of the fastest one, the first among them, as the second timing found. */
+  /** Microseconds of the fastest algorithm (possibly the first), from the second timing. */
   readonly best: Summary | undefined
   readonly refused: readonly { readonly algorithm: string; readonly detail: string }[]
-  /** Algorithm to keep; undefined if none beats the first. */
+  /** Selected algorithm; undefined if none is faster than the first. */
   readonly kept: TunedMatmul | undefined
 }
 
@@ -79,7 +79,7 @@ export async function measureMatmul(bench: LibraryBench, { matmul, used }: Libra
   }
 }
 
-/** Three digits, as a tuning file holds them. */
+/** Rounds to three digits, as in a tuning file. */
 const rounded = (value: number): number => Number(value.toPrecision(3))
 
 function entryOf(device: NativeDevice, matmul: string, algorithm: NativeAlgorithm, first: Summary, time: Summary): TunedMatmul {
@@ -94,7 +94,7 @@ function entryOf(device: NativeDevice, matmul: string, algorithm: NativeAlgorith
   }
 }
 
-/** Parts the algorithms whose results agree with the first one's from the others. */
+/** Separates algorithms whose results agree with the first one's from the others. */
 async function examine(device: NativeDevice, operands: Operands, matmul: NativeMatmul, offered: readonly NativeAlgorithm[]) {
   const { out, initial, bias } = operands
   const elements = comparedElements(matmul)
@@ -129,13 +129,13 @@ async function examine(device: NativeDevice, operands: Operands, matmul: NativeM
   return { accepted, refused }
 }
 
-/** Of a larger result as many are compared, evenly over all of it. */
+/** Largest number of compared elements; in a larger result they are evenly spread. */
 const mostCompared = 1 << 20
 
-/** Places of the elements of a result that are compared: of those that a matmul writes, since there may be others between its lines. */
+/** Offsets of the compared elements of a result: only those that the matmul writes, since there may be padding between its rows. */
 function comparedElements({ extents: [batch, m, n], strides: [, , [ofBatch, ofRow, ofColumn]] }: NativeMatmul): Float64Array {
   const count = batch * m * n
-  // An odd stride meets every column of a matrix whose lines are even.
+  // An odd stride visits every column of a matrix with an even row length.
   const stride = count <= mostCompared ? 1 : Math.ceil(count / mostCompared) | 1
   return Float64Array.from({ length: Math.ceil(count / stride) }, (_, i) => {
     const element = i * stride
@@ -143,7 +143,7 @@ function comparedElements({ extents: [batch, m, n], strides: [, , [ofBatch, ofRo
   })
 }
 
-/** Microseconds of the library's first algorithm and behind it of each that is given, over all sets in turn. */
+/** Microseconds of the library's first algorithm, followed by those of the given ones, over all sets in turn. */
 async function timeAll(
   { device, repeats, signal }: LibraryBench,
   operands: Operands,

@@ -1,4 +1,4 @@
-/** Memory and values for a matmul of a library, `sets` times over at other addresses, so that none is found in the device's cache. */
+/** Memory and values of a library matmul, in `sets` copies to defeat the device's cache. */
 import { type DType, dtypeInfo, dtypes } from '../../ir/dtype.js'
 import { decode } from '../../runtime/buffer.js'
 import type { NativeBuffer, NativeDevice, NativeMatmul, NativeSlice } from '../../runtime/native.js'
@@ -7,9 +7,9 @@ import { poisonByte } from '../../verify/block.js'
 import { integer, normal, random } from '../../verify/random.js'
 import { encodeNumbers } from '../../verify/storage.js'
 
-/** Values drawn for a large operand, which repeats them. */
+/** Number of random values; a larger operand repeats them. */
 const drawn = 1 << 14
-/** int8 values over the whole of their range. */
+/** Largest int8 magnitude: values cover the whole range. */
 const widest = 127
 
 const roles = ['a', 'b', 'out', 'bias', 'residual'] as const
@@ -22,7 +22,7 @@ interface Place {
   readonly bytes: number
 }
 
-/** Elements from the first one of an operand to its last. */
+/** Elements from the first to the last one of an operand. */
 const span = (extents: readonly number[], strides: readonly number[]): number =>
   extents.reduce((last, extent, i) => last + (extent - 1) * (strides[i] ?? 0), 1)
 
@@ -47,7 +47,7 @@ function placesOf({ dtypes: types, extents: [batch, m, n, k], strides: [a, b, ou
   })
 }
 
-/** Bytes that a matmul reads and writes when it touches every operand once. */
+/** Bytes that a matmul reads and writes, with one access per operand. */
 export const operandBytes = (matmul: NativeMatmul): number => placesOf(matmul).reduce((sum, { bytes }) => sum + bytes, 0)
 
 function initial(places: readonly Place[], name: string): Uint8Array {
@@ -68,14 +68,14 @@ function initial(places: readonly Place[], name: string): Uint8Array {
   return block
 }
 
-/** A matmul over memory of its own. */
+/** A matmul with its own memory. */
 export interface Operands {
-  /** The matmul for every set; by the library's first algorithm where none is given. */
+  /** Steps of the matmul for every set; by default with the library's first algorithm. */
   steps(algorithm?: Uint8Array): NativeMatmul[]
   readonly out: { readonly dtype: DType; readonly slice: NativeSlice }
   /** The largest magnitude of the bias; 0 without one. */
   readonly bias: number
-  /** The first set as it was before any run. */
+  /** First set before any run. */
   readonly initial: { readonly to: NativeSlice; readonly data: Uint8Array }
   release(): void
 }

@@ -1,6 +1,6 @@
 /**
- * Which of a matmul library's algorithms is kept. The library's first one is what runs where nothing is kept, so it stays unless another
- * wins by more than what measurements repeat to.
+ * Selection of a matmul library's algorithm. The library's first one runs by default, so it stays unless another is faster by more than
+ * the repeatability of measurements.
  */
 import type { Summary } from '../statistics.js'
 import { leastGain } from '../tune_select.js'
@@ -8,13 +8,13 @@ import { leastGain } from '../tune_select.js'
 /** Number of algorithms timed a second time: the fastest of many is often the luckiest. */
 const leading = 4
 
-/** Indices of the fastest by their medians, the fastest first. */
+/** Indices of the algorithms with the smallest medians, the fastest first. */
 export const leaders = (times: readonly Summary[]): number[] =>
   [...times.keys()].sort((i, j) => medianAt(times, i) - medianAt(times, j)).slice(0, leading)
 
 const medianAt = (times: readonly Summary[], i: number): number => times[i]?.median ?? Number.POSITIVE_INFINITY
 
-/** The index of the one to keep: the fastest, if its usual times are clear of the first algorithm's and it saves enough. */
+/** Index of the selected algorithm: the fastest, if its quartiles do not overlap those of the first one and it saves enough. */
 export function chosen(first: Summary, times: readonly Summary[]): number | undefined {
   const [best] = leaders(times)
   const time = best === undefined ? undefined : times[best]

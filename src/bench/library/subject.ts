@@ -1,4 +1,4 @@
-/** The matmuls of a graph or a program: its programs are built on a device that only records. */
+/** Matmuls of a graph or a program. Its programs are built on a device that only records. */
 import type { Manifest } from '../../emit/manifest.js'
 import type { DType } from '../../ir/dtype.js'
 import type { Layouts } from '../../runtime/layouts.js'

@@ -5,7 +5,7 @@ import type { LibraryResult } from './measure.js'
 const style = { head: [], border: [] }
 const digits = 3
 
-/** Steps of a matmul that are named; the count says how many there are. */
+/** Number of steps named per matmul; the rest is counted. */
 const named = 2
 
 const usedText = (used: readonly string[]): string =>
@@ -13,13 +13,13 @@ const usedText = (used: readonly string[]): string =>
 
 const microseconds = (time: { readonly median: number } | undefined): string => time?.median.toPrecision(digits) ?? ''
 
-/** Part of the time that is saved; nothing where no algorithm is kept. */
+/** Saved share of the time; empty if no algorithm is selected. */
 const savedText = ({ first, best, kept }: LibraryResult): string =>
   first === undefined || best === undefined || kept === undefined
     ? ''
     : `${(100 * (1 - best.median / first.median)).toFixed(1)} %`
 
-/** All results, with what was refused below. */
+/** Table of all results, followed by refused algorithms. */
 export function libraryTable(results: readonly LibraryResult[]): string {
   const head = ['matmul', 'batch x m x n x k', 'of', 'offered', 'first us', 'best us', 'saved', 'kept']
   const table = new Table({ head, style })
@@ -27,7 +27,7 @@ export function libraryTable(results: readonly LibraryResult[]): string {
     const [types = '', , ...rest] = result.matmul.split(', ')
     const epilogue = rest.filter((part) => !/^(a|b|out) /.test(part))
     const { first, best, kept, offered } = result
-    const what = first === undefined ? 'not of the library' : (kept?.config ?? 'the first')
+    const what = first === undefined ? 'not supported' : (kept?.config ?? 'the first')
     const sizes = result.extents.join(' x ')
     table.push([
       [types, ...epilogue].join(', '),

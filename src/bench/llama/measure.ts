@@ -1,7 +1,7 @@
 /**
- * Times LLaMA-like models as a caller of the pipeline meets them: prompts are read in its passes, and steps are whole turns of its loop,
- * eight steps to a replay, words chosen on the device, and a look at what has ended behind each replay while the next is under way. Caches
- * hold as many places as the context says, filled by reading tokens. No text ends before its steps are done.
+ * Times LLaMA-like models as a caller of the pipeline sees them. Prompts are processed in its passes. Steps are whole iterations of its loop:
+ * eight steps per replay, tokens chosen on the device, and a check for ended texts after each replay while the next one runs. Caches are
+ * filled to the context by processing tokens. No text ends before its steps are done.
  */
 import { usageError } from '../../errors.js'
 import { runsAhead } from '../../models/llama/ahead.js'
@@ -28,15 +28,15 @@ export interface LlamaBench extends LlamaModelSource {
   readonly steps: readonly Shape[]
   /** Batch x tokens of prompts. */
   readonly prompts: readonly Shape[]
-  /** Tokens of prompts that are read at once; what the pipeline takes where undefined. */
+  /** Prompt tokens processed at a time; default: the pipeline's. */
   readonly chunk?: number | undefined
-  /** Rows that everything is computed for, so that results are the same bit for bit. */
+  /** Number of rows for which everything is computed, so that results are identical bit for bit. */
   readonly invariant?: number | undefined
-  /** Steps of a window, the middle one of which has the context asked for. A multiple of the steps of a replay. */
+  /** Steps of a window, whose middle step has the requested context. A multiple of the steps of a replay. */
   readonly window: number
-  /** Windows, and times that prompts are read. */
+  /** Number of timed windows and of timed prompt passes. */
   readonly repeats: number
-  /** Also times every kernel of a step, and of the first pass over prompts, by itself. */
+  /** Also times every kernel of a step, and of the first pass over prompts, separately. */
   readonly profile: boolean
 }
 
@@ -76,12 +76,12 @@ export async function benchLlama(bench: LlamaBench, observer: LlamaObserver = {}
 interface Timed {
   readonly bench: LlamaBench
   readonly model: TimedModel
-  /** The device's free memory before the weights were there. */
+  /** Free memory of the device before loading the weights. */
   readonly free: number
   readonly observer: LlamaObserver
 }
 
-/** Tokens in the caches when a window begins, and when it has ended. */
+/** Tokens in the caches at the begin and end of a window. */
 const windowAround = (context: number, window: number) => {
   const first = Math.max(context - window / 2, 1)
   return { first, last: first + window }
@@ -91,22 +91,22 @@ function check({ config, steps, prompts, window, invariant }: LlamaBench): void 
   checkInvariant(config, [], { invariant }, 0)
   const large = [...steps, ...prompts].find(({ batch }) => batch > (invariant ?? batch))
   if (large !== undefined) {
-    throw usageError('bench.invariant', `there are ${invariant} rows, and no room for ${shapeName(large)}`)
+    throw usageError('bench.invariant', `${shapeName(large)} does not fit into ${invariant} rows`)
   }
   if (window % stepsPerRun !== 0) {
-    throw usageError('bench.window', `a window of ${window} steps is no whole number of replays`, {
-      hint: `a replay is of ${stepsPerRun} steps`,
+    throw usageError('bench.window', `a window of ${window} steps is not a multiple of a replay`, {
+      hint: `a replay has ${stepsPerRun} steps`,
     })
   }
   const longest = [...steps.map(({ seq }) => windowAround(seq, window).last), ...prompts.map(({ seq }) => seq + stepsPerRun)]
   const most = Math.max(...longest)
   if (most <= config.positions) return
   throw usageError('bench.shape', `texts of ${most} tokens are longer than the model's ${config.positions} positions`, {
-    hint: `steps reach ${window / 2} places beyond their context`,
+    hint: `steps reach ${window / 2} positions beyond their context`,
   })
 }
 
-/** Rows of caches with room for these texts and so many tokens more. */
+/** Rows of caches with room for these texts and `more` tokens. */
 function openTimedRows(
   { bench: { config, dtype, invariant }, model: { session, plan } }: Timed,
   prompts: readonly (readonly number[])[],
@@ -115,12 +115,12 @@ function openTimedRows(
   const generation = generationOf(config, more)
   const places = Math.max(...prompts.map(({ length }) => length)) + more
   const capacity = invariant === undefined ? undefined : capacityFor(places, config.positions)
-  const legs = prompts.map((prompt, index) => firstSegment(config, index, prompt, generation))
-  const shape = shapeOf(config, legs, generation, { capacity, invariant })
+  const segments = prompts.map((prompt, index) => firstSegment(config, index, prompt, generation))
+  const shape = shapeOf(config, segments, generation, { capacity, invariant })
   return openRows({ session, config, plan, generation, shape, dtype })
 }
 
-/** Random ids, others for each row. */
+/** Random ids, different for each row. */
 function idsOf({ vocab }: LlamaBench['config'], rows: number, length: number): number[][] {
   const next = random(`ids ${rows}x${length}`)
   return Array.from({ length: rows }, () => Array.from({ length }, () => integer(next, 0, vocab - 1)))
@@ -195,7 +195,7 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
     }
     const [pass = []] = rows.passes(unread, chunk)
     const reader = await rows.reader(pass, chunk)
-    // What it is timed with is what it reads now.
+    // The profile uses the values of this run.
     await rows.read(pass, chunk, signal)
     const profile = bench.profile ? stepTimes(reader, await reader.profile(1)) : undefined
     const work = promptWork(config, dtype, model.products, shape.batch, shape.seq)
@@ -218,10 +218,10 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
   }
 }
 
-/** Kernels and matmuls. */
+/** Number of kernels and matmuls. */
 const launchesOf = ({ steps }: Program): number => steps.filter(({ kind }) => kind !== 'copy').length
 
-/** @param tokens that a sample is of */
+/** @param tokens of a sample */
 function describe(
   { bench, model: { plan, products, session }, free }: Timed,
   rows: Rows,

@@ -1,4 +1,4 @@
-/** A LLaMA-like model on a device under a plan, with random weights or those of its folder: what is timed. */
+/** Timed LLaMA-like model on a device under a plan, with random weights or those of its folder. */
 import { layouts } from '../../../specs/index.js'
 import type { FloatType } from '../../checkpoint/convert.js'
 import type { Manifest } from '../../emit/manifest.js'
@@ -25,7 +25,7 @@ export interface LlamaModelSource {
   readonly manifest: Manifest
   readonly config: LlamaConfig
   readonly dtype: FloatType
-  /** The folder whose weights are read; random ones where undefined. */
+  /** Folder of the weights; random weights by default. */
   readonly folder?: string | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -38,16 +38,16 @@ export interface TimedModel {
 }
 
 export interface Loading {
-  /** From the checkpoint's header, or the first draw, to the last byte on the device. */
+  /** From the checkpoint's header, or the first random number, to the last byte on the device. */
   readonly milliseconds: number
   readonly bytes: number
 }
 
-/** The likeliest word each step, and as many steps as there is room for. */
+/** Greedy generation, with as many steps as there is room for. */
 export const generationOf = ({ vocab, positions }: LlamaConfig, maxNewTokens: number): Generation =>
   resolveGeneration({ maxNewTokens }, { vocab, positions, cases: 1, endTokens: [] })
 
-/** @throws usage `plan.*`; environment `device.int8`, `device.memory`; what reading weights throws; the signal's reason */
+/** @throws usage `plan.*`; environment `device.int8`, `device.memory`; errors of reading weights; the signal's reason */
 export async function openTimedModel(source: LlamaModelSource, planName: string): Promise<TimedModel> {
   const { device, library, manifest, config, dtype, folder, signal } = source
   const plan = findPlan(planName, manifest.plans)

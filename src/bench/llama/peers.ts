@@ -1,6 +1,6 @@
 /**
- * Runs PyTorch's ways of a LLaMA-like model on the same machine, at the same shapes, behind the plans: what a user would take instead. A
- * machine without PyTorch gives a line that says so, and never a failure.
+ * Runs a LLaMA-like model in PyTorch, in several modes, on the same machine and shapes after the plans, as the alternative of a user. A
+ * machine without PyTorch is reported in a line and is never a failure.
  */
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -16,13 +16,13 @@ import type { Products } from './work.js'
 export interface LlamaPeerBench {
   readonly config: LlamaConfig
   readonly dtype: FloatType
-  /** Products of the plans that are timed. */
+  /** Matmul types of the timed plans. */
   readonly products: readonly Products[]
   readonly steps: readonly Shape[]
   readonly prompts: readonly Shape[]
   readonly window: number
   readonly repeats: number
-  /** Which of its ways; those that are fastest by the shapes where undefined. */
+  /** Modes to time; default: the fastest ones for the shapes. */
   readonly ways?: readonly string[] | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -46,13 +46,13 @@ const scriptLine = z.union([
   z.object({ about: z.record(z.string(), z.string()) }),
 ])
 
-/** How the script is started: beside heddle's sources, or in the bundle. */
+/** Command that starts the script: beside heddle's sources, or in the bundle. */
 export const llamaTorchCommand = (): readonly [string, ...string[]] => ['python3', join(peersFolder(), 'torch_llama.py')]
 
-/** Ways of attention that the script has; the others are left to a graph of everything. */
+/** Modes of the script; the last one is eager PyTorch in a CUDA graph. */
 export const llamaPeerWays = ['compile', 'flex', 'max-autotune', 'graph'] as const
 
-/** Times the peers; `onLine` hears of each. @throws the signal's reason when it fires; nothing else */
+/** Times the peers; calls `onLine` for each. @throws the signal's reason when it fires; nothing else */
 export async function timeLlamaTorch(
   bench: LlamaPeerBench,
   onLine: (line: string) => void = () => {},
@@ -60,7 +60,7 @@ export async function timeLlamaTorch(
 ): Promise<LlamaPeers> {
   const { signal } = bench
   signal?.throwIfAborted()
-  const lacking = whatPeerLacks(bench)
+  const lacking = unsupportedBy(bench)
   if (lacking !== undefined) {
     onLine(`torch: ${lacking}`)
     return { framework: 'torch', about: {}, times: [], problem: lacking }
@@ -91,26 +91,26 @@ export async function timeLlamaTorch(
   return { framework: 'torch', about, times, problem }
 }
 
-/** One line for a peer as it is measured. */
+/** One line per measured peer. */
 function describeLlamaPeer({ what, way, products, milliseconds, error, ...shape }: LlamaPeerTimes): string {
   const time = milliseconds === undefined ? error : `${milliseconds.median.toPrecision(4)} ms`
   return `torch ${way}, ${products}, ${what} ${shapeName(shape)}: ${time}`
 }
 
-/** What sets a model apart from those that the script has. */
-function whatPeerLacks({ config: { window, qkNorm, qkvBias } }: LlamaPeerBench): string | undefined {
+/** Feature of a model that the script does not support. */
+function unsupportedBy({ config: { window, qkNorm, qkvBias } }: LlamaPeerBench): string | undefined {
   const found = Object.entries({ 'a window': window !== undefined, 'norms of heads': qkNorm, biases: qkvBias })
   const [lacking] = found.find(([, has]) => has) ?? []
   return lacking === undefined ? undefined : `not timed: the model has ${lacking}, the script's models have none`
 }
 
-/** What the script reads from stdin. */
+/** Request that the script reads from stdin. */
 function requestOf({ config, signal: _, ...rest }: LlamaPeerBench): object {
   const { layers, hidden, heads, kvHeads, headDim, inner, vocab, eps, tied, rotary } = config
   return { config: { layers, hidden, heads, kvHeads, headDim, inner, vocab, eps, tied, theta: rotary.theta }, ...rest }
 }
 
-/** Undefined for a line that is none of the script's: libraries print too. */
+/** Parses a line of the script; undefined for other output, because libraries print too. */
 function parseLine(text: string): z.infer<typeof scriptLine> | undefined {
   try {
     return scriptLine.parse(JSON.parse(text))

@@ -1,7 +1,7 @@
 /**
- * Random weights of LLaMA-like models, of any size in little host memory: numbers are drawn once, and every tensor reads them from a place
- * of its own on, again and again. Their spread is that of trained weights, so that activations are neither zeros nor too large for their
- * type, and products take the power that they take of real ones. Times do not depend on more than that.
+ * Random weights of LLaMA-like models, of any size in little host memory: a pool of numbers is drawn once, and every tensor repeats it from
+ * its own offset. They have the spread of trained weights, so that activations are neither zeros nor too large for their type, and matmuls
+ * draw the power of real ones. Times depend on nothing else.
  */
 
 import type { Checkpoint } from '../../checkpoint/checkpoint.js'
@@ -21,15 +21,15 @@ const drawn = 2_097_142
 const drawnVectors = 65_522
 /** HF's initial spread of matrices, and that of norms around 1. */
 const spread = 0.02
-/** What an int8 weight of that spread has. */
+/** Spread of int8 weights for that spread. */
 const int8Spread = 40
 const largest = 127
-/** Tensors begin at multiples of this in their pool, so that pieces stay aligned. */
+/** Tensors begin at multiples of this offset in their pool, so that pieces stay aligned. */
 const alignment = 64
 
 const stored = { f32: 'F32', f16: 'F16', bf16: 'BF16' } as const
 
-/** Bytes of a tensor, from a place in a pool on. */
+/** Bytes of a tensor, from an offset in a pool, which repeats. */
 function* cut(pool: Uint8Array, from: number, bytes: number): Generator<Uint8Array, void> {
   let at = from % pool.byteLength
   for (let left = bytes; left > 0; ) {
@@ -40,12 +40,12 @@ function* cut(pool: Uint8Array, from: number, bytes: number): Generator<Uint8Arr
   }
 }
 
-/** Where a tensor begins: tensors that follow each other begin far apart. */
+/** Offset of a tensor in its pool: consecutive tensors begin far apart. */
 const placeOf = (number: number, { byteLength }: Uint8Array): number =>
   Math.floor((((number * 0.618_033_988_749) % 1) * byteLength) / alignment) * alignment
 
 /**
- * A checkpoint with all tensors of a configuration, stored in `dtype`. Tensors of one shape have different values.
+ * Checkpoint with all tensors of a configuration, stored in `dtype`. Tensors of one shape have different values.
  */
 export function randomCheckpoint(config: LlamaConfig, dtype: FloatType): Checkpoint {
   const next = random('weights of a LLaMA')
@@ -80,9 +80,9 @@ export function randomCheckpoint(config: LlamaConfig, dtype: FloatType): Checkpo
 }
 
 /**
- * Int8 weights and their steps, drawn as what they are: rounding billions of numbers on the host takes minutes. Those of another layout
- * than rows are left out.
- * @param made the weights of the applications, whose shapes these have
+ * Random int8 weights and scales, drawn directly: rounding billions of numbers on the host takes minutes. Weights that are not in row
+ * layout are omitted.
+ * @param made weights of the applications, whose shapes are used
  */
 export function randomInt8(
   applications: readonly GraphApplication[],
@@ -94,7 +94,7 @@ export function randomInt8(
     'i8',
     Int8Array.from({ length: drawn }, () => limited(int8Spread * normal(next))),
   )
-  const steps = encode(
+  const scales = encode(
     'f32',
     Float32Array.from({ length: drawnVectors }, () => (spread / int8Spread) * (1 + normal(next) / 10)),
   )
@@ -103,7 +103,7 @@ export function randomInt8(
     const weight = made[name]
     if (kind === undefined || layout !== 'row' || weight === undefined || tensors[name] !== undefined) continue
     const { dtype, shape } = weight
-    const [pool, bytes] = [kind === 'int8' ? integers : steps, tensorBytes(dtype, shape)]
+    const [pool, bytes] = [kind === 'int8' ? integers : scales, tensorBytes(dtype, shape)]
     const first = placeOf(number, pool) - (placeOf(number, pool) % dtypeInfo[dtype].bytes)
     tensors[name] = {
       ...{ dtype, shape, layout, bytes },

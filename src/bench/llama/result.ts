@@ -1,4 +1,4 @@
-/** What `heddle bench llama` measures, as `--json` prints it and its tables show it. Fields are added, not removed. */
+/** Results of `heddle bench llama`, as printed by `--json` and shown in tables. Fields are added, not removed. */
 import type { NativeDeviceInfo } from '../../runtime/native.js'
 import type { Ceilings, Floor } from '../floor.js'
 import type { Shape, StepTime } from '../result.js'
@@ -6,49 +6,48 @@ import type { Summary } from '../statistics.js'
 import type { Comparison } from '../target/baseline.js'
 import type { Loading, TimedModel } from './model.js'
 
-/** What a shape takes on the device. */
+/** Device memory of a shape. */
 export interface LlamaMemory {
   readonly weightBytes: number
-  /** Caches and what else steps keep. */
+  /** Caches and other states of steps. */
   readonly stateBytes: number
   readonly arenaBytes: number
-  /** Of weights and caches by the configuration, and of the arena. */
+  /** Expected size of weights and caches by the configuration, plus the arena. */
   readonly expectedBytes: number
-  /** By which the device's free memory became less; on the CPU device other processes take of it too. */
+  /** Decrease of the device's free memory; on the CPU device other processes affect it. */
   readonly usedBytes: number
-  /** Of weights, states and arena to what is expected. */
+  /** Ratio of weights, states and arena to the expected size. */
   readonly ratio: number
 }
 
 export interface LlamaTimes extends Shape {
   readonly what: 'step' | 'prompt'
   readonly plan: string
-  /** One step, or all prompts, on the host's clock. */
+  /** One step, or all prompts, by the host's clock. */
   readonly milliseconds: Summary
   readonly samples: readonly number[]
-  /** One step on the device's clock, without what the host does between replays; undefined of prompts. */
+  /** One step by the device's clock, without host work between replays; undefined for prompts. */
   readonly device: Summary | undefined
-  /** Generated, or read. */
+  /** Tokens generated, or processed in prompts. */
   readonly tokensPerSecond: number
-  /** Undefined where the device's ceilings are not known, and then so is `fraction`. */
+  /** Undefined, like `fraction`, if the device's ceilings are unknown. */
   readonly floor: Floor | undefined
   readonly fraction: number | undefined
   /** Kernels and matmuls of a step, or of the first pass over prompts. */
   readonly launches: number
   readonly captured: boolean
   /**
-   * Runs of steps on the host's clock, warm-up included, and those of them that the device was given while it had the one before: where that
-   * is all but the first of each window, it never waited for the host. The CPU device computes what it is given at once, and has none.
-   * Undefined of prompts.
+   * Number of step replays, including warm-up, and of those enqueued while the device was still running the previous one. If that is all but
+   * the first of each window, the device never waited for the host. The CPU device runs synchronously and has none. Undefined for prompts.
    */
   readonly begun: { readonly runs: number; readonly ahead: number } | undefined
-  /** Milliseconds until programs for the shape were made, recorded where the device records, and memory was there. */
+  /** Milliseconds to build programs for the shape, capture them if the device supports it, and allocate memory. */
   readonly setup: number
   readonly capacity: number
-  /** Tokens that are read at once. */
+  /** Tokens processed at a time. */
   readonly chunk: number
   readonly memory: LlamaMemory
-  /** True if what a step reads is more than twice the device's cache; undefined where that is not known. */
+  /** True if a step reads more than twice the device's cache; undefined if the cache is unknown. */
   readonly evicts: boolean | undefined
   readonly profile: readonly StepTime[] | undefined
 }
@@ -60,27 +59,27 @@ export interface LlamaPlanTimes {
   readonly times: readonly LlamaTimes[]
 }
 
-/** What a peer takes for a shape, and its own floor: what it reads, at the rate that it copies bytes. */
+/** Times of a peer for a shape, and its own floor: the bytes it reads, at its own copy rate. */
 export interface LlamaPeerTimes extends Shape {
   readonly what: LlamaTimes['what']
   readonly products: TimedModel['products']
-  /** How the peer runs the model: `compile`. */
+  /** Mode in which the peer runs the model: `compile`. */
   readonly way: string
-  /** One step, or all prompts; undefined where the way failed. */
+  /** One step, or all prompts; undefined if the mode failed. */
   readonly milliseconds: Summary | undefined
   readonly floor: number | undefined
-  /** The most memory it held, in bytes. */
+  /** Peak memory, in bytes. */
   readonly peakBytes: number | undefined
-  /** Why there are no times. */
+  /** Reason for missing times. */
   readonly error: string | undefined
 }
 
 export interface LlamaPeers {
   readonly framework: 'torch'
-  /** Versions, GPU and the rate of a copy, as the peer states them. */
+  /** Versions, GPU and copy rate, as reported by the peer. */
   readonly about: Readonly<Record<string, string>>
   readonly times: readonly LlamaPeerTimes[]
-  /** Why there are none or why they end early. */
+  /** Reason for missing or incomplete times. */
   readonly problem: string | undefined
 }
 
@@ -90,16 +89,16 @@ export interface BenchLlamaResult {
   readonly shape: string
   readonly dtype: 'f32' | 'f16' | 'bf16'
   readonly weights: 'random' | 'checkpoint'
-  /** Steps of a sample. */
+  /** Steps per sample. */
   readonly window: number
   readonly plans: readonly LlamaPlanTimes[]
-  /** Undefined when no peer was asked for. */
+  /** Undefined if no peer was requested. */
   readonly peers: LlamaPeers | undefined
-  /** Undefined where no baseline was given. */
+  /** Undefined without a baseline. */
   readonly comparisons: readonly Comparison[] | undefined
 }
 
-/** The fastest peer of the same products at a shape. */
+/** Fastest peer with the same matmul types at a shape. */
 export function fastestLlamaPeer(
   peers: LlamaPeers | undefined,
   { what, batch, seq }: Pick<LlamaTimes, 'what' | 'batch' | 'seq'>,

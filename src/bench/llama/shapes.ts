@@ -1,11 +1,11 @@
-/** LLaMA-like models that are timed without their files: configurations by name, as HF states them. */
+/** Configurations of LLaMA-like models by name, in HF's form, for timing without files. */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { usageError } from '../../errors.js'
 import { type LlamaConfig, parseLlamaConfig, readLlamaConfig } from '../../models/llama/config.js'
 
 const common = { model_type: 'llama', hidden_act: 'silu', rms_norm_eps: 1e-5 }
-/** LLaMA 3.1 and 3.2 turn by divided frequencies beyond the first 8,192 places. */
+/** LLaMA 3.1 and 3.2 scale rotary frequencies beyond the first 8,192 positions. */
 const third = {
   ...{ ...common, vocab_size: 128_256, max_position_embeddings: 131_072, rope_theta: 500_000, num_key_value_heads: 8 },
   torch_dtype: 'bfloat16',
@@ -30,8 +30,8 @@ const named: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
 export const llamaShapes: readonly string[] = Object.keys(named)
 
 /**
- * The configuration of a name, or of a model folder below `root`. No text of it ends before the steps that are timed.
- * @throws usage `bench.config` for neither, and what `readLlamaConfig` throws
+ * Configuration of a name, or of a model folder below `root`. It has no end tokens, so that no text ends before the timed steps.
+ * @throws usage `bench.config` for neither, and errors of `readLlamaConfig`
  */
 export async function benchLlamaConfig(nameOrDir: string, root: string): Promise<LlamaConfig> {
   const known = Object.hasOwn(named, nameOrDir) ? named[nameOrDir] : undefined

@@ -1,4 +1,4 @@
-/** Times of LLaMA-like models as text for a terminal: a table of steps, one of prompts, one of peers, and what memory is held. */
+/** Times of LLaMA-like models as text for a terminal: tables of steps, prompts, peers and memory. */
 import Table from 'cli-table3'
 import { shapeName } from '../result.js'
 import { floorNotes, mebibytes, milliseconds, percent, spread } from '../table.js'
@@ -7,14 +7,14 @@ import { type BenchLlamaResult, fastestLlamaPeer, type LlamaPeers, type LlamaPla
 const style = { head: [], border: [] }
 const unknown = '-'
 
-/** Digits that say something: `280.4`, `7.81e+3` never. */
+/** Four significant digits, never in exponential form such as `7.81e+3`. */
 const perSecond = (value: number): string => (value >= 1000 ? value.toFixed(0) : value.toPrecision(4))
 
-/** One line as a shape is measured. */
+/** One line per measured shape. */
 export const describeLlama = (times: LlamaTimes): string =>
-  `${times.plan}, ${times.what} ${shapeName(times)}: ${milliseconds(times.milliseconds.median)} ms (${spread(times.milliseconds)}), ${perSecond(times.tokensPerSecond)} tokens a second`
+  `${times.plan}, ${times.what} ${shapeName(times)}: ${milliseconds(times.milliseconds.median)} ms (${spread(times.milliseconds)}), ${perSecond(times.tokensPerSecond)} tokens per second`
 
-/** The fastest peer's time and ours to it; above 1 this project is faster. */
+/** Time of the fastest peer and its ratio to ours; above 1 this project is faster. */
 function beside(times: LlamaTimes, { products }: LlamaPlanTimes, peers: LlamaPeers | undefined): string[] {
   if (peers === undefined) return []
   const peer = fastestLlamaPeer(peers, times, products)
@@ -28,7 +28,7 @@ const floorText = ({ floor, fraction }: LlamaTimes): string[] =>
     ? [unknown, unknown]
     : [`${milliseconds(floor.milliseconds)} (${floor.bound})`, percent(fraction)]
 
-/** Of how many runs the device had the next before it was done. */
+/** Number of replays enqueued before the previous one finished. */
 const aheadText = ({ begun }: LlamaTimes): string => (begun === undefined ? unknown : `${begun.ahead} of ${begun.runs}`)
 
 function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']): string[] {
@@ -37,7 +37,7 @@ function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']
   const isStep = what === 'step'
   const table = new Table({
     head: [
-      ...(isStep ? ['plan', 'batch x context', 'ms a step'] : ['plan', 'prompts', 'ms']),
+      ...(isStep ? ['plan', 'batch x context', 'ms per step'] : ['plan', 'prompts', 'ms']),
       ...['half within', 'tok/s', 'floor ms', 'of floor'],
       ...(isStep ? ['device ms', 'ahead'] : ['chunk']),
       'launches',
@@ -122,7 +122,7 @@ function profileTables({ plans }: BenchLlamaResult): string[] {
     .flatMap(({ plan, what, profile, ...shape }) => {
       if (profile === undefined) return []
       const table = new Table({
-        head: [`${plan}, ${what} ${shapeName(shape)}`, `a ${what === 'step' ? what : 'pass'}`, 'us together', 'us each'],
+        head: [`${plan}, ${what} ${shapeName(shape)}`, `per ${what === 'step' ? what : 'pass'}`, 'us together', 'us each'],
         style,
       })
       for (const { kernel, count, milliseconds: time } of profile) {
@@ -137,17 +137,17 @@ function notes({ plans, ceilings, device, dtype, weights, window }: BenchLlamaRe
   const uncaptured = all.some(({ what, captured }) => what === 'step' && !captured)
   return [
     ...floorNotes(ceilings, device, dtype),
-    `A step is one of ${window} around its context, on the host's clock: words are chosen on the device, and the host looks at what has ended every 8 steps.`,
-    'Prompts are read to the last token; its logits come with the first step.',
-    `Expected memory in MiB: ${weights === 'random' ? 'random ' : ''}weights and caches by the configuration, and the arena. Device is what became of its free memory.`,
-    ...(uncaptured ? ['The device records no graphs: steps are launched one by one.'] : []),
+    `A step is one of ${window} around its context, by the host's clock: tokens are chosen on the device, and the host checks for ended texts every 8 steps.`,
+    'Prompts are processed to the last token; its logits are computed in the first step.',
+    `Expected memory in MiB: ${weights === 'random' ? 'random ' : ''}weights and caches by the configuration, and the arena. Device is the decrease of its free memory.`,
+    ...(uncaptured ? ['The device captures no graphs: steps are launched one by one.'] : []),
     ...(all.some(({ evicts }) => evicts === false)
-      ? ['Some steps read less than twice what the cache holds: they may find some of it there, and look faster than they are.']
+      ? ['Some steps read less than twice the size of the cache: they may hit it, and look faster than they are.']
       : []),
   ]
 }
 
-/** All results. */
+/** Tables of all results. */
 export function llamaTable(result: BenchLlamaResult): string {
   const { peers } = result
   const tables = [

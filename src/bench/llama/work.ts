@@ -1,6 +1,6 @@
 /**
- * What a LLaMA-like model cannot do without: bytes of weights and caches, and arithmetic, for one step and for reading prompts; and what it
- * has to hold. By the configuration alone, whatever a plan does.
+ * Minimal work and memory of a LLaMA-like model: bytes of weights and caches, and arithmetic, for one step and for prompts. Computed from the
+ * configuration alone, independent of plans.
  */
 
 import type { FloatType } from '../../checkpoint/convert.js'
@@ -10,7 +10,7 @@ import { rotaryDims } from '../../models/llama/rotary_config.js'
 import { type LlamaTensor, layerTensors } from '../../models/llama/tensor_names.js'
 import type { Ceilings, Floor } from '../floor.js'
 
-/** How the products of layers are stored and multiplied. */
+/** Storage and arithmetic of the matmuls of layers. */
 export type Products = 'float' | 'int8 weights' | 'int8'
 
 const count = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1)
@@ -20,7 +20,7 @@ const f32 = dtypeInfo.f32.bytes
 const ofLayers = (config: LlamaConfig): readonly LlamaTensor[] =>
   Array.from({ length: config.layers }, (_, layer) => Object.values(layerTensors(config, layer))).flat()
 
-/** Elements of the matrices of all layers, and their rows, each of which has a step of its own in int8. */
+/** Number of elements and rows of the matrices of all layers; in int8, each row has its own scale. */
 function layerMatrices(config: LlamaConfig): { readonly elements: number; readonly rows: number } {
   const matrices = ofLayers({ ...config, quantization: undefined, fusedRows: false }).filter(({ shape }) => shape.length === 2)
   return {
@@ -47,22 +47,22 @@ export function weightBytes(config: LlamaConfig, dtype: FloatType, products: Pro
   return matrixBytes(config, dtype, products) + (vectors + hidden + words) * size + tables
 }
 
-/** Bytes of a head of keys or values at one place: of int8 an integer for each channel, and a step. */
+/** Bytes of a head of keys or values at one position; with int8, one integer per channel and a scale. */
 const headBytes = ({ headDim, int8Caches }: LlamaConfig, dtype: FloatType): number =>
   int8Caches ? headDim * dtypeInfo.i8.bytes + f32 : headDim * dtypeInfo[dtype].bytes
 
-/** Device memory of the caches: 2 x layers x heads of keys x channels of a head x places x rows elements, or integers and steps. */
+/** Device memory of the caches: 2 x layers x heads of keys x channels of a head x positions x rows elements, or integers and scales. */
 export const cacheBytes = (
   config: LlamaConfig,
   dtype: FloatType,
   { rows, capacity }: { readonly rows: number; readonly capacity: number },
 ): number => 2 * config.layers * config.kvHeads * capacity * rows * headBytes(config, dtype)
 
-/** Places that the layers of a step read together, where each row attends `context` of them. */
+/** Positions that all layers of a step read, where each row attends to `context` of them. */
 const placesRead = ({ windowLayers, window }: LlamaConfig, context: number): number =>
   windowLayers.reduce((sum, has) => sum + Math.min(context, has && window !== undefined ? window : context), 0)
 
-/** Keys that the tokens of a text see together, over all layers: each its own and those before it, of a window at most. */
+/** Total keys attended by the tokens of a text, over all layers: its own and earlier ones, limited by the window. */
 function pairsSeen({ windowLayers, window }: LlamaConfig, length: number): number {
   return windowLayers.reduce((sum, has) => {
     const most = has && window !== undefined ? Math.min(window, length) : length
@@ -70,14 +70,14 @@ function pairsSeen({ windowLayers, window }: LlamaConfig, length: number): numbe
   }, 0)
 }
 
-/** Work of one kind. */
+/** Bytes and arithmetic of a step or a prompt. */
 interface Work {
   readonly bytes: number
-  /** Multiplications and additions of products with weights of layers, of the rest of the products, and of attention. */
+  /** Multiplications and additions of matmuls with layer weights, of the head matmul, and of attention. */
   readonly flops: { readonly layers: number; readonly head: number; readonly attention: number }
 }
 
-/** One step of `rows` texts, each with `context` places to attend. */
+/** One step of `rows` texts, each attending to `context` positions. */
 export function stepWork(config: LlamaConfig, dtype: FloatType, products: Products, rows: number, context: number): Work {
   const { vocab, hidden, heads, kvHeads, headDim } = config
   const size = dtypeInfo[dtype].bytes
@@ -92,7 +92,7 @@ export function stepWork(config: LlamaConfig, dtype: FloatType, products: Produc
   }
 }
 
-/** Reading `rows` prompts of `length` tokens. Logits are not part of it: the first step gives those of the last token. */
+/** Processing of `rows` prompts of `length` tokens. Excludes logits: the first step computes those of the last token. */
 export function promptWork(config: LlamaConfig, dtype: FloatType, products: Products, rows: number, length: number): Work {
   const { heads, headDim } = config
   const written = cacheBytes(config, dtype, { rows, capacity: length })
@@ -107,8 +107,8 @@ export function promptWork(config: LlamaConfig, dtype: FloatType, products: Prod
 }
 
 /**
- * The least time of some work: its bytes at the device's bandwidth, or its products each at the peak of their type, whichever takes
- * longer. Arithmetic whose peak is not known counts as none.
+ * Shortest time of some work: its bytes at the device's bandwidth, or its matmuls at the peaks of their types, whichever takes
+ * longer. Arithmetic with an unknown peak is ignored.
  */
 export function floorOf({ bytes, flops }: Work, { peak, bandwidth }: Ceilings, dtype: FloatType, products: Products): Floor {
   const at = (type: FloatType | 'i8', operations: number): number => (1e3 * operations) / (peak[type] ?? Number.POSITIVE_INFINITY)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Times what PyTorch offers for a BERT encoder on one GPU: the peers of `heddle bench encoder --peer torch`.
+"""Times a BERT encoder in PyTorch on one GPU: the peers of `heddle bench encoder --peer torch`.
 
-Every way goes from token ids to the last hidden state with random weights, without a pooler. Inputs are on the GPU before
-the clock starts and several sets of ids take turns. Events stand between replays that follow each other without waiting,
-as heddle times its own. heddle starts this with a request on stdin; by hand, with PyTorch, CUDA and transformers:
+Every mode computes token ids to the last hidden state with random weights, without a pooler. Inputs are on the GPU before
+the clock starts, and several sets of ids rotate. Events are recorded between back-to-back replays, as in heddle's own
+timing. heddle starts this with a request on stdin; by hand, with PyTorch, CUDA and transformers:
 
     python3 torch_bert.py --config bert-base --shapes 1x32,32x128 --lengths full
 
-Prints one JSON line per way and shape as it goes; a way that cannot run is a line with `error`. The ways:
+Prints one JSON line per mode and shape; a mode that cannot run is a line with `error`. The modes:
     eager    transformers, scaled_dot_product_attention
     graph    the same, captured once into a CUDA graph
     compile  the same, torch.compile(mode="reduce-overhead")
@@ -22,7 +22,7 @@ import random
 import sys
 import time
 
-# The script may lie in a folder that nothing should be written to.
+# The script may be in a read-only folder.
 sys.dont_write_bytecode = True
 from torch_ways import DTYPES, RAGGED_ONLY, ROTATION, WAYS, Case
 
@@ -57,7 +57,7 @@ def lengths_of(name: str, batch: int, seq: int) -> list[int]:
 
 
 def request_of(args: argparse.Namespace) -> dict:
-    """What to time, as heddle sends it; by hand, the same from the command line."""
+    """The request as heddle sends it, or the same from the command line."""
     if args.stdin:
         return json.load(sys.stdin)
     shapes = [tuple(int(part) for part in text.split("x")) for text in args.shapes.split(",")]
@@ -81,7 +81,7 @@ def samples(torch, call, repeats: int, warmup: int) -> list[float]:
 def run(torch, request: dict, ways: list[str]) -> None:
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    # Without the math backend: a shape that would fall back to it fails instead of posing as what PyTorch can do.
+    # Excludes the math backend: a shape that would fall back to it fails instead of being reported as PyTorch's best.
     fused = [SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]
     for shape in request["shapes"]:
         torch.manual_seed(0)
@@ -96,7 +96,7 @@ def run(torch, request: dict, ways: list[str]) -> None:
                     call = WAYS[way](case)
                     times = samples(torch, call, request["repeats"], max(request["warmup"], 2 * ROTATION))
                 say(**about, samples=times, seconds=round(time.monotonic() - began, 1))
-            except Exception as error:  # A way this PyTorch does not have is a line of the report, not the end of it.
+            except Exception as error:  # A mode that this PyTorch lacks is a line of the report, not the end of it.
                 say(**about, error=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}")
             call = None
             torch._dynamo.reset()
@@ -128,7 +128,7 @@ def main() -> None:
 
         versions["transformers"] = transformers.__version__
     except ImportError:
-        pass  # Said by each way that needs it.
+        pass  # Reported by each mode that needs it.
     say(gpu=torch.cuda.get_device_name(), **versions)
     run(torch, request, args.ways.split(","))
 

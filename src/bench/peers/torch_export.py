@@ -1,15 +1,15 @@
-"""Checks exported programs under PyTorch against what the same programs gave elsewhere, and times them.
+"""Checks exported programs under PyTorch against expected outputs of the same programs, and times them.
 
     python3 torch_export.py FOLDER... [--repeats 200]
     python3 torch_export.py EXPORT --inputs inputs.safetensors --expected outputs.safetensors --tolerance 1e-2 [--say t=13]
 
-A FOLDER is what test/peers/make_exports.ts wrote: the op, its library, weights, inputs, what is expected, and check.json with the rest. An
-EXPORT is a folder that `heddle export NAME --model MODEL` wrote and CMake built. Expected are outputs of its example on simt, which are
-those of a run from Node bit for bit. Four ways: eager, torch.compile(fullgraph=True), both again in a CUDA graph of the caller. The
-largest error of each output, as a share of its largest value, may be the tolerance at most; integers have to be equal but for a stated
-share of them, and between the four ways nothing may differ. As in the files of the example, `state.NAME` is what a state begins with, or
-what one run leaves in it. Prints JSON, a line for each program, and ends with 1 where anything is wrong. Needs torch alone: without it,
-says so and ends with 0.
+A FOLDER is written by test/peers/make_exports.ts: the op, its library, weights, inputs, expected outputs, and check.json with the rest. An
+EXPORT is a folder that `heddle export NAME --model MODEL` wrote and CMake built. Expected outputs are those of its example on simt, which
+equal a run from Node bit for bit. There are four modes: eager, torch.compile(fullgraph=True), and both in a CUDA graph of the caller. The
+largest error of each output, relative to its largest value, must not exceed the tolerance. Integers must be equal except for a stated
+share of them, and the four modes must agree exactly. As in the files of the example, `state.NAME` is the initial value of a state, or its
+value after one run. Prints JSON, one line per program, and exits with 1 on any failure. Needs only torch: without it, reports that and
+exits with 0.
 """
 import argparse
 import glob
@@ -44,7 +44,7 @@ TYPES = {
 
 
 def read(path, device):
-    """The tensors of a safetensors file."""
+    """Tensors of a safetensors file."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header, data = json.loads(file.read(length)), bytearray(file.read())
@@ -60,7 +60,7 @@ def read(path, device):
 
 
 def times(call, repeats, device):
-    """Milliseconds of calls, from the launch to the end of the work: of each by itself, and of one among many behind each other."""
+    """Milliseconds of calls, from the launch to the end of the work: of single calls, and per call of many back to back."""
     if device != "cuda" or repeats == 0:
         return None
     found = []
@@ -87,7 +87,7 @@ class Runs:
         self._states = model.states(**said) if states_of else None
 
     def begin(self):
-        """Has states be what they begin with."""
+        """Resets states to their initial values."""
         if self._states is None:
             return
         self._states.copy_(self._model.states(**self._said))
@@ -98,12 +98,12 @@ class Runs:
         return self._model(**self._arguments) if self._states is None else self._model(self._states, **self._arguments)
 
     def found(self, results):
-        """Outputs in their order, and states behind them."""
+        """Outputs in order, followed by states."""
         states = {name: self._model.read(self._states, name[len(STATE) :], like, **self._said) for name, like in self._states_of.items()}
         return [result.clone() for result in listed(results)] + list(states.values())
 
     def views(self):
-        """Names of states of which a view is another than what is read."""
+        """Messages for states whose view differs from the value that is read."""
         wrong = []
         for name, like in self._states_of.items():
             view = self._model.view(self._states, name[len(STATE) :], **self._said)
@@ -115,7 +115,7 @@ class Runs:
 
 
 class Calls:
-    """Calls of a function that keeps nothing."""
+    """Calls of a function without state."""
 
     def __init__(self, call):
         self.call = call
@@ -128,7 +128,7 @@ class Calls:
 
 
 def captured(call):
-    """The call in a CUDA graph: what replays it, and what it writes."""
+    """Captures a call in a CUDA graph. Returns its replay function and its outputs."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -148,7 +148,7 @@ def listed(results):
 
 
 def loaded(folder, name):
-    """The module of a file of the folder."""
+    """Module from a file of the folder."""
     about = importlib.util.spec_from_file_location(name, os.path.join(folder, name + ".py"))
     sys.modules[name] = importlib.util.module_from_spec(about)
     about.loader.exec_module(sys.modules[name])
@@ -156,7 +156,7 @@ def loaded(folder, name):
 
 
 class Case:
-    """A program to check: where it lies, what it is given, and what it should give."""
+    """A program to check: its folder, inputs and expected outputs."""
 
     def __init__(self, folder, options):
         about = os.path.join(folder, "check.json")
@@ -178,7 +178,7 @@ class Case:
         return loaded(self.folder, name)
 
     def wrong(self, wanted, result):
-        """How far a result is from what is wanted, and whether that is too far."""
+        """Error of a result, and True if it is too large."""
         if wanted.is_floating_point():
             wanted = wanted.to(torch.float64)
             error = ((result.to(torch.float64) - wanted).abs().max() / wanted.abs().max().clamp_min(1e-30)).item()
@@ -188,10 +188,10 @@ class Case:
 
 
 def forms_of(runs, device):
-    """What the program leaves in each way to call it, and how it is called once more."""
+    """Results of the program in each mode, with a function that runs it again."""
     forms = {}
     for way, call in {"eager": runs.call, "compiled": torch.compile(runs.call, fullgraph=True)}.items():
-        # A library for CUDA keeps what comes a second time, and replays it from the third time on.
+        # A CUDA library captures the second call of a kind, and replays it from the third on.
         for turn in ("", ", second run", ", third run"):
             runs.begin()
             forms[way + turn] = (call, runs.found(call()))
@@ -229,7 +229,7 @@ def check(case, repeats):
         report[form] = {"errors": errors, "milliseconds": times(run, repeats, device)}
     failures += runs.views()
 
-    # A weight that is another must be told.
+    # A changed weight must change the result.
     weights = read(path, device)
     largest = max((name for name in weights if weights[name].is_floating_point()), key=lambda name: weights[name].numel())
     weights[largest] = weights[largest] * 1.5 + 0.25
@@ -242,7 +242,7 @@ def check(case, repeats):
 
 
 def plain_tree(words, parents, lengths, end):
-    """What gather_tree is: from the last step back, each beam to the one it came from."""
+    """Reference of gather_tree: follows each beam from the last step back to its parents."""
     steps, sequences, width = words.shape
     texts = torch.full_like(words, end)
     for b in range(sequences):
@@ -258,7 +258,7 @@ def plain_tree(words, parents, lengths, end):
 
 
 def tree_failures(folder, device):
-    """gather_tree in all ways on random steps, lengths of none and of more than there are among them."""
+    """Failures of gather_tree in all modes on random steps, including lengths of 0 and beyond the steps."""
     module = loaded(folder, "gather_tree_torch")
     torch.manual_seed(1)
     failures = []
@@ -284,12 +284,12 @@ def main():
     parser.add_argument("--inputs")
     parser.add_argument("--expected")
     parser.add_argument("--tolerance", type=float)
-    parser.add_argument("--say", nargs="*", default=[], help="dimensions that no input says: name=size")
-    parser.add_argument("--outputs", nargs="*", help="names of the outputs in order; those of the expected file, sorted, by default")
+    parser.add_argument("--say", nargs="*", default=[], help="dimensions that no input determines: name=size")
+    parser.add_argument("--outputs", nargs="*", help="names of the outputs in order; default: sorted names of the expected file")
     parser.add_argument("--repeats", type=int, default=200)
     options = parser.parse_args()
     if len(options.folders) > 1:
-        # An op is defined once in a process, and several folders may be of one program.
+        # An op can be defined only once per process, and several folders may have the same program.
         others = [argument for argument in sys.argv[1:] if argument not in options.folders]
         codes = [subprocess.run([sys.executable, __file__, folder, *others], check=False).returncode for folder in options.folders]
         sys.exit(max(abs(code) for code in codes))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Times PyTorch's ways of a LLaMA-like model for `heddle bench llama --peer torch`, which sends the sizes on stdin as JSON.
+"""Times a LLaMA-like model in PyTorch for `heddle bench llama --peer torch`, which sends the sizes on stdin as JSON.
 
-Weights are random. The cache has 64 places more than the context, places move on with every step, and the word that is chosen is fed
-back; nothing waits for the host before a window of steps has ended. Ways: `compile` is torch.compile with CUDA graphs over
-scaled_dot_product_attention, each key read once for the heads that share it; `flex` the same over flex_attention; `max-autotune` lets
-inductor choose kernels by measuring; `graph` is eager PyTorch in a CUDA graph. Prints one JSON line for each shape and way, with a floor
-of its own: bytes at the rate of a large copy, or arithmetic at the rate of a large product. Needs PyTorch with CUDA.
+Weights are random. The cache has 64 positions more than the context, positions advance with every step, and the chosen token is fed
+back; nothing waits for the host before the end of a window of steps. Modes: `compile` is torch.compile with CUDA graphs over
+scaled_dot_product_attention, with each key read once for the heads that share it; `flex` is the same over flex_attention; `max-autotune`
+lets inductor choose kernels by measuring; `graph` is eager PyTorch in a CUDA graph. Prints one JSON line per shape and mode, with its own
+floor: bytes at the rate of a large copy, or arithmetic at the rate of a large matmul. Needs PyTorch with CUDA.
 """
 import json
 import sys
@@ -48,7 +48,7 @@ class Linear(nn.Module):
 
 
 def steps_of(weight):
-    """What a step of each channel is worth."""
+    """Scale of each channel."""
     return weight.abs().amax(1).float() / 127
 
 
@@ -64,7 +64,7 @@ class Int8Weights(nn.Module):
 
 
 class Int8(nn.Module):
-    """A step a token times a step a channel. `_int_mm` wants more than 16 rows."""
+    """int8 matmul with one scale per token and one per channel. `_int_mm` needs more than 16 rows."""
 
     def __init__(self, linear):
         super().__init__()
@@ -144,7 +144,7 @@ class Model(nn.Module):
         return self.head(F.rms_norm(x[:, -1], (H,), self.norm, sizes["eps"])).argmax(-1, keepdim=True)
 
     def read_bytes(self):
-        """Weights that a step reads: of the table of words, only a tied head reads all."""
+        """Bytes of weights that a step reads; the embedding table counts only for a tied head."""
         own = {id(self.words)} if not sizes["tied"] else set()
         tensors = [p for p in self.parameters() if id(p) not in own]
         tensors += [b for layer in self.layers for m in layer.children() for b in m.buffers()]
@@ -152,7 +152,7 @@ class Model(nn.Module):
 
 
 def timed(run, count):
-    """Milliseconds of each of `count` runs, by events."""
+    """Milliseconds of `count` runs, by events."""
     samples = []
     for _ in range(count):
         first, last = torch.cuda.Event(True), torch.cuda.Event(True)
@@ -187,14 +187,14 @@ say(about={"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "cop
 
 
 def usual_ways(what, context):
-    """`flex` is faster where heads share keys and where texts are long; scaled_dot_product_attention with a mask reads all of the cache."""
+    """`flex` is faster for shared keys and long texts; scaled_dot_product_attention with a mask reads the whole cache."""
     if what == "prompt":
         return ["compile"]
     return (["compile"] if context < 16384 else []) + (["flex"] if SHARED > 1 or context >= 4096 else [])
 
 
 def windows(step, places, ids, context):
-    """Milliseconds a step: windows around the context, on the host's clock."""
+    """Milliseconds per step in windows around the context, by the host's clock."""
     samples = []
     for turn in range(REPEATS + 2):
         places.fill_(max(context - WINDOW // 2, 1))
@@ -280,7 +280,7 @@ def floor_of(model, what, products, rows, seq):
 def time_shape(what, products, rows, seq):
     about = {"what": what, "products": products, "batch": rows, "seq": seq}
     if products == "int8" and (rows if what == "step" else rows * seq) <= 16:
-        return say(**about, way="compile", error="torch._int_mm wants more than 16 rows")
+        return say(**about, way="compile", error="torch._int_mm needs more than 16 rows")
     ways = usual_ways(what, seq)
     asked = request.get("ways")
     if asked is not None:
@@ -293,7 +293,7 @@ def time_shape(what, products, rows, seq):
             samples = run(model, way, rows, seq)
             floor = floor_of(model, what, products, rows, seq)
             say(**about, way=way, samples=samples, floor=floor, peakBytes=torch.cuda.max_memory_allocated())
-        except Exception as error:  # one way that fails leaves the others
+        except Exception as error:  # a failing mode does not stop the others
             say(**about, way=way, error=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         model.flex = None
 

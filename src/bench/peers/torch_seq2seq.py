@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times Hugging Face's generate for the sizes of `heddle bench decoding --peer torch`, which sends them on stdin as JSON.
 
-The model has random weights and an encoder of as many layers as the decoder; end ids are ruled out, so that every run takes all
+The model has random weights, and its encoder has as many layers as the decoder. End ids are excluded, so every run takes all
 steps. Prints one JSON line per batch. Needs PyTorch with CUDA, and transformers.
 """
 import json

@@ -1,16 +1,16 @@
-"""The ways PyTorch offers to run a BERT encoder, for torch_bert.py, which says what each one is and times them.
+"""Modes in which PyTorch runs a BERT encoder, for torch_bert.py, which describes and times them.
 
-A way takes a `Case` and returns a function of the turn that enqueues one forward pass, token ids to last hidden state. Imports
-of what a way alone needs stand in the way, so that a Python without it lacks that way only.
+A mode takes a `Case` and returns a function of the turn that enqueues one forward pass, token ids to last hidden state. Each mode
+imports its own packages, so that a Python without one lacks only that mode.
 """
 DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh", "relu": "relu"}
-# Sets of ids that take turns. Weights do not rotate, so a model that fits the L2 cache is timed warm: in the peers' favour.
+# Number of rotating sets of ids. Weights do not rotate, so a model that fits the L2 cache is timed warm: in the peers' favour.
 ROTATION = 4
 
 
 class Case:
-    """One shape on the GPU: rotating ids, lengths, and what the ways derive from them."""
+    """One shape on the GPU: rotating ids, lengths, and data derived from them."""
 
     def __init__(self, torch, config: dict, dtype: str, shape: dict):
         self.torch, self.config, self.dtype = torch, config, getattr(torch, DTYPES[dtype])
@@ -23,7 +23,7 @@ class Case:
         self.positions = positions.expand(size)
 
     def mask(self):
-        """None without padding, so that the fused attention without a mask runs; else the mask over keys, made once."""
+        """Mask over keys; None without padding, so that fused attention without a mask runs."""
         return self.keep[:, None, None].expand(-1, 1, self.seq, -1) if self.ragged else None
 
 
@@ -32,8 +32,8 @@ def hf_model(case: Case):
     from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
     c = case.config
-    # While a graph is captured or traced, transformers makes a mask of ones where none is given, which rules the flash kernels
-    # out. An attention that it has no mask function for gets none.
+    # While a graph is captured or traced, transformers creates a mask of ones if none is given, which excludes the flash
+    # kernels. An attention without a registered mask function gets none.
     AttentionInterface.register("sdpa_without_mask", ALL_ATTENTION_FUNCTIONS["sdpa"])
     settings = BertConfig(
         vocab_size=c["vocab"], hidden_size=c["hidden"], num_hidden_layers=c["layers"], num_attention_heads=c["heads"],
@@ -52,7 +52,7 @@ def eager(case: Case):
 
 
 def graph(case: Case):
-    """A replay for each set of ids, captured after the warm-up that lazy initialisation needs."""
+    """One graph per set of ids, captured after the warm-up that lazy initialisation needs."""
     torch, call = case.torch, hf_model(case)
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
@@ -111,7 +111,7 @@ def nested(case: Case):
         c["hidden"], c["heads"], c["inner"], dropout=0.0, activation=c["activation"], layer_norm_eps=c["eps"],
         batch_first=True, device="cuda", dtype=case.dtype,
     )
-    # Padding is on the right by construction; the check for it would wait for the GPU.
+    # Padding is on the right by construction; checking it would wait for the GPU.
     encoder = torch.nn.TransformerEncoder(layer, c["layers"], enable_nested_tensor=True, mask_check=False).eval()
     embed, padding = embeddings(case), ~case.keep
     return lambda turn: encoder(embed(case.ids[turn % ROTATION], case.positions), src_key_padding_mask=padding)

@@ -1,6 +1,6 @@
 /**
- * Times kept in a file, and times of today held against them. A difference counts when the medians differ by more than a stated ratio and
- * a rank test says that it is none of chance: Wilcoxon's rank sum, with the normal approximation that fits samples of ten and more.
+ * Saved times, and their comparison with new ones. A difference counts if the medians differ by more than a given ratio and a rank test
+ * finds it significant: Wilcoxon's rank sum, with the normal approximation, which fits samples of ten and more.
  */
 import { readFile } from 'node:fs/promises'
 import { cumulativeStdNormalProbability, wilcoxonRankSum } from 'simple-statistics'
@@ -28,10 +28,10 @@ const schema = z.strictObject({
 
 export type Baseline = z.infer<typeof schema>
 
-/** What baselines hold of times. */
+/** Fields of times that baselines store. */
 type Timed = Pick<TargetTimes, 'plan' | 'dims' | 'samples'>
 
-/** Which device times are of: of the same make, since no two machines have the same GPU. */
+/** Name of the device of times: kind and model, so that equal GPUs of two machines compare. */
 export const deviceName = ({ kind, name }: Pick<NativeDeviceInfo, 'kind' | 'name'>): string => `${kind} ${name}`
 
 export function baselineOf(subject: string, info: NativeDeviceInfo, dtype: Baseline['dtype'], times: readonly Timed[]): Baseline {
@@ -39,13 +39,13 @@ export function baselineOf(subject: string, info: NativeDeviceInfo, dtype: Basel
   return { version: 1, subject, device: deviceName(info), dtype, results }
 }
 
-/** What saves times in a file that the user named, which is looked at before anything is timed. @throws usage `bench.save` */
+/** Returns the writer of a baseline file named by the user. The path is checked before anything is timed. @throws usage `bench.save` */
 export async function baselineFile(path: string): Promise<(baseline: Baseline) => Promise<void>> {
   const write = await namedFile(path, 'bench.save')
   return (baseline) => write(`${JSON.stringify(baseline)}\n`)
 }
 
-/** @throws usage `bench.baseline` for what is none, or of something else than is timed now */
+/** @throws usage `bench.baseline` for an invalid file, or one of another subject, device or type */
 export async function readBaseline(path: string, now: Omit<Baseline, 'results' | 'version'>): Promise<Baseline> {
   const refuse = (problem: string, cause?: unknown) =>
     usageError('bench.baseline', `${path} ${problem}`, {
@@ -58,30 +58,30 @@ export async function readBaseline(path: string, now: Omit<Baseline, 'results' |
   } catch (cause) {
     throw refuse('cannot be read as a baseline', cause)
   }
-  if (!parsed.success) throw refuse('is no baseline')
+  if (!parsed.success) throw refuse('is not a baseline')
   const { data } = parsed
   for (const key of ['subject', 'device', 'dtype'] as const)
-    if (data[key] !== now[key]) throw refuse(`holds times of ${data[key]}, not of ${now[key]}`)
+    if (data[key] !== now[key]) throw refuse(`has times of ${data[key]}, expected ${now[key]}`)
   if (data.results.some(({ samples }) => samples.length < fewestSamples))
-    throw refuse(`holds fewer than ${fewestSamples} times, of which no test can tell a difference`)
+    throw refuse(`has fewer than ${fewestSamples} times, too few to show a difference`)
   return data
 }
 
 export interface Comparison {
   readonly plan: string
   readonly dims: Readonly<Record<string, number>>
-  /** Medians: today over before. Above 1 it became slower. */
+  /** Ratio of medians, new over old. Above 1 it became slower. */
   readonly ratio: number
-  /** How likely ranks as different are by chance, where nothing changed. */
+  /** Probability of equally different ranks by chance, if nothing changed. */
   readonly chance: number
   readonly verdict: 'slower' | 'faster' | 'same'
 }
 
-/** Chance below which a difference counts, and the fewest times of which a rank test can say so. */
+/** Probability below which a difference counts, and the smallest number of times for which a rank test can reach it. */
 const significant = 0.01
 export const fewestSamples = 5
 
-/** @param limit the ratio that is no difference yet, such as 1.05 */
+/** @param limit largest ratio without a difference, such as 1.05 */
 export function compare(before: Baseline, times: readonly Timed[], limit: number): Comparison[] {
   return times.flatMap(({ plan, dims, samples }): Comparison[] => {
     const old = before.results.find((each) => each.plan === plan && sameDims(each.dims, dims))
@@ -97,7 +97,7 @@ function judge(now: readonly number[], before: readonly number[], limit: number)
   return { ratio, chance, verdict: differs && ratio > limit ? 'slower' : differs && ratio < 1 / limit ? 'faster' : 'same' }
 }
 
-/** As `compare` judges; undefined where either has too few times for a rank test to tell. */
+/** Verdict as in `compare`; undefined if either has too few times for a rank test. */
 export function verdictOf(
   now: readonly number[],
   before: readonly number[],
@@ -108,7 +108,7 @@ export function verdictOf(
   return { chance, verdict }
 }
 
-/** Both sides: how likely the rank sum of the first lies as far from its mean. */
+/** Two-sided probability that the rank sum of the first deviates as far from its mean. */
 export function chanceOf(first: readonly number[], second: readonly number[]): number {
   const [n, m] = [first.length, second.length]
   const deviation = Math.sqrt((n * m * (n + m + 1)) / 12)

@@ -1,6 +1,6 @@
 /**
- * A graph as a program of its own, for timing: all it reads lies in device memory already, so that a replay copies nothing, and may be
- * there several times over, so that no replay finds in the cache what the one before it left. What a kernel changes in place stays an input.
+ * A graph as its own program, for timing. All its data is in device memory already, so that a replay copies nothing, and may be there in
+ * several copies, so that no replay hits data cached by the previous one. Values that a kernel changes in place stay inputs.
  */
 import type { KernelEntry, Manifest } from '../../emit/manifest.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
@@ -19,20 +19,20 @@ export interface TargetSizes {
   readonly dtype: DType
 }
 
-/** A graph wired by itself, with what it reads. */
+/** A graph wired as a program, with its data. */
 export interface TargetProgram {
   readonly application: GraphApplication
-  /** What a kernel changes in place. */
+  /** Values that a kernel changes in place. */
   readonly inputs: Readonly<Record<string, WeightTensor>>
   /** Everything else, by the names of the application's weights. */
   readonly tensors: Readonly<Record<string, WeightTensor>>
-  /** Bytes of what is read and of what is returned: each once. */
+  /** Bytes of inputs, weights and outputs, each counted once. */
   readonly bytes: number
-  /** Integers that are zeros, because nothing says what they may be. */
+  /** Integer tensors filled with zeros, because their range is unknown. */
   readonly zeros: readonly string[]
 }
 
-/** Storage types of the type parameters a graph has: all the one that is timed. */
+/** Storage types of a graph's type parameters: all are the timed type. */
 export const typesOf = ({ values }: Graph, dtype: DType): Readonly<Record<string, DType>> =>
   Object.fromEntries(values.flatMap((value) => (typeof value.dtype === 'string' ? [] : [[value.dtype.param, dtype]])))
 
@@ -91,11 +91,11 @@ export function targetProgram(graph: Graph, sizes: TargetSizes, manifest: Manife
 const outputNames = ({ outputs }: Graph): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.keys(outputs).map((name) => [name, `output ${name}`]))
 
-/** What an application's weights are called by whoever holds them. */
+/** Source names of an application's weights. */
 export const weightNames = (application: GraphApplication): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.keys(application.graph.weights).map((name) => [name, weightSource(application, name).name]))
 
-/** The default of the op that reads an attribute; 1 where none does. */
+/** Default of an attribute in the op that reads it; 1 without one. */
 function attrOf({ nodes }: Graph, name: string, { kernels }: Manifest): number {
   for (const node of nodes) {
     if (node.kind !== 'op') continue
@@ -107,7 +107,7 @@ function attrOf({ nodes }: Graph, name: string, { kernels }: Manifest): number {
   return 1
 }
 
-/** Packed sequences are full. */
+/** Lengths of sequences; packed ones are full. */
 function sequencesOf({ packing }: Graph, dims: Readonly<Record<string, number>>): Sequences {
   if (packing === undefined) return 'ragged'
   return { rows: Math.max(1, Math.floor(evaluateExtent(packing.tokens, dims) / evaluateExtent(packing.batch, dims))) }
@@ -131,13 +131,13 @@ function dimsOf(node: NodeOf<'op'>, entry: KernelEntry, infoOf: (id: ValueId) =>
   return dims
 }
 
-/** The value that a value is another shape of. */
+/** Value of which the given one is a view. */
 const sourceOf = (graph: Graph, id: ValueId = -1): ValueId => {
   const view = graph.nodes.find((node) => node.kind === 'view' && node.out === id)
   return view?.kind === 'view' ? sourceOf(graph, view.input) : id
 }
 
-/** A kernel that reads a value: one that knows what integers it may hold, if any does. */
+/** A kernel that reads a value; preferably one with facts about its integers. */
 function readerOf(graph: Graph, id: ValueId, bound: readonly Bound[]): Reader | undefined {
   const readers = bound.flatMap(({ node, entry, dims }): Reader[] =>
     entry.buffers.flatMap((buffer) =>

@@ -1,6 +1,6 @@
 /**
- * Times the forms of a subject at one size: they take turns, forwards and backwards, replay without copies, captured where the device
- * can, and over so many copies of what they read that no cache holds it from one replay to the next.
+ * Times the forms of a subject at one size, in turns of alternating order. Replays copy nothing and are captured if the device supports it.
+ * They rotate over enough copies of their data that no cache holds it from one replay to the next.
  */
 import type { Manifest } from '../../emit/manifest.js'
 import { usageError } from '../../errors.js'
@@ -35,22 +35,22 @@ export interface TargetBench {
 export interface TargetTimes {
   readonly plan: string
   readonly dims: Readonly<Record<string, number>>
-  /** Milliseconds of every timed replay, and of one pass of it. */
+  /** Milliseconds per pass of every timed replay. */
   readonly samples: readonly number[]
   readonly milliseconds: Summary
   readonly launches: number
   readonly captured: boolean
   readonly rotation: Rotation
-  /** Bytes and arithmetic that any form of the subject has to spend. */
+  /** Minimal bytes and arithmetic of any form of the subject. */
   readonly workload: { readonly bytes: number; readonly flops: number | undefined }
-  /** Undefined where nothing is known of the device. */
+  /** Undefined if the limits of the device are unknown. */
   readonly floor: Floor | undefined
   readonly fraction: number | undefined
-  /** By the cost model, where there is one; milliseconds. */
+  /** Predicted milliseconds, if there is a cost model. */
   readonly predicted?: number | undefined
-  /** The same on another device, for times that were measured on one whose order of plans says nothing of that. */
+  /** Prediction for another device, for times measured on one whose ranking of plans does not transfer. */
   readonly elsewhere?: { readonly device: string; readonly milliseconds: number } | undefined
-  /** Integers that were zeros, because no fact says what they may be. */
+  /** Integer tensors filled with zeros, because no fact states their range. */
   readonly zeros: readonly string[]
   /** Time by kernel, the longest first. */
   readonly profile: readonly StepTime[]
@@ -61,7 +61,7 @@ const warmup = 3
 
 interface Ready {
   readonly plan: string
-  /** Bytes of what is read and returned: each once. */
+  /** Bytes of inputs, weights and outputs, each counted once. */
   readonly bytes: number
   readonly zeros: readonly string[]
   readonly rotation: Rotation
@@ -70,7 +70,7 @@ interface Ready {
   release(): void
 }
 
-/** @throws usage `graph.dim`, `bench.shape`, `bind.*`; environment for a lack of memory or a kernel that cannot be made */
+/** @throws usage `graph.dim`, `bench.shape`, `bind.*`; environment for a lack of memory or a kernel that cannot be built */
 export async function measure(
   bench: TargetBench,
   subject: Subject,
@@ -105,7 +105,7 @@ export async function measure(
   }
 }
 
-/** Every dimension: what is given, what the subject usually has, and as many packed rows as full sequences have. */
+/** All dimensions: given ones, defaults of the subject, and packed rows for full sequences. */
 export function completed({ name, forms, typical }: Subject, given: Readonly<Record<string, number>>): Record<string, number> {
   const dims: Record<string, number> = { ...typical, ...given }
   for (const form of forms) {
@@ -134,8 +134,8 @@ export function completed({ name, forms, typical }: Subject, given: Readonly<Rec
 async function prepare(bench: TargetBench, form: Form, dims: Readonly<Record<string, number>>): Promise<Ready> {
   const { device, library, manifest, layouts, dtype } = bench
   const target = targetProgram(form.graph, { dims, dtype }, manifest, layouts)
-  const held = Object.values(target.tensors).reduce((sum, { data }) => sum + data.byteLength, 0)
-  const rotation = rotationOf(Math.max(held, 1), cacheOf(device.info()))
+  const tensorBytes = Object.values(target.tensors).reduce((sum, { data }) => sum + data.byteLength, 0)
+  const rotation = rotationOf(Math.max(tensorBytes, 1), cacheOf(device.info()))
   const { passes } = rotation
   const outputs = Object.values(target.application.outputs)
   const wired = chain({ applications: [target.application], outputs }, Object.keys(target.inputs), passes)
@@ -167,7 +167,7 @@ async function prepare(bench: TargetBench, form: Form, dims: Readonly<Record<str
   }
 }
 
-/** A whole program, timed where it is: its weights are read once a pass. */
+/** A whole program, without rotation: its weights are read once per pass. */
 async function prepareProgram(bench: TargetBench, form: ProgramForm, dims: Readonly<Record<string, number>>): Promise<Ready> {
   const { program, bytes, zeros, release } = await readyProgram(bench, form, dims)
   const cache = cacheOf(bench.device.info())

@@ -1,6 +1,6 @@
 /**
- * A program under a plan, ready to be timed: weights, inputs and states lie in device memory, so that a replay copies nothing. Every replay
- * moves the states on, as runs do. Weights are there once: a whole model reads more than a cache holds, or is run as it is timed.
+ * A program under a plan, ready to be timed: weights, inputs and states are in device memory, so that a replay copies nothing. Every replay
+ * advances the states, as runs do. Weights have one copy: a whole model reads more than a cache holds, or is used with a warm cache anyway.
  */
 import type { DType } from '../../ir/dtype.js'
 import { evaluateExtent } from '../../ir/shape.js'
@@ -13,20 +13,20 @@ import { openStates } from '../../runtime/states.js'
 import { targetProgram, typesOf } from './graph_steps.js'
 import type { ProgramForm } from './subject.js'
 
-/** What it runs on, and the storage type it is timed in. */
+/** Device, kernels and storage type of the timed program. */
 export interface ProgramBench extends Omit<SessionConfig, 'weights' | 'allowTf32'> {
   readonly dtype: DType
 }
 
 export interface ReadyProgram {
   readonly program: Program
-  /** Bytes of what is read and returned: each once. */
+  /** Bytes of inputs, weights and outputs, each counted once. */
   readonly bytes: number
   readonly zeros: readonly string[]
   release(): void
 }
 
-/** @throws usage `program.dims`, `bind.*`; environment for a lack of memory or a kernel that cannot be made */
+/** @throws usage `program.dims`, `bind.*`; environment for a lack of memory or a kernel that cannot be built */
 export async function readyProgram(
   { device, library, manifest, layouts, dtype }: ProgramBench,
   { compiled, inlined }: ProgramForm,
@@ -34,7 +34,7 @@ export async function readyProgram(
 ): Promise<ReadyProgram> {
   const types = typesOf(inlined, dtype)
   const { tensors, inputs: changed, bytes, zeros } = targetProgram(inlined, { dims, dtype }, manifest, layouts)
-  // Sequences are full, as those of graphs are.
+  // Sequences are full, as in graphs.
   const full = compiled.ragged.map(({ lengths, batch, seq }): [string, WeightTensor] => {
     const data = encode('i32', new Int32Array(evaluateExtent(batch, dims)).fill(evaluateExtent(seq, dims)))
     return [lengths, { dtype: 'i32', shape: [evaluateExtent(batch, dims)], data }]
@@ -65,12 +65,12 @@ export async function readyProgram(
   }
   try {
     for (const [name, { slice }] of Object.entries(states.tensors)) await slice.buffer.write(slice.offset, given(name).data)
-    const kept = Object.entries(compiled.states).flatMap(([name, { next }]) => {
+    const wiredStates = Object.entries(compiled.states).flatMap(([name, { next }]) => {
       const tensor = states.tensors[name]
       return tensor === undefined ? [] : [[name, { tensor, ...(next === undefined ? {} : { next }) }] as const]
     })
     const outputs = [...new Set(Object.values(compiled.outputs))]
-    const wired = { applications, inputs, outputs, states: Object.fromEntries(kept), dims: sizes, types }
+    const wired = { applications, inputs, outputs, states: Object.fromEntries(wiredStates), dims: sizes, types }
     const program = await buildProgram({ session, ...wired })
     await program.run(Object.fromEntries(inputs.map((name) => [name, given(name).data])))
     await program.capture()

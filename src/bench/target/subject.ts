@@ -1,6 +1,6 @@
 /**
- * What `heddle bench NAME` times: a graph or a program under plans, or one kernel, which is a graph of one node. With the arithmetic that is asked
- * for, whatever a plan makes of it, for the floor.
+ * Subjects of `heddle bench NAME`: a graph or a program under plans, or one kernel, which is a graph of one node. Includes the arithmetic of
+ * the subject, independent of plans, for the floor.
  */
 import type { KernelEntry, Manifest } from '../../emit/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
@@ -14,14 +14,14 @@ import { inlineProgram } from '../../program/inline.js'
 
 type Dims = Readonly<Record<string, number>>
 
-/** A way to compute the subject. */
+/** One implementation of the subject. */
 export interface Form {
-  /** The plan's name; of a kernel its key. */
+  /** Name of the plan; for a kernel, its key. */
   readonly plan: string
   readonly graph: Graph
 }
 
-/** A program under a plan, and the one graph that it is without any. */
+/** A program under a plan, and the program inlined into one graph. */
 export interface ProgramForm {
   readonly plan: string
   readonly compiled: CompiledProgram
@@ -32,16 +32,16 @@ export interface Subject {
   readonly kind: 'graph' | 'kernel' | 'program'
   readonly name: string
   readonly forms: readonly (Form | ProgramForm)[]
-  /** Multiplications and additions of its products; undefined where they cannot be told from its signature. */
+  /** Multiplications and additions of its matmuls; undefined if its signature does not determine them. */
   readonly flops: (dims: Dims) => number | undefined
   readonly typical: Dims
 }
 
-/** The plan that leaves a graph as it is declared. */
+/** Plan that leaves a graph as declared. */
 export const unfused = 'unfused'
 
 /**
- * A graph under the named plans: by default all that say something of it and compute the same, and none.
+ * A graph under the named plans; by default under no plan and under all that cover it with the same results.
  * @throws usage `plan.unknown` for a plan that does not cover it
  */
 export function graphSubject(declared: Graph, manifest: Manifest, plans: readonly string[] | undefined): Subject {
@@ -54,7 +54,7 @@ export function graphSubject(declared: Graph, manifest: Manifest, plans: readonl
   const forms = names.map((name) => {
     const found = all.find(({ plan }) => plan === name)
     if (found !== undefined) return found
-    throw usageError('plan.unknown', `no plan ${name} says anything of ${declared.name}`, {
+    throw usageError('plan.unknown', `no plan ${name} covers ${declared.name}`, {
       hint: `plans of it: ${all.map(({ plan }) => plan).join(', ')}`,
     })
   })
@@ -68,8 +68,8 @@ export function graphSubject(declared: Graph, manifest: Manifest, plans: readonl
 }
 
 /**
- * A program under the named plans: by default all that are for it and compute the same, and none.
- * @throws usage `plan.unknown` for a plan that is not for it, `bench.plans` for one that computes with int8, `plan.*` for one that cannot hold it
+ * A program under the named plans; by default under no plan and under all that apply to it with the same results.
+ * @throws usage `plan.unknown` for a plan that does not apply to it, `bench.plans` for an int8 plan, `plan.*` for one that cannot be applied
  */
 export function programSubject(
   program: Program,
@@ -92,7 +92,7 @@ export function programSubject(
         const form = compile(plan)
         return isInt8(form) ? [] : [form]
       } catch (error) {
-        // One that is for other programs is none of this one's.
+        // Skips plans for other programs.
         if (error instanceof HeddleError && error.code.startsWith('plan.')) return []
         throw error
       }
@@ -100,7 +100,7 @@ export function programSubject(
   const forms = plans?.map(compile) ?? fitting()
   const int8 = forms.find(isInt8)
   if (int8 !== undefined) {
-    throw usageError('bench.plans', `plan ${int8.plan} computes with int8, whose scales nobody gives here`, {
+    throw usageError('bench.plans', `plan ${int8.plan} computes with int8, but no scales are given here`, {
       hint: 'time a graph of it, or a shipped model with heddle bench encoder',
     })
   }
@@ -108,8 +108,8 @@ export function programSubject(
 }
 
 function graphFlops(graph: Graph, dims: Dims): number {
-  const products = graph.nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
-  return products.reduce((sum, { a, b, subscripts }) => {
+  const matmuls = graph.nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
+  return matmuls.reduce((sum, { a, b, subscripts }) => {
     const extents = new Map<string, number>()
     for (const [axes, id] of [
       [subscripts.a, a],
@@ -123,7 +123,7 @@ function graphFlops(graph: Graph, dims: Dims): number {
   }, 0)
 }
 
-/** Storage types in the order in which a name that says none takes them. */
+/** Storage types in the order of preference for a name without one. */
 const usualTypes: readonly (DType | undefined)[] = ['f32', 'f16', 'bf16']
 
 const rankOf = ({ types }: Pick<KernelEntry, 'types'>): number => {
@@ -131,13 +131,13 @@ const rankOf = ({ types }: Pick<KernelEntry, 'types'>): number => {
   return at === -1 ? usualTypes.length : at
 }
 
-/** Instances of an op in the order in which its bare name means them: f32 first, then f16, then bf16. */
+/** Instances of an op in the order of preference for its bare name: f32 first, then f16, then bf16. */
 export const inUsualOrder = <E extends Pick<KernelEntry, 'types'>>(instances: readonly E[]): readonly E[] =>
   [...instances].sort((a, b) => rankOf(a) - rankOf(b))
 
 /**
- * The instance of a kernel in a storage type, or the one of that key.
- * @param dtype the first of f32, f16 and bf16 that the op has, where undefined
+ * Instance of a kernel in a storage type, or by key.
+ * @param dtype default: the first of f32, f16 and bf16 that the op has
  */
 export function findEntry(
   { kernels }: Pick<Manifest, 'kernels'>,
@@ -152,7 +152,7 @@ export function findEntry(
   return instances.find(({ fixedDims }) => Object.keys(fixedDims).length === 0) ?? instances[0]
 }
 
-/** One kernel, as a graph of one node whose dimensions are the kernel's. */
+/** One kernel, as a graph of one node with the kernel's dimensions. */
 export function kernelSubject(entry: KernelEntry): Subject {
   const values = entry.buffers.map(
     ({ dtype, dims, layout }): GraphValue => ({
@@ -191,13 +191,13 @@ export function kernelSubject(entry: KernelEntry): Subject {
 }
 
 /**
- * Kernels with schedules move bytes. Of a product the signature tells the axis that is summed over: two inputs have it, no output does.
+ * Arithmetic of a kernel. Kernels with schedules count as 0. For a matmul, the summed axis is in two inputs and in no output.
  */
 function kernelFlops({ buffers, variants }: KernelEntry, dims: Dims): number | undefined {
   if (variants.length > 0) return 0
   const inputs = buffers.filter(({ access, dims: own }) => access === 'in' && own.length > 1)
-  const kept = new Set(buffers.flatMap(({ access, dims: own }) => (access === 'out' ? own : [])))
-  const summed = new Set(inputs.flatMap(({ dims: own }) => own.filter((dim) => !kept.has(dim))))
+  const outputAxes = new Set(buffers.flatMap(({ access, dims: own }) => (access === 'out' ? own : [])))
+  const summed = new Set(inputs.flatMap(({ dims: own }) => own.filter((dim) => !outputAxes.has(dim))))
   const factors = inputs.filter(({ dims: own }) => own.some((dim) => summed.has(dim)))
   if (summed.size !== 1 || factors.length !== 2) return undefined
   const axes = new Set(factors.flatMap(({ dims: own }) => own))

@@ -1,6 +1,6 @@
 /**
- * The tensors a kernel or graph is timed on: floats of the usual spread, integers by the facts of the kernels that read them. Integers of
- * which no fact says what they may be are zeros, which lie in any tensor, and are named in the notes.
+ * Tensors for timing a kernel or graph: normally distributed floats, and integers by the facts of the kernels that read them. Integers
+ * without a fact about their range are zeros, which are valid indices of any tensor, and are named in the notes.
  */
 import type { KernelEntry } from '../../emit/manifest.js'
 import { dtypeInfo } from '../../ir/dtype.js'
@@ -11,23 +11,23 @@ import { integer, normal, type Random, random } from '../../verify/random.js'
 import type { Sequences } from '../../verify/sizes.js'
 import { encodeNumbers } from '../../verify/storage.js'
 
-/** Values drawn for a large tensor, which repeats them. */
+/** Number of random values; a larger tensor repeats them. */
 const drawn = 1 << 14
-/** Integers of int8 tensors as large as keep sums within 16 bits. */
+/** Largest magnitude of int8 values, chosen to keep sums within 16 bits. */
 const widest = 8
 
-/** A kernel that reads a tensor, and what the tensor is to it. */
+/** A kernel that reads a tensor, with its buffer and dimensions. */
 export interface Reader {
   readonly entry: KernelEntry
   readonly buffer: KernelEntry['buffers'][number]
   readonly dims: Readonly<Record<string, number>>
 }
 
-/** True if nothing says which integers a tensor may hold. */
+/** True for an integer tensor whose range no fact states. */
 export const isUnknown = ({ dtype }: Pick<ValueInfo, 'dtype'>, reader: Reader | undefined): boolean =>
   dtypeInfo[dtype].scalar === 'i32' && (reader === undefined || reader.entry.facts?.inputs[reader.buffer.name] === undefined)
 
-/** @param elements of its buffer, which a layout may make more than its shape has */
+/** @param elements of its buffer, which a layout may make larger than its shape */
 export function makeTensor(
   name: string,
   info: ValueInfo,

@@ -8,7 +8,7 @@ import type { TargetTimes } from './measure.js'
 
 const style = { head: [], border: [] }
 
-/** Four significant digits, or all before the point. */
+/** Four significant digits, or all integer digits. */
 function microseconds(milliseconds: number): string {
   const value = 1000 * milliseconds
   return value >= 1e4 ? value.toFixed(0) : value.toPrecision(4)
@@ -19,7 +19,7 @@ export const sizeText = (dims: Readonly<Record<string, number>>): string =>
     .map(([dim, extent]) => `${dim}=${extent}`)
     .join(',')
 
-/** One line as a form is measured: milliseconds where microseconds would be five digits. */
+/** One line per measured form, in milliseconds if microseconds would have five digits. */
 export const describeTarget = ({ plan, milliseconds: time }: Pick<TargetTimes, 'plan' | 'milliseconds'>): string =>
   time.median >= 10
     ? `${plan}: ${milliseconds(time.median)} ms (${spread(time)})`
@@ -27,7 +27,7 @@ export const describeTarget = ({ plan, milliseconds: time }: Pick<TargetTimes, '
 
 const priceText = (milliseconds: number | undefined): string => (milliseconds === undefined ? '-' : microseconds(milliseconds))
 
-/** One table for each size, the notes behind them. */
+/** One table per size, followed by notes. */
 export function targetTable(
   sizes: readonly (readonly TargetTimes[])[],
   {
@@ -81,25 +81,23 @@ function targetNotes(
   return [
     ...floorNotes(ceilings, device, dtype),
     ...(results.some(({ workload }) => workload.flops === undefined)
-      ? ['The arithmetic of this kernel cannot be told from its signature: its floor is that of its bytes.']
+      ? ['The signature of this kernel does not determine its arithmetic: its floor counts bytes only.']
       : []),
-    ...(passes > 1
-      ? [`A replay is up to ${passes} runs over data of their own, so that no cache holds it; times are of one.`]
-      : []),
-    ...(results.some(({ rotation }) => rotation.evicts === false) ? ['The rotating data are less than twice the cache.'] : []),
+    ...(passes > 1 ? [`A replay has up to ${passes} runs over separate data, to defeat the cache; times are per run.`] : []),
+    ...(results.some(({ rotation }) => rotation.evicts === false) ? ['The rotating data is less than twice the cache.'] : []),
     ...priceNotes(results),
-    ...(zeros.size > 0 ? [`Integers that were zeros, since no fact says what they may be: ${[...zeros].join(', ')}.`] : []),
+    ...(zeros.size > 0 ? [`Integers filled with zeros, because no fact states their range: ${[...zeros].join(', ')}.`] : []),
   ]
 }
 
 function priceNotes(results: readonly TargetTimes[]): string[] {
   const [other] = results.flatMap(({ elsewhere }) => elsewhere ?? [])
   if (other === undefined && results.every(({ predicted }) => predicted === undefined)) return []
-  const limits = other === undefined ? 'at these limits' : `on ${other.device}: plans differ there as these prices do`
-  return [`Predicted: for each step a launch and the longer of moving its bytes and doing its arithmetic ${limits}.`]
+  const limits = other === undefined ? 'at these limits' : `on ${other.device}, whose ranking of plans these times follow`
+  return [`Predicted: per step a launch plus the longer of memory traffic and arithmetic ${limits}.`]
 }
 
-/** What became slower or faster. */
+/** Verdicts of a comparison, one line each. */
 export const comparisonText = (comparisons: readonly Comparison[]): string =>
   comparisons
     .map(

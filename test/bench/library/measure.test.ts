@@ -66,7 +66,7 @@ test('an algorithm that computes something else or cannot be run is refused, how
 test('a matmul that the library does not take is reported as such', async () => {
   const result = await measured([])
   expect(result).toMatchObject({ offered: 0, first: undefined, kept: undefined })
-  expect(libraryTable([result])).toContain('not of the library')
+  expect(libraryTable([result])).toContain('not supported')
 })
 
 test('the leading ones are few, the fastest first', () => {
