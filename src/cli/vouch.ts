@@ -27,7 +27,7 @@ export async function vouch(context: CliContext, specs = 'specs'): Promise<void>
   const path = join(own, 'manifest.json')
   const text = await readFile(path, 'utf8').catch(() => undefined)
   if (text === undefined || isTrusted(path, text)) return
-  context.log(`${own} is from an unknown author: comparing it with the output of ${specs}\n`)
+  context.log(`${own} is not known to be yours: comparing it with the output of ${specs}\n`)
   const { gen } = await import('./gen.js')
   await gen({ check: true, specs }, context)
 }

@@ -1,10 +1,10 @@
-/** A kernel at every stage, for the page: its texts, and the names that they share. */
+/** A kernel at every stage, for the page: its texts and their shared names. */
 import type { Kernel } from '../ir/kernel.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { KernelView } from './model.js'
 import { occupancyOf } from './occupancy.js'
 
-/** What `heddle inspect` finds. */
+/** Result of `heddle inspect`. */
 interface Inspected {
   readonly key: string
   readonly source: { readonly file: string; readonly line: number }
@@ -48,12 +48,12 @@ function namesBound(value: unknown, into: Set<string>): void {
   }
 }
 
-/** Expressions that carry the name of something bound elsewhere. */
+/** Expressions that mention a name bound elsewhere. */
 const mentions: ReadonlySet<string> = new Set(['dim', 'attr', 'index', 'local'])
 
 /**
- * Tensors, attributes and values of a kernel. Lines belong together by what they were made of; those of which that is not known, such as
- * declarations of tensors, by these names, which bodies give and which passes and the emitter keep.
+ * Names of tensors, attributes and values of a kernel. Lines are linked by their source places. Lines without places, such as declarations
+ * of tensors, are linked by these names, which come from bodies and are preserved by passes and the emitter.
  */
 export function namesOf(kernel: Kernel | TemplateKernel): string[] {
   const found = new Set<string>()
@@ -65,7 +65,7 @@ export function namesOf(kernel: Kernel | TemplateKernel): string[] {
   return [...found]
 }
 
-/** @param passes what each pass leaves, where the kernel goes through passes; its IR alone otherwise */
+/** @param passes results of the passes; empty for a kernel without passes, which shows its IR only */
 export function kernelView(found: Inspected, names: readonly string[], passes: readonly Stage[] = []): KernelView {
   const { key, source, body, others, ir, cuda, sass, schedules, notes, resources, resourcesFrom } = found
   return {

@@ -1,7 +1,6 @@
 /**
- * What a page of `heddle explore` shows, as data: the contract between the commands that compute it and the script of the page, which is
- * given nothing else. It is also what `heddle explore --json` prints and what the server answers at `/data.json`. Fields are added, not
- * removed.
+ * Data of a page of `heddle explore`: the contract between the commands that compute it and the script of the page, which has no other
+ * input. Also printed by `heddle explore --json` and served at `/data.json`. Fields are added, not removed.
  */
 import { z } from 'zod'
 
@@ -11,10 +10,10 @@ export type View = (typeof views)[number]
 const names = z.array(z.string())
 const point = z.strictObject({ x: z.number(), y: z.number() })
 
-/** By line of a text: lines of specs, `file:line`, that it was made of. Empty where that is not known of the text. */
+/** Per line of a text: the spec lines, `file:line`, that it was compiled from. Empty if unknown for the text. */
 const places = z.array(names)
 
-/** A step of a plan, with its place in the drawing in pixels: `x`, `y` are its upper left corner. */
+/** A step of a plan, with its position in the drawing in pixels: `x`, `y` are its upper left corner. */
 const box = z.strictObject({
   ...point.shape,
   width: z.number(),
@@ -26,13 +25,13 @@ const box = z.strictObject({
   bytes: z.number(),
   flops: z.number(),
   rereads: z.boolean(),
-  /** Predicted. */
+  /** Predicted time. */
   microseconds: z.number(),
-  /** Of one launch, the mean of all launches of the kernel in a measured pass; missing where no measurement names it. */
+  /** Measured microseconds per launch, the mean of all launches of the kernel in a pass; missing without a measurement. */
   measured: z.number().optional(),
 })
 
-/** What one step computes and another reads. `from` and `to` count boxes. */
+/** A value from one step to another. `from` and `to` are indices of boxes. */
 const edge = z.strictObject({
   from: z.number().int(),
   to: z.number().int(),
@@ -40,7 +39,7 @@ const edge = z.strictObject({
   producer: z.string(),
   consumer: z.string(),
   legal: z.boolean(),
-  /** Predicted microseconds that one kernel instead of two saves; missing where that is not legal. */
+  /** Predicted microseconds saved by one kernel instead of two; missing if fusion is illegal. */
   gain: z.number().optional(),
   reason: z.string(),
 })
@@ -61,15 +60,15 @@ const planView = z.strictObject({ graph: z.string(), setting: z.string(), plans:
 
 const kernel = z.strictObject({
   key: z.string(),
-  /** Where it was written, `file:line`. */
+  /** Source location, `file:line`. */
   source: z.string(),
   body: z.string(),
-  /** What else it was made of: bodies of other ops of its group, and functions that bodies call. `source` is of the first line. */
+  /** Other source texts: bodies of other ops of its group, and functions that bodies call. `source` is the first line. */
   others: z.array(z.strictObject({ source: z.string(), text: z.string() })),
-  /** The IR, and then what each pass leaves. */
+  /** The IR, followed by the result of each pass. */
   stages: z.array(z.strictObject({ pass: z.string(), text: z.string(), places })).min(1),
   cuda: z.strictObject({ file: z.string(), text: z.string(), places }),
-  /** Machine code with the lines of the CUDA text, from 1, that each of its lines was made of; or why there is none. */
+  /** Machine code, with the lines of CUDA source (from 1) for each of its lines; or the reason why it is missing. */
   sass: z.union([
     z.strictObject({
       from: z.string(),
@@ -77,12 +76,12 @@ const kernel = z.strictObject({
     }),
     z.strictObject({ missing: z.string() }),
   ]),
-  /** Tensors, attributes and values of the kernel: what the texts call by the same names. */
+  /** Names of tensors, attributes and values of the kernel, shared by its texts. */
   names,
   schedules: z.array(z.strictObject({ kernel: z.string(), schedule: z.string(), when: z.string() })),
-  /** What the schedule says of costs that the body brings. */
+  /** Performance warnings of the schedule about the body. */
   notes: names,
-  /** What the compiler reported, where that is known. */
+  /** Resources reported by the compiler, if known. */
   resources: z.array(
     z.strictObject({
       kernel: z.string(),
@@ -91,17 +90,17 @@ const kernel = z.strictObject({
       sharedBytes: z.number(),
       stackBytes: z.number(),
       spillBytes: z.number(),
-      /** The most of a block, where they are known. */
+      /** Largest number of threads of a block, if known. */
       threads: z.number().optional(),
-      /** Of the GPUs whose limits are known: blocks of a multiprocessor, its warps that they are (1 is all), and what allows no more. */
+      /** For GPUs with known limits: blocks per multiprocessor, share of its warps (1 is all), and limiting resources. */
       occupancy: z.strictObject({ blocks: z.number(), share: z.number(), limitedBy: names }).optional(),
     }),
   ),
   resourcesFrom: z.strictObject({
     from: z.enum(['record', 'build', 'nvcc', 'unknown']),
-    /** The compiler; or why nothing is known. */
+    /** The compiler, or the reason why nothing is known. */
     detail: z.string(),
-    /** True if launches may give blocks more shared memory, so that there is room for fewer. */
+    /** True if launches may use dynamic shared memory, so that fewer blocks may fit. */
     dynamicShared: z.boolean(),
   }),
 })
@@ -114,34 +113,34 @@ const summary = z.strictObject({
   samples: z.number(),
 })
 
-/** A kernel of a measured pass: how often it runs, and milliseconds of all its runs. */
+/** A kernel of a measured pass: its number of runs, and their total milliseconds. */
 const share = z.strictObject({ kernel: z.string(), count: z.number(), milliseconds: z.number() })
 
 const row = z.strictObject({
-  /** A plan, or the way of a peer. */
+  /** A plan, or the mode of a peer. */
   name: z.string(),
   peer: z.boolean(),
   shape: z.string(),
   milliseconds: summary,
   floor: z.number().optional(),
-  /** By the cost model, in milliseconds. */
+  /** Milliseconds by the cost model. */
   predicted: z.number().optional(),
   profile: z.array(share).optional(),
 })
 
-/** A place under the roof: FLOP per byte, FLOP a second. */
+/** A point of the roofline chart: FLOP per byte, FLOP per second. */
 const dot = z.strictObject({ name: z.string(), of: z.string(), peer: z.boolean(), intensity: z.number(), attained: z.number() })
 
 const table = z.strictObject({ title: z.string(), columns: names, rows: z.array(names) })
 
 const run = z.strictObject({
   title: z.string(),
-  /** Where its numbers were read; missing of a run that has just ended. */
+  /** File of its numbers; missing for a run that has just ended. */
   file: z.string().optional(),
   facts: z.array(z.strictObject({ name: z.string(), value: z.string() })),
   notes: names,
   rows: z.array(row),
-  /** Bytes and FLOP a second at most; missing where the device's limits are not known. */
+  /** Largest bytes and FLOP per second; missing if the device's limits are unknown. */
   roof: z.strictObject({ bandwidth: z.number(), peak: z.number() }).optional(),
   dots: z.array(dot),
   tables: z.array(table),
@@ -154,16 +153,16 @@ const comparison = z.strictObject({
   before: z.number(),
   now: z.number(),
   ratio: z.number(),
-  /** How likely ranks as different are by chance; missing where a run does not hold its samples. */
+  /** Probability of equally different ranks by chance; missing if a run has no samples. */
   chance: z.number().optional(),
   verdict: z.enum(['slower', 'faster', 'same', 'not tested']),
 })
 
 const bench = z.strictObject({
   runs: z.array(run).min(1),
-  /** The second run beside the first one; empty of a single run. */
+  /** Comparison of the second run with the first; empty for a single run. */
   comparisons: z.array(comparison),
-  /** Ratio of medians that is no difference yet. */
+  /** Largest ratio of medians without a difference. */
   limit: z.number(),
   /** Steps whose time is both predicted and measured, in microseconds of one launch. */
   predictions: z.array(z.strictObject({ name: z.string(), plan: z.string(), predicted: z.number(), measured: z.number() })),
@@ -171,10 +170,10 @@ const bench = z.strictObject({
 
 const timeline = z.strictObject({
   title: z.string(),
-  /** True if spans stand in the order in which they run; otherwise the longest is first. */
+  /** True if spans are in execution order; otherwise the longest is first. */
   ordered: z.boolean(),
   source: z.enum(['predicted', 'measured']),
-  /** Microseconds of the whole step; more than its spans where something runs between them. */
+  /** Microseconds of the whole step, including time between spans. */
   total: z.number(),
   spans: z.array(z.strictObject({ name: z.string(), kind: z.string(), count: z.number(), microseconds: z.number() })),
 })
@@ -182,7 +181,7 @@ const timeline = z.strictObject({
 export const explorerSchema = z.strictObject({
   version: z.literal(1),
   title: z.string(),
-  /** The command line that makes the page again. */
+  /** Command line that reproduces the page. */
   command: z.string(),
   opens: z.enum(views),
   plan: planView.optional(),

@@ -1,15 +1,15 @@
 /**
- * How many blocks of a kernel a multiprocessor holds at once, from what ptxas reports: what the page says beside registers. The limits are those
- * of the CUDA C++ Programming Guide (Compute Capabilities, Technical Specifications); how registers and shared memory are handed out is what
- * `cuda_occupancy.h` of the CUDA toolkit says: registers to warps, each in one of four parts of the multiprocessor, in units of 256; shared
- * memory to blocks, in units of 128 bytes, beside 1 KiB that the system keeps for each.
+ * Occupancy of a kernel: concurrent blocks per multiprocessor, from the resources that ptxas reports. Limits are from the CUDA C++
+ * Programming Guide (Compute Capabilities, Technical Specifications). Allocation follows `cuda_occupancy.h` of the CUDA toolkit: registers
+ * per warp in units of 256, with each warp in one of four partitions of the multiprocessor; shared memory per block in units of 128 bytes,
+ * plus 1 KiB reserved by the system for each block.
  */
 
 interface Limits {
   readonly registers: number
   readonly warps: number
   readonly blocks: number
-  /** Bytes of a multiprocessor. */
+  /** Shared memory of a multiprocessor in bytes. */
   readonly sharedBytes: number
 }
 
@@ -29,25 +29,25 @@ const systemBytes = kibibyte
 const raised = (value: number, unit: number): number => Math.ceil(value / unit) * unit
 
 export interface Occupancy {
-  /** Blocks that a multiprocessor holds at once; 0 of a kernel that cannot be launched with so many threads. */
+  /** Concurrent blocks per multiprocessor; 0 for a kernel that cannot be launched with this number of threads. */
   readonly blocks: number
-  /** Warps of those blocks, as a part of the most that a multiprocessor can hold. */
+  /** Warps of those blocks, as a share of the maximum of a multiprocessor. */
   readonly share: number
-  /** What allows no more of them. */
+  /** Limiting resources. */
   readonly limitedBy: readonly string[]
 }
 
 /**
  * @param threads of a block
  * @param sharedBytes of a block, static and dynamic
- * @returns undefined of an architecture whose limits are not listed
+ * @returns undefined for an architecture without listed limits
  */
 export function occupancyOf(arch: string, threads: number, registers: number, sharedBytes: number): Occupancy | undefined {
   const of = limits.get(arch.replace(/a$/, ''))
   if (of === undefined) return undefined
   const warps = Math.ceil(threads / warpThreads)
   const ofWarp = raised(registers * warpThreads, registerUnit)
-  // A launch is refused where its warps, spread over all parts alike, do not fit.
+  // A launch fails if its warps, spread evenly over all partitions, do not fit.
   const fits = ofWarp * raised(warps, parts) <= of.registers
   const warpsByRegisters = Math.floor(of.registers / parts / ofWarp) * parts
   const bounds = [

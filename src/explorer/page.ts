@@ -1,5 +1,5 @@
 /**
- * The page as one HTML file: style, script and data inside, nothing from elsewhere, so that it can be mailed, archived and opened without a
+ * The page as one self-contained HTML file with style, script and data, so that it can be mailed, archived and opened without a
  * network. The script is src/explorer/client, which the package ships bundled as `dist/explorer.js`.
  */
 import { existsSync, readFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { environmentError } from '../errors.js'
 import { packageRoot } from '../toolchain/paths.js'
 import type { ExplorerData } from './model.js'
 
-/** What a page is made of, relative to the package. */
+/** Files of a page, relative to the package. */
 export const pageFiles = { template: 'templates/explorer.hbs', script: 'dist/explorer.js' } as const
 
 function readPart(file: string): string {
@@ -20,14 +20,14 @@ function readPart(file: string): string {
   return readFileSync(path, 'utf8')
 }
 
-/** JSON that ends no script element, whatever its strings say. */
+/** JSON that is safe inside a script element, for any strings. */
 export const inlineJson = (value: unknown): string =>
   JSON.stringify(value).replaceAll('<', '\\u003c').replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 
-/** @throws environment `explore.page` when the package is incomplete */
+/** @throws environment `explore.page` if the package is incomplete */
 export function pageHtml(data: ExplorerData): string {
   const script = readPart(pageFiles.script).replaceAll('</script', '<\\/script')
   const render = Handlebars.create().compile(readPart(pageFiles.template))
-  // The title is escaped by the template; the script and the data may not be, and end no element.
+  // The template escapes the title; script and data are not escaped, but cannot end their elements.
   return render({ title: data.title, command: data.command, script, data: inlineJson(data) })
 }

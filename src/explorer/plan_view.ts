@@ -1,15 +1,15 @@
-/** Plans as drawings: a box for each step in the order of what it reads, and a line for what one step hands to another. */
+/** Layout of plans as drawings: one box per step in dependency order, and one line per pair of connected steps. */
 import dagre from '@dagrejs/dagre'
 import type { PlanEdge, PlanReport, PlanStep } from '../fuse/search/explain.js'
 import type { DrawnPlan, Edge } from './model.js'
 
-/** Pixels: of a line of text, of what is around the names of nodes in a box, of a letter of a kernel's name and of the time beside it. */
+/** Pixel sizes: height of a text line, height around the node names in a box, width of a letter of a kernel's name, width of the time. */
 const [lineHeight, around, letter, time] = [18, 62, 8, 96]
 const [narrowest, widest] = [200, 340]
-/** Lines of node names that a box shows; the panel beside the drawing has all of them. */
+/** Largest number of node names in a box; the panel beside the drawing has all of them. */
 const mostLines = 3
 
-/** How many lines a box needs below its title and bar. */
+/** Number of lines in a box below its title and bar. */
 const linesOf = ({ nodes }: PlanStep): number => Math.min(mostLines, nodes.length)
 
 const heightOf = (step: PlanStep): number => around + lineHeight * linesOf(step)
@@ -19,7 +19,7 @@ interface Line extends PlanEdge {
   readonly to: number
 }
 
-/** One line for each pair of steps: all values that one hands to another have the same verdict. */
+/** One line per pair of steps: all values between them have the same verdict. */
 function linesBetween({ steps, edges }: PlanReport): Line[] {
   const stepOf = (node: string): number => steps.findIndex(({ nodes }) => nodes.includes(node))
   const seen = new Set<string>()

@@ -1,13 +1,13 @@
-/** The page of one run that has just ended: what `heddle bench encoder --report` writes. */
+/** Page of a run that has just ended, for `heddle bench encoder --report`. */
 import type { BenchEncoderResult } from '../bench/result.js'
 import { explorerSchema } from './model.js'
 import { pageHtml } from './page.js'
 import { readRun } from './runs/read.js'
 import { benchView } from './runs/view.js'
 
-/** @param command what was run. @throws environment `explore.page` when the package is incomplete */
+/** @param command of the run. @throws environment `explore.page` if the package is incomplete */
 export function reportPage(result: BenchEncoderResult, command: string): string {
-  // By the road that a file takes, so that a report and `explore --bench` of the same result are the same.
+  // Reads the result as a file, so that a report equals `explore --bench` of the same result.
   const any = readRun(JSON.stringify(result), 'the result')
   const title = `heddle bench: ${result.device.name}`
   const bench = benchView([{ any }], [], 1)

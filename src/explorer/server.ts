@@ -1,4 +1,4 @@
-/** Serves a page on loopback until a signal fires. Requests that another site makes of this machine's names are refused. */
+/** Serves a page on loopback until a signal fires. Requests with a foreign host name are refused (DNS rebinding). */
 import { createServer } from 'node:http'
 import { environmentError } from '../errors.js'
 import type { ExplorerData } from './model.js'
@@ -9,19 +9,19 @@ const host = '127.0.0.1'
 export interface Served {
   /** `http://127.0.0.1:7355/` */
   readonly url: string
-  /** Ends once the server has: by the signal. */
+  /** Resolves when the server has closed, after the signal. */
   readonly closed: Promise<void>
 }
 
 /**
- * Whether a request names this machine, at any port, which a tunnel may have for its own: a page of another site that resolves its name to
- * loopback does not.
+ * True if the host of a request is this machine, at any port, because a tunnel may use another one. A page of another site that resolves its
+ * name to loopback is not.
  */
 const isLocal = (name = ''): boolean => /^(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?$/i.test(name)
 
 /**
  * @param port 0 takes a free one
- * @throws environment `explore.port` for a port that cannot be had, `explore.page` when the package is incomplete
+ * @throws environment `explore.port` for a port that is not available, `explore.page` if the package is incomplete
  */
 export async function servePage(data: ExplorerData, port: number, signal: AbortSignal): Promise<Served> {
   const html = pageHtml(data)
@@ -33,7 +33,7 @@ export async function servePage(data: ExplorerData, port: number, signal: AbortS
       response.end(method === 'HEAD' ? '' : text)
     }
     if (!isLocal(headers.host)) return answer(403, 'text/plain', 'this page is for this machine\n')
-    if (method !== 'GET' && method !== 'HEAD') return answer(405, 'text/plain', 'GET is all there is\n')
+    if (method !== 'GET' && method !== 'HEAD') return answer(405, 'text/plain', 'only GET is supported\n')
     if (url === '/') return answer(200, 'text/html', html)
     if (url === '/data.json') return answer(200, 'application/json', json)
     return answer(404, 'text/plain', 'there are / and /data.json\n')

@@ -44,7 +44,7 @@ describe('lengthsOf', () => {
     writeFileSync(file, '3\n90 5\n')
     expect(lengthsOf(file)(4, 10)).toEqual([3, 10, 5, 3])
     writeFileSync(file, '3 0')
-    expect(() => lengthsOf(file)).toThrow('holds 0, expected positive integers')
+    expect(() => lengthsOf(file)).toThrow('contains 0, expected positive integers')
     writeFileSync(file, '')
     expect(() => lengthsOf(file)).toThrow('contains no lengths')
     expect(() => lengthsOf(join(folder, 'none'))).toThrow('cannot read lengths')

@@ -151,7 +151,7 @@ describe('ceilings', () => {
     expect(floorNotes(undefined, silent, 'f16')).toEqual(['No physical floor: the limits of some GPU (cuda) are unknown.'])
     const notes = floorNotes(ceilingsOf(silent, { bandwidth: 1e12, peak: {} }), silent, 'f16')
     expect(notes).toEqual([
-      'Floor: bytes at 1 TB/s (measured); the arithmetic peak of f16 is not known.',
+      'Floor: bytes at 1 TB/s (measured); the arithmetic peak of f16 is unknown.',
       'The device does not report the size of its cache: 128 MiB are assumed.',
     ])
   })

@@ -25,7 +25,7 @@ it('shows a single run, as a page and as JSON', async () => {
 })
 
 it.each([
-  ['a file that is no run', ['--bench', file('other.json')], 'explore.bench', 'no result of heddle bench'],
+  ['a file that is no run', ['--bench', file('other.json')], 'explore.bench', 'not a result of heddle bench'],
   ['a file that is not there', ['--bench', file('none.json')], 'explore.bench', 'none.json'],
   ['three runs', [1, 2, 3].flatMap(() => ['--bench', file('run.json')]), 'explore.bench', 'one or two runs'],
   ['a folder that is not there', ['--bench', file('run.json'), '--out', file('a/b.html')], 'explore.out', 'exists'],

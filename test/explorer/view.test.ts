@@ -99,10 +99,10 @@ describe('runs', () => {
       expect([code, message]).toEqual(['explore.bench', expect.stringMatching(said)])
       expect(hint).toContain('--json')
     }
-    refused('{', /times\.json is no JSON/)
-    refused('[]', /no result of heddle bench/)
-    refused('{"version": 2}', /no result of heddle bench: version: /)
-    refused('{"sizes": [], "subject": 3}', /no result of heddle bench: subject: /)
+    refused('{', /times\.json is not JSON/)
+    refused('[]', /not a result of heddle bench/)
+    refused('{"version": 2}', /not a result of heddle bench: version: /)
+    refused('{"sizes": [], "subject": 3}', /not a result of heddle bench: subject: /)
   })
 })
 
@@ -129,7 +129,7 @@ describe('the page', () => {
       ['torch compile, reduce-overhead', '1x32'],
     ])
   })
-  it('marks unknown ceilings', () => {
+  it('says that ceilings are unknown', () => {
     expect(reportPage({ ...result, ceilings: undefined }, '').includes('No physical floor: the limits of')).toBe(true)
   })
   it('is the data of the contract, inside of a file that needs nothing from elsewhere', () => {

@@ -1,4 +1,4 @@
-/** The bench view: times with their spread, two runs beside each other, where the time goes, the roof, predicted beside measured, all numbers. */
+/** Bench view: times with spread, comparison of two runs, time per kernel, roofline, predictions, and all numbers. */
 import type { BenchView, Run, RunRow } from '../model.js'
 import { chart, fitted, marginFor, Plot, textWidth } from './charts.js'
 import { el, factList, legend, tableOf } from './dom.js'
@@ -10,14 +10,14 @@ const rowHeight = 30
 
 const shapesIn = (rows: readonly RunRow[]): string[] => [...new Set(rows.map(({ shape }) => shape))]
 
-/** What stands behind a bar. */
+/** Label after a bar. */
 function noteOf({ milliseconds: { median }, floor, predicted }: RunRow): string {
   const share = floor === undefined ? '' : ` · ${percent(floor / median)} of floor`
-  const said = predicted === undefined ? '' : ` · predicted ${predicted.toPrecision(3)}`
-  return `${median.toPrecision(4)}${share}${said}`
+  const prediction = predicted === undefined ? '' : ` · predicted ${predicted.toPrecision(3)}`
+  return `${median.toPrecision(4)}${share}${prediction}`
 }
 
-/** One panel a shape: a bar to the median, a whisker over the quartiles, the floor as a dashed line, the prediction as a tick. */
+/** One panel per shape: a bar to the median, a whisker over the quartiles, a dashed line at the floor, a tick at the prediction. */
 function timesPanel(shape: string, rows: readonly RunRow[]): HTMLElement {
   const [floor] = rows.flatMap((row) => (row.floor === undefined ? [] : [row.floor]))
   const names = rows.map(({ name }) => name)
@@ -26,7 +26,7 @@ function timesPanel(shape: string, rows: readonly RunRow[]): HTMLElement {
   const predicted = rows.filter((row) => row.predicted !== undefined)
   const figure = chart(`Milliseconds at ${shape}: ${rows.map(tell).join('; ')}`, (width) => {
     const marginLeft = marginFor(names, width)
-    // On a phone the notes stand in the table alone.
+    // On a narrow screen the labels are only in the table.
     const longest = Math.ceil(Math.max(...rows.map((row) => textWidth(noteOf(row))))) + 14
     const hasNotes = width - marginLeft - longest > 120
     return {
@@ -109,7 +109,7 @@ function timesSection({ rows }: Run): HTMLElement {
     'section',
     { id: 'times' },
     el('h2', {}, 'Time by plan and shape'),
-    el('p', {}, 'Whiskers span the quartiles. Every panel has its own axis, which begins at 0.'),
+    el('p', {}, 'Whiskers span the quartiles. Every panel has its own axis, starting at 0.'),
     legend(entries),
     el('div', { class: 'panels' }, ...panels),
   )
@@ -119,7 +119,7 @@ function comparisonSection({ comparisons, runs, limit }: BenchView): HTMLElement
   if (runs.length < 2) return []
   const [first, second] = runs
   if (comparisons.length === 0)
-    return [el('section', {}, el('h2', {}, 'Compared'), el('p', {}, 'The two runs have no plan and shape in common.'))]
+    return [el('section', {}, el('h2', {}, 'Compared'), el('p', {}, 'The two runs share no plan and shape.'))]
   const rows = comparisons.map(({ name, shape, before, now, ratio, chance: by, verdict }) => [
     name,
     shape,
@@ -137,7 +137,7 @@ function comparisonSection({ comparisons, runs, limit }: BenchView): HTMLElement
       el(
         'p',
         {},
-        `${second?.file ?? 'the second run'} beside ${first?.file ?? 'the first'}. A difference counts when the medians differ by more than ${short(100 * (limit - 1))} % and a rank test (Wilcoxon’s, both sides) gives it less than 1 % by chance. Runs that keep no samples are not tested.`,
+        `${second?.file ?? 'the second run'} compared with ${first?.file ?? 'the first'}. A difference counts if the medians differ by more than ${short(100 * (limit - 1))} % and a two-sided Wilcoxon rank test gives it less than 1 % by chance. Runs without samples are not tested.`,
       ),
       tableOf('compared', ['plan', 'shape', 'before ms', 'now ms', 'ratio', 'by chance', 'verdict'], rows),
     ),

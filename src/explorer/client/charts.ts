@@ -1,4 +1,4 @@
-/** Charts by Observable Plot: drawn for the width at hand, and again when it changes. Colours are variables of the style sheet. */
+/** Charts by Observable Plot, redrawn when the width changes. Colours are variables of the style sheet. */
 import * as Plot from '@observablehq/plot'
 import { el } from './dom.js'
 
@@ -12,7 +12,7 @@ export function textWidth(text: string): number {
 
 const common: Plot.PlotOptions = { style: { fontSize: '12px', fontFamily: 'inherit', background: 'none' } }
 
-/** @param label what the chart says, for those who do not see it */
+/** @param label text alternative of the chart */
 export function chart(label: string, options: (width: number) => Plot.PlotOptions): HTMLElement {
   const holder = el('div', { class: 'chart' })
   let drawn = 0
@@ -32,7 +32,7 @@ export function chart(label: string, options: (width: number) => Plot.PlotOption
   return holder
 }
 
-/** Class of texts that move down until they lie on no other text. */
+/** Class of labels that move down until they overlap no other text. */
 export const tag = 'tag'
 
 function separate(figure: Element): void {
@@ -41,19 +41,19 @@ function separate(figure: Element): void {
   for (const text of figure.querySelectorAll<SVGTextElement>(`.${tag} text`)) {
     const { left, right, top, bottom } = text.getBoundingClientRect()
     let down = 0
-    const lies = ({ left: l, right: r, top: t, bottom: b }: DOMRect): boolean =>
+    const overlaps = ({ left: l, right: r, top: t, bottom: b }: DOMRect): boolean =>
       Math.min(right, r) > Math.max(left, l) && Math.min(bottom + down, b) > Math.max(top + down, t)
-    while (placed.some(lies)) down += 2
+    while (placed.some(overlaps)) down += 2
     text.style.translate = `0 ${down}px`
     placed.push(new DOMRect(left, top + down, right - left, bottom - top))
   }
 }
 
-/** Space for names left of an axis: as wide as the longest one, and not more than half of the chart. */
+/** Left margin for names: the width of the longest one, at most half of the chart. */
 export const marginFor = (names: readonly string[], width: number): number =>
   Math.min(Math.ceil(Math.max(...names.map(textWidth))) + 14, Math.floor(width / 2))
 
-/** A name that fits a space, cut with an ellipsis where it does not. */
+/** Truncates a name with an ellipsis to fit a width. */
 export function fitted(name: string, space: number): string {
   if (textWidth(name) <= space) return name
   let length = name.length

@@ -1,4 +1,4 @@
-/** Texts of kernels as lines with coloured words. The same few classes serve TypeScript, IR and CUDA: comments, strings, numbers, keywords, types. */
+/** Syntax highlighting of kernel texts. The same token classes serve TypeScript, IR and CUDA: comments, strings, numbers, keywords, types. */
 import { el } from './dom.js'
 
 const keywords = new Set(
@@ -18,12 +18,12 @@ const kindOf = (word: string): string | undefined =>
 export interface Code {
   readonly element: HTMLElement
   readonly lines: readonly HTMLElement[]
-  /** Names of the kernel that each line speaks of outside of comments and strings, and those that it gives a value. */
+  /** Kernel names that each line mentions outside of comments and strings, and those that it defines. */
   readonly mentions: readonly ReadonlySet<string>[]
   readonly defines: readonly ReadonlySet<string>[]
 }
 
-/** What gives a name its value: `const mean =`, `let mean: f32 =`, `row v`, `loaded v`, `y[m, c] =`, `return { y: `, `store_chunk<..>(y,`. */
+/** Names defined by a line: `const mean =`, `let mean: f32 =`, `row v`, `loaded v`, `y[m, c] =`, `return { y: `, `store_chunk<..>(y,`. */
 function definedIn(line: string, names: ReadonlySet<string>): Set<string> {
   const found = new Set<string>()
   const take = (name: string | undefined): void => {
@@ -38,7 +38,7 @@ function definedIn(line: string, names: ReadonlySet<string>): Set<string> {
   return found
 }
 
-/** @param names what texts of the kernel call by the same name */
+/** @param names shared by the texts of the kernel */
 export function codeOf(label: string, text: string, names: ReadonlySet<string>): Code {
   const lines: HTMLElement[] = []
   const mentions: Set<string>[] = []

@@ -1,4 +1,4 @@
-/** Which colour stands for what. The values are variables of the style sheet, so that themes change without drawing again. */
+/** Colours by meaning, as variables of the style sheet, so that themes change without redrawing. */
 
 const byKind: Readonly<Record<string, string>> = {
   matmul: 'var(--hue1)',
@@ -10,6 +10,6 @@ const byKind: Readonly<Record<string, string>> = {
 
 export const kindColor = (kind: string): string => byKind[kind] ?? 'var(--hue8)'
 
-/** As many hues as can be told apart; what is left shares a grey. */
+/** Number of distinguishable hues; further entries share a grey. */
 export const hues = 12
 export const hue = (i: number): string => (i < hues ? `var(--hue${i + 1})` : 'var(--rest)')

@@ -1,4 +1,4 @@
-/** Elements in one call: what the page is built from. Text is only ever set as text. */
+/** Constructors of elements. Text is only ever set as text, never as HTML. */
 
 type Child = Node | string
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
@@ -24,7 +24,7 @@ export const svg = <K extends keyof SVGElementTagNameMap>(
   ...children: readonly Child[]
 ): SVGElementTagNameMap[K] => fill(document.createElementNS('http://www.w3.org/2000/svg', name), attributes, children)
 
-/** A region that scrolls sideways by itself, also from the keyboard, so that the page never does. */
+/** Region with its own horizontal scrolling, also from the keyboard, so that the page never scrolls sideways. */
 export const scrolling = (label: string, ...children: readonly Child[]): HTMLElement =>
   el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': label }, ...children)
 

@@ -1,16 +1,16 @@
-/** Numbers as the page writes them. */
+/** Number formats of the page. */
 
-/** Three significant digits, and no exponent. */
+/** Three significant digits, without an exponent. */
 export const short = (value: number): string => (value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3))))
 
 export const microseconds = (value: number): string => `${value >= 100 ? value.toFixed(0) : value.toFixed(1)} µs`
 
-/** Milliseconds where microseconds would be five digits. */
+/** A duration, in milliseconds if microseconds would have five digits. */
 export const duration = (us: number): string => (us >= 10_000 ? `${short(us / 1000)} ms` : microseconds(us))
 
 export const milliseconds = (value: number): string => `${value.toPrecision(4)} ms`
 
-/** `178 MB`, in powers of ten, as bandwidths are. */
+/** `178 MB`, in powers of ten, like bandwidths. */
 export const bytes = (value: number): string => scaled(value, 'B')
 
 export const scaled = (value: number, unit: string): string => {
@@ -26,7 +26,7 @@ export const scaled = (value: number, unit: string): string => {
 
 export const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
 
-/** How likely by chance. The table of the normal distribution that it is read from ends at 0.002. */
+/** Probability by chance. The underlying table of the normal distribution ends at 0.002. */
 export const chance = (value: number): string => (value < 0.0021 ? '≤ 0.002' : value.toFixed(3))
 
 /** Labels of a logarithmic axis: 1, 2 and 5 of each decade. */

@@ -1,4 +1,4 @@
-/** The generation view: the launches of one step, one after the other, by predicted prices or as they were measured. */
+/** Generation view: the launches of one step in sequence, predicted or measured. */
 import type { Timeline } from '../model.js'
 import { chart, fitted, marginFor, Plot } from './charts.js'
 import { hue, kindColor } from './colors.js'
@@ -22,8 +22,8 @@ function placed(spans: readonly Span[]): Placed[] {
 }
 
 /**
- * A row a launch, as a staircase; on a measured step, where only kernels are known, a row a kernel.
- * @param longest microseconds of the axis, which is the same for all timelines of the page
+ * One row per launch, as a staircase; for a measured step, where only kernels are known, one row per kernel.
+ * @param longest microseconds of the axis, shared by all timelines of the page
  */
 function oneTimeline(timeline: Timeline, longest: number): HTMLElement {
   const { title, ordered, source, total, spans } = timeline
@@ -54,9 +54,9 @@ function oneTimeline(timeline: Timeline, longest: number): HTMLElement {
       ],
     }
   })
-  const order = ordered ? 'In the order in which steps run.' : 'By kernel, the longest first: a measured profile keeps no order.'
+  const order = ordered ? 'In execution order.' : 'By kernel, the longest first: a measured profile has no order.'
   const left = total > known * 1.001 ? ` ${duration(total - known)} are between and around kernels.` : ''
-  const over = known > total * 1.001 ? ' Timed one by one, kernels take longer together than a replayed step.' : ''
+  const over = known > total * 1.001 ? ' The sum of separately timed kernels exceeds the time of a replayed step.' : ''
   const rows = steps.map((step) => [
     step.name,
     step.kind,

@@ -1,6 +1,6 @@
 /**
- * The kernel view: the body, the IR behind each pass, the CUDA text and its machine code beside each other. The line under the pointer, or the
- * one that the arrow keys choose, lights the lines of the other texts that were made of the same lines of the spec.
+ * Kernel view: the body, the IR after each pass, the CUDA source and its machine code side by side. The line under the pointer, or the one
+ * selected by arrow keys, highlights lines of the other texts that come from the same lines of the spec.
  */
 import type { ExplorerData, KernelView } from '../model.js'
 import { type Code, codeOf } from './code.js'
@@ -11,15 +11,15 @@ import { Linked, type LinkedText } from './linked.js'
 const none: ReadonlySet<string> = new Set()
 
 /**
- * What values that the compiler names itself were made for: `sum0` of `const mean = sum(..) / n` for `mean`. They are those that the body
- * does not speak of, and the statement that reads them tells. Nothing of a derived kernel, whose body is that of one op of several.
+ * Owners of values that the compiler names itself: `sum0` in `const mean = sum(..) / n` belongs to `mean`. They are values that the body
+ * does not mention; their owner is the statement that reads them. Empty for a derived kernel, whose body is that of one of several ops.
  */
 function ownersOf({ key, stages, body }: KernelView, names: ReadonlySet<string>): ReadonlyMap<string, string> {
   const owners = new Map<string, string>()
   if (!body.includes(`op('${key.replace(/__.*$/, '')}'`)) return owners
   const written = new Set(codeOf('', body, names).mentions.flatMap((each) => [...each]))
   const { defines, mentions } = codeOf('', stages[0]?.text ?? '', names)
-  // The last statement first, so that what a made value was made of finds the same owner.
+  // Starts at the last statement, so that operands of a compiler-made value get the same owner.
   for (let i = defines.length - 1; i >= 0; i--) {
     const [value] = defines[i] ?? none
     if (value === undefined) continue
@@ -31,7 +31,7 @@ function ownersOf({ key, stages, body }: KernelView, names: ReadonlySet<string>)
 const pane = (title: string, about: HTMLElement | string, code: HTMLElement, kind = ''): HTMLElement =>
   el('div', { class: `pane ${kind}` }, el('div', { class: 'about' }, el('h3', {}, title), about), code)
 
-/** Marks what a pass has changed: lines that the stage before does not have. */
+/** Marks lines changed by a pass: those that the previous stage does not have. */
 function markChanges(code: Code, text: string, before: string | undefined): void {
   if (before === undefined) return
   const known = new Set(before.split('\n').map((line) => line.trim()))
@@ -48,9 +48,11 @@ function passes({ stages }: KernelView, names: ReadonlySet<string>, linked: Link
     const stage = stages[at]
     if (stage === undefined) return
     const code = codeOf(`IR, ${stage.pass}`, stage.text, names)
-    // Stages that keep rows and stages that read them again are two roads from the same kernel: each is held against its own.
-    const way = /rows (kept|read again)$/.exec(stage.pass)?.[0]
-    const before = stages.slice(0, at).findLast(({ pass }) => way === undefined || !/rows /.test(pass) || pass.endsWith(way))
+    // Register-resident and multi-pass variants branch from the same kernel: each stage is compared with the previous one of its variant.
+    const variant = /rows (kept|read again)$/.exec(stage.pass)?.[0]
+    const before = stages
+      .slice(0, at)
+      .findLast(({ pass }) => variant === undefined || !/rows /.test(pass) || pass.endsWith(variant))
     markChanges(code, stage.text, before?.text)
     linked.set('ir', { code, places: asSets(stage.places), kind: 'IR' })
     holder.replaceChildren(code.element)
@@ -64,11 +66,11 @@ function passes({ stages }: KernelView, names: ReadonlySet<string>, linked: Link
   return pane('IR', about, holder)
 }
 
-/** Where numbers of the compiler come from. */
+/** Sources of compiler statistics. */
 const origins: Readonly<Record<KernelView['resourcesFrom']['from'], string>> = {
-  record: 'As recorded beside the text',
+  record: 'As recorded beside the source',
   build: 'As the last build for CUDA reported',
-  nvcc: 'As nvcc says on this machine',
+  nvcc: 'As reported by nvcc on this machine',
   unknown: 'Unknown',
 }
 
@@ -98,8 +100,7 @@ function resources({ resources: found, resourcesFrom: { from, detail, dynamicSha
     occupancy === undefined ? 'unknown' : `${upTo}${occupancy.blocks}`,
     occupancy === undefined ? 'unknown' : `${upTo}${percent(occupancy.share)}, by ${occupancy.limitedBy.join(' and ')}`,
   ])
-  const dynamic =
-    'Its launches give blocks dynamic shared memory besides, by their sizes, so that fewer of them may have room at once.'
+  const dynamic = 'Its launches also use dynamic shared memory, depending on their sizes, so fewer blocks may fit at once.'
   return el('div', {}, origin, tableOf('resources', columns, rows), dynamicShared ? el('p', {}, dynamic) : '')
 }
 
@@ -117,7 +118,7 @@ function schedules({ schedules: found }: KernelView): HTMLElement[] {
 
 const asSets = (places: readonly (readonly string[])[]): LinkedText['places'] => places.map((each) => new Set(each))
 
-/** A text of specs, each line of which is a place. @param source `file:line` of its first line */
+/** Pane with a spec text, whose lines are places. @param source `file:line` of its first line */
 function specPane(title: string, text: string, source: string, names: ReadonlySet<string>, linked: Linked): HTMLElement {
   const code = codeOf(title === 'Body' ? 'body' : source, text, names)
   const [, file = '', first] = /^(.*):(\d+)$/.exec(source) ?? []
@@ -126,10 +127,10 @@ function specPane(title: string, text: string, source: string, names: ReadonlySe
   return pane(title, el('code', { class: 'quiet' }, source), code.element)
 }
 
-/** The CUDA text, and its machine code where there is a tool that tells it. */
+/** Panes of the CUDA source and of its machine code, if a disassembler is available. */
 function machinePanes({ cuda, sass }: KernelView, names: ReadonlySet<string>, linked: Linked): HTMLElement[] {
   const places = asSets(cuda.places)
-  const code = codeOf('CUDA text', cuda.text, names)
+  const code = codeOf('CUDA source', cuda.text, names)
   linked.set('cuda', { code, places, kind: 'CUDA' })
   const ofText = pane('CUDA', el('code', { class: 'quiet' }, cuda.file), code.element, 'tall')
   if ('missing' in sass) return [ofText, el('p', { class: 'quiet' }, `No machine code is shown: ${sass.missing}.`)]
@@ -152,7 +153,7 @@ function oneKernel(kernel: KernelView): HTMLElement {
   const names = new Set(kernel.names)
   const linked = new Linked(ownersOf(kernel, names))
   const body = kernel.body === '' ? [] : [specPane('Body', kernel.body, kernel.source, names, linked)]
-  const others = kernel.others.map(({ source, text }) => specPane('Also made of', text, source, names, linked))
+  const others = kernel.others.map(({ source, text }) => specPane('Also compiled from', text, source, names, linked))
   const ir = passes(kernel, names, linked)
   return el(
     'div',
@@ -161,7 +162,7 @@ function oneKernel(kernel: KernelView): HTMLElement {
     el(
       'p',
       {},
-      'The line under the pointer lights the lines of the other texts that were made of the same lines of the spec. Within a text, arrow keys choose a line.',
+      'The line under the pointer highlights lines of the other texts that come from the same lines of the spec. Within a text, arrow keys select a line.',
     ),
     ...notesOf(kernel),
     el(
@@ -176,7 +177,7 @@ function oneKernel(kernel: KernelView): HTMLElement {
   )
 }
 
-/** @param chosen the kernel to begin with; the first where undefined */
+/** @param chosen initial kernel; default: the first */
 export function kernelSection({ kernels }: ExplorerData, chosen: string | undefined): HTMLElement {
   const first = kernels.find(({ key }) => key === chosen) ?? kernels[0]
   const holder = el('div')

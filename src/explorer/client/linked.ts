@@ -1,15 +1,15 @@
 /**
- * Lines that belong together, in all texts of a kernel. A line knows the lines of specs that it was made of; of machine code, the lines of
- * CUDA text as well. Where that is not known of a line, such as the declaration of a tensor, the names of its values tell.
+ * Linked highlighting of lines in all texts of a kernel. A line has the spec lines that it was compiled from; a line of machine code also
+ * has lines of CUDA source. Lines without them, such as declarations of tensors, are linked by the names of their values.
  */
 import type { Code } from './code.js'
 
 /** A text on the page. */
 export interface LinkedText {
   readonly code: Code
-  /** By line: the lines of specs that it was made of, as `file:line`; of a spec's own text, where the line stands. */
+  /** Per line: the spec lines that it was compiled from, as `file:line`; for a spec's own text, its location. */
   readonly places: readonly ReadonlySet<string>[]
-  /** By line of machine code: lines of the CUDA text, from 1. */
+  /** Per line of machine code: lines of the CUDA source, from 1. */
   readonly lines?: readonly (readonly number[])[] | undefined
   readonly kind: 'spec' | 'IR' | 'CUDA' | 'SASS'
 }
@@ -18,17 +18,17 @@ const none: ReadonlySet<string> = new Set()
 
 const isWithin = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean => [...a].every((place) => b.has(place))
 
-/** True if lines were made of the same: one of all that the other was, and nothing of nothing. */
-const areKin = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
+/** True if two lines come from the same source lines: one set contains the other, and neither is empty. */
+const areLinked = (a: ReadonlySet<string>, b: ReadonlySet<string>): boolean =>
   a.size > 0 && b.size > 0 && (isWithin(a, b) || isWithin(b, a))
 
-/** Lights what belongs to the line under the pointer, or to the one that the arrow keys choose. */
+/** Highlights lines linked to the line under the pointer, or to the one selected by arrow keys. */
 export class Linked {
   private readonly texts = new Map<string, LinkedText>()
   private readonly owners: ReadonlyMap<string, string>
   private at: { readonly text: string; readonly line: number } | undefined
 
-  /** @param owners what values that the compiler names itself were made for */
+  /** @param owners of values that the compiler names itself */
   constructor(owners: ReadonlyMap<string, string>) {
     this.owners = owners
   }
@@ -72,7 +72,7 @@ export class Linked {
     }
   }
 
-  /** Which lines of another text belong to a line. */
+  /** Predicate for lines of another text that are linked to a line. */
   private rule(own: LinkedText, line: number, other: LinkedText): (at: number) => boolean {
     if (own.kind === 'CUDA' && other.lines !== undefined) return (at) => other.lines?.[at]?.includes(line + 1) === true
     if (own.lines !== undefined && other.kind === 'CUDA') {
@@ -81,10 +81,10 @@ export class Linked {
     }
     const places = this.madeOf(own, line)
     if (places.size === 0 || other.places.every(({ size }) => size === 0)) return this.byNames(own, line, other)
-    return (at) => areKin(places, other.places[at] ?? none)
+    return (at) => areLinked(places, other.places[at] ?? none)
   }
 
-  /** What a line was made of. A line of a spec is a place only where something was made of it. */
+  /** Source places of a line. A spec line counts as a place only if some text comes from it. */
   private madeOf({ kind, places }: LinkedText, line: number): ReadonlySet<string> {
     const own = places[line] ?? none
     if (kind !== 'spec') return own
@@ -94,7 +94,7 @@ export class Linked {
     return isUsed ? own : none
   }
 
-  /** Lines that give the same values, or, where a line gives none, lines that speak of all that it does. */
+  /** Predicate for lines that define the same values, or, for a line without definitions, mention all of its names. */
   private byNames({ code }: LinkedText, line: number, { code: other }: LinkedText): (at: number) => boolean {
     const [defined, mentioned] = [code.defines[line] ?? none, code.mentions[line] ?? none]
     const made = new Set([...defined].map((value) => this.owners.get(value) ?? value))
@@ -106,7 +106,7 @@ export class Linked {
   }
 }
 
-/** Brings the first lit line into its own pane, and leaves the page where it is. */
+/** Scrolls the first highlighted line into view within its pane, without scrolling the page. */
 function scrollTo({ element }: Code, line: HTMLElement | undefined): void {
   if (line === undefined) return
   const [top, bottom] = [line.offsetTop - element.offsetTop, line.offsetTop - element.offsetTop + line.offsetHeight]

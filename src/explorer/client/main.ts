@@ -1,4 +1,4 @@
-/** Starts the page: reads the data inside of it, and shows one view at a time under tabs that the address and the keyboard choose. */
+/** Entry point of the page: reads the embedded data, and shows one view at a time under tabs, selected by address or keyboard. */
 import type { ExplorerData, View } from '../model.js'
 import { benchSection } from './bench.js'
 import { el } from './dom.js'
@@ -8,7 +8,7 @@ import { planSection } from './plan.js'
 
 const titles: Readonly<Record<View, string>> = { plan: 'Plan', kernel: 'Kernel', bench: 'Bench', generation: 'Generation' }
 
-/** Views for which there is data. */
+/** Views with data. */
 function viewsOf({ plan, kernels, bench, timelines }: ExplorerData): View[] {
   const found: View[] = []
   if (plan !== undefined) found.push('plan')

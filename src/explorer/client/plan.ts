@@ -1,4 +1,4 @@
-/** The plan view: plans side by side, a box a step, with its predicted time as a bar; a panel says what the chosen box is and what it is not. */
+/** Plan view: plans side by side, with one box per step and its predicted time as a bar. A panel describes the selected box. */
 import type { Box, DrawnPlan, ExplorerData, PlanView } from '../model.js'
 import { kindColor } from './colors.js'
 import { el, factList, legend, scrolling, svg } from './dom.js'
@@ -15,7 +15,7 @@ interface Drawn {
 const pathOf = ({ points }: Edge): string =>
   points.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${x.toFixed(1)} ${y.toFixed(1)}`).join('')
 
-/** The last stretch of a line, as an arrow head. */
+/** Arrow head at the end of a line. */
 function arrowOf({ points }: Edge): SVGElement {
   const [before = { x: 0, y: 0 }, end = before] = points.slice(-2)
   const angle = (Math.atan2(end.y - before.y, end.x - before.x) * 180) / Math.PI
@@ -69,15 +69,15 @@ function draw(plan: DrawnPlan, most: number): Drawn & { readonly element: HTMLEl
   return { plan, boxes, edges, element }
 }
 
-/** A line to another box, from the side of the chosen one. */
+/** Description of an edge, seen from the selected box. */
 function verdictOf({ plan }: Drawn, edge: Edge, at: number): HTMLElement {
   const other = plan.boxes[edge.from === at ? edge.to : edge.from]?.kernel ?? ''
   const gain = edge.gain === undefined ? '' : ` One kernel would save ${microseconds(edge.gain)}.`
-  const way = edge.from === at ? `${edge.producer} to ${other}` : `${other} to ${edge.consumer}`
+  const label = edge.from === at ? `${edge.producer} to ${other}` : `${other} to ${edge.consumer}`
   return el(
     'li',
     {},
-    el('span', { class: edge.legal ? 'verdict legal' : 'verdict' }, way),
+    el('span', { class: edge.legal ? 'verdict legal' : 'verdict' }, label),
     ': ',
     `${edge.reason}.${gain}`.replace(/\.\./, '.'),
   )
@@ -87,7 +87,7 @@ function detailOf(drawn: Drawn, at: number, box: Box, openKernel: ((key: string)
   const { plan } = drawn
   const edges = plan.edges.filter(({ from, to }) => from === at || to === at)
   const rate = box.flops === 0 ? [] : [{ name: 'arithmetic', value: scaled(box.flops, 'FLOP') }]
-  const measured = box.measured === undefined ? [] : [{ name: 'measured', value: `${duration(box.measured)} a launch` }]
+  const measured = box.measured === undefined ? [] : [{ name: 'measured', value: `${duration(box.measured)} per launch` }]
   return [
     el('h3', {}, `${box.kernel} in ${plan.name}`),
     factList([
@@ -104,17 +104,17 @@ function detailOf(drawn: Drawn, at: number, box: Box, openKernel: ((key: string)
     ...(openKernel === undefined ? [] : [openKernel(box.kernel)]),
     el('h3', {}, 'Why it ends here'),
     edges.length === 0
-      ? el('p', {}, 'No other step reads what it writes, and it reads what no other step writes.')
+      ? el('p', {}, 'No other step reads its outputs or writes its inputs.')
       : el('ul', { class: 'plain' }, ...edges.map((edge) => verdictOf(drawn, edge, at))),
   ]
 }
 
-/** @param open shows a kernel of the page by the name of its op */
+/** @param open shows a kernel of the page, by the name of its op */
 export function planSection(view: PlanView, { kernels }: ExplorerData, open: (key: string) => void): HTMLElement {
   const most = Math.max(...view.plans.flatMap(({ boxes }) => boxes.map((box) => Math.max(box.microseconds, box.measured ?? 0))))
   const drawn = view.plans.map((plan) => draw(plan, most))
   const detail = el('aside', { class: 'detail', 'aria-live': 'polite', 'aria-label': 'the chosen step' })
-  detail.append(el('h3', {}, 'A step'), el('p', {}, 'Choose a box: what it computes, and why it is a kernel of its own.'))
+  detail.append(el('h3', {}, 'A step'), el('p', {}, 'Select a box to see what it computes, and why it is a separate kernel.'))
 
   const buttonFor = (name: string): ((key: string) => HTMLElement) | undefined => {
     const found = kernels.find(({ key }) => key === name || key.startsWith(`${name}__`))
@@ -155,7 +155,7 @@ export function planSection(view: PlanView, { kernels }: ExplorerData, open: (ke
     el(
       'p',
       {},
-      `${view.setting}. Bars are predicted times${isMeasured ? '; the thin bar below is measured' : ''}. A dashed line could be fused, and the plan leaves it.`,
+      `${view.setting}. Bars are predicted times${isMeasured ? '; the thin bar below is measured' : ''}. A dashed line could be fused, but the plan does not.`,
     ),
     legend(kinds.map((name) => ({ name, color: kindColor(name) }))),
     el('div', { class: 'planview' }, el('div', { class: 'plans' }, ...drawn.map(({ element }) => element)), detail),

@@ -1,11 +1,11 @@
-/** Charts with logarithmic axes: measured work under the device's roof, and predicted beside measured time. */
+/** Charts with logarithmic axes: roofline, and predicted versus measured times. */
 import type { BenchView, Dot, Run } from '../model.js'
 import { chart, Plot, tag } from './charts.js'
 import { hue } from './colors.js'
 import { el, legend, tableOf } from './dom.js'
 import { logTick, scaled, short } from './format.js'
 
-/** Where the bandwidth slope meets the arithmetic ceiling, from one end of the axis to the other. */
+/** Points of the roof: the bandwidth slope up to the ridge, then the arithmetic ceiling. */
 function roofLine({ bandwidth, peak }: NonNullable<Run['roof']>, [least, most]: readonly [number, number]) {
   const ridge = peak / bandwidth
   const at = (intensity: number) => ({ x: intensity, y: Math.min(peak, bandwidth * intensity) })
@@ -21,7 +21,7 @@ export function rooflineSection({ roof, dots }: Run): HTMLElement[] {
   const ends = [Math.min(...intensities) / 2, Math.max(...intensities) * 2] as const
   const tell = ({ name, of, intensity, attained }: Dot): string =>
     `${name}, ${of}: ${scaled(attained, 'FLOP/s')} at ${short(intensity)} FLOP per byte`
-  // One label for dots that stand at one place of the axis: what they are of.
+  // One label for dots at the same intensity.
   const labelled = [...new Map(dots.map((dot) => [`${dot.of} ${dot.intensity}`, dot])).values()].map((dot) => ({
     ...dot,
     attained: Math.min(...dots.filter(({ intensity }) => intensity === dot.intensity).map(({ attained }) => attained)),
@@ -61,8 +61,8 @@ export function rooflineSection({ roof, dots }: Run): HTMLElement[] {
   const entries = names.map((name) => ({ name, color: name === 'fastest peer' ? 'var(--peer)' : hue(names.indexOf(name)) }))
   const about =
     roof === undefined
-      ? 'The device’s ceilings are not known, so there is no roof.'
-      : `The line is what the device attains at most: ${scaled(roof.bandwidth, 'B/s')} and ${scaled(roof.peak, 'FLOP/s')}. The distance to it is what is left to win.`
+      ? 'The device’s ceilings are unknown, so there is no roof.'
+      : `The line is the limit of the device: ${scaled(roof.bandwidth, 'B/s')} and ${scaled(roof.peak, 'FLOP/s')}. The distance to it is the remaining potential.`
   return [el('section', { id: 'roofline' }, el('h2', {}, 'Roofline'), el('p', {}, about), legend(entries), figure)]
 }
 
@@ -115,11 +115,7 @@ export function predictionsSection({ predictions }: BenchView): HTMLElement[] {
       'section',
       { id: 'predictions' },
       el('h2', {}, 'Predicted and measured'),
-      el(
-        'p',
-        {},
-        'One launch of each kernel. On the dashed line both are the same; above it, a kernel is slower than predicted.',
-      ),
+      el('p', {}, 'One launch of each kernel. On the dashed line both are equal; above it, a kernel is slower than predicted.'),
       legend(plans.map((name, i) => ({ name, color: hue(i) }))),
       el('div', { class: 'panels' }, figure),
       tableOf('predicted and measured', ['kernel', 'plan', 'predicted µs', 'measured µs', 'ratio'], rows),

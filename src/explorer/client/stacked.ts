@@ -1,4 +1,4 @@
-/** Where the time of a pass goes: for each plan and shape a bar of its kernels' times, those that take most in a colour of their own. */
+/** Time of a pass per kernel: one stacked bar per plan and shape, with separate colours for the longest kernels. */
 import type { Run, RunRow } from '../model.js'
 import { chart, fitted, marginFor, Plot } from './charts.js'
 import { hue, hues } from './colors.js'
@@ -15,7 +15,7 @@ const kernelName = (key: string): string => key.replace(/__.*$/, '')
 
 const totalOf = ({ profile }: Profiled): number => profile.reduce((sum, step) => sum + step.milliseconds, 0)
 
-/** Kernels by the largest share that any one bar gives them: a kernel has the same colour in every bar. */
+/** Kernels by their largest share in any bar, so that a kernel has the same colour in every bar. */
 function coloured(rows: readonly Profiled[]): string[] {
   const share = new Map<string, number>()
   for (const row of rows) {
@@ -86,7 +86,7 @@ function panel(
   return el('div', {}, el('h3', {}, shape), figure)
 }
 
-/** One panel a shape and one legend for all; nothing where no kernel was timed by itself. */
+/** One panel per shape and one legend for all; empty if no kernel was timed separately. */
 export function stackedSection({ rows }: Run): HTMLElement[] {
   const profiled = rows.filter(isProfiled)
   if (profiled.length === 0) return []
@@ -109,7 +109,7 @@ export function stackedSection({ rows }: Run): HTMLElement[] {
       el(
         'p',
         {},
-        'Every step timed by itself, added up by kernel. Without a device graph around them small steps take longer than in a replay, so a sum can exceed the median above.',
+        'Separately timed steps, summed by kernel. Outside of a device graph small steps take longer than in a replay, so a sum can exceed the median above.',
       ),
       legend(names.map((name) => ({ name, color: colorOf(name) }))),
       el('div', { class: 'panels' }, ...panels),

@@ -28,7 +28,7 @@ function rowsOf(run: EncoderRun): RunRow[] {
   return [...plans, ...peers]
 }
 
-/** Every plan, and the fastest peer of each shape. Work is what the batch asks for: plans of a shape stand above each other. */
+/** Dots of every plan, and of the fastest peer of each shape. Work is that of the batch, so plans of a shape have equal intensity. */
 function dotsOf(run: EncoderRun): Dot[] {
   const dot = (name: string, peer: boolean, times: Times, median: number): Dot => ({
     name,

@@ -99,7 +99,7 @@ export function decodingView({ device, results }: DecodingRun): View {
   return {
     title: `Decoding on ${device.name}`,
     facts: [{ name: 'device', value: `${device.name} (${device.kind})` }],
-    notes: ['Times are of one step on the device’s clock, by replays without a copy.'],
+    notes: ['Times are per step by the device’s clock, from replays without copies.'],
     rows,
     dots: [],
     tables: [{ title: 'Time', columns, rows: table }, ...profileTables(rows)],
@@ -163,14 +163,14 @@ export function llamaView({ device, shape, dtype, weights, plans, peers }: Llama
       { name: 'storage type', value: dtype },
       { name: 'device', value: `${device.name} (${device.kind})` },
     ],
-    notes: ['A step makes one token for each sequence of the batch; a prompt is read whole. Times are on the host’s clock.'],
+    notes: ['A step generates one token per sequence of the batch; a prompt is processed whole. Times are by the host’s clock.'],
     rows: [...rows, ...beside],
     dots: [],
     tables: [{ title: 'Time', columns, rows: table }, ...profileTables(rows)],
   }
 }
 
-/** Saved times hold nothing but their samples. */
+/** View of saved times, which contain samples only. */
 export function savedView({ subject, device, dtype, results }: SavedRun): View {
   const rows = results.map(
     ({ plan, dims, samples }): RunRow => ({ name: plan, peer: false, shape: dimsText(dims), milliseconds: summarise(samples) }),

@@ -1,11 +1,11 @@
-/** Where the time of a pass goes, kernel by kernel. */
+/** Time of a pass per kernel. */
 import { milliseconds, percent } from '../../bench/table.js'
 import type { RunRow, RunTable, Timeline } from '../model.js'
 
-/** An instance key without its storage types: `bias_gelu` of `bias_gelu__f16`. */
+/** An instance key without its storage types: `bias_gelu` for `bias_gelu__f16`. */
 export const kernelName = (key: string): string => key.replace(/__.*$/, '')
 
-/** One table for each row whose kernels were timed by themselves. */
+/** One table per row with separately timed kernels. */
 export const profileTables = (rows: readonly RunRow[]): RunTable[] =>
   rows.flatMap(({ name, shape, profile }): RunTable[] => {
     if (profile === undefined || profile.length === 0) return []
@@ -24,12 +24,12 @@ export const profileTables = (rows: readonly RunRow[]): RunTable[] =>
     ]
   })
 
-/** @param total milliseconds of the whole step, by itself */
+/** @param total milliseconds of the whole step, timed separately */
 export function measuredTimeline(title: string, total: number, profile: RunRow['profile']): Timeline[] {
   if (profile === undefined || profile.length === 0) return []
   const spans = profile.map(({ kernel, count, milliseconds: time }) => ({
     name: kernelName(kernel),
-    // A step without a kernel of ours is a library's product.
+    // A step without a generated kernel is a library matmul.
     kind: kernel.startsWith('matmul ') ? 'library matmul' : 'generated kernel',
     count,
     microseconds: 1e3 * time,

@@ -1,6 +1,6 @@
 /**
- * Files that `heddle bench` writes: what `--json` prints for an encoder, decoding, a LLaMA or a named kernel, graph or program, and what
- * `--save` keeps. The kind is read from the content. Only what the page shows is asked for, since fields are added to these files.
+ * Files of `heddle bench`: output of `--json` for an encoder, decoding, a LLaMA or a named kernel, graph or program, and files of `--save`.
+ * The kind follows from the content. Schemas cover only fields that the page shows, since fields are added to these files.
  */
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
@@ -154,16 +154,16 @@ export type AnyRun =
   | { readonly kind: 'llama'; readonly run: LlamaRun }
   | { readonly kind: 'saved'; readonly run: SavedRun }
 
-/** JSON holds no infinities and no undefined: what prints as null is what there is none of. */
+/** Replaces null by undefined: JSON has neither infinities nor undefined, and prints them as null. */
 const withoutNull = (_: string, value: unknown): unknown => (value === null ? undefined : value)
 
-/** @throws usage `explore.bench` for what is no result of `heddle bench` */
+/** @throws usage `explore.bench` for anything but a result of `heddle bench` */
 export function readRun(text: string, file: string): AnyRun {
   let parsed: unknown
   try {
     parsed = JSON.parse(text, withoutNull)
   } catch (cause) {
-    throw refused(file, 'is no JSON', cause)
+    throw refused(file, 'is not JSON', cause)
   }
   const has = (field: string): boolean => typeof parsed === 'object' && parsed !== null && field in parsed
   try {
@@ -175,7 +175,7 @@ export function readRun(text: string, file: string): AnyRun {
   } catch (cause) {
     const [issue] = cause instanceof z.ZodError ? cause.issues : []
     const where = issue === undefined ? '' : `: ${issue.path.join('.') || 'the file'}: ${issue.message}`
-    throw refused(file, `is no result of heddle bench${where}`, cause)
+    throw refused(file, `is not a result of heddle bench${where}`, cause)
   }
 }
 

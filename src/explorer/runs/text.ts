@@ -1,4 +1,4 @@
-/** Numbers and names of measured runs as the page writes them. */
+/** Formats of numbers and names of measured runs. */
 import { milliseconds } from '../../bench/table.js'
 
 export const unknown = '–'
@@ -15,5 +15,5 @@ export const percentOf = (share: number | undefined): string => (share === undef
 
 export const timeText = (value: number | undefined): string => (value === undefined ? unknown : milliseconds(value))
 
-/** What a device graph runs at once, or a host one by one. */
+/** Kind of replay: one device graph, or launches by the host. */
 export const replayText = (captured: boolean): string => (captured ? 'device graph' : 'step by step')

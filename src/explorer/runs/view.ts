@@ -1,4 +1,4 @@
-/** Measured runs as the page shows them: each by itself, two beside each other, and beside what was predicted. */
+/** Views of measured runs: single runs, comparisons of two, and comparisons with predictions. */
 import { verdictOf } from '../../bench/target/baseline.js'
 import { unreachable } from '../../errors.js'
 import type { PlanReport } from '../../fuse/search/explain.js'
@@ -26,7 +26,7 @@ function viewOf(any: AnyRun): Omit<Run, 'file'> {
   }
 }
 
-/** Every timed replay, by name and shape as rows have them; nothing where a run keeps summaries only. */
+/** Samples by name and shape of rows; empty if a run has summaries only. */
 function samplesOf(any: AnyRun): ReadonlyMap<string, readonly number[]> {
   const key = (name: string, shape: string): string => `${name}\n${shape}`
   switch (any.kind) {
@@ -45,7 +45,7 @@ function samplesOf(any: AnyRun): ReadonlyMap<string, readonly number[]> {
   }
 }
 
-/** Every row that both runs have. */
+/** Comparisons of rows that both runs have. */
 export function compareRuns(before: AnyRun, now: AnyRun, limit: number): RunComparison[] {
   const [first, second] = [viewOf(before).rows, viewOf(now).rows]
   const [old, recent] = [samplesOf(before), samplesOf(now)]
@@ -62,20 +62,20 @@ export function compareRuns(before: AnyRun, now: AnyRun, limit: number): RunComp
   })
 }
 
-/** Microseconds of one launch of each kernel under a plan, where a run timed the plan's kernels by themselves. */
+/** Microseconds per launch of each kernel under a plan, if a run timed the plan's kernels separately. */
 export function measuredKernels(runs: readonly Run[], plan: string): ReadonlyMap<string, number> {
   const found = runs.flatMap(({ rows }) => rows).find(({ name, profile }) => name === plan && profile !== undefined)
   return new Map(
     (found?.profile ?? []).flatMap(({ kernel, count, milliseconds }): [string, number][] => {
       const each = (1e3 * milliseconds) / count
-      // A library's product has no kernel of ours: its step is named after what it multiplies.
-      const product = /^matmul (.*)$/.exec(kernel)?.[1]
-      return [[product ?? kernelName(kernel), each]]
+      // A library matmul has no generated kernel: its step has the name of its node.
+      const matmul = /^matmul (.*)$/.exec(kernel)?.[1]
+      return [[matmul ?? kernelName(kernel), each]]
     }),
   )
 }
 
-/** Each kernel of a plan under the roof: work as the cost model counts it, time as measured. Row programs have no counted arithmetic. */
+/** Roofline dots of a plan's kernels: work by the cost model, measured time. The arithmetic of row programs is not counted. */
 function kernelDots({ plan, steps }: PlanReport, measured: ReadonlyMap<string, number>): Dot[] {
   const dots = steps.flatMap(({ kernel, flops, bytesRead, bytesWritten }): Dot[] => {
     const time = measured.get(kernel)
@@ -87,13 +87,13 @@ function kernelDots({ plan, steps }: PlanReport, measured: ReadonlyMap<string, n
   return [...new Map(dots.map((dot) => [`${dot.name} ${dot.intensity}`, dot])).values()]
 }
 
-/** What plans were priced for. */
+/** Setting of predicted costs of plans. */
 interface Priced {
   readonly dtype: string
   readonly device: string
 }
 
-/** A note on a run that is not of what the plans beside it were priced for. */
+/** Note on a run whose setting differs from that of predicted costs. */
 function unlikeNote({ facts }: Pick<Run, 'facts'>, priced: Priced | undefined): readonly string[] {
   if (priced === undefined) return []
   const factOf = (fact: string): string | undefined => facts.find(({ name }) => name === fact)?.value
@@ -102,12 +102,14 @@ function unlikeNote({ facts }: Pick<Run, 'facts'>, priced: Priced | undefined): 
     (dtype !== undefined && dtype !== priced.dtype) ||
     (device !== undefined && priced.device !== 'here' && !device.toLowerCase().includes(priced.device))
   const run = [dtype, device].filter((each) => each !== undefined).join(' on ')
-  return isOther ? [`Measured in ${run}. The plans are priced for ${priced.dtype} on ${priced.device}: do not compare them.`] : []
+  return isOther
+    ? [`Measured in ${run}. The plans are predicted for ${priced.dtype} on ${priced.device}: do not compare them.`]
+    : []
 }
 
 /**
- * Runs in the order given: of two, the first is what the second is held against.
- * @param priced what the plans of the page were priced for
+ * View of runs in the given order. The second run is compared with the first.
+ * @param priced setting of predicted costs of the page's plans
  */
 export function benchView(
   given: readonly { readonly file?: string | undefined; readonly any: AnyRun }[],
@@ -140,7 +142,7 @@ export function benchView(
   }
 }
 
-/** Steps of decoding and of generation whose kernels were timed by themselves. */
+/** Timelines of decoding and generation steps with separately timed kernels. */
 export function runTimelines(given: readonly { readonly any: AnyRun }[]): Timeline[] {
   return given.flatMap(({ any }) => {
     if (any.kind === 'decoding') {
@@ -157,7 +159,7 @@ export function runTimelines(given: readonly { readonly any: AnyRun }[]): Timeli
   })
 }
 
-/** A graph's steps under a plan, one after the other, as the cost model prices them. */
+/** Timeline of a graph's steps under a plan, with predicted costs. */
 export const predictedTimeline = ({ plan, graph, steps, totals }: PlanReport): Timeline => ({
   title: `${graph} under ${plan}`,
   ordered: true,
