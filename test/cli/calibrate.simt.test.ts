@@ -194,7 +194,7 @@ describe('heddle calibrate', () => {
     [
       'a percentile of another method',
       (w) => ['--cases', join(w, 'set.json'), '--method', 'max', '--percentile', '99'],
-      /^error\[calibrate\.percentile\]: the method max has no percentile\n/,
+      /^error\[calibrate\.percentile\]: method max has no percentile\n/,
     ],
     [
       'scales of weights beside a list that has them',

@@ -189,8 +189,8 @@ describe('heddle run --chat', () => {
 
   it('is refused with options that it has no use for, and of models that classify', async () => {
     for (const [argv, text] of [
-      [[folder, '--chat', '--text', 'a'], 'goes without text'],
-      [[folder, '--chat', '--batch', '2'], 'goes without batch'],
+      [[folder, '--chat', '--text', 'a'], 'does not combine with text'],
+      [[folder, '--chat', '--batch', '2'], 'does not combine with batch'],
       [[punctuationModel, '--chat'], '--chat applies to LLaMA-like models'],
       [[punctuationModel, '--text', 'a', '--stop', 'b'], '--stop applies to LLaMA-like models'],
       [[punctuationModel, '--text', 'a', '--no-settings'], '--no-settings applies to LLaMA-like models'],

@@ -80,7 +80,7 @@ it.each<[argv: string[], code: number, says?: string]>([
   [['inspect', 'twice'], 0],
   [['completion', 'bash'], 0],
   [['explain', 'output.file'], 0],
-  [['clean'], 0, 'there remains bundle, mine.txt'],
+  [['clean'], 0, 'not removed: bundle, mine.txt'],
 ])('heddle %j', async (argv, code, says = '') => {
   const before = await state()
   const { exitCode, log, out } = await heddle(argv, root)

@@ -2,12 +2,13 @@
 
 import { summarise } from '../../bench/statistics.js'
 import { floorNotes, milliseconds, spread } from '../../bench/table.js'
-import type { Dot, Run, RunRow } from '../model.js'
+import type { Dot, Run, RunRow, RunTable } from '../model.js'
 import { profileTables } from './profile.js'
 import type { DecodingRun, LlamaRun, SavedRun, TargetRun } from './read.js'
 import { dimsText, percentOf, replayText, sizeText, timeText, unknown } from './text.js'
 
 type View = Omit<Run, 'file'>
+type LlamaTimes = LlamaRun['plans'][number]['times'][number]
 
 const floorOf = (floor: { readonly milliseconds: number } | undefined) =>
   floor === undefined ? {} : { floor: floor.milliseconds }
@@ -106,32 +107,36 @@ export function decodingView({ device, results }: DecodingRun): View {
   }
 }
 
-export function llamaView({ device, shape, dtype, weights, plans, peers }: LlamaRun): View {
-  const all = plans.flatMap(({ times }) => times)
-  const shapeOf = (times: { readonly what: string; readonly batch: number; readonly seq: number }): string =>
-    `${times.what} ${sizeText(times)}`
-  const rows = all.map(
-    (times): RunRow => ({
-      name: times.plan,
-      peer: false,
-      shape: shapeOf(times),
-      milliseconds: times.milliseconds,
-      ...floorOf(times.floor),
-      ...profileOf(times.profile),
-    }),
-  )
-  const beside = (peers?.times ?? []).flatMap((times): RunRow[] =>
+const llamaShape = (times: { readonly what: string; readonly batch: number; readonly seq: number }): string =>
+  `${times.what} ${sizeText(times)}`
+
+/** Rows of the plans. */
+const llamaRows = (all: readonly LlamaTimes[]): RunRow[] =>
+  all.map((times) => ({
+    name: times.plan,
+    peer: false,
+    shape: llamaShape(times),
+    milliseconds: times.milliseconds,
+    ...floorOf(times.floor),
+    ...profileOf(times.profile),
+  }))
+
+/** Rows of the peers that were timed. */
+const llamaPeerRows = (peers: LlamaRun['peers']): RunRow[] =>
+  (peers?.times ?? []).flatMap((times): RunRow[] =>
     times.milliseconds === undefined
       ? []
       : [
           {
             name: `${peers?.framework ?? ''} ${times.way} ${times.products}`,
             peer: true,
-            shape: shapeOf(times),
+            shape: llamaShape(times),
             milliseconds: times.milliseconds,
           },
         ],
   )
+
+function llamaTable(all: readonly LlamaTimes[]): RunTable {
   const columns = [
     'plan',
     'shape',
@@ -144,9 +149,9 @@ export function llamaView({ device, shape, dtype, weights, plans, peers }: Llama
     'launches',
     'replay',
   ]
-  const table = all.map((times) => [
+  const rows = all.map((times) => [
     times.plan,
-    shapeOf(times),
+    llamaShape(times),
     milliseconds(times.milliseconds.median),
     spread(times.milliseconds),
     timeText(times.device?.median),
@@ -156,6 +161,12 @@ export function llamaView({ device, shape, dtype, weights, plans, peers }: Llama
     String(times.launches),
     replayText(times.captured),
   ])
+  return { title: 'Time', columns, rows }
+}
+
+export function llamaView({ device, shape, dtype, weights, plans, peers }: LlamaRun): View {
+  const all = plans.flatMap(({ times }) => times)
+  const rows = llamaRows(all)
   return {
     title: `LLaMA on ${device.name}`,
     facts: [
@@ -164,9 +175,9 @@ export function llamaView({ device, shape, dtype, weights, plans, peers }: Llama
       { name: 'device', value: `${device.name} (${device.kind})` },
     ],
     notes: ['A step generates one token per sequence of the batch; a prompt is processed whole. Times are by the host’s clock.'],
-    rows: [...rows, ...beside],
+    rows: [...rows, ...llamaPeerRows(peers)],
     dots: [],
-    tables: [{ title: 'Time', columns, rows: table }, ...profileTables(rows)],
+    tables: [llamaTable(all), ...profileTables(rows)],
   }
 }
 
