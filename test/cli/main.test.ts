@@ -123,7 +123,7 @@ test('doctor --json prints one JSON value, whatever the machine lacks', async ()
   const find = (name: string) => report.checks.find((check) => check.name === name)
   // Nothing is built in an empty folder, and nothing is missing if a compiler can build each kernel on demand.
   if (find('c++')?.status === 'ok')
-    expect(find('kernels simt')).toMatchObject({ status: 'ok', detail: expect.stringContaining('first needed') })
+    expect(find('kernels simt')).toMatchObject({ status: 'ok', detail: expect.stringContaining('first use') })
 })
 
 describe('compact', () => {

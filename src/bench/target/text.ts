@@ -102,6 +102,6 @@ export const comparisonText = (comparisons: readonly Comparison[]): string =>
   comparisons
     .map(
       ({ plan, dims, ratio, chance, verdict }) =>
-        `${verdict}: ${plan} ${sizeText(dims)} takes ${ratio.toFixed(3)} of before (chance ${chance < 1e-4 ? '< 0.0001' : chance.toFixed(4)})\n`,
+        `${verdict}: ${plan} ${sizeText(dims)} takes ${ratio.toFixed(3)} times as long as before (chance ${chance < 1e-4 ? '< 0.0001' : chance.toFixed(4)})\n`,
     )
     .join('')
