@@ -88,7 +88,7 @@ describe('a file', () => {
   test.each([
     ['of another kernel', JSON.stringify({ ...kept([1]), subject: 'softmax__f32' }), 'softmax__f32, expected layer_norm__f32'],
     ['of another device', JSON.stringify({ ...kept([1]), device: 'cuda some GPU' }), 'cuda some GPU, expected simt some CPU'],
-    ['of another type', JSON.stringify({ ...kept([1]), dtype: 'f16' }), 'f16, not of f32'],
+    ['of another type', JSON.stringify({ ...kept([1]), dtype: 'f16' }), 'f16, expected f32'],
     ['that is empty', '', 'cannot be read'],
     ['that is something else', '{"version":2}', 'is not a baseline'],
     ['without times', JSON.stringify(kept([])), 'is not a baseline'],

@@ -184,7 +184,7 @@ describe('heddle calibrate', () => {
     [
       'a percentile of 0',
       (w) => ['--cases', join(w, 'set.json'), '--percentile', '0'],
-      /^error\[calibrate\.percentile\]: percentile is 0\n/,
+      /^error\[calibrate\.percentile\]: expected a percentile in \(0, 100\], got 0\n/,
     ],
     [
       'a percentile that is none',

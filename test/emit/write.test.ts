@@ -69,7 +69,9 @@ describe('writing generated files', () => {
 
   it('refuses a foreign folder by name, unless it should write beside its files', async () => {
     await put('generated/prisma/client.ts', 'mine')
-    await expect(write()).rejects.toMatchObject(refused('output.folder', 'generated is not empty', 'prisma/client.ts'))
+    await expect(write()).rejects.toMatchObject(
+      refused('output.folder', 'generated has files that heddle did not write', 'prisma/client.ts'),
+    )
     expect(await listing()).toEqual(['prisma', 'prisma/client.ts'])
     expect(await write({ ...place(), beside: true })).toEqual(['cuda/a.cu', 'manifest.json'])
     expect(await write()).toEqual([])
@@ -129,7 +131,7 @@ describe('writing generated files', () => {
 
   it.each([
     ['the root', '.', "is the project's folder"],
-    ['a folder above', '..', "holds the project's folder"],
+    ['a folder above', '..', "contains the project's folder"],
     ['the specs', 'specs', 'is the folder of its specs'],
     ['a link to the root', 'link', "is the project's folder"],
   ])('refuses %s, whatever its contents', async (_, name, said) => {
