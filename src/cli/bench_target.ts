@@ -140,7 +140,7 @@ export async function findSubject(
       hint: missing ? `the specs have an op ${name} that is not generated: run \`heddle gen\`` : known,
     })
   }
-  if (plans !== undefined) throw usageError('bench.plans', `${name} is a kernel: plans are of graphs and programs`)
+  if (plans !== undefined) throw usageError('bench.plans', `${name} is a kernel: only graphs and programs have plans`)
   return kernelSubject(entry)
 }
 

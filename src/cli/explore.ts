@@ -124,7 +124,7 @@ export async function explore(name: string | undefined, options: ExploreOptions,
   let reports: readonly PlanReport[] = []
   let keys: readonly string[] = []
   if (subject?.kind === 'graph') {
-    log(`pricing ${subject.plans.join(' and ')} of ${subject.graph}\n`)
+    log(`predicting costs of ${subject.plans.join(' and ')} of ${subject.graph}\n`)
     reports = await explainPlans(subject.plans, { ...options, graph: subject.graph }, context)
     keys = await keysOf(reports, options.dtype, root)
   } else if (subject?.kind === 'kernel') keys = [await keyOf(subject.name, options.dtype, root)]

@@ -92,7 +92,9 @@ export async function explainPlans(
   if (graph === undefined) throw new Error(`internal: no graph ${asked}`)
   const read = await path.read(graph)
   if (read === undefined)
-    throw environmentError('portable.frontend', 'the portable bundle prices no plans', { hint: 'use the npm package' })
+    throw environmentError('portable.frontend', 'the portable bundle cannot predict costs of plans', {
+      hint: 'use the npm package',
+    })
   const wanted = plans.filter((plan) => plan.graph === asked && names.includes(plan.name))
   const given = await givenDims(
     options,

@@ -135,7 +135,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   const folder = resolve(context.root, model)
   expectFolder(folder)
   if (await continuesText(folder)) {
-    expectNoPooling(options, 'is of encoders, and this model generates text')
+    expectNoPooling(options, 'applies to encoders, and this model generates text')
     expectWholeTexts(cases, options)
     return continueTexts(folder, cases, options, context)
   }
@@ -143,7 +143,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   const embeds = options.pooling !== undefined
   expectNoContinuing(generates || embeds ? { ...options, settings: undefined } : options)
   if (generates) {
-    expectNoPooling(options, 'is of encoders, and this model generates text')
+    expectNoPooling(options, 'applies to encoders, and this model generates text')
     expectWholeTexts(cases, options)
     return generateTexts(folder, cases, options, context)
   }
