@@ -1,11 +1,11 @@
-/** True if offsets of a layout go in equal steps along an axis: what a loop needs that walks rows by a stride. Found by evaluation. */
+/** Tests by evaluation if a layout has a constant stride along an axis, as loops that walk rows by a stride require. */
 import { emptyEnv, evaluateExpr, forEachPoint } from './evaluate.js'
 import type { Layout } from './layout.js'
 
-/** Extents that differ from each other and are no multiples of a panel's width. */
+/** Extents that differ from each other and are not multiples of a panel's width. */
 const extents = [3, 37, 5, 35, 4, 6, 7]
 
-/** True where a step along `axis` moves every element equally far. */
+/** True if a step along `axis` moves every element by the same offset. */
 export function isAffineAlong(layout: Layout, axis: number): boolean {
   if (layout.name === 'row') return true
   const shape = layout.axes.map((_, at) => extents[at % extents.length] ?? 3)

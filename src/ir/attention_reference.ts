@@ -1,7 +1,7 @@
 /**
- * What an attention template means, as a row program: its slots put together again with plain loops. A main loop carries the same sums
- * over tiles of keys. The template verifier checks this program like any other, the evaluator runs it, and whoever derives a template
- * holds it against the bodies it was derived from.
+ * Reference semantics of an attention template, as a row program: its slots assembled with plain loops. A main loop accumulates the same
+ * sums over tiles of keys. The template verifier checks this program like any other, and the evaluator runs it. The derivation of a
+ * template compares it with the bodies that the template was derived from.
  */
 import { call, constant, f32, i32, index, local } from './build.js'
 import type { Expr } from './expr.js'
@@ -9,16 +9,16 @@ import type { Kernel, Stmt } from './kernel.js'
 import type { AttentionKernel, CacheAccess, DecodeAttentionKernel, RowAccess, SoftmaxSlots } from './template.js'
 import { substitute } from './walk.js'
 
-/** Extents of the row program that follow from the template's: sequences, heads, and the most rows any sequence owns. */
+/** Extents of the row program that follow from the template: sequences, heads, and the largest number of rows of any sequence. */
 export const referenceDims = { batch: '(batch)', heads: '(heads)', rows: '(rows)' } as const
 
-/** Scores below this hide a key, as -Infinity does: masks of either kind mean the same. */
+/** Scores below this hide a key, as -Infinity does: masks of large negative numbers and of -Infinity mean the same. */
 export const hiddenBelow = -1e29
 
 const h = index('h')
 const i = index('i')
 const at = (row: string, place: Expr): Expr => ({ kind: 'element', type: 'f32', row, index: place })
-const select = (condition: Expr, kept: Expr, other: Expr): Expr => call('select', condition, kept, other)
+const select = (condition: Expr, ifTrue: Expr, ifFalse: Expr): Expr => call('select', condition, ifTrue, ifFalse)
 const all = (...conditions: readonly Expr[]): Expr => conditions.reduce((left, right) => call('and', left, right))
 const between = (low: Expr, place: Expr, high: Expr): Expr => all(call('le', low, place), call('lt', place, high))
 
@@ -29,9 +29,9 @@ const load = ({ tensor, indices }: RowAccess, element: Expr): Expr => ({
   indices: [...indices.slice(0, -1), element],
 })
 
-/** What the parts of a template are at places of their own: element `c` of a query, and of the key and the value of place `j`. */
+/** Parts of a template as functions of their position: element `c` of a query, and of the key and the value at position `j`. */
 interface Parts extends SoftmaxSlots {
-  /** True if a row is computed at all; the others are stored as if results were zero. */
+  /** True if a row is computed; the others are stored as if their results were zero. */
   readonly isComputed: Expr
   readonly query: (c: Expr) => Expr
   readonly key: (j: Expr, c: Expr) => Expr
@@ -79,7 +79,7 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
   const attended = all(parts.isComputed, between(range.lower, j, range.upper))
   const hidden = constant('f32', Number.NEGATIVE_INFINITY)
   const total = local('total')
-  // What is no number is no zero: it is carried on, as bodies and devices carry it.
+  // A NaN total is not zero: it propagates, as in bodies and on devices.
   const isNone = call('eq', total, f32(0))
   const weight = at('(weights)', index('(w)'))
   const sum: Expr = {
@@ -174,7 +174,7 @@ function sequenceParts(kernel: AttentionKernel): Parts {
   }
 }
 
-/** An expression of `j` and `c` at given places. */
+/** Substitutes `j` and `c` in an expression. */
 const placed = (expr: Expr, j: Expr, c: Expr): Expr =>
   substitute(
     expr,
@@ -187,7 +187,7 @@ const placed = (expr: Expr, j: Expr, c: Expr): Expr =>
 function decodeReference(kernel: DecodeAttentionKernel): Kernel {
   const { fresh, owner, shared, places } = kernel
   const head = shared.kind === 'const' && shared.value === 1 ? h : call('idiv', h, shared)
-  /** Element `c` of what is in memory at place `j`, or is put there on the way. */
+  /** Element `c` of the cache at position `j`, or the computed element if this call stores it there. */
   const past =
     ({ scale, ...access }: CacheAccess, computed: Expr | undefined) =>
     (j: Expr, c: Expr): Expr => {
@@ -244,6 +244,6 @@ function decodeReference(kernel: DecodeAttentionKernel): Kernel {
   return program(kernel, parts, stores)
 }
 
-/** How many rows of a sequence are written, as an expression of `b`: all the program has to run over. */
+/** Number of rows of a sequence that are written, as an expression of `b`: the rows that the program runs over. */
 export const ownedOf = (kernel: AttentionKernel | DecodeAttentionKernel): Expr =>
   kernel.kind === 'attention' ? kernel.ownedCount : kernel.queries

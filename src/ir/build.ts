@@ -1,4 +1,4 @@
-/** Building expressions with their types worked out: what the front end and the tests write instead of object literals. */
+/** Constructors of expressions that infer types, used by the front end and the tests instead of object literals. */
 import type { ScalarType } from './dtype.js'
 import type { Expr } from './expr.js'
 import { type IntrinsicName, intrinsic } from './intrinsics.js'
@@ -16,13 +16,13 @@ export function toFloat(expr: Expr): Expr {
   return { kind: 'call', type: 'f32', fn: 'toFloat', args: [expr] }
 }
 
-/** The expression as `type`, converting i32 to f32 where needed; undefined if that would take another conversion. */
+/** The expression as `type`, converted from i32 to f32 where needed; undefined if another conversion would be needed. */
 export function coerce(expr: Expr, type: ScalarType): Expr | undefined {
   if (expr.type === type) return expr
   return expr.type === 'i32' && type === 'f32' ? toFloat(expr) : undefined
 }
 
-/** Applies an intrinsic by its first signature that accepts the arguments, exactly or after i32 to f32; undefined if none does. */
+/** Applies the first signature of an intrinsic that accepts the arguments, exactly or after i32 to f32; undefined if none does. */
 export function tryCall(fn: IntrinsicName, args: readonly Expr[]): Expr | undefined {
   for (const { params, result } of intrinsic(fn).signatures) {
     if (params.length !== args.length) continue
@@ -32,7 +32,7 @@ export function tryCall(fn: IntrinsicName, args: readonly Expr[]): Expr | undefi
   return undefined
 }
 
-/** `tryCall` for arguments known to fit. */
+/** `tryCall` for arguments that are known to match. */
 export function call(fn: IntrinsicName, ...args: readonly Expr[]): Expr {
   const made = tryCall(fn, args)
   if (made === undefined) throw new Error(`internal: ${fn} takes no (${args.map((arg) => arg.type).join(', ')})`)

@@ -1,6 +1,6 @@
 /**
- * Whether two expressions compute the same by their form: operands of commutative operations in any order, comparisons written either
- * way round, differences and sums with a negative. Nothing is rearranged that changes a float's bits but for the order of two operands.
+ * Equality of expressions up to a canonical form: operands of commutative operations in any order, comparisons in either direction,
+ * differences as sums with a negative. No rearrangement changes a float's bits: only the order of two operands varies.
  */
 import { call } from './build.js'
 import type { Expr } from './expr.js'
@@ -25,7 +25,7 @@ const commutative: ReadonlySet<IntrinsicName> = new Set([
 ])
 const mirrored: Partial<Record<IntrinsicName, IntrinsicName>> = { gt: 'lt', ge: 'le' }
 
-/** Numbers expressions by their form: equal numbers for equal forms, and only for those. Shared parts are visited once. */
+/** Numbers expressions by their form: numbers are equal if and only if forms are. Shared subexpressions are visited once. */
 function numberForms(): (expr: Expr) => number {
   const numbers = new Map<string, number>()
   const done = new Map<Expr, number>()
@@ -47,7 +47,7 @@ function numberForms(): (expr: Expr) => number {
   return go
 }
 
-/** True if two expressions have one canonical form. */
+/** True if two expressions have the same canonical form. */
 export function isSameForm(a: Expr, b: Expr): boolean {
   if (a === b) return true
   const numberOf = numberForms()

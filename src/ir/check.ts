@@ -1,6 +1,6 @@
 /**
- * The rules of expressions: every name is bound before it is read and read as what it is, every node has the type its operands give
- * it. What the verifiers of kernels (src/ir/verify.ts) and of schedules (src/schedule/verify.ts) are made of.
+ * The rules of expressions: every name is bound before it is read, and read as its own kind; every node has the type that follows from
+ * its operands. The verifiers of kernels (src/ir/verify.ts) and of schedules (src/schedule/verify.ts) are built from these checks.
  */
 import type { Check, Defined } from './constructs/construct.js'
 import { type DType, dtypeInfo, type ScalarType } from './dtype.js'
@@ -17,7 +17,7 @@ type Binding = Pick<Defined, 'type'> & { readonly kind: 'index' | 'local' | 'row
 
 type Tensors = ReadonlyMap<string, { readonly rank: number; readonly type: ScalarType }>
 
-/** What may be read at one place of a kernel. */
+/** Names that are visible at one place of a kernel. */
 export interface Scope {
   readonly fail: Fail
   readonly dims: ReadonlySet<string>
@@ -25,7 +25,7 @@ export interface Scope {
   readonly inputs: Tensors
   readonly outputs: Tensors
   readonly bound: ReadonlyMap<string, Binding>
-  /** Expressions that were checked here: what several others share is checked once. */
+  /** Expressions already checked in this scope: a shared subexpression is checked once. */
   readonly checked: Set<Expr>
 }
 
@@ -38,10 +38,10 @@ export const bind = (scope: Scope, names: readonly (Binding & { readonly name: s
 
 export const bindIndex = (scope: Scope, name: string): Scope => bind(scope, [{ kind: 'index', name, type: 'i32' }])
 
-/** The scope with another way to fail, which says where. */
+/** The scope with another `fail`, which names the place. */
 export const failingWith = (scope: Scope, fail: Fail): Scope => ({ ...scope, fail })
 
-/** What a kernel's expressions may read before anything is computed, besides its row indices. */
+/** Scope of a kernel before any statement: everything its expressions may read, besides its row indices. */
 export function scopeOf(kernel: Pick<Kernel, 'dims' | 'attrs' | 'tensors' | 'types'>, fail: Fail): Scope {
   const signature = (access: TensorParam['access']): Tensors =>
     new Map(
@@ -60,7 +60,7 @@ export function scopeOf(kernel: Pick<Kernel, 'dims' | 'attrs' | 'tensors' | 'typ
   }
 }
 
-/** What a load of the tensor yields: the same for every storage type it may have. */
+/** Scalar type of a load from the tensor: the same for every storage type it may have. */
 function scalarOf(ref: DTypeRef, types: Kernel['types'], fail: Fail): 'f32' | 'i32' {
   const choices: readonly DType[] | undefined = typeof ref === 'string' ? [ref] : types[ref.param]
   if (choices === undefined) return fail(`type parameter ${printType(ref)} is not declared`)
@@ -87,7 +87,7 @@ function boundType(kind: Binding['kind'], name: string, { bound, fail }: Scope):
   return found.kind === kind ? found.type : fail(`${name} is read as ${kind}, but is ${found.kind}`)
 }
 
-/** Refuses an expression that is no integer. */
+/** Fails if an expression is not an integer. */
 export function expectIndex(expr: Expr, scope: Scope): void {
   expectInteger(expr, checkExpr(expr, scope), scope.fail)
 }
@@ -96,7 +96,7 @@ function expectInteger(expr: Expr, type: ScalarType, fail: Fail): void {
   if (type !== 'i32') fail(`index or length ${printExpr(expr)} is ${type}, not i32`)
 }
 
-/** The type the operands give a node. They have been checked, but for the element of a fold. */
+/** Type of a node, from its operands. These have been checked, except for the element of a fold. */
 function inferType(expr: Expr, scope: Scope): ScalarType {
   const { fail } = scope
   switch (expr.kind) {
@@ -133,7 +133,7 @@ function inferType(expr: Expr, scope: Scope): ScalarType {
   }
 }
 
-/** Checks an expression and everything in it, operands first, and returns its type. Deep expressions take no deep stack. */
+/** Checks an expression and all its operands, operands first, and returns its type. Does not recurse on deep expressions. */
 export function checkExpr(root: Expr, scope: Scope): ScalarType {
   const { checked, fail } = scope
   const stack = [root]
@@ -152,7 +152,7 @@ export function checkExpr(root: Expr, scope: Scope): ScalarType {
   return root.type
 }
 
-/** The rules at one place, as statements ask for them. */
+/** The checks of one scope, as the rules of statements call them. */
 export const checkIn = (scope: Scope): Check => {
   const { outputs, fail } = scope
   return {
@@ -173,7 +173,7 @@ export const checkIn = (scope: Scope): Check => {
   }
 }
 
-/** Refuses outputs that are not stored exactly once. `stored` names the tensor of every store. */
+/** Fails if an output is not stored exactly once. `stored` names the tensor of every store. */
 export function checkOutputs(stored: readonly string[], { outputs, fail }: Scope): void {
   for (const name of outputs.keys()) {
     const times = stored.filter((tensor) => tensor === name).length

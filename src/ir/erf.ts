@@ -1,5 +1,5 @@
 /**
- * The error function in double precision, which JavaScript lacks.
+ * Error function in double precision, which JavaScript lacks.
  * Source: Abramowitz and Stegun 7.1.6, erf(x) = 2/sqrt(pi) * exp(-x^2) * sum 2^n x^(2n+1) / (2n+1)!!. Every term is
  * positive, so nothing cancels; beyond |x| = 6 the result rounds to 1 in double precision.
  */

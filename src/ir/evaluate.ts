@@ -1,7 +1,7 @@
 /**
- * The meaning of a whole kernel in double precision: the body run by Node must equal it exactly, which is how the front end is checked,
- * and later passes are checked against it in turn. Statements are interpreted, and the expressions they read are run as JavaScript. Tensors are logical, so
- * layouts play no part, and of storage types only what src/ir/store.ts says.
+ * Reference evaluator of a whole kernel in double precision. The body run by Node must equal it exactly, which checks the front end;
+ * later passes are checked against it in turn. Statements are interpreted, and the expressions they read run as JavaScript. Tensors are
+ * logical, so layouts play no part, and storage types only as src/ir/store.ts says.
  */
 
 import type { Run } from './constructs/construct.js'
@@ -20,11 +20,11 @@ type Outputs = Readonly<
   Record<string, { readonly data: Float64Array; readonly shape: readonly number[]; readonly dtype: DType | undefined }>
 >
 
-/** A tensor as bodies read it: elements that are no int32 are its nearest number. */
+/** A tensor as bodies read it: elements outside int32 become its nearest number. */
 export const asRead = (dtype: DType | undefined, tensor: HostTensor): HostTensor =>
   isWiderThanRead(dtype) ? { ...tensor, data: Float64Array.from(tensor.data, (value) => loadedNumber(dtype, value)) } : tensor
 
-/** The inputs of a kernel as its body reads them. */
+/** Inputs of a kernel as its body reads them. */
 const inputsAsRead = (kernel: Kernel, tensors: Readonly<Record<string, HostTensor>>): Record<string, HostTensor> => ({
   ...tensors,
   ...Object.fromEntries(
@@ -35,7 +35,7 @@ const inputsAsRead = (kernel: Kernel, tensors: Readonly<Record<string, HostTenso
   ),
 })
 
-/** What stores of statements do. */
+/** Stores of statements, into `outputs`. */
 const writesTo = (outputs: Outputs): Pick<Run, 'write' | 'writeRow'> => ({
   write: (tensor, indices, value) => {
     const { data, shape, dtype } = known(outputs[tensor], 'output', tensor)
@@ -70,9 +70,9 @@ export function forEachPoint(extents: readonly number[], visit: (point: readonly
 const shapeOf = (tensor: TensorParam, dims: Numbers): number[] => tensor.dims.map((name) => known(dims[name], 'dimension', name))
 
 /**
- * Runs a kernel on the host. Every dimension must have a value; attributes default to the kernel's own. Elements no
- * statement stores stay NaN, or what they are in the tensor that the output updates. In single precision sums are still those of doubles.
- * @param stray of strayed precision: the float32 that a result becomes
+ * Runs a kernel on the host. Every dimension must have a value; attributes default to the kernel's defaults. Elements that no
+ * statement stores stay NaN, or keep their value in the tensor that the output updates. In single precision sums are still of doubles.
+ * @param stray for strayed precision: returns the float32 that a result becomes
  * @throws finding `evaluate.bounds` when an access leaves its tensor.
  */
 export function evaluateKernel(

@@ -1,6 +1,6 @@
 /**
- * The value of an expression in double precision. Each expression is made a function once, since an evaluation visits it for every
- * element of a tensor: what is known from the expression alone (names, the operation, how many arguments) is looked at once.
+ * Evaluation of expressions in double precision. Each expression is compiled to a closure once, since an evaluation visits it for every
+ * element of a tensor: names, the operation and the number of arguments are looked up once.
  */
 import { findingError } from '../errors.js'
 import type { Value } from './constructs/construct.js'
@@ -17,7 +17,7 @@ export interface HostTensor {
 
 export type Numbers = Readonly<Record<string, number>>
 
-/** What names mean while an expression is evaluated. */
+/** Values of names during an evaluation. */
 export interface Env {
   readonly dims: Numbers
   readonly attrs: Numbers
@@ -53,10 +53,10 @@ export function position(name: string, indices: readonly number[], shape: readon
 
 type Evaluated = (env: Env) => Value
 
-/** Functions of expressions that were evaluated before. */
+/** Compiled closures of expressions. */
 const made = new WeakMap<Expr, Evaluated>()
 
-/** The value of an expression. Branches not taken are not evaluated. */
+/** Value of an expression. Branches not taken are not evaluated. */
 export const evaluateExpr = (expr: Expr, env: Env): Value => functionOf(expr)(env)
 
 function functionOf(expr: Expr): Evaluated {
@@ -141,7 +141,8 @@ function called({ fn, args }: ExprOf<'call'>): Evaluated {
 }
 
 /**
- * A fold that stands in an element depends on few names, the mean of a row on none of its elements: what it was for the same values is kept.
+ * A fold inside an element depends on few names (the mean of a row on none of its elements), so its last value is cached with the values
+ * of these names.
  */
 function folded(expr: ExprOf<'fold'>): Evaluated {
   const { index, value, length, monoid: name } = expr
@@ -149,21 +150,21 @@ function folded(expr: ExprOf<'fold'>): Evaluated {
   const element = functionOf(value)
   const { evaluate } = monoid(name)
   const names = namesRead(expr)
-  const kept = new WeakMap<Env, { readonly given: readonly (Value | undefined)[]; readonly value: Value }>()
+  const cache = new WeakMap<Env, { readonly given: readonly (Value | undefined)[]; readonly value: Value }>()
   return (env) => {
-    const before = kept.get(env)
+    const before = cache.get(env)
     if (before !== undefined && names?.every((each, i) => env.values.get(each) === before.given[i])) return before.value
     const given = names?.map((each) => env.values.get(each))
     const found = evaluate(Number(count(env)), (at) => {
       env.values.set(index, at)
       return Number(element(env))
     })
-    if (given !== undefined) kept.set(env, { given, value: found })
+    if (given !== undefined) cache.set(env, { given, value: found })
     return found
   }
 }
 
-/** Indices and locals that a fold depends on and does not bind; undefined where it reads rows, which change under the same names. */
+/** Free indices and locals of a fold; undefined if it reads rows, which change under the same names. */
 function namesRead(fold: ExprOf<'fold'>): readonly string[] | undefined {
   const names = new Set<string>()
   const bound = new Set<string>()

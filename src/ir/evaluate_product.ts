@@ -1,6 +1,5 @@
 /**
- * What a matmul kernel computes, by its definition and in double precision: the row programs in front of the products, the sums, and
- * the row program behind them, one after the other.
+ * Reference evaluator of a matmul kernel, by its definition and in double precision: the prologues, the sums, and then the epilogue.
  */
 import { evaluateKernel, forEachPoint, type HostTensor, position } from './evaluate.js'
 import type { DTypeRef, TensorParam } from './kernel.js'
@@ -11,7 +10,7 @@ type Tensors = Readonly<Record<string, HostTensor>>
 
 const extentOf = (dims: Numbers, name: string): number => dims[name] ?? 0
 
-/** A factor's data, and the distance of neighbours along each outer axis of the products and along k. */
+/** Data of a factor, with its stride along each outer axis of the matmuls and along k. */
 interface Strided {
   readonly data: ArrayLike<number>
   readonly strides: readonly number[]
@@ -19,8 +18,8 @@ interface Strided {
 }
 
 /**
- * The same kernel with its computed factors as inputs, and what these are once they are rounded to the type the factor is multiplied in:
- * what a device is held against, where a factor is 16 bits wide whether it is stored or not.
+ * The same kernel with its computed factors as inputs, and their values rounded to the type in which the factor is multiplied.
+ * A device is compared with this, since its factors are 16 bits wide whether they are stored or not.
  */
 export function withFactors(
   kernel: MatmulKernel,
@@ -68,7 +67,7 @@ export function evaluateMatmul(
     const { dims: axes } = factorParam(kernel, factor)
     const computed = prologue === undefined ? inputs : evaluateKernel(prologue, inputs, dims, attrs)
     const { data, shape: extents } = computed[tensor] ?? { data: [], shape: [] }
-    // Where the last element lies inside, every other does.
+    // If the last element is in bounds, every other one is.
     if (k > 0 && !shape.includes(0)) {
       const last = axes.map((axis) => extentOf(dims, axis) - 1)
       position(tensor, last, extents)
@@ -90,7 +89,7 @@ export function evaluateMatmul(
   return { ...evaluateKernel(epilogue, seen, dims, attrs), ...(partials && evaluateKernel(partials, seen, dims, attrs)) }
 }
 
-/** One sum for each element of the product, rows of the last axis one behind the other. */
+/** One sum for each element of the matmul, in row-major order. */
 function multiply(a: Strided, b: Strided, shape: readonly number[], k: number, stray?: StraySum): Float64Array {
   const along = (at: readonly number[], strides: readonly number[]): number =>
     at.reduce((offset, index, axis) => offset + index * (strides[axis] ?? 0), 0)
@@ -108,7 +107,7 @@ function multiply(a: Strided, b: Strided, shape: readonly number[], k: number, s
   return data
 }
 
-/** A tensor over `axes` as one over the same axes in another order. */
+/** Transposes a tensor over `axes` to the order of `wanted`. */
 function ordered({ data, shape }: HostTensor, axes: readonly string[], wanted: readonly string[]): HostTensor {
   if (axes.every((axis, i) => axis === wanted[i])) return { data, shape }
   const places = wanted.map((axis) => axes.indexOf(axis))

@@ -1,4 +1,4 @@
-/** What a template kernel computes, by its definition and in double precision: the reference its main loops are held against. */
+/** Reference evaluator of template kernels, by their definition and in double precision: their main loops are compared with it. */
 
 import { attentionReference, ownedOf, referenceDims } from './attention_reference.js'
 import { type Env, emptyEnv, evaluateExpr, evaluateKernel, type HostTensor } from './evaluate.js'
@@ -11,7 +11,7 @@ import type { AttentionKernel, DecodeAttentionKernel, TemplateKernel } from './t
 type Numbers = Readonly<Record<string, number>>
 type Tensors = Readonly<Record<string, HostTensor>>
 
-/** Outputs by name. Elements no row of the kernel writes are NaN, or what they are in the tensor that the output updates. */
+/** Outputs by name. Elements that no row of the kernel writes are NaN, or keep their value in the tensor that the output updates. */
 export function evaluateTemplate(
   kernel: TemplateKernel,
   inputs: Tensors,
@@ -27,10 +27,10 @@ export function evaluateTemplate(
   }
 }
 
-/** Programs of templates that were run before. */
+/** Cache of the programs of templates. */
 const programs = new WeakMap<TemplateKernel, Kernel>()
 
-/** Runs the program that the template's slots make up, over as many rows as the sequence that owns most of them has. */
+/** Runs the reference program of the template, over as many rows as the longest sequence has. */
 export function evaluateAttention(
   kernel: AttentionKernel | DecodeAttentionKernel,
   inputs: Tensors,

@@ -1,7 +1,7 @@
 /**
  * Expressions: pure scalar computations. Every node carries its scalar type, so later passes never infer again.
- * Operators and intrinsics are both `call`; conversions are explicit calls of `toFloat` / `toInt`. What a body computes says where it was
- * written (`span`), which is no part of what it is.
+ * Operators and intrinsics are both `call`; conversions are explicit calls of `toFloat` / `toInt`. Nodes of a body carry their source
+ * location (`span`), which is not part of their identity.
  */
 import type { ScalarType } from './dtype.js'
 import type { IntrinsicName } from './intrinsics.js'
@@ -26,7 +26,7 @@ export type Expr =
       readonly index: Expr
       readonly span?: SourceSpan
     }
-  /** One element of a tensor, by logical indices; the layout turns them into an offset at emission. */
+  /** One element of a tensor, by logical indices; emission maps them to an offset through the layout. */
   | {
       readonly kind: 'load'
       readonly type: ScalarType
@@ -41,7 +41,7 @@ export type Expr =
       readonly args: readonly Expr[]
       readonly span?: SourceSpan
     }
-  /** A reduction inside an element: computed serially by the thread that owns the element. */
+  /** A reduction inside an element, computed serially by the thread that owns the element. */
   | {
       readonly kind: 'fold'
       readonly type: ScalarType
@@ -54,7 +54,7 @@ export type Expr =
 
 export type ExprOf<K extends Expr['kind']> = Extract<Expr, { kind: K }>
 
-/** The expression with the place that it was written at, unless it has one: what names share has that of its first. */
+/** The expression with its source location, unless it has one: a shared expression keeps the location of its first use. */
 export function writtenAt(expr: Expr, span: () => SourceSpan): Expr {
   switch (expr.kind) {
     case 'element':
@@ -67,10 +67,10 @@ export function writtenAt(expr: Expr, span: () => SourceSpan): Expr {
   }
 }
 
-/** Where a node was written, of those that say so. */
+/** Source location of a node, if it carries one. */
 export const spanOf = (expr: Expr): SourceSpan | undefined => ('span' in expr ? expr.span : undefined)
 
-/** What takes a node's place, written where that was. */
+/** The replacement of a node, with the source location of that node. */
 export function inPlaceOf(before: Expr, made: Expr): Expr {
   const span = spanOf(before)
   return span === undefined ? made : writtenAt(made, () => span)

@@ -1,6 +1,6 @@
 /**
- * Structural keys: equal texts for structurally equal expressions, and only for those, short however large the expression is. A key is
- * the digest of a node and of its operands' keys, so that it depends on nothing else and nothing has to be kept for it but itself.
+ * Structural hashes of expressions: equal for structurally equal expressions, and only for those, and short for expressions of any size.
+ * A hash is the digest of a node and of the hashes of its operands, so that it depends on nothing else.
  */
 import { createHash } from 'node:crypto'
 import type { Expr } from './expr.js'
@@ -8,7 +8,7 @@ import { operands, visitUp } from './walk.js'
 
 const keys = new WeakMap<Expr, string>()
 
-/** 132 bits of a digest: two that are equal by chance will not be met. */
+/** 132 bits of a digest: collisions are negligible. */
 const keyLength = 22
 
 export function hashOf(e: Expr): string {
@@ -23,7 +23,7 @@ export function hashOf(e: Expr): string {
   return keys.get(e) ?? ''
 }
 
-/** What a node says of itself besides its kind, its type and its operands. */
+/** Payload of a node besides its kind, its type and its operands. */
 export function labelOf(e: Expr): string {
   switch (e.kind) {
     case 'const':

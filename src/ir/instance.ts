@@ -1,6 +1,6 @@
 /**
- * An instance is a kernel with its specialisation: a storage type for every type parameter and, where it pays, fixed
- * dimensions. Its key names the generated file, the launcher and the manifest entry.
+ * Instances: a kernel with its specialisation, a storage type for every type parameter and, where profitable, fixed
+ * dimensions. The key of an instance names the generated file, the launcher and the manifest entry.
  */
 import { type DType, isDType } from './dtype.js'
 import type { DTypeRef, Kernel } from './kernel.js'
@@ -26,7 +26,7 @@ export function instanceKey(
   return [kernel, Object.values(types).join('_'), fixed.join('_')].filter((part) => part !== '').join('__')
 }
 
-/** The storage type a tensor parameter has in an instance. */
+/** Storage type of a tensor parameter in an instance. */
 export function resolveDType(ref: DTypeRef, types: Readonly<Record<string, DType>>): DType {
   const name = typeof ref === 'string' ? ref : types[ref.param]
   if (name === undefined || !isDType(name)) throw new Error(`internal: type parameter ${JSON.stringify(ref)} has no storage type`)
@@ -35,15 +35,15 @@ export function resolveDType(ref: DTypeRef, types: Readonly<Record<string, DType
 
 type FixedDims = Readonly<Record<string, number>>
 
-/** Dimensions that a kernel cannot be generated without knowing: how many elements of a row it ranks. */
+/** Dimensions that must be fixed to generate a kernel: the number of elements of a row that it ranks. */
 export const rankedDims = ({ body }: Pick<Kernel, 'body'>): readonly string[] => [
   ...new Set(body.flatMap((stmt) => (stmt.kind === 'topK' && stmt.count.kind === 'dim' ? [stmt.count.name] : []))),
 ]
 
 /**
- * Fixed dimensions of a kernel's instances: none, and what pays, each with every count that rows are ranked to. It pays to know the
- * size of heads that lie in the columns of a layout which interleaves columns: only that tells which of them are neighbours. The graph
- * says what it usually is.
+ * Fixed dimensions of a kernel's instances: none, and the profitable ones, each with every count that rows are ranked to. In a layout
+ * that interleaves columns, fixing the size of heads is profitable: only that tells which columns are adjacent. The graph gives its
+ * typical size.
  */
 function fixedDims(kernel: Kernel): readonly FixedDims[] {
   const split = kernel.tensors.find(({ layout }) => (parseLayoutName(layout.name).runs?.at(-1) ?? 1) > 1)
@@ -56,7 +56,7 @@ function fixedDims(kernel: Kernel): readonly FixedDims[] {
   )
 }
 
-/** Every combination of the storage types a kernel declares. */
+/** Every combination of the storage types that a kernel declares. */
 export function allTypes({ types }: Pick<Kernel, 'types'>): Readonly<Record<string, DType>>[] {
   let combos: Record<string, DType>[] = [{}]
   for (const [param, choices] of Object.entries(types)) {
@@ -65,6 +65,6 @@ export function allTypes({ types }: Pick<Kernel, 'types'>): Readonly<Record<stri
   return combos
 }
 
-/** An instance for every combination of storage types, and of the dimensions that pay to be fixed. */
+/** An instance for every combination of storage types and of profitable fixed dimensions. */
 export const allInstances = (kernel: Kernel): Instance[] =>
   allTypes(kernel).flatMap((types) => fixedDims(kernel).map((dims) => ({ kernel, types, dims })))

@@ -1,6 +1,6 @@
 /**
- * An integer expression as a function of its variables, for proofs that evaluate one expression at a great many points: names are
- * looked up once, not at every point. The same meaning as the evaluator's.
+ * Compiles an integer expression to a function of its variables, for proofs that evaluate one expression at many points: names are
+ * looked up once, not at every point. The semantics are those of the evaluator.
  */
 import type { Expr } from './expr.js'
 import { intrinsic } from './intrinsics.js'
@@ -9,7 +9,7 @@ import { intrinsic } from './intrinsics.js'
 type Compiled = (values: readonly number[]) => number
 
 /**
- * @param slots where the value of each index variable and dimension stands; an index and a dimension may have one name
+ * @param slots position of the value of each index variable and dimension; an index and a dimension may share a name
  * @throws internal for an expression that reads anything else
  */
 export function integerFunction(
@@ -36,7 +36,7 @@ export function integerFunction(
         const { evaluate } = intrinsic(e.fn)
         const args = e.args.map(compile)
         const [a, b, ...more] = args
-        // Nearly all take two, and need no list of arguments.
+        // Nearly all calls take two arguments, and need no list.
         if (a !== undefined && b !== undefined && more.length === 0) return (values) => Number(evaluate(a(values), b(values)))
         return (values) => Number(evaluate(...args.map((arg) => arg(values))))
       }

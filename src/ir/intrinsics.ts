@@ -1,6 +1,6 @@
 /**
  * The one table of scalar operations: operators and intrinsics alike. A row carries everything the compiler knows about
- * an operation: its meaning in plain JavaScript (the oracle, and constant folding), its typing, its CUDA text.
+ * an operation: its meaning in plain JavaScript (the oracle, and constant folding), its typing, its CUDA source.
  * Adding an intrinsic is a row here and a one-line export in `src/lang/intrinsics.ts`.
  * All rows are pure: evaluating one twice gives the same value and touches nothing.
  */
@@ -19,13 +19,13 @@ export interface Signature {
 export interface Intrinsic {
   /** Accepted typings, most specific first. Arguments are never converted except i32 to f32. */
   readonly signatures: readonly Signature[]
-  /** Meaning in JavaScript numbers (double precision). Arguments have the types of a signature, which is what makes the call right. */
+  /** Meaning in JavaScript numbers (double precision). Arguments must have the types of a signature. */
   evaluate(...args: readonly Value[]): Value
-  /** CUDA text from argument texts. Arguments arrive parenthesised where needed. */
+  /** CUDA source of a call, from the source of its arguments, which are parenthesised where needed. */
   readonly cuda: (args: readonly string[], result: ScalarType) => string
-  /** How the IR printer writes it: an infix or prefix operator; function-call form when absent. */
+  /** Infix or prefix operator for the IR printer; function-call form when absent. */
   readonly symbol?: string
-  /** The device header with the function, where kernel.cuh does not have it: texts that call it include it. */
+  /** The device header with the function, if kernel.cuh does not have it: sources that call it include it. */
   readonly header?: string
 }
 
@@ -44,7 +44,7 @@ const infix = (
   cudaSymbol = symbol,
 ): Intrinsic => ({ signatures, evaluate, symbol, cuda: ([a, b]) => `(${a} ${cudaSymbol} ${b})` })
 
-/** A quotient by a number that is no literal goes through a function, which the CPU device reports a division by 0 from. */
+/** A quotient by a number that is not a literal calls a function, in which the CPU device reports a division by 0. */
 const quotient = (symbol: string, evaluate: Intrinsic['evaluate'], cudaSymbol: string, checked: string): Intrinsic => ({
   signatures: [i2],
   evaluate,
@@ -52,7 +52,7 @@ const quotient = (symbol: string, evaluate: Intrinsic['evaluate'], cudaSymbol: s
   cuda: ([a = '', b = '']) => (/^[1-9][0-9]*$/.test(b) ? `(${a} ${cudaSymbol} ${b})` : `${checked}(${a}, ${b})`),
 })
 
-/** Arithmetic of signed integers must not overflow in C++; that of unsigned ones wraps. */
+/** Arithmetic of signed integers must not overflow in C++; unsigned arithmetic wraps. */
 const unsigned = (symbol: string, evaluate: Intrinsic['evaluate']): Intrinsic => ({
   signatures: [i2],
   evaluate,
@@ -82,10 +82,10 @@ export const intrinsics = {
   bitXor: infix('^', [i2], (a: number, b: number) => a ^ b),
   shiftLeft: infix('<<', [i2], (a: number, b: number) => a << b),
   shiftRight: infix('>>', [i2], (a: number, b: number) => a >> b),
-  /** Sums, products and shifts of 32 bits without a sign, modulo 2 ** 32: what hashes are made of. A result is the i32 of these bits. */
+  /** Unsigned sums, products and shifts of 32 bits, modulo 2 ** 32, for hashes. A result is the i32 of these bits. */
   wrappingAdd: unsigned('+', (a: number, b: number) => (a + b) | 0),
   wrappingMul: unsigned('*', (a: number, b: number) => Math.imul(a, b)),
-  /** Zeros come in from the left. By 0 to 31 places. */
+  /** Shifts in zeros from the left. By 0 to 31 places. */
   shiftRightUnsigned: {
     signatures: [i2],
     evaluate: (a: number, b: number) => (a >>> b) | 0,
@@ -120,25 +120,25 @@ export const intrinsics = {
     evaluate: (a: number) => a,
     cuda: ([a]) => `static_cast<float>(${a})`,
   },
-  /** Truncates toward zero. What int32 does not hold becomes its nearest number, NaN becomes 0. */
+  /** Truncates toward zero. Values outside int32 become its nearest number, NaN becomes 0. */
   toInt: {
     signatures: [{ params: ['f32'], result: 'i32' }],
     evaluate: (a: number) => (Number.isNaN(a) ? 0 : Math.min(Math.max(Math.trunc(a), -(2 ** 31)), 2 ** 31 - 1)),
     cuda: ([a]) => `__float2int_rz(${a})`,
   },
-  /** The 32 bits of a value as a float32; of any NaN those of the one that JavaScript makes, so that no device shows its own. */
+  /** The 32 bits of a value as a float32; for any NaN those of JavaScript's NaN, so that results do not depend on the device. */
   bitsOf: {
     ...call([{ params: ['f32'], result: 'i32' }], (a: number) => bitsOf(a), 'heddle::bits_of'),
     header: 'scalars.cuh',
   },
-  /** The float32 of 32 bits. */
+  /** The float32 with these 32 bits. */
   floatOfBits: call([{ params: ['i32'], result: 'f32' }], (a: number) => floatOfBits(a), '__int_as_float'),
   abs: call(
     [i1, f1],
     (a: number) => Math.abs(a),
     (r) => (r === 'i32' ? 'abs' : 'fabsf'),
   ),
-  /** NaN where either is NaN, as `minimum` and `maximum` of IEEE 754-2019 (C's fminf and fmaxf drop it). */
+  /** NaN if either is NaN, as `minimum` and `maximum` of IEEE 754-2019 (C's fminf and fmaxf drop it). */
   minimum: call(
     [i2, f2],
     (a: number, b: number) => Math.min(a, b),
@@ -153,7 +153,7 @@ export const intrinsics = {
   sqrt: call([f1], (a: number) => Math.sqrt(a), 'sqrtf'),
   rsqrt: call([f1], (a: number) => 1 / Math.sqrt(a), 'rsqrtf'),
   exp: call([f1], (a: number) => Math.exp(a), 'expf'),
-  /** Exact of integers, and `log2` of powers of two: the C library promises neither. */
+  /** Exact for integers, and `log2` for powers of two: the C library guarantees neither. */
   exp2: { ...call([f1], (a: number) => 2 ** a, 'heddle::exp2'), header: 'scalars.cuh' },
   expm1: call([f1], (a: number) => Math.expm1(a), 'expm1f'),
   log: call([f1], (a: number) => Math.log(a), 'logf'),
@@ -171,7 +171,7 @@ export const intrinsics = {
   ceil: call([f1], (a: number) => Math.ceil(a), 'ceilf'),
   /** Toward zero; `toInt` gives the integer. */
   trunc: call([f1], (a: number) => Math.trunc(a), 'truncf'),
-  /** A number in (0, 1) that two words of seed and a counter decide. */
+  /** A number in (0, 1), determined by two words of seed and a counter. */
   uniform: call(
     [{ params: ['i32', 'i32', 'i32'], result: 'f32' }],
     (low: number, high: number, counter: number) => uniform(low, high, counter),
@@ -198,7 +198,7 @@ export function roundHalfEven(a: number): number {
   return down % 2 === 0 ? down : down + 1
 }
 
-/** Looks a row up by name with the table's common type. */
+/** Looks up a row by name, with the table's common type. */
 export const intrinsic = (name: IntrinsicName): Intrinsic => intrinsics[name]
 
 export const isIntrinsicName = (name: string): name is IntrinsicName => Object.hasOwn(intrinsics, name)

@@ -1,20 +1,20 @@
 /**
- * Expressions of a kernel as JavaScript, so that Node's own compiler makes machine code of them: what evaluates kernels over thousands of
- * elements. The meaning is that of src/ir/evaluate_expr.ts, expression by expression, and tests hold the two against each other. Names of a
- * kernel never become text: each has a number here.
+ * Compiles expressions of a kernel to JavaScript, so that Node's JIT compiles them to machine code, to evaluate kernels over thousands of
+ * elements. The semantics are those of src/ir/evaluate_expr.ts, expression by expression, and tests compare the two. Names of a
+ * kernel never occur in the source: each has a number here.
  */
 import type { Expr, ExprOf } from './expr.js'
 import { type IntrinsicName, intrinsic } from './intrinsics.js'
 import { monoid } from './monoids.js'
 import { freeNames, operands, visit, visitUp } from './walk.js'
 
-/** An expression that is asked for: as it is, or at a place of the row that `index` runs over. */
+/** A requested expression: as it is, or at a position of the row that `index` runs over. */
 export interface Root {
   readonly expr: Expr
   readonly index?: string
 }
 
-/** What the text refers to, in the order of its numbers. */
+/** Names that the source refers to by number, in the order of their numbers. */
 export interface Names {
   readonly values: readonly string[]
   readonly rows: readonly string[]
@@ -24,17 +24,17 @@ export interface Names {
 }
 
 export interface JavaScript {
-  /** The body of a function of `scope`: see evaluate.ts. */
+  /** Body of a function of `scope`: see evaluate.ts. */
   readonly text: string
   readonly names: Names
 }
 
-/** Operands are no longer than this: neither V8's parser nor a reader goes arbitrarily deep. */
+/** Longest source of an operand, since neither V8's parser nor a reader goes arbitrarily deep. */
 const longest = 400
 
 const isLeaf = ({ kind }: Expr): boolean => ['const', 'dim', 'attr', 'index', 'local'].includes(kind)
 
-/** Numbers for names, in the order they come up. */
+/** Numbers names in the order of their first use. */
 function numbered<K = string>() {
   const known = new Map<K, number>()
   return {
@@ -50,12 +50,12 @@ function numbered<K = string>() {
 const literal = (value: number | boolean): string => (Object.is(value, -0) ? '(-0)' : `(${value})`)
 
 /**
- * In doubles, as bodies compute; or every float of an expression rounded to float32 where it arises, as a device computes; or made a float32
- * by whoever runs it, who may round otherwise, as a device does that adds in another order.
+ * `double`: in doubles, as bodies compute. `single`: every float of an expression is rounded to float32 where it is computed, as on a device.
+ * `strayed`: the caller rounds to float32, possibly in another way, as a device does that adds in another order.
  */
 export type Precision = 'double' | 'single' | 'strayed'
 
-/** The functions that give the roots, in their order, and one that sets each value and row by its number. */
+/** Functions that return the roots, in their order, and one that sets each value and row by its number. */
 export function javascript(
   roots: readonly Root[],
   defined: { readonly values: readonly string[]; readonly rows: readonly string[] },
@@ -203,7 +203,7 @@ function readsRows(expr: Expr): boolean {
 
 const number = ({ type }: Expr, text: string): string => (type === 'bool' ? `Number(${text})` : text)
 
-/** How often an expression is an operand of others, or a root. */
+/** Number of times an expression is an operand of another, or a root. */
 function usesOf(roots: readonly Expr[]): ReadonlyMap<Expr, number> {
   const uses = new Map<Expr, number>()
   const seen = new Set<Expr>()

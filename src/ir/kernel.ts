@@ -1,6 +1,6 @@
 /**
  * A kernel: one row program over an index space. `rows` span the space (one program run per point); within a point the
- * statements run in order. Row values (`row`, `scan`) are pure, so a schedule may keep them in registers or compute them again.
+ * statements run in order. Row values (`row`, `scan`) are pure, so a schedule may keep them in registers or recompute them.
  */
 import type { Stmt } from './constructs/index.js'
 import type { DType } from './dtype.js'
@@ -14,7 +14,7 @@ export type { SourceSpan } from './span.js'
 /** A storage type: fixed, or one of the op's type parameters. */
 export type DTypeRef = DType | { readonly param: string }
 
-/** A storage type by its name. */
+/** Name of a storage type. */
 export const printType = (dtype: DTypeRef): string => (typeof dtype === 'string' ? dtype : dtype.param)
 
 export interface TensorParam {
@@ -24,11 +24,11 @@ export interface TensorParam {
   /** Extent of each logical dimension: a dimension name of the kernel. */
   readonly dims: readonly string[]
   readonly layout: Layout
-  /** Of an output: the input it is but for some elements, which are replaced in that input's memory (see ir/update.ts). */
+  /** Outputs only: the input that it updates in place. It equals the input except for some elements (see ir/update.ts). */
   readonly updates?: string
   /**
-   * Of an input: a weight in every graph the kernel is for. The kernel reads it through the read-only path and whenever it likes, so
-   * programs in which a step writes it are refused (runtime/program_constants.ts). Never of an op itself, which anyone may launch.
+   * Inputs only: a weight in every graph that uses the kernel. The kernel reads it through the read-only path and at any time, so
+   * programs in which a step writes it are refused (runtime/program_constants.ts). Never set for an op itself, which anyone may launch.
    */
   readonly constant?: true
 }
@@ -44,7 +44,7 @@ export interface RowAxis {
   readonly index: string
   /** The dimension it spans. */
   readonly dim: string
-  /** Dimensions that it spans behind that one, where a kernel computes several ops side by side. */
+  /** Dimensions that it spans after that one, where a kernel computes several ops side by side. */
   readonly also?: readonly string[]
 }
 
@@ -60,13 +60,13 @@ export interface Kernel {
   readonly tensors: readonly TensorParam[]
   readonly rows: readonly RowAxis[]
   readonly body: readonly Stmt[]
-  /** Of a derived kernel: what dimensions usually are, by its graph. Not part of what it computes. */
+  /** Derived kernels only: typical extents of dimensions, from the graph. They do not affect the results. */
   readonly typical?: Readonly<Record<string, number>>
-  /** What its arguments may be, as far as stated or read off bodies. Not part of what it computes. */
+  /** Constraints on its arguments, as stated or inferred from bodies. They do not affect the results. */
   readonly facts?: Facts
 }
 
-/** A kernel without arguments that computes nothing: what others are made of, and what stands for none. */
+/** A kernel without arguments that computes nothing: the base of other kernels, and a placeholder for none. */
 export const emptyKernel: Kernel = {
   name: '',
   source: { file: '', line: 1, column: 1 },

@@ -1,12 +1,12 @@
 /**
- * A layout is a pure integer function from logical indices and extents to an element offset, with the number of elements
+ * Layouts: pure integer functions from logical indices and extents to an element offset, with the number of elements that
  * the buffer must hold. In `offset`, index variables are named after the axes and extents are `dim`s of the same names.
  */
 import type { Expr } from './expr.js'
 
 export interface Layout {
   readonly name: string
-  /** Axis names, outermost first. A tensor of the same rank may use the layout, whatever its dimensions are called. */
+  /** Axis names, outermost first. Any tensor of the same rank may use the layout, under any names of its dimensions. */
   readonly axes: readonly string[]
   readonly offset: Expr
   /** Elements the buffer holds, padding included. */
@@ -16,15 +16,15 @@ export interface Layout {
 const call = (fn: 'add' | 'mul', a: Expr, b: Expr): Expr => ({ kind: 'call', type: 'i32', fn, args: [a, b] })
 const one: Expr = { kind: 'const', type: 'i32', value: 1 }
 
-/** Axis names of a tensor's dimensions, each its own: a square matrix has one dimension twice, and two axes. */
+/** Unique axis names for a tensor's dimensions: a square matrix has one dimension twice, and two axes. */
 export function axisNames(dims: readonly string[]): readonly string[] {
   const taken = new Set(dims)
   return dims.map((name, at) => {
     if (dims.indexOf(name) === at) return name
-    let own = `${name}_${at}`
-    while (taken.has(own)) own = `${own}_`
-    taken.add(own)
-    return own
+    let unique = `${name}_${at}`
+    while (taken.has(unique)) unique = `${unique}_`
+    taken.add(unique)
+    return unique
   })
 }
 

@@ -1,7 +1,7 @@
 /**
  * Proofs about layouts by exhaustive evaluation over a stated domain: every logical index at every combination of the
- * extents below, as far as the budget allows. Layouts are periodic in powers of two up to 32, so the extents hold 1, odd
- * numbers, multiples of 32 and their neighbours.
+ * extents below, as far as the budget allows. Layouts are periodic in powers of two up to 32, so the extents include 1, odd
+ * numbers, multiples of 32 and numbers next to these.
  */
 import { findingError } from '../errors.js'
 import { emptyEnv, evaluateExpr, forEachPoint } from './evaluate.js'
@@ -11,7 +11,7 @@ import type { Layout } from './layout.js'
 export interface LayoutProof {
   /** Largest power of two R up to 32 with offset(c0 + j) = offset(c0) + j for every aligned c0 and j < R; `all` if whole rows are contiguous. */
   readonly contiguousRun: number | 'all'
-  /** Largest power of two R up to 32 such that offset(c0) is a multiple of R for every c0 that is one, whatever the extents. */
+  /** Largest power of two R up to 32 such that offset(c0) is a multiple of R for every c0 that is one, for all extents. */
   readonly alignedRun: number
   /** Combinations of extents that were evaluated. */
   readonly combinations: number
@@ -21,11 +21,11 @@ const extents = [1, 2, 3, 5, 8, 32, 33, 64]
 const longestRun = 32
 /** Elements evaluated in one combination: 64 x 64 and 32 x 5 x 8 x 3 fit. */
 const elementBudget = 4096
-/** Elements evaluated altogether. */
+/** Elements evaluated in total. */
 const totalBudget = 150_000
 
 type Numbers = Record<string, number>
-/** Offset of a logical index, given before the extents. */
+/** Offset of a logical index; `values` holds the index, then the extents. */
 type OffsetAt = (values: readonly number[]) => number
 
 /** Combinations of extents for a layout of the given rank, from small to large, within a budget of elements. */
@@ -47,7 +47,7 @@ const describe = (values: Readonly<Numbers>): string =>
 const named = (axes: readonly string[], values: readonly number[]): Numbers =>
   Object.fromEntries(axes.map((axis, i) => [axis, values[i] ?? 0]))
 
-/** Offsets of all logical indices at the given extents, in row-major order of the index, each proved in range and used once. */
+/** Offsets of all logical indices at the given extents, in row-major order of the index. Proves that each is in range and unique. */
 function offsetsAt(layout: Layout, offsetAt: OffsetAt, extent: Numbers, shape: readonly number[]): number[] {
   const size = Number(evaluateExpr(layout.size, emptyEnv(extent)))
   const owner = new Map<number, readonly number[]>()
@@ -78,7 +78,7 @@ function offsetsAt(layout: Layout, offsetAt: OffsetAt, extent: Numbers, shape: r
   return offsets
 }
 
-/** True if every run of `length` that starts aligned in a row of `width` is contiguous. */
+/** True if every aligned run of `length` in a row of `width` is contiguous. */
 function runsOf(length: number, offsets: readonly number[], width: number): boolean {
   return offsets.every((offset, at) => {
     const column = at % width
@@ -87,7 +87,7 @@ function runsOf(length: number, offsets: readonly number[], width: number): bool
   })
 }
 
-/** True if every run of `length` that starts aligned in a row starts at a multiple of it. */
+/** True if every aligned run of `length` in a row has an offset that is a multiple of `length`. */
 const alignedAt = (length: number, offsets: readonly number[], width: number): boolean =>
   offsets.every((offset, at) => (at % width) % length !== 0 || offset % length === 0)
 

@@ -1,13 +1,13 @@
 /**
- * Integers as sums of products with constants: how bounds are read off conditions, whatever way round they are written. `j <= i` and
- * `!(i - j < 0)` say the same of j.
+ * Linear forms of integer expressions: sums of terms times constants. Bounds are derived from conditions in this form, so that their
+ * spelling does not matter: `j <= i` and `!(i - j < 0)` give the same bound of j.
  */
 import { call, i32 } from './build.js'
 import type { Expr } from './expr.js'
 import { plainExpr } from './print.js'
 import { freeNames } from './walk.js'
 
-/** The sum of `factor` times each term, and a constant. A term is no sum itself. */
+/** The sum of `factor` times each term, and a constant. A term is not a sum itself. */
 export interface Linear {
   readonly terms: ReadonlyMap<string, { readonly expr: Expr; readonly factor: number }>
   readonly constant: number
@@ -26,12 +26,12 @@ export function addLinear(a: Linear, b: Linear, factor = 1): Linear {
   return { terms, constant: a.constant + factor * b.constant }
 }
 
-/** What a term is called in a linear form. */
+/** Key of a term in a linear form. */
 export const termKey = (expr: Expr): string => `${expr.kind} ${plainExpr(expr)}`
 
 const zero: Linear = { terms: new Map(), constant: 0 }
 
-/** The linear form of an integer expression; what is no sum, difference or product with a constant is a term of its own. */
+/** Linear form of an integer expression. Anything but a sum, a difference or a product with a constant becomes one term. */
 export function linearOf(expr: Expr): Linear {
   if (expr.kind === 'const') return { ...zero, constant: Number(expr.value) }
   if (expr.kind === 'call') {
@@ -48,7 +48,7 @@ export function linearOf(expr: Expr): Linear {
   return { terms: new Map([[termKey(expr), { expr, factor: 1 }]]), constant: 0 }
 }
 
-/** The expression of a linear form: what is added first, then what is taken away. */
+/** The expression of a linear form: positive terms first, then the subtracted ones. */
 export function linearExpr({ terms, constant }: Linear): Expr {
   const scaled = ({ expr, factor }: { readonly expr: Expr; readonly factor: number }): Expr =>
     Math.abs(factor) === 1 ? expr : call('mul', expr, i32(Math.abs(factor)))
@@ -64,7 +64,7 @@ export function linearExpr({ terms, constant }: Linear): Expr {
 
 const isConstZero = (expr: Expr): boolean => expr.kind === 'const' && expr.value === 0
 
-/** How an integer expression goes when one index grows by one and everything else stays. */
+/** Monotonicity of an integer expression in one index, everything else fixed. */
 export type Trend = 'constant' | 'rising' | 'falling' | 'unknown'
 
 const opposite: Readonly<Record<Trend, Trend>> = {
@@ -76,13 +76,13 @@ const opposite: Readonly<Record<Trend, Trend>> = {
 
 const joined = (a: Trend, b: Trend): Trend => (a === 'constant' ? b : b === 'constant' || a === b ? a : 'unknown')
 
-/** True if an expression is known not to be negative: a constant, an extent, or what is made of these by sums and products. */
+/** True if an expression is known not to be negative: a constant, an extent, or a sum or product of these. */
 const isPositive = (expr: Expr): boolean =>
   (expr.kind === 'const' && Number(expr.value) >= 0) ||
   expr.kind === 'dim' ||
   (expr.kind === 'call' && (expr.fn === 'add' || expr.fn === 'mul') && expr.args.every(isPositive))
 
-/** The trend of an integer expression in an index: `rising` for never falling, `falling` for never rising. */
+/** Trend of an integer expression in an index: `rising` if it never falls, `falling` if it never rises. */
 export function trendOf(expr: Expr, index: string): Trend {
   if (!freeNames(expr).has(index)) return 'constant'
   if (expr.kind === 'index') return 'rising'

@@ -1,18 +1,18 @@
-/** Names of the loops inside of expressions, for whoever moves an expression into a place with names of its own. */
+/** Canonical names of the loops inside expressions, for moving an expression into a scope that has names already. */
 import { index } from './build.js'
 import type { Expr } from './expr.js'
 import { rewrite, substitute, visit } from './walk.js'
 
 /**
- * The expression with every fold's index named by how many folds are inside of it, `fold1`, `fold2`, ...: names that no role of a template
- * has, and the same for equal folds wherever they stand. Folds may have such names already, in another order, so each gets a name that no
- * expression has first: else the index of a fold inside of another would be taken for that of the outer one.
+ * Renames the index of every fold by its nesting depth, `fold1` being the innermost, then `fold2`, ... No role of a template has such a
+ * name, and equal folds get the same names anywhere. Folds may have such names already, in another order. Each therefore first gets a
+ * name that no expression has: otherwise the index of an inner fold could be taken for that of the outer one.
  */
 export function renameLoops(expr: Expr): Expr {
   let count = 0
   const names = new Map<string, string>()
   const depths = new Map<string, number>()
-  /** How many folds stand inside of each other in an expression. */
+  /** Nesting depth of the folds in an expression. */
   const depthOf = (of: Expr): number => {
     let depth = 0
     visit(of, (node) => {

@@ -1,7 +1,7 @@
-/** The direct operands of expressions: what visiting and rewriting (src/ir/walk.ts) are made of. */
+/** Direct operands of expressions, on which visiting and rewriting (src/ir/walk.ts) are built. */
 import type { Expr } from './expr.js'
 
-/** The direct operands of an expression, in evaluation order. */
+/** Direct operands of an expression, in evaluation order. */
 export function operands(expr: Expr): readonly Expr[] {
   switch (expr.kind) {
     case 'element':
@@ -17,7 +17,7 @@ export function operands(expr: Expr): readonly Expr[] {
   }
 }
 
-/** The expression with its direct operands replaced; the same object when none changes. */
+/** The expression with its direct operands replaced; the same object if none changes. */
 export function mapOperands(expr: Expr, map: (operand: Expr) => Expr): Expr {
   const before = operands(expr)
   const after = before.map(map)

@@ -1,6 +1,6 @@
 /**
- * How the matrices of a tensor lie in memory, as far as the loads of a matmul's main loop need to know: in one of a few orders,
- * some distance apart. Found from the layout's function by evaluating it, never from its name, when a matmul kernel is written.
+ * Memory order of the matrices of a tensor, for the loads of a matmul's main loop: one of a few orders, at a fixed distance. Found
+ * by evaluating the layout's function, never from its name, when a matmul kernel is emitted.
  */
 import { i32, index } from './build.js'
 import { forEachPoint } from './evaluate.js'
@@ -10,7 +10,7 @@ import type { TensorParam } from './kernel.js'
 import { extentsToTry } from './layout_proof.js'
 import { rewrite, substitute } from './walk.js'
 
-/** Offset of (row, column) in one matrix, given the elements from a row (`row`) or from a panel of 32 columns to the next. */
+/** Offset of (row, column) in one matrix. `pitch` is the number of elements from a row (`row`) or a panel of 32 columns to the next. */
 const orders = {
   row: (r: number, c: number, pitch: number) => r * pitch + c,
   col32: (r: number, c: number, pitch: number) => (c >> 5) * pitch + r * 32 + (c & 31),
@@ -31,7 +31,7 @@ export interface MatrixAxes {
 
 export interface Matrices {
   readonly order: MatrixOrder
-  /** Logical indices of elements whose offsets are the pitch, and the distance from a matrix to the next. */
+  /** Logical indices of the elements whose offsets are the pitch, and the distance from a matrix to the next. */
   readonly pitchAt: readonly Expr[]
   readonly nextAt: readonly Expr[]
 }
@@ -39,7 +39,7 @@ export interface Matrices {
 /** Elements evaluated for one order; the layout itself is proved with more. */
 const budget = 20_000
 
-/** The order of a tensor's matrices; undefined when they are in none of the known ones, or not one behind the other. */
+/** Order of a tensor's matrices; undefined if it is none of the known ones, or if the matrices are not at a fixed distance. */
 export function matricesOf(tensor: TensorParam, axes: MatrixAxes): Matrices | undefined {
   return (Object.keys(orders) as MatrixOrder[]).map((order) => asOrder(tensor, axes, order)).find((found) => found !== undefined)
 }

@@ -1,22 +1,23 @@
 /**
- * The associative combinations a row reduction or scan can use, and the histogram of a row. Like the intrinsics, one row carries meaning, typing and CUDA text.
- * `max` and `min` are NaN where any element is. `argmax` and `argmin` reduce to the lowest index among equal values, so their result
- * does not depend on the order of combination; like `topK` they never pick NaN, and are 0 where there is nothing else.
+ * The associative combinations that a row reduction or scan can use, and the histogram of a row. Like the intrinsics, one row carries
+ * meaning, typing and CUDA source. `max` and `min` are NaN if any element is. `argmax` and `argmin` reduce to the lowest index among
+ * equal values, so that the result does not depend on the order of combination. Like `topK` they never pick NaN, and are 0 if there is
+ * nothing else.
  */
 import type { ScalarType } from './dtype.js'
 
 export interface Monoid {
-  /** Types of reduced element it accepts. */
+  /** Accepted types of the reduced element. */
   readonly element: readonly ScalarType[]
-  /** Type of the result for an element type. */
+  /** Type of the result, by element type. */
   readonly result: (element: ScalarType) => ScalarType
-  /** The value of an empty reduction. */
+  /** Value of an empty reduction. */
   readonly identity: number
   /** Meaning over a whole row, in double precision. */
   readonly evaluate: (length: number, value: (index: number) => number) => number
-  /** What two parts of a row combine to, where their reductions are all it takes. */
+  /** Combines the reductions of two parts of a row; absent if these are not enough. */
   readonly combine?: (a: number, b: number) => number
-  /** For every element of a row, the reduction of the elements up to it, itself included. */
+  /** Inclusive prefix reductions of a row. */
   readonly scan: (length: number, value: (index: number) => number) => readonly number[]
   /** Name of the functor in `native/device/monoids.cuh`. */
   readonly cuda: string
@@ -40,7 +41,7 @@ const fold = (identity: number, combine: (a: number, b: number) => number): Mean
   },
 })
 
-/** The index of the first value that no other is better than. */
+/** Index of the first best value. */
 const pick = (better: (a: number, b: number) => boolean): Meaning => {
   const picker = (value: (index: number) => number) => {
     let best = 0
@@ -103,7 +104,7 @@ export const monoids = {
   },
 } as const satisfies Record<string, Monoid>
 
-/** What a histogram of a row is: for each of `bins` integers from 0, how many values are that integer. Other values count nowhere. */
+/** Histogram of a row: for each of `bins` integers from 0, the number of values equal to it. Other values are not counted. */
 export function countValues(bins: number, length: number, value: (index: number) => number): number[] {
   const counts = Array.from({ length: bins }, () => 0)
   for (let i = 0; i < length; i++) {

@@ -1,15 +1,15 @@
-/** Names that nothing else in a kernel has: the wanted one, or that with the first number that is free. */
+/** Unique names within a kernel: the wanted one, or that name with the first free number. */
 
 export interface FreshNaming {
-  /** What stands between the name and its number. */
+  /** Separator between the name and its number. */
   readonly separator?: string
-  /** The number of the second value of a name. */
+  /** Number of the second value of a name. */
   readonly from?: number
   /** True if the first value has a number too. */
   readonly numbered?: boolean
 }
 
-/** Gives a name out: it is in `taken` afterwards. */
+/** Returns a fresh name and adds it to `taken`. */
 export function freshName(
   wanted: string,
   taken: Set<string>,

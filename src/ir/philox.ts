@@ -1,7 +1,7 @@
 /**
  * Counter-based random numbers: Philox 4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
- * A block of four words is a function of a counter and a key alone, so that a draw depends on nothing that was drawn before or
- * beside it. The meaning of `uniform`; native/device/random.cuh computes the same bits.
+ * A block of four words is a function of a counter and a key alone, so that a draw does not depend on earlier or concurrent draws.
+ * Defines `uniform`; native/device/random.cuh computes the same bits.
  */
 
 type Words4 = readonly [number, number, number, number]
@@ -16,7 +16,7 @@ function product(a: number, b: number): { readonly high: number; readonly low: n
   return { high: Number(whole >> 32n), low: Number(whole & 0xffffffffn) }
 }
 
-/** The four words, unsigned, of a counter under a key. Signed and unsigned words mean the same bits. */
+/** The four words, unsigned, of a counter under a key. Signed and unsigned words stand for the same bits. */
 export function philox(counter: Words4, key: readonly [number, number]): Words4 {
   let [a, b, c, d] = counter
   let [low, high] = key
@@ -34,7 +34,7 @@ export function philox(counter: Words4, key: readonly [number, number]): Words4 
 }
 
 /**
- * A float32 strictly between 0 and 1: the middle of one of 2^23 equal intervals. With one bit more the last of them would round to 1.
+ * A float32 strictly between 0 and 1: the midpoint of one of 2^23 equal intervals. With one more bit, the last one would round to 1.
  */
 export const uniform = (seedLow: number, seedHigh: number, counter: number): number =>
   ((philox([counter, 0, 0, 0], [seedLow, seedHigh])[0] >>> 9) + 0.5) * 2 ** -23

@@ -1,6 +1,6 @@
 /**
- * The IR as text: what `heddle inspect` shows and what tests and error messages quote. A float constant always has a
- * point or an exponent, so its type is visible; everything else reads like the body it came from.
+ * Printer of the IR, for `heddle inspect`, tests and error messages. A float constant always has a
+ * point or an exponent, so that its type is visible; everything else reads like the body it came from.
  */
 import type { Text } from './constructs/construct.js'
 import { constructOf } from './constructs/index.js'
@@ -11,7 +11,7 @@ import type { Layout } from './layout.js'
 import { printAxis } from './row_axis.js'
 import { mark } from './trace.js'
 
-/** Binding strength of operators, as in TypeScript; a missing row is a call or an atom. */
+/** Precedence of operators, as in TypeScript; a missing row is a call or an atom. */
 const strength: Readonly<Record<string, number>> = {
   '||': 2,
   '&&': 3,
@@ -79,7 +79,7 @@ function print(expr: Expr, outer: number): string {
   }
 }
 
-/** An expression as text that is a key, whatever is traced. */
+/** An expression as text without trace marks, usable as a key. */
 export const plainExpr = (expr: Expr): string => print(expr, 0)
 
 /** `(v[c] - mean) * rsqrt(variance + eps)`. */
@@ -98,7 +98,7 @@ function printTensor(tensor: TensorParam): string {
   return `  ${tensor.access === 'in' ? 'in ' : 'out'} ${tensor.name}: ${printType(tensor.dtype)}[${tensor.dims.join(', ')}]${layout}${updates}`
 }
 
-/** A kernel, one line a parameter and a statement; indented under the row indices it runs for. */
+/** A kernel, with one line per parameter and per statement. Statements are indented under the row indices they run for. */
 export function printKernel(kernel: Kernel): string {
   const types = Object.entries(kernel.types).map(([param, choices]) => `${param}: ${choices.join(' | ')}`)
   const attrs = kernel.attrs.map((attr) => `  attr ${attr.name}: ${attr.type} = ${attr.default}`)

@@ -1,4 +1,4 @@
-/** Matmul kernels as text, for people: how factors are made, what is summed, and the program behind the sums. */
+/** Printer of matmul kernels, for people: prologues of the factors, the sums, and the epilogue. */
 import { printKernel } from './print.js'
 import { factorParam, factorsOf, type MatmulKernel } from './product.js'
 
@@ -13,6 +13,6 @@ export function printMatmul(kernel: MatmulKernel): string {
   const before = factorsOf(kernel).flatMap(({ tensor, prologue }) =>
     prologue === undefined ? [] : [`with ${tensor} computed while it is loaded,\n${printKernel(prologue)}`],
   )
-  const kept = partials === undefined ? '' : `and of each group of columns\n${printKernel(partials)}`
-  return `matmul ${name}: ${[...before, `${sums.join(',\n')}, then\n${printKernel(epilogue)}`, kept].join('')}`
+  const perGroup = partials === undefined ? '' : `and of each group of columns\n${printKernel(partials)}`
+  return `matmul ${name}: ${[...before, `${sums.join(',\n')}, then\n${printKernel(epilogue)}`, perGroup].join('')}`
 }

@@ -1,4 +1,4 @@
-/** Template kernels as text, for people: what the main loop computes, and the expressions in its slots. */
+/** Printer of template kernels, for people: the computation of the main loop, and the expressions in its slots. */
 import { printExpr } from './print.js'
 import { printMatmul } from './print_product.js'
 import {
@@ -24,7 +24,7 @@ export function printTemplate(kernel: TemplateKernel): string {
 
 const row = ({ tensor, indices }: RowAccess): string => `${tensor}[${[...indices.slice(0, -1).map(printExpr), '..'].join(', ')}]`
 
-/** A row of a cache, and what its elements are multiplied by. */
+/** A row of a cache, with the scale of its elements. */
 const cached = ({ scale, ...access }: CacheAccess): string =>
   scale === undefined ? row(access) : `${row(access)} * ${printExpr(scale)}`
 

@@ -1,21 +1,21 @@
 /**
- * Matmul kernels: one or several products of a common left factor, and what becomes of them. Written by src/fuse/product, which derives
- * one from the bodies of a group; its meaning is the composition of row programs with a sum over `k` between them.
+ * Matmul kernels: one or several matmuls with a common left factor, and their epilogue. src/fuse/product derives them from the
+ * bodies of a group. Their meaning is the composition of row programs with a sum over `k` between them.
  */
 import type { Kernel, TensorParam } from './kernel.js'
 
-/** Columns of a group that partials are kept of. */
+/** Columns per group of partial results. */
 export const partColumns = 32
 
-/** What is multiplied: a tensor as it lies in memory, or rows that are computed while they are loaded. */
+/** A factor of a matmul: a tensor in memory, or rows that are computed while they are loaded. */
 export interface MatmulFactor {
   /** A tensor of the kernel, or the output of `prologue`. Its dimensions are some of `batch`, the factor's own axis, and `k`. */
   readonly tensor: string
-  /** The row program that computes the factor: every element once for each tile that needs it, never stored. */
+  /** The row program that computes the factor: every element once per tile that needs it, never stored. */
   readonly prologue?: Kernel | undefined
 }
 
-/** A right factor, and the tensor of the epilogue that stands for the product with it. */
+/** A right factor, and the tensor of the epilogue that stands for the matmul with it. */
 export interface MatmulProduct {
   readonly b: MatmulFactor
   readonly accumulator: string
@@ -33,28 +33,28 @@ export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 
   readonly k: string
   readonly a: MatmulFactor
   readonly products: readonly [MatmulProduct, ...MatmulProduct[]]
-  /** What becomes of each element: an elementwise program over rows `batch m` and columns `n` in which the accumulators are the products. */
+  /** An elementwise program over rows `batch m` and columns `n`, which reads the sums as its accumulators. */
   readonly epilogue: Kernel
   /**
-   * What is kept of each aligned group of `partColumns` columns of a row: folds over the group, stored side by side. Columns of a chunk are
-   * combined in ascending order, then the chunks of a group as a butterfly, so the bits do not depend on the number of rows.
+   * Partial results of each aligned group of `partColumns` columns of a row: folds over the group, stored side by side. Columns of a chunk
+   * are combined in ascending order, then the chunks of a group as a butterfly, so that the bits do not depend on the number of rows.
    */
   readonly partials?: Kernel | undefined
 }
 
-/** The parameter a factor stands for: a tensor of the kernel, or what the prologue would store. */
+/** The parameter that a factor stands for: a tensor of the kernel, or the output of the prologue. */
 export function factorParam({ tensors, name }: Pick<MatmulKernel, 'tensors' | 'name'>, factor: MatmulFactor): TensorParam {
   const found = [...(factor.prologue?.tensors ?? tensors)].find((tensor) => tensor.name === factor.tensor)
   if (found === undefined) throw new Error(`internal: ${name} has no factor ${factor.tensor}`)
   return found
 }
 
-/** The factors of a kernel, the left one first. */
+/** Factors of a kernel, the left one first. */
 export const factorsOf = ({ a, products }: Pick<MatmulKernel, 'a' | 'products'>): readonly MatmulFactor[] => [
   a,
   ...products.map(({ b }) => b),
 ]
 
-/** True if the products of a kernel are sums of int32: of factors that are stored as int8. */
+/** True if a kernel accumulates in int32: its factors are stored as int8. */
 export const sumsIntegers = (kernel: MatmulKernel): boolean =>
   factorsOf(kernel).every((factor) => factor.prologue === undefined && factorParam(kernel, factor).dtype === 'i8')

@@ -1,6 +1,6 @@
 /**
- * A program: graphs applied to values, in order. What a program declares is storage-type and size polymorphic like its graphs; a plan
- * says how each value is held, and whoever runs it which sizes it has.
+ * Programs: graphs applied to values, in order. The declarations of a program are polymorphic in storage types and sizes like its graphs.
+ * A plan decides how each value is stored, and a caller gives the sizes.
  */
 import type { Written } from '../errors.js'
 import type { Graph, GraphValue } from './graph.js'
@@ -10,7 +10,7 @@ import type { Extent } from './shape.js'
 /** Index into `Program.values`. */
 export type ProgramValueId = number
 
-/** A value with what messages call it: an input or state by its name, a result by its application, `layer3.hidden`. */
+/** A value with its name in messages: an input or state by its own name, a result by its application, `layer3.hidden`. */
 export interface ProgramValue extends GraphValue {
   readonly name: string
 }
@@ -24,23 +24,23 @@ export interface Application {
   readonly label: string
   readonly graph: Graph
   readonly inputs: Values
-  /** Graph weight to the program's name of it. */
+  /** Maps weights of the graph to names of the program. */
   readonly weights: Readonly<Record<string, string>>
   readonly outputs: Values
   readonly attrs: Readonly<Record<string, number>>
-  /** The graph's dimensions and type parameters in the program's. */
+  /** The graph's dimensions and type parameters, in terms of the program's. */
   readonly dims: Readonly<Record<string, Extent>>
   readonly types: Readonly<Record<string, DTypeRef>>
-  /** The repeated regions it is in, outermost first, and which repetition of each it belongs to. */
+  /** The repeated regions that contain it, outermost first, with its repetition in each. */
   readonly within: readonly Repetition[]
-  /** Where its author wrote it; undefined for programs that a tool makes. */
+  /** Source location; undefined for programs that a tool makes. */
   readonly written?: Written | undefined
 }
 
 export interface Repetition {
   readonly name: string
   readonly index: number
-  /** True if every repetition has weights of its own. */
+  /** True if each repetition has its own weights. */
   readonly own: boolean
 }
 
@@ -49,34 +49,34 @@ export type ProgramNode =
   /** The same elements under another shape; moves nothing. */
   | { readonly kind: 'view'; readonly input: ProgramValueId; readonly out: ProgramValueId }
 
-/** An axis of `batch * seq` rows of which each sequence has as many as `lengths` says: a plan may hold them without padding. */
+/** An axis of `batch * seq` rows, of which `lengths` gives the number per sequence. A plan may store them without padding. */
 export interface RaggedAxis {
   readonly batch: Extent
   readonly seq: Extent
-  /** Dimension that is the number of rows without padding. */
+  /** Dimension for the number of rows without padding. */
   readonly tokens: string
   readonly lengths: ProgramValueId
 }
 
-/** A value that outlives runs. */
+/** A value that persists between runs. */
 export interface ProgramStateDecl {
   readonly value: ProgramValueId
-  /** What it holds after a run; what it held before where undefined. */
+  /** Its value after a run; if undefined, it keeps its value. */
   readonly next: ProgramValueId | undefined
-  /** Starts as zeros. */
+  /** True if it starts as zeros. */
   readonly cleared: boolean
 }
 
 export interface Program {
   readonly name: string
-  /** Every dimension, with the size it usually has. */
+  /** Every dimension, with its typical size. */
   readonly dims: Readonly<Record<string, number>>
   readonly values: readonly ProgramValue[]
   readonly nodes: readonly ProgramNode[]
   readonly inputs: Values
   readonly outputs: Values
   readonly states: Readonly<Record<string, ProgramStateDecl>>
-  /** What whoever loads the program supplies. */
+  /** Weights, supplied by the loader of the program. */
   readonly weights: Readonly<Record<string, GraphValue>>
   readonly ragged: readonly RaggedAxis[]
 }

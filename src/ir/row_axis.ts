@@ -1,13 +1,13 @@
-/** Extents of the axes of rows. Most span one dimension; the axis of ops side by side spans one of each, concatenated. */
+/** Extents of row axes. Most span one dimension; the axis of ops side by side spans one dimension of each, concatenated. */
 import { call, dim as dimOf } from './build.js'
 import type { Expr } from './expr.js'
 import type { RowAxis } from './kernel.js'
 
-/** The dimensions an axis spans, in their order. */
+/** Dimensions that an axis spans, in order. */
 export const dimsOf = ({ dim, also = [] }: Pick<RowAxis, 'dim' | 'also'>): readonly string[] => [dim, ...also]
 
 /**
- * The extent of an axis as integer arithmetic.
+ * Extent of an axis, as an expression.
  * @param of the extent of one dimension, itself by default
  */
 export function extentOf(axis: Pick<RowAxis, 'dim' | 'also'>, of: (dim: string) => Expr = dimOf): Expr {
@@ -15,7 +15,7 @@ export function extentOf(axis: Pick<RowAxis, 'dim' | 'also'>, of: (dim: string) 
   return others.reduce((sum, extent) => call('add', sum, extent), first ?? of(axis.dim))
 }
 
-/** The extent of an axis as a number. @param of the number of one dimension */
+/** Extent of an axis, as a number. @param of the number of one dimension */
 export const countOf = (axis: Pick<RowAxis, 'dim' | 'also'>, of: (dim: string) => number): number =>
   dimsOf(axis).reduce((sum, dim) => sum + of(dim), 0)
 

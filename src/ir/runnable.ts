@@ -1,6 +1,6 @@
 /**
- * The expressions of a kernel as functions over tensors on the host: their text (src/ir/javascript.ts) is compiled once for a kernel, and
- * bound to data for each run. Kernels that say the same under other names share what is compiled.
+ * Expressions of a kernel as functions over tensors on the host. Their source (src/ir/javascript.ts) is compiled once per kernel, and
+ * bound to data for each run. Kernels that differ only in names share the compiled code.
  */
 import type { Run, Value } from './constructs/construct.js'
 import { constructOf } from './constructs/index.js'
@@ -11,39 +11,39 @@ import { javascript, type Names, type Precision, type Root } from './javascript.
 import type { Kernel, Stmt } from './kernel.js'
 import { monoids } from './monoids.js'
 
-/** What the names of a kernel mean in a run. */
+/** Values of a kernel's names in a run. */
 export interface Bound {
   readonly tensors: Readonly<Record<string, HostTensor>>
   readonly dims: Numbers
   readonly attrs: Numbers
-  /** Of strayed precision: the float32 that a result becomes. The nearest by default. */
+  /** Strayed precision only: returns the float32 that a result becomes. The nearest by default. */
   readonly stray?: ((value: number) => number) | undefined
 }
 
-/** What statements ask for while they are evaluated, but for their stores. */
+/** The part of a run that statements read from, without their stores. */
 export type Reads = Omit<Run, 'write' | 'writeRow'>
 
 export interface Running {
   readonly reads: Reads
-  /** What gives an index its value. */
+  /** Returns the setter of an index. */
   readonly setValue: (name: string) => (value: Value) => void
 }
 
 interface Tensor {
   readonly data: Float64Array
   readonly shape: readonly number[]
-  /** False where every access is refused: the tensor is missing, or of another rank. */
+  /** False if every access is refused: the tensor is missing, or has another rank. */
   readonly isWhole: boolean
 }
 
-/** What the text of a kernel refers to, by numbers. */
+/** Objects that the source of a kernel refers to, by number. */
 interface Scope {
   readonly dims: readonly number[]
   readonly attrs: readonly number[]
   readonly tensors: readonly Tensor[]
   readonly monoids: typeof monoids
   readonly intrinsics: typeof intrinsics
-  /** A double as a float32 that is near it. */
+  /** Converts a double to a float32 near it. */
   readonly strayed: (value: number) => number
   /** Both throw. */
   readonly noElement: (row: number, at: number, values: readonly Value[]) => number
@@ -67,7 +67,7 @@ function factoryOf(text: string): Factory {
   const before = factories.get(text)
   if (before !== undefined) return before
   if (factories.size >= mostFactories) factories.clear()
-  // Only numbers and the compiler's own words are text: see javascript.ts.
+  // The source consists of numbers and the compiler's own words only: see javascript.ts.
   const made = new Function('scope', `'use strict'\n${text}`) as Factory
   factories.set(text, made)
   return made
@@ -79,7 +79,7 @@ const made = {
   strayed: new WeakMap<Kernel, (bound: Bound) => Running>(),
 } satisfies Record<Precision, unknown>
 
-/** A kernel's expressions, to be bound to data. */
+/** Compiles a kernel's expressions; the result binds them to data. */
 export function runnable(kernel: Kernel, precision: Precision = 'double'): (bound: Bound) => Running {
   const before = made[precision].get(kernel)
   if (before !== undefined) return before
@@ -100,7 +100,7 @@ const rootsOf = (stmt: Stmt): Root[] => {
 function compile(kernel: Kernel, precision: Precision): (bound: Bound) => Running {
   const roots = kernel.body.flatMap(rootsOf)
   const defined = kernel.body.flatMap((stmt) => constructOf(stmt).defines(stmt))
-  // The index of a step is set like a scalar, beside that of an element.
+  // The index of a step is set like a scalar, besides that of an element.
   const ofSteps = kernel.body.flatMap((stmt) => ('column' in stmt ? [stmt.index] : []))
   const values = [...kernel.rows.map(({ index }) => index), ...ofSteps, ...namesOf(defined, 'local')]
   const { text, names } = javascript(roots, { values, rows: namesOf(defined, 'row') }, precision)
@@ -147,7 +147,7 @@ function outside(name: string, indices: readonly number[], shape: readonly numbe
 }
 
 function running({ roots: functions, setValue, setRow }: Instance, names: Names, roots: readonly Root[]): Running {
-  // An expression may be asked for at places of several loops.
+  // An expression may be evaluated under the indices of several loops.
   const byIndex = new Map<string | undefined, Map<Expr, AtPlace>>()
   roots.forEach(({ expr, index }, i) => {
     const those = byIndex.get(index) ?? new Map<Expr, AtPlace>()

@@ -1,8 +1,8 @@
 /**
  * Extents of graph tensors: products of named dimensions and a constant, written `b*s` or `3*h*d`.
- * Kept as sorted monomials, so equal extents are equal texts and a view can be checked without numbers. What passes put side by side may be
- * as long as several extents together, and what they take apart as one extent holds another: such a sum or quotient is a dimension whose name
- * says what it is, `(2*g+h)` or `(h/g)`, and whoever has numbers for the dimensions in it has its own.
+ * Stored as sorted monomials, so that equal extents print equally and a view can be checked without numbers. Concatenations by passes have
+ * sums of extents, and splits have quotients. Such a sum or quotient is a dimension named after its formula, `(2*g+h)` or `(h/g)`, and its
+ * number follows from those of the dimensions in it.
  */
 import { usageError } from '../errors.js'
 import { getOwn, inherited, isInherited } from './get_own.js'
@@ -33,7 +33,7 @@ export function parseExtent(text: string): Extent {
   return { factor, dims: dims.sort() }
 }
 
-/** Parses a blank-separated list of extents: `b*s h*d`. The empty text is a scalar's shape. */
+/** Parses a blank-separated list of extents: `b*s h*d`. The empty string is a scalar's shape. */
 export const parseShape = (text: string): Shape => (text.trim() === '' ? [] : text.trim().split(/\s+/).map(parseExtent))
 
 export const printExtent = (extent: Extent): string =>
@@ -41,7 +41,7 @@ export const printExtent = (extent: Extent): string =>
 
 export const printShape = (shape: Shape): string => shape.map(printExtent).join(' ')
 
-/** The product of extents, in which a quotient and what it is divided by are what was divided. */
+/** Product of extents, in which a quotient times its divisor becomes its dividend. */
 export function multiplyExtents(shape: Shape): Extent {
   const whole: Extent = {
     factor: shape.reduce((product, extent) => product * extent.factor, 1),
@@ -59,7 +59,7 @@ export function multiplyExtents(shape: Shape): Extent {
 
 export const sameExtent = (a: Extent, b: Extent): boolean => printExtent(a) === printExtent(b)
 
-/** The factors that all extents have. */
+/** Greatest common divisor of extents. */
 export function commonExtent(extents: readonly Extent[]): Extent {
   const [first, ...rest] = extents
   if (first === undefined) return { factor: 1, dims: [] }
@@ -70,13 +70,13 @@ export function commonExtent(extents: readonly Extent[]): Extent {
   )
 }
 
-/** An extent without the factors of another, all of which it has. */
+/** Divides an extent by another whose factors it all has. */
 export function divideExtent({ factor, dims }: Extent, by: Extent): Extent {
   const isDivided = takenFrom(by.dims)
   return { factor: factor / by.factor, dims: dims.filter((dim) => !isDivided(dim)) }
 }
 
-/** True if a list still has a name, which is taken out of it. */
+/** Returns a function that removes a name from the list, true if the list still had it. */
 function takenFrom(names: readonly string[]): (name: string) => boolean {
   const left = [...names]
   return (name) => {
@@ -86,14 +86,14 @@ function takenFrom(names: readonly string[]): (name: string) => boolean {
   }
 }
 
-/** The extent of several, one behind the other. */
+/** Extent of a concatenation. */
 export function sumExtents(extents: readonly Extent[]): Extent {
   const common = commonExtent(extents)
   const terms = new Map<string, Extent>()
   for (const extent of extents) {
-    const own = divideExtent(extent, common)
-    const key = own.dims.join('*')
-    terms.set(key, { ...own, factor: own.factor + (terms.get(key)?.factor ?? 0) })
+    const term = divideExtent(extent, common)
+    const key = term.dims.join('*')
+    terms.set(key, { ...term, factor: term.factor + (terms.get(key)?.factor ?? 0) })
   }
   const [only, ...more] = terms.values()
   if (only === undefined) return { factor: 0, dims: [] }
@@ -101,7 +101,7 @@ export function sumExtents(extents: readonly Extent[]): Extent {
   return multiplyExtents([common, more.length === 0 ? only : { factor: 1, dims: [sum] }])
 }
 
-/** Quotient of an extent and another that divides it. @throws usage `graph.extent` for numbers that are none */
+/** Quotient of an extent and another that divides it. @throws usage `graph.extent` for numbers that do not divide */
 export function divideInto(of: Extent, by: Extent): Extent {
   const common = commonExtent([of, by])
   const [rest, divisor] = [divideExtent(of, common), divideExtent(by, common)]
@@ -115,13 +115,13 @@ const noMultiple = (of: Extent, by: Extent, number: number, divisor: number) =>
     hint: 'elements that share one of another axis are a multiple of it, as heads of queries are of heads of keys',
   })
 
-/** The extents that a dimension is the sum of; undefined for any other dimension. */
+/** Terms of a dimension that is a sum; undefined for any other dimension. */
 export function termsOf(dim: string): readonly Extent[] | undefined {
   if (!dim.startsWith('(') || quotientOf(dim) !== undefined) return undefined
   return split(dim.slice(1, -1), '+').map(factorsIn)
 }
 
-/** The extents that a dimension is the quotient of; undefined for any other dimension. */
+/** Dividend and divisor of a dimension that is a quotient; undefined for any other dimension. */
 export function quotientOf(dim: string): { readonly of: Extent; readonly by: Extent } | undefined {
   const [of, by] = dim.startsWith('(') ? split(dim.slice(1, -1), '/') : []
   return of === undefined || by === undefined ? undefined : { of: factorsIn(of), by: factorsIn(by) }
@@ -136,7 +136,7 @@ function factorsIn(text: string): Extent {
   }
 }
 
-/** The parts of a text between separators that stand in no parentheses. */
+/** Splits a text at separators outside parentheses. */
 function split(text: string, by: '+' | '*' | '/'): readonly string[] {
   const parts = ['']
   let depth = 0
@@ -149,13 +149,13 @@ function split(text: string, by: '+' | '*' | '/'): readonly string[] {
   return parts
 }
 
-/** The extents that a dimension is a sum or a quotient of; undefined for any other dimension. */
+/** Extents in the formula of a dimension that is a sum or a quotient; undefined for any other dimension. */
 export function madeOf(dim: string): readonly Extent[] | undefined {
   const quotient = quotientOf(dim)
   return quotient === undefined ? termsOf(dim) : [quotient.of, quotient.by]
 }
 
-/** The dimensions that extents depend on: of a sum or a quotient, those in it. */
+/** Dimensions that extents depend on: for a sum or a quotient, those in it. */
 export const dimsIn = (shape: Shape): readonly string[] => [
   ...new Set(
     shape.flatMap(({ dims }) =>
@@ -167,7 +167,7 @@ export const dimsIn = (shape: Shape): readonly string[] => [
   ),
 ]
 
-/** The number of a dimension; undefined where one it depends on has none. @throws usage `graph.extent` for a quotient of no multiple */
+/** Number of a dimension; undefined if it depends on one without a number. @throws usage `graph.extent` for a quotient with a remainder */
 export function evaluateDim(dim: string, dims: Readonly<Record<string, number>>): number | undefined {
   const parts = madeOf(dim)
   if (parts === undefined) return getOwn(dims, dim)
@@ -179,7 +179,7 @@ export function evaluateDim(dim: string, dims: Readonly<Record<string, number>>)
   return divisor === 0 ? 0 : number / divisor
 }
 
-/** The extent's number. @throws usage `graph.dim` if a dimension has no value. */
+/** Number of an extent. @throws usage `graph.dim` if a dimension has no value. */
 export function evaluateExtent(extent: Extent, dims: Readonly<Record<string, number>>): number {
   return extent.dims.reduce((product, name) => {
     const value = evaluateDim(name, dims)

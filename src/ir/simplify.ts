@@ -1,6 +1,6 @@
 /**
- * Simplification: constants fold by running the intrinsic's own meaning, integers lose their neutral elements, a value
- * nothing reads goes away. Float identities such as `x + 0` are left alone: they change the sign of zero. Runs after
+ * Simplification: folds constants with the intrinsic's own `evaluate`, removes neutral elements of integer operations and values that
+ * nothing reads. Float identities such as `x + 0` are left alone: they change the sign of zero. Runs after
  * lowering and after fusion; the result computes exactly what the kernel did.
  */
 import { constant } from './build.js'
@@ -54,14 +54,14 @@ function chooseBranch({ fn, args }: ExprOf<'call'>): Expr | undefined {
   return undefined
 }
 
-/** One expression simplified. */
+/** Simplifies one expression. */
 export const simplifyExpr = (expr: Expr): Expr =>
   rewrite(expr, (node) => {
     if (node.kind !== 'call') return node
     return foldConstants(node) ?? chooseBranch(node) ?? (node.type === 'i32' ? integerIdentity(node) : undefined) ?? node
   })
 
-/** Names the statements read: locals and rows. */
+/** Locals and rows that the statements read. */
 function readNames(stmts: readonly Stmt[]): ReadonlySet<string> {
   const names = new Set<string>()
   for (const expr of stmts.flatMap(stmtExprs)) {
@@ -73,18 +73,18 @@ function readNames(stmts: readonly Stmt[]): ReadonlySet<string> {
   return names
 }
 
-/** Drops values nothing reads, last to first, so that what only they read goes too. */
+/** Drops dead values, last to first, so that values which only dead ones read are dropped too. */
 function dropUnread(body: readonly Stmt[]): Stmt[] {
-  let kept: Stmt[] = []
+  let live: Stmt[] = []
   for (const stmt of [...body].reverse()) {
     const { traits, defines } = constructOf(stmt)
-    const read = readNames(kept)
-    if (traits.makes === 'output' || defines(stmt).some(({ name }) => read.has(name))) kept = [stmt, ...kept]
+    const read = readNames(live)
+    if (traits.makes === 'output' || defines(stmt).some(({ name }) => read.has(name))) live = [stmt, ...live]
   }
-  return kept
+  return live
 }
 
-/** The whole kernel simplified. */
+/** Simplifies a whole kernel. */
 export const simplifyKernel = (kernel: Kernel): Kernel => ({
   ...kernel,
   body: dropUnread(kernel.body.map((stmt) => mapStmt(stmt, simplifyExpr))),

@@ -1,31 +1,31 @@
 /**
- * How large the expressions of a kernel may be. Every pass goes through them, some by functions that call themselves and some along
- * every path, so that what is deep or shared many times over is refused where it is written or fused, with the value and the limit.
+ * Limits of the size of a kernel's expressions. Every pass walks them, some recursively and some along every path. Expressions that are
+ * too deep or shared too often are therefore refused where they are written or fused, with the value and the limit.
  */
 import type { Expr } from './expr.js'
 import type { Kernel } from './kernel.js'
 import { operands, stmtExprs, visitUp } from './walk.js'
 
 export const limits = {
-  /** Expressions of a body inside one another, as they are written. */
+  /** Nesting depth of expressions of a body, as written. */
   nesting: 256,
-  /** Expressions of a body, the functions it calls written out. */
+  /** Expressions of a body, with inlined functions. */
   expressions: 10_000,
-  /** Operations of a kernel's value on top of one another. */
+  /** Depth of the operations of a kernel's value. */
   depth: 512,
-  /** Operations of a kernel's value where shared ones are written out. */
+  /** Operations of a kernel's value, with shared ones expanded. */
   operations: 200_000,
 } as const
 
 export interface ExprSize {
   readonly depth: number
-  /** Operations, shared ones counted wherever they are used. */
+  /** Operations, shared ones counted once per use. */
   readonly operations: number
 }
 
 const leaf: ExprSize = { depth: 0, operations: 0 }
 
-/** The size of an expression, in one visit a node. */
+/** Size of an expression, with one visit per node. */
 export function sizeOfExpr(expr: Expr): ExprSize {
   const sizes = new Map<Expr, ExprSize>()
   visitUp(expr, (node) => {
@@ -40,7 +40,7 @@ export function sizeOfExpr(expr: Expr): ExprSize {
   return sizes.get(expr) ?? leaf
 }
 
-/** Why an expression is too large; undefined where it is not. */
+/** Reason why an expression is too large; undefined if it is not. */
 export function oversize(expr: Expr): string | undefined {
   const { depth, operations } = sizeOfExpr(expr)
   if (depth > limits.depth) return `${depth} operations are on top of one another, at most ${limits.depth} may be`
@@ -49,7 +49,7 @@ export function oversize(expr: Expr): string | undefined {
   return `it is ${count} operations where shared ones are written out, at most ${limits.operations} may be`
 }
 
-/** Why the first value of a kernel that is too large is so. */
+/** Reason for the first value of a kernel that is too large; undefined if none is. */
 export const oversizeKernel = ({ body }: Pick<Kernel, 'body'>): string | undefined =>
   body
     .flatMap(stmtExprs)

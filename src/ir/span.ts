@@ -1,6 +1,6 @@
 /**
- * Where something was written: what diagnostics name, and what pages of a kernel join its texts by. Expressions that a body makes carry their
- * place through every pass; it is no part of what they compute, and keys and comparisons do not look at it.
+ * Source locations, for diagnostics and for the pages of a kernel, which join its sources by them. Expressions of a body carry their
+ * location through every pass. It does not affect the results, and hashes and comparisons ignore it.
  */
 
 /** Paths are relative to the project, with `/`; lines and columns begin at 1. */
@@ -10,5 +10,5 @@ export interface SourceSpan {
   readonly column: number
 }
 
-/** A line of a source, as texts of a kernel share it. */
+/** A source line as `file:line`, the key that the sources of a kernel share. */
 export const placeOfSpan = ({ file, line }: Pick<SourceSpan, 'file' | 'line'>): string => `${file}:${line}`

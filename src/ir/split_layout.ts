@@ -1,16 +1,16 @@
 /**
- * Layouts of tensors that are seen in a finer shape than the layout is for: its axes split into runs of the tensor's, `col32:2+2`
- * being `col32` over a matrix whose rows are the first two dimensions and whose columns are the other two.
+ * Layouts of tensors whose shape is finer than the layout's: each of its axes is a run of the tensor's. `col32:2+2` is
+ * `col32` over a matrix whose rows are the first two dimensions and whose columns are the other two.
  */
 import type { Expr } from './expr.js'
 import { axisNames, type Layout, rowMajor } from './layout.js'
 import { rewrite, substitute } from './walk.js'
 
-/** The name of a layout whose axes are split into runs of the given lengths. */
+/** Name of a layout whose axes are split into runs of the given lengths. */
 export const splitLayoutName = (name: string, runs: readonly number[]): string =>
   runs.every((run) => run === 1) || name === 'row' ? name : `${name}:${runs.join('+')}`
 
-/** The layout a name is made of, and how its axes are split; undefined where they are not. */
+/** Base layout of a name, and the lengths of its runs; undefined if its axes are not split. */
 export function parseLayoutName(text: string): { readonly name: string; readonly runs: readonly number[] | undefined } {
   const [name = '', runs] = text.split(':')
   return { name, runs: runs?.split('+').map(Number) }

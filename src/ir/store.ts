@@ -1,9 +1,9 @@
 /**
- * What a store does to a value, in JavaScript and in the IR: int8 rounds to nearest even and saturates to [-127, 127], other integers saturate
- * to what their type holds, and 8-bit floats to their largest number. The same as native/device/convert.cuh. Floats are not rounded: what
- * storing them in fewer bits loses is part of the tolerance that results are held to. A body's stores say it in the IR, so that a fused
- * kernel that never stores the value still computes what the ops compute one by one; text that stores leaves it out again
- * (src/emit/stored.ts). And what a load gives of a type that holds more than int32: its nearest number.
+ * Conversions of stores, in JavaScript and in the IR: int8 rounds to nearest even and saturates to [-127, 127], other integers saturate
+ * to the range of their type, and 8-bit floats to their largest number. The same as native/device/convert.cuh. Other floats are not
+ * rounded: the tolerance of results includes the loss of storing them in fewer bits. A body's stores express the conversion in the IR, so
+ * that a fused kernel which never stores the value still computes what the separate ops compute. Source that stores omits it again
+ * (src/emit/stored.ts). Loads of types wider than int32 yield the nearest int32.
  */
 import { call, f32, i32 } from './build.js'
 import { type DType, dtypeInfo } from './dtype.js'
@@ -15,7 +15,7 @@ export interface Range {
   readonly high: number
 }
 
-/** What stores saturate to. Of int8 it is symmetric: its lowest number stands for no value. No int32 is too large for uint32. */
+/** Saturation ranges of stores. That of int8 is symmetric: -128 is unused. No int32 is too large for uint32. */
 const ranges: Readonly<Partial<Record<DType, Range>>> = {
   i8: { low: -127, high: 127 },
   u8: { low: 0, high: 255 },
@@ -25,14 +25,14 @@ const ranges: Readonly<Partial<Record<DType, Range>>> = {
   u32: { low: 0, high: Number.POSITIVE_INFINITY },
 }
 
-/** What a store to the type saturates to; undefined where it does not. */
+/** Saturation range of a store to the type; undefined if it does not saturate. */
 export const storedRange = (dtype: DType | undefined): Range | undefined => (dtype === undefined ? undefined : ranges[dtype])
 
 const int32Range: Range = { low: -(2 ** 31), high: 2 ** 31 - 1 }
 
 const clamp = (value: number, { low, high }: Range): number => (value >= low ? Math.min(value, high) : low)
 
-/** What is read back of a value that a body stores. NaN, which integers do not have, becomes their lowest number. */
+/** Value that is read back after a store. NaN, which integers lack, becomes their lowest number. */
 export function storedNumber(dtype: DType | undefined, value: number): number {
   const range = storedRange(dtype)
   if (dtype === undefined || range === undefined) return value
@@ -40,22 +40,22 @@ export function storedNumber(dtype: DType | undefined, value: number): number {
   return dtypeInfo[dtype].scalar === 'f32' && Number.isNaN(value) ? value : clamp(value, range)
 }
 
-/** True if elements of the type may be no int32, which is what a body reads. */
+/** True if elements of the type may exceed int32, the type that a body reads. */
 export const isWiderThanRead = (dtype: DType | undefined): boolean => dtype === 'u32' || dtype === 'i64'
 
-/** What a body reads of an element. */
+/** Value that a body reads for an element. */
 export const loadedNumber = (dtype: DType | undefined, value: number): number =>
   isWiderThanRead(dtype) ? clamp(value, int32Range) : value
 
 /**
- * The value as a store to the type leaves it, written out where it is not known to be so already. Elements of a tensor `kept`, which is
- * stored in that type, are.
+ * The value with the conversion of a store to the type, unless it is known to be converted already. Elements of the tensor `stored`, which
+ * has that type, are.
  */
-export function storedExpr(dtype: DType | undefined, value: Expr, kept?: string): Expr {
+export function storedExpr(dtype: DType | undefined, value: Expr, stored?: string): Expr {
   const range = storedRange(dtype)
-  if (dtype === undefined || range === undefined || (value.kind === 'load' && value.tensor === kept)) return value
+  if (dtype === undefined || range === undefined || (value.kind === 'load' && value.tensor === stored)) return value
   if (value.kind === 'call' && value.fn === 'select')
-    return { ...value, args: value.args.map((arg, i) => (i === 0 ? arg : storedExpr(dtype, arg, kept))) }
+    return { ...value, args: value.args.map((arg, i) => (i === 0 ? arg : storedExpr(dtype, arg, stored))) }
   const number = dtypeInfo[dtype].scalar === 'f32' ? f32 : i32
   const whole = dtype !== 'i8' || isWhole(value) ? value : call('round', value)
   const below = highest(whole) <= range.high ? whole : call('minimum', whole, number(range.high))
@@ -71,7 +71,7 @@ function isWhole(e: Expr): boolean {
   return (e.fn === 'minimum' || e.fn === 'maximum') && e.args.every(isWhole)
 }
 
-/** A number that the value is known not to exceed. */
+/** Known upper bound of a value. */
 function highest(e: Expr): number {
   if (e.kind === 'const') return Number(e.value)
   if (e.kind !== 'call') return Number.POSITIVE_INFINITY
@@ -81,7 +81,7 @@ function highest(e: Expr): number {
   return e.fn === 'maximum' ? Math.max(...e.args.map(highest)) : Number.POSITIVE_INFINITY
 }
 
-/** A number that the value is known not to be below. */
+/** Known lower bound of a value. */
 function lowest(e: Expr): number {
   if (e.kind === 'const') return Number(e.value)
   if (e.kind !== 'call') return Number.NEGATIVE_INFINITY

@@ -1,7 +1,7 @@
 /**
- * Keys of plain data by content: equal texts for values that say the same, and only for those, in every process. Serialised forms will not do:
- * V8 writes the same number in two ways, by how the code that made it was compiled. Each object's key is made once, which holds since graphs,
- * kernels and what is derived from them are never changed. A short text is its own key, since a digest of it would take longer to make.
+ * Structural hashes of plain data: equal for equal values, and only for those, in every process. V8's serialisation does not suffice: it
+ * writes the same number in two ways, depending on how the code that made it was compiled. The hash of each object is computed once, which
+ * is valid since graphs, kernels and data derived from them are immutable. A short text is its own hash, since a digest would take longer.
  */
 import { createHash } from 'node:crypto'
 import type { Expr } from './expr.js'
@@ -10,13 +10,13 @@ import { placesOf } from './walk.js'
 
 const keys = new WeakMap<object, string>()
 
-/** 132 bits of a digest. */
+/** 132 bits of a digest: collisions are negligible. */
 const keyLength = 22
 
-/** Characters of a text that is its own key. Brackets tell it from the digest of another. */
+/** Most characters of a text that is its own hash. Brackets distinguish it from a digest. */
 const mostText = 160
 
-/** @throws internal where the value holds functions, symbols or typed arrays */
+/** @throws internal if the value contains functions, symbols or typed arrays */
 export function structuralHash(value: unknown): string {
   if (typeof value === 'object' && value !== null) return keyOfObject(value)
   if (typeof value === 'string') return JSON.stringify(value)
@@ -25,8 +25,8 @@ export function structuralHash(value: unknown): string {
 }
 
 /**
- * Says the keys of values that an earlier run has made and kept beside them. Sound for copies of the values that the keys were made of, since
- * copies have equal keys.
+ * Memoises the hashes of values that an earlier run computed and stored with them. Sound for copies of the hashed values, since
+ * copies have equal hashes.
  */
 export function memoiseHashes(values: readonly object[], made: readonly string[]): void {
   for (const [i, value] of values.entries()) keys.set(value, made[i] ?? structuralHash(value))
@@ -53,7 +53,7 @@ function textOf(value: object): string {
     .join(' ')}}`
 }
 
-/** What expressions of each kind hold besides their kind and type: what else looks like one holds something else. */
+/** Fields of expressions of each kind besides their kind and type. Other objects that resemble expressions have other fields. */
 const fields: Readonly<Record<Expr['kind'], readonly string[]>> = {
   const: ['value'],
   dim: ['name'],

@@ -1,11 +1,11 @@
-/** What a threshold of a row is: its meaning in JavaScript, by sorting. native/device/threshold.cuh finds the same key without. */
+/** Reference of a row's threshold in JavaScript, by sorting. native/device/threshold.cuh finds the same key without sorting. */
 
-/** The most an element can weigh. */
+/** Largest weight of an element. */
 export const heaviest = 256
 
 /**
- * The largest of a row's keys from which on elements weigh at least `target` together, and something; -Infinity where all of them
- * weigh less. Weights below 0 and NaN count as 0, those above 256 as 256; a key that is NaN counts as -Infinity.
+ * The largest key of a row such that the elements with that key or a larger one weigh at least `target` together, and more than 0;
+ * -Infinity if all of them weigh less. Weights below 0 and NaN count as 0, those above 256 as 256; a key that is NaN counts as -Infinity.
  */
 export function thresholdOf(
   length: number,
