@@ -1,16 +1,16 @@
 /**
- * The largest elements of a row, with their indices: what `topK` means, and the counts kernels are compiled for. Everything that
- * computes it (a body run by Node, the IR's evaluator, native/device/top_k.cuh) orders elements by value and then by index, so a
- * result does not depend on the order in which elements are looked at.
+ * The largest elements of a row, with their indices: the reference of `topK`, and the counts that kernels are compiled for. All
+ * implementations (a body run by Node, the IR's evaluator, native/device/top_k.cuh) order elements by value and then by index, so that
+ * the result does not depend on the order in which elements are visited.
  */
 import { usageError } from '../errors.js'
 
-/** The counts a kernel that ranks has an instance for; another count takes the next larger one. */
+/** Counts for which a ranking kernel has an instance; another count uses the next larger one. */
 export const rankedCounts: readonly number[] = [1, 2, 4, 8, 16, 32, 64]
 
 /**
- * The smallest count kernels are compiled for that is at least `wanted`.
- * @throws usage `topk.count` for a count that is no positive integer or beyond the largest
+ * The smallest compiled count that is at least `wanted`.
+ * @throws usage `topk.count` for a count that is not a positive integer or exceeds the largest
  */
 export function countFor(wanted: number): number {
   const count = Number.isInteger(wanted) && wanted > 0 ? rankedCounts.find((each) => each >= wanted) : undefined
@@ -21,13 +21,13 @@ export function countFor(wanted: number): number {
 export interface Ranking {
   /** Largest first. */
   readonly values: readonly number[]
-  /** Where each stands in the row. */
+  /** Their positions in the row. */
   readonly indices: readonly number[]
 }
 
 /**
- * The `count` largest of `value(0) .. value(length - 1)`; the lower index first among equals. NaN is never among them. Where fewer
- * are left, -Infinity at index -1 fills up.
+ * The `count` largest of `value(0) .. value(length - 1)`, with the lower index first among equals. NaN is never among them. If fewer
+ * are left, -Infinity at index -1 fills the rest.
  */
 export function rankValues(count: number, length: number, value: (index: number) => number): Ranking {
   const values: number[] = []
@@ -37,7 +37,7 @@ export function rankValues(count: number, length: number, value: (index: number)
     const last = values[count - 1]
     if (Number.isNaN(candidate) || (last !== undefined && candidate <= last)) continue
     let at = values.length
-    // What came earlier stays in front of what equals it.
+    // Among equal values, the earlier one stays first.
     while (at > 0 && (values[at - 1] ?? candidate) < candidate) at--
     values.splice(at, 0, candidate)
     indices.splice(at, 0, i)

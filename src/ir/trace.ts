@@ -1,25 +1,25 @@
 /**
- * Which lines of a source each line of a printed or generated text was made of. While a text is traced, expressions leave a mark behind
- * themselves that names the lines they were written in; the finished text is read for marks and freed of them. So texts that are put together
- * by printers, writers and templates need to know nothing of it, and texts that are not traced hold no mark.
+ * Mapping from lines of a printed or generated text to source lines. While a text is traced, each expression appends a mark that names its
+ * source lines; the marks are then parsed and removed from the finished text. Printers, emitters and templates need no support for this,
+ * and texts that are not traced contain no marks.
  */
 import type { Expr } from './expr.js'
 import { placesOf } from './walk.js'
 
-/** A text with the lines of sources, `file:line`, that each of its lines was made of. */
+/** A text with the source lines, `file:line`, of each of its lines. */
 export interface TracedText {
   readonly text: string
   /** By line of the text, from 0. */
   readonly places: readonly (readonly string[])[]
 }
 
-/** Two characters of Unicode's private use area, which no name can hold. Between them is JSON in hexadecimal, which no writer takes for code. */
+/** Two characters of Unicode's private use area, which no name can contain. JSON in hexadecimal stands between them, which no emitter parses. */
 const [open, close] = ['\uE000', '\uE001'] as const
 const marks = new RegExp(`${open}([0-9a-f]*)${close}`, 'g')
 
 let isTracing = false
 
-/** What leaves the places of expressions in a text that is traced: to be put on their line. Nothing in any other text. */
+/** Mark with the source lines of expressions, for their line of a traced text. Empty if no text is being traced. */
 export function mark(...exprs: readonly Expr[]): string {
   if (!isTracing) return ''
   const places = [...new Set(exprs.flatMap(placesOf))]
@@ -34,7 +34,7 @@ function placesIn(marked: string): readonly string[] {
   return [...new Set(found)]
 }
 
-/** What `make` returns, and the places of its lines. `make` ends before this does: it waits for nothing. */
+/** The text that `make` returns, with the source lines of each of its lines. `make` must be synchronous. */
 export function traced(make: () => string): TracedText {
   isTracing = true
   try {

@@ -1,10 +1,11 @@
 /**
- * In-place updates: an output that is one of the inputs but for some elements, such as a cache of keys with one more step. Its body
+ * In-place updates: outputs that equal an input except for some elements, such as a cache of keys with one more step. The body
  * defines every element, as any body does; the kernel that runs replaces elements in the input's memory and leaves the others alone.
- * Where the condition is one place of an axis, the kernel does not run over that axis; under any other condition it asks at every element,
- * and stores where the condition holds, but for an interval of places, which scheduling finds (src/schedule/interval.ts). A kernel that
- * computes every element by itself may replace all of them, and read what it replaces: weights and moments of an optimiser
- * (src/ir/update_whole.ts). Derived when an op or a group is read, to refuse what cannot be derived, and again when a kernel is scheduled.
+ * If the condition selects one position of an axis, the kernel does not run over that axis. Under any other condition it tests every
+ * element and stores where the condition holds; scheduling narrows this to an interval of positions if it finds one
+ * (src/schedule/interval.ts). A kernel that computes every element by itself may replace all of them, and read the replaced elements:
+ * weights and moments of an optimiser (src/ir/update_whole.ts). Derived when an op or a group is read, to refuse unsupported updates,
+ * and again when a kernel is scheduled.
  */
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'
@@ -22,7 +23,7 @@ export { isUpdating } from './update_whole.js'
 
 type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 
-/** An output that is `condition ? value : the same element of what it updates`. */
+/** An output of the form `condition ? value : the same element of the updated input`. */
 interface Choice {
   readonly stmt: Store
   readonly param: TensorParam
@@ -30,18 +31,18 @@ interface Choice {
   readonly value: Expr
 }
 
-/** One whose condition is `place === axis`. */
+/** A choice whose condition is `place === axis`. */
 interface Update extends Choice {
-  /** The index variable of the axis, and which of the tensor's axes it is. */
+  /** Index variable of the axis, and its number among the tensor's axes. */
   readonly axis: string
   readonly position: number
   readonly place: Expr
 }
 
 /**
- * The kernel that stores what is new and leaves the rest alone: over all axes but the one of the places, or over all of them where a
- * condition is no place. It does not read what it updates, unless it replaces each element by what is computed of that element. A kernel
- * that updates nothing is returned as it is.
+ * Rewrites a kernel to store the new elements only. It runs over all axes except that of the positions, or over all of them if a
+ * condition does not select a position. It does not read the updated input, unless each element is replaced by a function of itself.
+ * A kernel that updates nothing is returned unchanged.
  * @throws UpdateConflict naming the output and the reason
  */
 export function placeUpdates(kernel: Kernel): Kernel {
@@ -55,8 +56,8 @@ export function placeUpdates(kernel: Kernel): Kernel {
 }
 
 /**
- * The kernel that replaces every element: each by itself, or rows that are kept whole, and beside them numbers that are read first.
- * @param conflict why its outputs are no choices that have a place
+ * Rewrites a kernel to replace every element: each by itself, or rows that are buffered whole, and besides these numbers that are read first.
+ * @param conflict reason why its outputs are not choices that select a position
  */
 function placeAll(kernel: Kernel, conflict: UpdateConflict): Kernel {
   const numbers = conflict.isUnchosen ? numbersBeside(kernel) : new Set<string>()
@@ -68,17 +69,17 @@ function placeAll(kernel: Kernel, conflict: UpdateConflict): Kernel {
   if (!isUpdating(rest)) return first
   const whole = replacesWhole(rest, conflict)
   if (whole === 'whole') return readFirst(first)
-  const kept = conflict.isUnchosen ? bufferRows(rest) : undefined
-  if (kept === undefined) throw whole ?? conflict
-  return { ...kept, tensors: kernel.tensors }
+  const buffered = conflict.isUnchosen ? bufferRows(rest) : undefined
+  if (buffered === undefined) throw whole ?? conflict
+  return { ...buffered, tensors: kernel.tensors }
 }
 
-/** The kernel that stores what is chosen, where every output is a choice. */
+/** Rewrites a kernel whose outputs are all choices to store the chosen elements. */
 function placeChoices(kernel: Kernel): Kernel {
   const stores = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [stmt] : []))
   const isReplaced = ({ tensor }: (typeof stores)[number]): boolean =>
     kernel.tensors.some(({ name, updates }) => name === tensor && updates !== undefined)
-  // What updates nothing is refused behind what does: those decide whether every element may be replaced.
+  // Stores that update nothing are refused after the updating ones, which decide if every element may be replaced.
   const choices = stores.filter(isReplaced).map((s) => choiceOf(s, kernel))
   const updates = choices.flatMap((choice) => placeOf(choice) ?? [])
   const beside = stores.find((s) => !isReplaced(s))
@@ -119,7 +120,7 @@ function placeChoices(kernel: Kernel): Kernel {
   return { ...kernel, rows: kernel.rows.filter(({ index: name }) => name !== rowAxis), body }
 }
 
-/** The kernel with the axis that rows are stored along as its last row axis, so that every element has a place of its own. */
+/** The kernel with the axis along which rows are stored as its last row axis, so that every element has its own position. */
 function overElements(kernel: Kernel): Kernel {
   const [first] = kernel.body.filter((stmt): stmt is StmtOf<'storeRow'> => stmt.kind === 'storeRow')
   if (first?.length.kind !== 'dim') throw new Error(`internal: ${kernel.name} has no row of elements to place`)
@@ -138,7 +139,7 @@ function overElements(kernel: Kernel): Kernel {
   return { ...kernel, rows: [...kernel.rows, { index: first.index, dim: name }], body }
 }
 
-/** A store of what is new, wherever the condition holds. */
+/** Stores the new value where the condition holds. */
 function whereChosen(stmt: Stmt, choices: readonly Choice[]): Stmt {
   const choice = choices.find((each) => each.stmt === stmt)
   return choice === undefined ? stmt : { ...choice.stmt, value: choice.value, when: choice.condition }
@@ -172,7 +173,7 @@ function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
 
 const indicesOf = (stmt: Store): readonly Expr[] => (stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)])
 
-/** The place that a condition is, of an axis of the output; undefined for any other condition. */
+/** The position that a condition selects along an axis of the output; undefined for any other condition. */
 function placeOf(choice: Choice): Update | undefined {
   const { stmt, condition } = choice
   const [left, right] = condition.kind === 'call' && condition.fn === 'eq' ? condition.args : []
@@ -201,19 +202,19 @@ function reads(expr: Expr, tensor: string): boolean {
   return found
 }
 
-/** What a named value is. */
+/** Looks through named values. */
 function resolve(expr: Expr, lets: ReadonlyMap<string, Expr>): Expr {
   const value = expr.kind === 'local' ? lets.get(expr.name) : undefined
   return value === undefined ? expr : resolve(value, lets)
 }
 
-/** The expression with every named scalar written out. */
+/** Inlines every named scalar in an expression. */
 function unfold(expr: Expr, lets: ReadonlyMap<string, Expr>): Expr {
   const once = substitute(expr, lets)
   return once === expr ? expr : unfold(once, lets)
 }
 
-/** The scalars that depend on an axis, written out. */
+/** The scalars that depend on an axis, inlined. */
 function letsAlong(axis: string, { body }: Kernel): Map<string, Expr> {
   const found = new Map<string, Expr>()
   for (const stmt of body) {
@@ -224,7 +225,7 @@ function letsAlong(axis: string, { body }: Kernel): Map<string, Expr> {
   return found
 }
 
-/** The places elements are stored at, each named once with whether it is inside. */
+/** Positions of stores, each bound once to a local, with a flag that is true if it is in bounds. */
 class Places {
   readonly #names: Set<string>
   readonly #known: { readonly key: string; readonly at: Expr; readonly inside: Expr }[] = []

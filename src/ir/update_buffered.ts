@@ -1,8 +1,8 @@
 /**
- * Outputs that replace rows which are read at other places while they are replaced: a window of the last inputs that moves on by one,
- * `next(c) = c === w - 1 ? x : state(c + 1)`. What such a row becomes is computed as a whole first, as a row that the threads of the row
- * keep, and replaces the memory when all of them have met. Rows of other indices belong to other threads, so nothing of them is read.
- * Asked where outputs cannot be replaced element by element (src/ir/update_whole.ts).
+ * In-place updates of rows that are read at other positions: a window of the last inputs that moves on by one,
+ * `next(c) = c === w - 1 ? x : state(c + 1)`. The new row is computed as a whole first, as a row that the threads of the row
+ * buffer, and replaces the memory after a barrier. Rows of other indices belong to other threads, so they are not read.
+ * Tried when outputs cannot be replaced element by element (src/ir/update_whole.ts).
  */
 import { dim, index } from './build.js'
 import { stepRows } from './constructs/fold_state.js'
@@ -12,18 +12,18 @@ import type { Kernel, Stmt, StmtOf } from './kernel.js'
 import { freshName } from './names.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
-/** Shared memory that is worth keeping rows in. */
+/** Least free shared memory, in words, for which rows are buffered. */
 const fewestWords = 1024
 
-/** A kernel that stores rows, and which index of what it replaces runs along them. */
+/** A kernel that stores rows, and the axis of the updated tensor that runs along them. */
 interface InRows {
   readonly kernel: Kernel
   readonly axis: number
 }
 
 /**
- * The kernel with rows kept whole before they are stored; undefined where none is read elsewhere, or more than its own row is read of what
- * is replaced.
+ * Rewrites a kernel to buffer whole rows before they are stored; undefined if no row is read at another position, or if another row of an
+ * updated tensor is read.
  */
 export function bufferRows(given: Kernel): Kernel | undefined {
   for (const { kernel, axis } of formsOf(given)) {
@@ -32,15 +32,15 @@ export function bufferRows(given: Kernel): Kernel | undefined {
     if (replaced === undefined || kernel.body.some((s) => readsOtherRow(s, updated, kernel, axis))) continue
     const reads = readsOf(kernel, updated, axis)
     if (!kernel.body.some((s) => needsAll(s, replaced, reads))) continue
-    const kept = replaced.filter((s) => readsFar(s.value, s.index, reads) || readsBeside(s, kernel, reads))
+    const buffered = replaced.filter((s) => readsFar(s.value, s.index, reads) || readsBeside(s, kernel, reads))
     if (wordsOf(kernel.body) + fewestWords > sharedWords) return undefined
-    // Where others alone read elsewhere, the threads still meet before one of them stores.
-    return withBuffered(kernel, kept.length === 0 ? replaced.slice(0, 1) : kept)
+    // If only other statements read elsewhere, the threads still need a barrier before one of them stores.
+    return withBuffered(kernel, buffered.length === 0 ? replaced.slice(0, 1) : buffered)
   }
   return undefined
 }
 
-/** True if a statement needs other elements of what is replaced than those that the thread of an element has. */
+/** True if a statement needs elements of an updated tensor besides those of the current thread. */
 function needsAll(s: Stmt, [first]: readonly StmtOf<'storeRow'>[], reads: Reads): boolean {
   const own = 'index' in s ? s.index : ''
   if (stmtExprs(s).some((expr) => readsFar(expr, own, reads))) return true
@@ -49,13 +49,13 @@ function needsAll(s: Stmt, [first]: readonly StmtOf<'storeRow'>[], reads: Reads)
   return !((s.kind === 'row' || s.kind === 'reduce') && isAlong) && stmtExprs(s).some((expr) => readsAny(expr, reads))
 }
 
-/** The kernel with rows that are computed in front of their stores. */
-function withBuffered(kernel: Kernel, kept: readonly Stmt[]): Kernel {
+/** Inserts rows that hold the values of stores, before these stores. */
+function withBuffered(kernel: Kernel, buffered: readonly Stmt[]): Kernel {
   const taken = namesOf(kernel)
-  const room = Math.min(longestWhole, sharedWords - wordsOf(kernel.body)) / kept.length
+  const room = Math.min(longestWhole, sharedWords - wordsOf(kernel.body)) / buffered.length
   const most = 2 ** Math.floor(Math.log2(room))
   const body = kernel.body.flatMap((s): Stmt[] => {
-    if (s.kind !== 'storeRow' || !kept.includes(s)) return [s]
+    if (s.kind !== 'storeRow' || !buffered.includes(s)) return [s]
     const [name, at] = [freshName(`${s.tensor}_whole`, taken), freshName(s.index, taken)]
     const value = substitute(s.value, new Map([[s.index, index(at)]]))
     const { type } = value
@@ -72,7 +72,7 @@ function namesOf({ dims, attrs, tensors, rows, body }: Kernel): Set<string> {
   return new Set([...dims, ...named, ...rows.map((row) => row.index), ...body.flatMap(introducedNames)])
 }
 
-/** A kernel that stores rows as it is; one whose outputs are elements of all its axes as rows along each of them, the last first. */
+/** Candidate forms: the kernel itself if it stores rows, and its outputs as rows along each of its axes, the last axis first. */
 function formsOf(kernel: Kernel): readonly InRows[] {
   const inRows = kernel.body.some(({ kind }) => kind === 'storeRow')
   const elements = inRows ? overElements(kernel) : kernel
@@ -80,7 +80,7 @@ function formsOf(kernel: Kernel): readonly InRows[] {
   return [...(inRows ? [{ kernel, axis: kernel.rows.length }] : []), ...along.reverse()]
 }
 
-/** A kernel of rows of one length as one of elements; undefined where it has anything but named scalars besides. */
+/** Converts a kernel of rows of one length to one of elements; undefined if it has more than named scalars besides. */
 function overElements(kernel: Kernel): Kernel | undefined {
   const [first] = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
   if (first?.length.kind !== 'dim') return undefined
@@ -98,7 +98,7 @@ function overElements(kernel: Kernel): Kernel | undefined {
   return { ...kernel, rows: [...kernel.rows, { index: first.index, dim: along }], body }
 }
 
-/** A kernel of elements as one that stores rows along an axis; undefined where a reduction or a row depends on it. */
+/** Converts a kernel of elements to one that stores rows along an axis; undefined if a reduction or a row depends on the axis. */
 function overRows(kernel: Kernel, axis: number): InRows | undefined {
   const { body, rows } = kernel
   const along = rows[axis]
@@ -124,7 +124,7 @@ function overRows(kernel: Kernel, axis: number): InRows | undefined {
 const areIndices = (at: readonly Expr[], rows: Kernel['rows']): boolean =>
   at.length === rows.length && at.every((each, i) => each.kind === 'index' && each.name === rows[i]?.index)
 
-/** The stores of what is replaced; undefined unless each is a row of its own row's indices, behind all steps of folds. */
+/** Stores to updated tensors; undefined unless each stores a row at its own row's indices, after all steps of recurrences. */
 function storesOf({ body, tensors, rows }: Kernel): readonly StmtOf<'storeRow'>[] | undefined {
   const outputs = new Set(tensors.flatMap(({ name, updates }) => (updates === undefined ? [] : [name])))
   const stores = body.filter((s) => 'tensor' in s && outputs.has(s.tensor))
@@ -135,7 +135,7 @@ function storesOf({ body, tensors, rows }: Kernel): readonly StmtOf<'storeRow'>[
   return found.length === stores.length && found.every(isPlain) ? found : undefined
 }
 
-/** True if a statement reads what is replaced anywhere but in the row of its indices. */
+/** True if a statement reads an updated tensor outside the row of its own indices. */
 function readsOtherRow(s: Stmt, updated: ReadonlySet<string>, { rows }: Kernel, axis: number): boolean {
   let found = false
   for (const expr of stmtExprs(s))
@@ -145,10 +145,10 @@ function readsOtherRow(s: Stmt, updated: ReadonlySet<string>, { rows }: Kernel, 
   return found
 }
 
-/** Rows made of what is replaced: `far` where an element is made of more than the element itself. */
+/** Rows that depend on updated tensors: `far` if an element depends on more than the element of its own index. */
 type Made = ReadonlyMap<string, 'own' | 'far'>
 
-/** Tensors that are replaced, along which of their indices, and the rows made of them. */
+/** Updated tensors, the axis along which they are updated, and the rows that depend on them. */
 interface Reads {
   readonly updated: ReadonlySet<string>
   readonly axis: number
@@ -166,7 +166,7 @@ function readsOf({ body }: Kernel, updated: ReadonlySet<string>, axis: number): 
   return reads
 }
 
-/** True if an element is made of other tensors that are replaced, which may have been stored by then. */
+/** True if an element depends on other updated tensors, which may have been stored by then. */
 function readsBeside(s: StmtOf<'storeRow'>, { tensors }: Kernel, { updated, made }: Reads): boolean {
   const own = tensors.find(({ name }) => name === s.tensor)?.updates
   const others = new Set([...updated].filter((name) => name !== own))
@@ -181,7 +181,7 @@ function readsAny(value: Expr, { updated, made }: Pick<Reads, 'updated' | 'made'
   return found
 }
 
-/** True if an element at `own` is made of another element of what is replaced. */
+/** True if the element at index `own` depends on another element of an updated tensor. */
 function readsFar(value: Expr, own: string, { updated, axis, made }: Reads): boolean {
   const isOwn = (at: Expr | undefined): boolean => at?.kind === 'index' && at.name === own
   let found = false

@@ -1,6 +1,6 @@
 /**
- * Numbers of a row that are replaced beside its elements: the scale of a row of codes. All threads of the row need the old number, one of
- * them stores the new one. So it is read in front of all else, and replaced when they have met (`waits` of src/schedule/normal.ts).
+ * In-place updates of one number per row, besides the row's elements: the scale of a row of codes. All threads of the row need the old
+ * number, and one of them stores the new one. It is therefore read first, and replaced after a barrier (`waits` of src/schedule/normal.ts).
  */
 import { local } from './build.js'
 import type { Expr } from './expr.js'
@@ -9,7 +9,7 @@ import { freshName } from './names.js'
 import { UpdateConflict } from './update_conflict.js'
 import { introducedNames, mapStmt, rewrite } from './walk.js'
 
-/** Outputs that replace a number of each row while rows are stored. */
+/** Outputs that update one number per row in a kernel that stores rows. */
 export function numbersBeside({ body, tensors, rows }: Kernel): ReadonlySet<string> {
   if (rows.length === 0 || body.every(({ kind }) => kind !== 'storeRow')) return new Set()
   const isReplaced = (tensor: string): boolean => tensors.some(({ name, updates }) => name === tensor && updates !== undefined)
@@ -17,8 +17,8 @@ export function numbersBeside({ body, tensors, rows }: Kernel): ReadonlySet<stri
 }
 
 /**
- * The kernel with what it reads of these numbers named in front of all.
- * @throws UpdateConflict where the number of another row is read
+ * Hoists the reads of these numbers to the beginning of the kernel.
+ * @throws UpdateConflict if the number of another row is read
  */
 export function readNumbersFirst(kernel: Kernel, numbers: ReadonlySet<string>): Kernel {
   const { body, tensors, rows, dims, attrs } = kernel

@@ -1,8 +1,8 @@
 /**
- * Outputs that replace all of what they update, each element by what is computed of that element: `p2(c) = p(c) - rate * m(c)`, several
- * tensors in one kernel. A thread reads an element before it writes it and nobody else reads it, so old and new may share memory. What is
- * computed of the element may be added to what rows or columns of other tensors combine to: a gradient that is accumulated.
- * Asked where an output is no choice between something new and the element as it was (src/ir/update.ts).
+ * In-place updates of whole tensors, where each element is replaced by a function of itself: `p2(c) = p(c) - rate * m(c)`, several
+ * tensors in one kernel. A thread reads an element before it writes it and no other thread reads it, so old and new may share memory. The
+ * function may add a reduction over rows or columns of other tensors: a gradient that is accumulated.
+ * Tried when an output is not a choice between a new value and the old element (src/ir/update.ts).
  */
 import { local } from './build.js'
 import { stepRows } from './constructs/fold_state.js'
@@ -14,13 +14,13 @@ import { introducedNames, mapStmt, rewrite, stmtExprs, visit } from './walk.js'
 
 type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 
-/** True if a kernel replaces elements of its inputs. */
+/** True if a kernel updates inputs in place. */
 export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => tensors.some(({ updates }) => updates !== undefined)
 
 /**
- * `whole` where what is replaced is read for the element it is replaced in and at no other place. Where all is stored so but something
- * is read elsewhere, why it cannot be; undefined where the kernel computes otherwise.
- * @param conflict why its outputs are no choices that have a place
+ * `whole` if updated tensors are read at the element that replaces them and nowhere else. A conflict if the stores have this form but
+ * something is read elsewhere; undefined if the kernel has another form.
+ * @param conflict reason why its outputs are not choices that select a position
  */
 export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): 'whole' | UpdateConflict | undefined {
   const { body, tensors, rows } = kernel
@@ -29,12 +29,12 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
   const replaced = stores.filter((s) => updated.some(({ name }) => name === s.tensor))
   const [first] = replaced
   if (first === undefined || body.some(({ kind }) => kind === 'histogram')) return undefined
-  // Beside rows, numbers of a row may be stored that update nothing.
+  // Besides rows, one number per row may be stored that updates nothing.
   const along = stores.filter(
     (s) => replaced.includes(s) || ((s.kind === first.kind || s.kind === 'storeRow') && !isOfSteps(s, body)),
   )
   if (along.some((s) => s.kind !== first.kind || s.when !== undefined || !runsOver(s, first, rows))) return undefined
-  // Threads of a row compute its other statements together, in front of the stores of what is replaced.
+  // Threads of a row compute its other statements together, before the updating stores.
   const others = body.filter(({ kind }) => kind !== 'store' && kind !== 'storeRow')
   const isReduced = others.some(({ kind }) => kind !== 'let')
   if (isReduced && !isUnchosen) return undefined
@@ -53,9 +53,9 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
           hint: gatherHint(updates, name),
         })
       if (!isReduced || !others.includes(s) || !(readsTensor(s, updates) || readsRows(s, tainted))) continue
-      // A number of each row is read in front of all else (`readFirst`), and replaced when all threads of the row have met.
+      // One number per row is read before everything else (`readFirst`), and replaced after a barrier of the row's threads.
       if (stores.every(({ kind }) => kind === 'store')) continue
-      // A fold that carries a row has read all of it in front of the stores, but for those of its steps.
+      // A recurrence that carries a row has read all of it before the stores, except for the stores of its steps.
       const isCarried = s.kind === 'foldState' && !replaced.some((store) => isOfSteps(store, body))
       if (!isCarried && ((s.kind !== 'row' && s.kind !== 'reduce') || !walksAlong(s, first)))
         return new UpdateConflict(
@@ -72,8 +72,8 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
 }
 
 /**
- * The kernel with what is read of another store's memory named in front of all: a running mean that a running variance reads, a flag
- * that says what is chosen. Stores along rows read a chunk of all their inputs before they write it.
+ * Hoists reads of memory that another store updates to the beginning of the kernel: a running mean that a running variance reads, a flag
+ * that selects the new value. Stores along rows read a chunk of all their inputs before they write it.
  */
 export function readFirst(kernel: Kernel): Kernel {
   const { body, tensors, rows } = kernel
@@ -102,15 +102,15 @@ export function readFirst(kernel: Kernel): Kernel {
 const gatherHint = (tensor: string, output: string): string =>
   `to add what falls to an element, let it gather: ${tensor}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave ${output} out of updates: it then has memory of its own`
 
-/** True if a row or a reduction has the elements of a row that is stored, so that a thread that reads an element of it is who stores it. */
+/** True if a row or a reduction runs over the elements of a stored row, so that the thread which reads an element also stores it. */
 const walksAlong = (s: StmtOf<'row'> | StmtOf<'reduce'>, first: Store): boolean =>
   first.kind === 'storeRow' && s.length.kind === 'dim' && first.length.kind === 'dim' && s.length.name === first.length.name
 
-/** True if a store has an element for every step of a fold that carries a row, and is made with that step. */
+/** True if a store has one element per step of a recurrence with row state, and is computed in that step. */
 const isOfSteps = (s: Store, body: Kernel['body']): boolean =>
   s.kind === 'storeRow' && s.value.kind === 'element' && stepRows(body).has(s.value.row)
 
-/** True if a store runs over the same elements as another: all row indices as the kernel has them, and a row of one length. */
+/** True if a store runs over the same elements as another: all row indices in the kernel's order, and a row of the same length. */
 function runsOver(s: Store, first: Store, rows: Kernel['rows']): boolean {
   const places = s.kind === 'store' ? s.indices : s.rows
   if (places.length !== rows.length || !places.every((at, i) => at.kind === 'index' && at.name === rows[i]?.index)) return false
@@ -133,7 +133,7 @@ function readsTensor(s: Stmt, tensor: string): boolean {
 /** True if a statement reads elements of rows. */
 const readsRows = (s: Stmt, names: ReadonlySet<string>): boolean => elementsOf(s).some(({ row }) => names.has(row))
 
-/** True if a statement reads rows at another index than that of its own elements: they are then computed there once more. */
+/** True if a statement reads rows at another index than that of its own elements, where they would be recomputed. */
 const readsRowElsewhere = (s: Stmt, names: ReadonlySet<string>): boolean =>
   elementsOf(s).some(({ row, index }) => names.has(row) && !('index' in s && index.kind === 'index' && index.name === s.index))
 
@@ -146,7 +146,7 @@ function elementsOf(s: Stmt): ExprOf<'element'>[] {
   return found
 }
 
-/** True if a statement reads a tensor at another place than the element that its elements are of. */
+/** True if a statement reads a tensor at another position than that of its own elements. */
 function readsElsewhere(s: Stmt, tensor: string, first: Store, { rows }: Kernel): boolean {
   const isAlong = first.kind === 'storeRow' && (s.kind === 'storeRow' || s.kind === 'row' || s.kind === 'reduce')
   const along = s.kind === 'foldState' ? [s.column] : isAlong ? [s.index] : []

@@ -1,6 +1,6 @@
 /**
- * Monoids that authors declare: several fields, their identity, and how the left and the right of two neighbouring parts of a row combine.
- * What makes one is held to its laws by samples where it is used: elements are drawn as the body makes them, its inputs anything.
+ * Monoids that authors declare: several fields, their identity, and the combination of two adjacent parts of a row, left and right.
+ * Each use checks the monoid laws on samples: elements are computed as the body computes them, from random inputs.
  */
 import { lawError } from '../verify/tolerance.js'
 import { constant } from './build.js'
@@ -11,16 +11,16 @@ import { mapOperands } from './map_operands.js'
 export interface MonoidField {
   readonly name: string
   readonly type: 'f32' | 'i32'
-  /** What combines with any value to that value. */
+  /** Neutral element of `combine`. */
   readonly identity: number
 }
 
 export interface UserMonoid {
   readonly fields: readonly MonoidField[]
-  /** Names of the fields of the left and of the right part in `combine`: locals that mean nothing elsewhere. */
+  /** Names of the fields of the left and of the right part in `combine`: locals of that expression. */
   readonly left: readonly string[]
   readonly right: readonly string[]
-  /** A field each, over those locals and constants. */
+  /** One expression per field, over those locals and constants. */
   readonly combine: readonly Expr[]
 }
 
@@ -28,7 +28,7 @@ export type Fields = readonly number[]
 
 export const identityOf = ({ fields }: UserMonoid): Fields => fields.map(({ identity }) => identity)
 
-/** What two neighbouring parts combine to, in double precision. */
+/** Combines two adjacent parts, in double precision. */
 export function combined({ left, right, combine }: UserMonoid, a: Fields, b: Fields): Fields {
   const env = emptyEnv({})
   for (const [i, name] of left.entries()) env.values.set(name, a[i] ?? Number.NaN)
@@ -36,7 +36,7 @@ export function combined({ left, right, combine }: UserMonoid, a: Fields, b: Fie
   return combine.map((expr) => Number(evaluateExpr(expr, env)))
 }
 
-/** All elements of a row combined, and what the elements up to each combine to. */
+/** Inclusive prefix combinations of a row; the last one is the total. */
 export function scanFields(monoid: UserMonoid, length: number, element: (at: number) => Fields): readonly Fields[] {
   let total = identityOf(monoid)
   return Array.from({ length }, (_, at) => {
@@ -48,8 +48,8 @@ export function scanFields(monoid: UserMonoid, length: number, element: (at: num
 const samples = 200
 
 /**
- * Which law a monoid breaks over elements of a body, with an example; undefined where samples break none. `values` are the fields of the
- * element at `index`; `isOrdered` where the order of elements is kept.
+ * Law that a monoid breaks over elements of a body, with an example; undefined if samples break none. `values` are the fields of the
+ * element at `index`; `isOrdered` if the order of elements is preserved.
  */
 export function brokenLaw(monoid: UserMonoid, values: readonly Expr[], index: string, isOrdered: boolean): string | undefined {
   const random = generator()
@@ -82,7 +82,7 @@ const same = (a: Fields, b: Fields): boolean =>
     return Math.abs(value - other) <= lawError * size
   })
 
-/** An element as a body makes it, of inputs drawn at random: what is the same in it is drawn once. */
+/** An element as a body computes it, from random inputs: equal leaves get the same value. */
 function drawn(values: readonly Expr[], index: string, at: number, random: () => number): Fields {
   const env = emptyEnv({})
   const known = new Map<string, Expr>()
@@ -102,7 +102,7 @@ function drawn(values: readonly Expr[], index: string, at: number, random: () =>
 
 function sample(type: Expr['type'], random: () => number): number | boolean {
   if (type === 'bool') return random() < 0.5
-  // Equal values come up often, so that ties are seen.
+  // A small range makes equal values frequent, so that ties are tested.
   if (type === 'i32') return Math.floor(random() * 8)
   return Math.floor(random() * 17 - 8) / 4
 }

@@ -1,23 +1,23 @@
 /**
- * Recurrences that authors declare: what is carried from element to element of a row, and what a step makes of it. A step is closed: it
- * reads what is carried and what it takes of its element, and nothing else, so that only the step itself has to run in order.
+ * Recurrences that authors declare: the state carried from element to element of a row, and the step. A step is closed: it
+ * reads the carried state and the values it takes from its element, and nothing else, so that only the step itself has to run in order.
  */
 import { emptyEnv, evaluateExpr } from './evaluate_expr.js'
 import type { Expr } from './expr.js'
 
 export interface UserRecurrence {
-  /** What is carried. */
+  /** Carried state. */
   readonly fields: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
-  /** Types of what a step takes of its element. */
+  /** Types of the values that a step takes from its element. */
   readonly taken: readonly ('f32' | 'i32')[]
-  /** Names of what is carried and of what is taken in `next`: locals that mean nothing elsewhere. */
+  /** Names of the carried and of the taken values in `next`: locals of that expression. */
   readonly before: readonly string[]
   readonly element: readonly string[]
-  /** What is carried on: a field each, over those locals and constants. */
+  /** New state: one expression per field, over those locals and constants. */
   readonly next: readonly Expr[]
 }
 
-/** What is carried behind each element, in double precision. */
+/** State after each element, in double precision. */
 export function foldFields(
   { before, element, next }: UserRecurrence,
   start: readonly number[],

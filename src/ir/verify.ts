@@ -1,7 +1,7 @@
 /**
- * The IR verifier: what every pass may rely on and must keep. It runs after each pass; a failure is a defect of that
+ * The IR verifier: invariants that every pass may rely on and must preserve. It runs after each pass; a failure is a defect of that
  * pass, so the error is internal and names it. Rules: names are unique, every name is bound before it is read and read
- * as what it is, every node has the type its operands give it, and every output is stored exactly once.
+ * as its own kind, every node has the type that follows from its operands, and every output is stored exactly once.
  */
 import { bind, checkIn, checkOutputs, expectIndex, type Fail, failingWith, type Scope, scopeOf } from './check.js'
 import { constructOf } from './constructs/index.js'
@@ -19,7 +19,7 @@ function checkStmt(stmt: Stmt, scope: Scope): Scope {
   return bind(scope, construct.defines(stmt))
 }
 
-/** Names a kernel introduces: parameters, row indices, and those of its statements. */
+/** Names that a kernel introduces: parameters, row indices, and those of its statements. */
 const kernelNames = (kernel: Kernel): string[] => [
   ...kernel.dims,
   ...kernel.attrs.map((attr) => attr.name),
@@ -28,7 +28,7 @@ const kernelNames = (kernel: Kernel): string[] => [
   ...kernel.body.flatMap(introducedNames),
 ]
 
-/** An output that updates an input has its memory, so the two must agree in all that says how elements lie there. */
+/** Checks that an output which updates an input, and thus shares its memory, has the same storage type, dimensions and layout. */
 function checkUpdate(tensor: TensorParam, tensors: readonly TensorParam[], fail: Fail): void {
   const { name, access, updates } = tensor
   if (updates === undefined) return
@@ -62,7 +62,7 @@ function checkParameters(kernel: Kernel, fail: Fail): void {
 
 /**
  * Checks every rule of the IR.
- * @param pass the pass that made the kernel; the error names it.
+ * @param pass the pass that produced the kernel; the error names it.
  * @throws an internal error naming pass, kernel, problem and statement.
  */
 export function verifyKernel(kernel: Kernel, pass: string): void {

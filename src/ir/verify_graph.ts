@@ -1,7 +1,7 @@
 /**
- * The verifier of graphs: what every pass over a graph may rely on and must keep. A failure is a defect of the pass, so the error is
- * internal and names it. Rules: every value is made once, by a node, an input or a weight, before it is read; nodes bind all tensors of
- * their kernels, in their ranks; the axes of a product have one extent each; a view keeps its size.
+ * The verifier of graphs: invariants that every pass over a graph may rely on and must preserve. A failure is a defect of the pass, so the
+ * error is internal and names it. Rules: every value is defined once, by a node, an input or a weight, before it is read; nodes bind all
+ * tensors of their kernels, in their ranks; each axis of a matmul has one extent; a view preserves its size.
  */
 import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from './graph.js'
 import type { Kernel, TensorParam } from './kernel.js'
@@ -11,7 +11,7 @@ type Fail = (problem: string) => never
 type Tensors = Pick<Kernel, 'tensors'>
 
 /**
- * @param kernels of the ops that nodes apply, where they are known
+ * @param kernels kernels of the ops that nodes apply, where they are known
  * @throws an internal error naming pass, graph, node and problem
  */
 export function verifyGraph(graph: Graph, pass: string, kernels: ReadonlyMap<string, Tensors> = new Map()): void {

@@ -1,5 +1,5 @@
 /**
- * The verifier of template kernels: slots read what they may, and the row programs they make up keep the rules of the IR. Runs when a
+ * The verifier of template kernels: slots read only the names they may, and their row programs obey the rules of the IR. Runs when a
  * template is derived; a failure is a defect of the derivation, so the error is internal and names it.
  */
 
@@ -54,7 +54,7 @@ function verifyMatmul(kernel: MatmulKernel, pass: string, fail: Fail): void {
   if (missing !== undefined) fail(`the epilogue reads ${missing.name}, which the kernel does not have`)
 }
 
-/** Names each slot may read, beside those its own loops bind. */
+/** Checks the names that each slot reads, besides those its own loops bind. */
 function verifySlots(kernel: AttentionKernel | DecodeAttentionKernel, fail: Fail): void {
   const check = (slot: string, expr: Expr, allowed: string): void => {
     const strange = [...freeNames(expr)].find((name) => !allowed.split(' ').includes(name))

@@ -1,6 +1,6 @@
 /**
- * Visiting and rewriting expressions and statements. An expression may be a graph: a value the author named inside an
- * element is the same node wherever it is used. Rewriting keeps that sharing, so it costs one visit a node.
+ * Visiting and rewriting expressions and statements. An expression may be a graph: a value that the author named inside an
+ * element is the same node in each use. Rewriting preserves this sharing, so it costs one visit per node.
  */
 import { constructOf } from './constructs/index.js'
 import { type Expr, spanOf } from './expr.js'
@@ -10,7 +10,7 @@ import { placeOfSpan } from './span.js'
 
 export { mapOperands, operands } from './map_operands.js'
 
-/** Calls `see` on each node once, an expression after its operands. Nothing calls itself, so that no depth is too deep. */
+/** Calls `see` on each node once, an expression after its operands. Not recursive, so that expressions of any depth work. */
 export function visitUp(expr: Expr, see: (expr: Expr) => void): void {
   const seen = new Set<Expr>()
   const path: { readonly node: Expr; readonly of: readonly Expr[]; next: number }[] = []
@@ -30,7 +30,7 @@ export function visitUp(expr: Expr, see: (expr: Expr) => void): void {
   }
 }
 
-/** Rewrites bottom-up: `rule` sees each node once, after its operands. Nodes that were shared stay shared. */
+/** Rewrites bottom-up: `rule` sees each node once, after its operands. Shared nodes stay shared. */
 export function rewrite(expr: Expr, rule: (expr: Expr) => Expr): Expr {
   const done = new Map<Expr, Expr>()
   visitUp(expr, (node) => {
@@ -51,7 +51,7 @@ export function visit(expr: Expr, see: (expr: Expr) => void): void {
   }
 }
 
-/** The lines that an expression was written in, each once, the outermost first. */
+/** Source lines of an expression, each once, the outermost first. */
 export function placesOf(expr: Expr): readonly string[] {
   const places = new Set<string>()
   visit(expr, (node) => {
@@ -61,7 +61,7 @@ export function placesOf(expr: Expr): readonly string[] {
   return [...places]
 }
 
-/** The expression as data that says nothing of where it was written. */
+/** The expression without source locations. */
 export const withoutSpans = (expr: Expr): Expr =>
   rewrite(expr, (node) => {
     if (spanOf(node) === undefined) return node
@@ -69,7 +69,7 @@ export const withoutSpans = (expr: Expr): Expr =>
     return rest
   })
 
-/** Names of the indices, locals and rows an expression reads and does not bind itself. Names are unique, so what is bound is bound everywhere. */
+/** Free indices, locals and rows of an expression. Names are unique, so a name bound anywhere in it is bound everywhere. */
 export function freeNames(expr: Expr): ReadonlySet<string> {
   const names = new Set<string>()
   const bound = new Set<string>()
@@ -86,7 +86,7 @@ export function freeNames(expr: Expr): ReadonlySet<string> {
 export const substitute = (expr: Expr, values: ReadonlyMap<string, Expr>): Expr =>
   rewrite(expr, (node) => (node.kind === 'index' || node.kind === 'local' ? (values.get(node.name) ?? node) : node))
 
-/** Every expression of a statement, those of the row first. */
+/** All expressions of a statement, those of the row first. */
 export function stmtExprs(stmt: Stmt): readonly Expr[] {
   const construct = constructOf(stmt)
   return [...construct.rowExprs(stmt), ...construct.elementExprs(stmt)]
@@ -95,7 +95,7 @@ export function stmtExprs(stmt: Stmt): readonly Expr[] {
 /** The statement with every expression replaced. */
 export const mapStmt = (stmt: Stmt, map: (expr: Expr) => Expr): Stmt => constructOf(stmt).map(stmt, map)
 
-/** Every name a statement introduces: its scalars, row values and loop indices. */
+/** Names that a statement introduces: its scalars, row values and loop indices. */
 export const introducedNames = (stmt: Stmt): readonly string[] => [
   ...constructOf(stmt)
     .defines(stmt)

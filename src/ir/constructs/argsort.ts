@@ -1,5 +1,5 @@
 /**
- * A row of places: those of a row's elements in ascending order (src/ir/argsort.ts says which come first). All threads of a block compute it
+ * The permutation that sorts a row in ascending order (src/ir/argsort.ts defines the order). All threads of a block compute it
  * together, in memory for `most` elements; it may be read at any index.
  */
 import { sortPlaces } from '../argsort.js'
@@ -8,7 +8,7 @@ import type { Construct, Looped } from './construct.js'
 export interface Argsort extends Looped {
   readonly kind: 'argsort'
   readonly name: string
-  /** The longest row there is. */
+  /** Largest length of the row. */
   readonly most: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a row construct is: one object for each kind of statement holds its expressions, names, meaning, text, rules and traits, and
- * generic rooms ask the object instead of listing kinds. Scheduling and emission of a construct are objects of their own, in
+ * Interface of row constructs: one object per kind of statement has its expressions, names, evaluation, printing, rules and traits, and
+ * generic code calls the object instead of listing kinds. Scheduling and emission of a construct are separate objects, in
  * src/schedule/constructs and src/emit/constructs, which are keyed by the same kinds: tsc refuses a kind that lacks one.
  */
 import type { ScalarType } from '../dtype.js'
@@ -9,7 +9,7 @@ import type { MonoidName } from '../monoids.js'
 
 export type Value = number | boolean
 
-/** What most constructs have: a loop over the elements of a row, and the value of an element. */
+/** Fields of most constructs: a loop over the elements of a row, and the value of an element. */
 export interface Looped {
   readonly length: Expr
   readonly index: string
@@ -23,17 +23,17 @@ export interface Defined {
   readonly type: ScalarType
 }
 
-/** Facts that fusion, pricing and scheduling decide by. */
+/** Properties on which fusion, pricing and scheduling base their decisions. */
 export interface Traits {
   readonly makes: 'scalar' | 'rows' | 'output'
-  /** True if it runs over elements at all, and whether its results need several of them. */
+  /** `none` if it does not run over elements, `each` if a result needs one of them, `combined` if a result needs several. */
   readonly elements: 'none' | 'each' | 'combined'
   /**
-   * Which walk over the row computes it: `none` (once a row), any that reads its elements, since they may be computed again (`where
-   * read`), one that it shares with other constructs (`shared`), after which its names are known, or walks that only it makes (`own`).
+   * Walk over the row that computes it: `none` (once per row), any that reads its elements, since they may be recomputed (`where
+   * read`), one that it shares with other constructs (`shared`), after which its names are known, or walks of its own (`own`).
    */
   readonly walk: 'none' | 'where read' | 'shared' | 'own'
-  /** What it does that keeps its op out of a kernel with other ops, in words; absent where it can be fused. */
+  /** Reason, in words, why its op cannot be fused with others; absent if it can be fused. */
   readonly alone?: string
 }
 
@@ -41,13 +41,13 @@ export interface Traits {
 export interface Run {
   value(expr: Expr): Value
   number(expr: Expr): number
-  /** The value of an element by its place in the row. */
+  /** Value of an element by its position in the row. */
   element(index: string, expr: Expr): (at: number) => Value
   elementNumber(index: string, expr: Expr): (at: number) => number
   setLocal(name: string, value: Value): void
   setRow(name: string, values: readonly Value[]): void
   write(tensor: string, indices: readonly number[], value: Value): void
-  /** Elements 0 to `length` of the row of a tensor that `rows` names, where they hold. */
+  /** Writes elements 0 to `length` of the row of a tensor at the indices `rows`, except those for which `holds` is false. */
   writeRow(
     tensor: string,
     rows: readonly number[],
@@ -65,41 +65,41 @@ export interface Text {
   operand(expr: Expr): string
 }
 
-/** The rules of expressions, which verification of a statement is made of. */
+/** The rules of expressions, from which the verification of a statement is built. */
 export interface Check {
-  /** The type of an expression that is evaluated once a row. */
+  /** Type of an expression that is evaluated once per row. */
   type(expr: Expr): ScalarType
-  /** The type of one that is evaluated for each element. */
+  /** Type of an expression that is evaluated once per element. */
   element(index: string, expr: Expr): ScalarType
-  /** Refuses what is no integer. */
+  /** Fails if an expression is not an integer. */
   index(expr: Expr): void
-  /** The type a monoid makes of elements, which it must take. */
+  /** Result type of a monoid for an element type, which it must accept. */
   combined(monoid: MonoidName, element: ScalarType): ScalarType
-  /** Refuses a value that says another type than it has. */
+  /** Fails if a value declares another type than it has. */
   says(name: string, said: ScalarType, type: ScalarType): void
-  /** Refuses what is no output, or one of another rank or type. */
+  /** Fails if the tensor is not an output, or has another rank or type. */
   store(tensor: string, rank: number, value: ScalarType): void
-  /** The rules where names besides can be read: those of a statement's own steps. */
+  /** The rules in a scope with additional names: those of a statement's own steps. */
   within(names: readonly (Pick<Defined, 'name' | 'type'> & { readonly kind: Defined['kind'] | 'index' })[]): Check
   fail(problem: string): never
 }
 
-/** Everything the IR knows of one kind of statement. */
+/** Everything the IR knows about one kind of statement. */
 export interface Construct<S> {
   readonly traits: Traits
-  /** The scalars and row values it introduces. Its loop index is `index`. */
+  /** Scalars and row values that it introduces. Its loop index is `index`. */
   defines(stmt: S): readonly Defined[]
-  /** The statement with the names it introduces replaced, its loop index left alone. */
+  /** The statement with the names that it introduces replaced, except its loop index. */
   rename(stmt: S, name: (before: string) => string): S
-  /** The expressions that are evaluated once a row. */
+  /** Expressions that are evaluated once per row. */
   rowExprs(stmt: S): readonly Expr[]
-  /** The expressions that are evaluated once an element. */
+  /** Expressions that are evaluated once per element. */
   elementExprs(stmt: S): readonly Expr[]
   /** The statement with every expression replaced. */
   map(stmt: S, map: (expr: Expr) => Expr): S
   evaluate(stmt: S, run: Run): void
   /** One line. */
   print(stmt: S, text: Text): string
-  /** @throws what `fail` of the check throws */
+  /** @throws the error of the check's `fail` */
   verify(stmt: S, check: Check): void
 }

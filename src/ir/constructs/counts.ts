@@ -1,20 +1,20 @@
 /**
- * A row of `bins` counts: element b is how many integers of a row are b. Values outside of [0, bins) are not counted. All threads of the row
- * count together, in memory for `most` bins; the counts may be read at any index. One that is stored and read by nothing else is a
- * histogram, which counts where it is stored.
+ * A row of `bins` counts: element b is the number of integers of a row that equal b. Values outside [0, bins) are not counted. All threads
+ * of the row count together, in memory for `most` bins; the counts may be read at any index. Counts that are only stored become a
+ * histogram, which counts directly in the output.
  */
 import type { Expr } from '../expr.js'
 import { countValues } from '../monoids.js'
 import type { Construct, Looped } from './construct.js'
 
-/** Bins there may be: 16 KiB of the shared memory of a block. */
+/** Largest number of bins: 16 KiB of the shared memory of a block. */
 export const mostBins = 4096
 
 export interface Counts extends Looped {
   readonly kind: 'counts'
   readonly name: string
   readonly bins: Expr
-  /** The most bins there are. */
+  /** Upper bound of `bins`. */
   readonly most: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Rows of what a recurrence of the author's carries behind each element: a row for each field. Steps run one after the other, from the
- * first element on. Their elements are read at the index of a loop over the row, and nowhere else.
+ * Rows of the states of a declared recurrence after each element: one row per field. Steps run in order, from the
+ * first element on. Elements of these rows are read at the index of a loop over the row, and nowhere else.
  */
 import type { Expr } from '../expr.js'
 import { foldFields, type UserRecurrence } from '../user_recurrence.js'
@@ -8,14 +8,14 @@ import type { Construct } from './construct.js'
 
 export interface FoldRow {
   readonly kind: 'foldRow'
-  /** A field each. */
+  /** One name per field. */
   readonly names: readonly string[]
   readonly fold: UserRecurrence
-  /** What is carried in front of the first element. */
+  /** State before the first element. */
   readonly starts: readonly Expr[]
   readonly length: Expr
   readonly index: string
-  /** What a step takes of an element. */
+  /** Values that a step takes from an element. */
   readonly values: readonly Expr[]
 }
 

@@ -1,26 +1,26 @@
 /**
- * A recurrence that carries rows, such as the state of a delta rule: the threads of a row of the kernel make one step after the other, and
- * within a step reductions over what is carried and new rows of it. Its step is a list of scalars, reductions and rows, each of which may
- * read those before it. All its rows have `width` elements, at index `column`. Behind the last step the carried rows are rows that may be
- * read at any index; a number is carried too, and gives an element for every step, or what it is behind the last.
+ * A recurrence with row state, such as that of a delta rule. The threads of a row of the kernel run the steps in order, and
+ * within a step compute reductions and new rows of the carried state. A step is a list of scalars, reductions and rows, each of which may
+ * read those before it. All its rows have `width` elements, at index `column`. After the last step the carried rows may be
+ * read at any index. Numbers are carried too, and give one element per step, or their value after the last step.
  */
 import type { ScalarType } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import { type MonoidName, monoid } from '../monoids.js'
 import type { Check, Construct, Defined } from './construct.js'
 
-/** Elements a carried row may have: what is carried, before and behind a step, fits the shared memory of a block with four rows. */
+/** Largest length of a carried row: the state before and after a step, of four rows, fits the shared memory of a block. */
 export const longestCarried = 1024
 
-/** Rows that may be carried together. */
+/** Largest number of carried rows. */
 export const mostCarried = 4
 
-/** What is carried. */
+/** One field of the carried state. */
 export interface StateField {
   readonly is: 'row' | 'number'
-  /** What it is behind the steps: a row, or the row of its numbers, or the last of them. */
+  /** Name of the result after the steps: a row, or the row of its numbers, or the last of them. */
   readonly result: string
-  /** What it is in front of a step, and the statement of the step that makes it anew. */
+  /** Name of its value before a step, and the statement of the step that computes the new one. */
   readonly before: string
   readonly after: string
 }
@@ -30,35 +30,35 @@ export interface StepPart {
   readonly does: 'let' | 'reduce' | 'row'
   readonly name: string
   readonly type: ScalarType
-  /** Of a reduction. */
+  /** Reductions only. */
   readonly monoid?: MonoidName
 }
 
 export interface FoldState {
   readonly kind: 'foldState'
   readonly fields: readonly StateField[]
-  /** True if numbers give an element for every step. */
+  /** True if numbers give one element per step. */
   readonly each: boolean
-  /** How many steps, and the index of one. */
+  /** Number of steps, and the index of a step. */
   readonly length: Expr
   readonly index: string
   readonly width: Expr
   readonly column: string
-  /** What is carried in front of the first step: of a row, its element. */
+  /** State before the first step; for a row, its element. */
   readonly starts: readonly Expr[]
   readonly step: readonly StepPart[]
-  /** The expressions of the step's statements. */
+  /** Expressions of the step's statements. */
   readonly values: readonly Expr[]
 }
 
-/** The row that a field gives for every step, or the scalar behind the last; rows give their last. */
+/** Result of a field: a row with one element per step, or the scalar after the last step; a carried row gives its last value. */
 const resultOf = ({ is, result }: StateField, each: boolean): Defined => ({
   kind: is === 'row' || each ? 'row' : 'local',
   name: result,
   type: 'f32',
 })
 
-/** Rows that have an element for every step. */
+/** Rows that have one element per step. */
 export const stepRows = (body: readonly (FoldState | { readonly kind: string })[]): ReadonlySet<string> =>
   new Set(
     body
@@ -70,7 +70,7 @@ const beforeOf = ({ is, before }: StateField): Defined => ({ kind: is === 'row' 
 
 const madeBy = ({ does, name, type }: StepPart): Defined => ({ kind: does === 'row' ? 'row' : 'local', name, type })
 
-/** The rules of a step, which kernels and schedules share. @param element checks an expression at `column` */
+/** Checks the rules of a step, for kernels and schedules. @param check `element` checks an expression at `column` */
 export function verifySteps(
   { fields, index, column, starts, step, values }: Pick<FoldState, 'fields' | 'index' | 'column' | 'starts' | 'step' | 'values'>,
   check: Check,

@@ -1,6 +1,6 @@
 /**
- * Stores a row of `bins` counts: element b of the tensor's last dimension is how many values are b. Values outside [0, bins) are
- * not counted. The one statement that a value does not own: the threads of a row add to its counts in any order.
+ * Stores a row of `bins` counts: element b of the tensor's last dimension is the number of values that equal b. Values outside [0, bins)
+ * are not counted. The one statement whose elements no thread owns: the threads of a row add to the counts in any order.
  */
 import type { Expr } from '../expr.js'
 import { countValues } from '../monoids.js'

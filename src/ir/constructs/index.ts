@@ -57,7 +57,7 @@ export const constructs: { readonly [K in Stmt['kind']]: Construct<StmtOf<K>> } 
 }
 
 /**
- * The object of a statement's own kind, which is to be given that statement. tsc takes methods as bivariant, so this needs no cast; a
+ * The object of a statement's kind, to be called with that statement only. tsc treats methods as bivariant, so this needs no cast; a
  * statement of another kind would be a defect of the caller.
  */
 export const constructOf = ({ kind }: Pick<Stmt, 'kind'>): Construct<Stmt> => constructs[kind]

@@ -1,4 +1,4 @@
-/** A scalar computed once a row. */
+/** A scalar computed once per row. */
 import type { ScalarType } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import type { Construct } from './construct.js'
