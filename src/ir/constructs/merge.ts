@@ -1,28 +1,28 @@
-/** A reduction by a monoid of the author's: a scalar for each of its fields, computed by all threads of the row together. */
+/** A reduction by a declared monoid: one scalar per field, computed by all threads of the row together. */
 import type { Expr } from '../expr.js'
 import { identityOf, scanFields, type UserMonoid } from '../user_monoid.js'
 import type { Check, Construct, Run, Text } from './construct.js'
 
 export interface Merge {
   readonly kind: 'merge'
-  /** A field each. */
+  /** One name per field. */
   readonly names: readonly string[]
   readonly monoid: UserMonoid
   readonly length: Expr
   readonly index: string
-  /** The fields of an element. */
+  /** Fields of an element. */
   readonly values: readonly Expr[]
 }
 
 type Merged = Pick<Merge, 'names' | 'monoid' | 'length' | 'index' | 'values'>
 
-/** What the elements up to each combine to. */
+/** Inclusive prefix combinations of the elements. */
 export function evaluateMerged({ monoid, length, index, values }: Merged, run: Run) {
   const elements = values.map((value) => run.elementNumber(index, value))
   return scanFields(monoid, run.number(length), (at) => elements.map((element) => element(at)))
 }
 
-/** A field's value has the field's type, and so has what combines it. */
+/** Checks that the value of each field and its combination have the field's type. */
 export function verifyMerged({ names, monoid, length, index, values }: Merged, check: Check): void {
   const { fields, left, right, combine } = monoid
   check.index(length)

@@ -1,6 +1,6 @@
 /**
- * Rows of what the elements up to each combine to by a monoid of the author's: a row for each of its fields, computed by all threads of the
- * row together. Their elements are read at the index of a loop over the row, and nowhere else.
+ * An inclusive scan by a declared monoid: one row per field, computed by all threads of the
+ * row together. Elements of these rows are read at the index of a loop over the row, and nowhere else.
  */
 
 import type { Construct } from './construct.js'

@@ -7,15 +7,15 @@ export interface Row extends Looped {
   readonly kind: 'row'
   readonly name: string
   readonly type: ScalarType
-  /** Elements there is memory for, where all of the row is computed before anything is replaced in place (src/ir/update_buffered.ts). */
+  /** Capacity in elements of a row that is computed whole before anything is replaced in place (src/ir/update_buffered.ts). */
   readonly kept?: number
 }
 
-/** Elements a row may have that is kept in shared memory: a block of threads that each compute a row of their own has memory for them. */
-const longestKept = 64
+/** Largest length of a row in shared memory: a block in which each thread computes its own row has memory for that many elements. */
+const longestShort = 64
 
-/** True if a row is short enough to be kept where others read it at any index. */
-export const isShort = (length: Expr): boolean => length.kind === 'const' && Number(length.value) <= longestKept
+/** True if a row is short enough for shared memory, where it can be read at any index. */
+export const isShort = (length: Expr): boolean => length.kind === 'const' && Number(length.value) <= longestShort
 
 export const rowConstruct: Construct<Row> = {
   traits: { makes: 'rows', elements: 'each', walk: 'where read' },

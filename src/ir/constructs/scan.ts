@@ -1,4 +1,4 @@
-/** A row value: element `index` combines the values of elements 0 to `index`, computed by all threads of the row together. */
+/** An inclusive scan: element `index` combines the values of elements 0 to `index`, computed by all threads of the row together. */
 import type { ScalarType } from '../dtype.js'
 import { type MonoidName, monoid } from '../monoids.js'
 import type { Construct, Looped } from './construct.js'

@@ -1,6 +1,6 @@
 /**
- * Stores a whole row: the last logical index of the tensor runs over `length`, or, where rows of another axis are replaced in place, the
- * index of that. Elements where `when` does not hold are left alone.
+ * Stores a whole row: the last logical index of the tensor runs over `length`, or the index of another axis if rows along that axis are
+ * replaced in place. Elements for which `when` does not hold are left alone.
  */
 import type { Expr } from '../expr.js'
 import type { Construct, Looped } from './construct.js'
@@ -10,9 +10,9 @@ export interface StoreRow extends Looped {
   readonly kind: 'storeRow'
   readonly tensor: string
   readonly rows: readonly Expr[]
-  /** A condition of each element. */
+  /** Condition per element. */
   readonly when?: Expr
-  /** Which of the tensor's indices runs, where it is not the last. */
+  /** Position of the running index among the tensor's indices, if it is not the last. */
   readonly axis?: number
 }
 

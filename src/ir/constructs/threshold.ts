@@ -1,6 +1,6 @@
 /**
- * The largest of a row's keys from which on elements weigh at least `target` together; -Infinity where all weigh less. `value` is an
- * element's weight. Found by all threads of the row together.
+ * The largest key of a row such that the elements with that key or a larger one weigh at least `target` together; -Infinity if all weigh
+ * less. `value` is an element's weight. Found by all threads of the row together.
  */
 import type { Expr } from '../expr.js'
 import { thresholdOf } from '../threshold.js'

@@ -1,6 +1,6 @@
 /**
- * Two row values of `count` elements: the largest values of a row, largest first, and `indices`, the places they have in it
- * (src/ir/top_k.ts says which come first). All threads of the row compute them together; `count` is a number, or a dimension that instances fix.
+ * Two row values of `count` elements: the largest values of a row, largest first, and `indices`, their positions in it
+ * (src/ir/top_k.ts defines the order). All threads of the row compute them together; `count` is a number, or a dimension that instances fix.
  */
 import type { Expr } from '../expr.js'
 import { rankValues } from '../top_k.js'

@@ -1,4 +1,4 @@
-/** The condition of a store, where it has one. */
+/** Optional condition of a store. */
 import type { Expr } from '../expr.js'
 import type { Text } from './construct.js'
 

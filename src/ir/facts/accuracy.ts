@@ -1,7 +1,7 @@
 /**
- * How the outputs of a kernel err, read off its body: the heaviest of what makes them (a sum of products, a sum, a function, a few
- * operations, nothing at all), the length of sums, the size of what cancels, and whether small integers stay exact. The table of
- * tolerances says what that allows (src/verify/tolerance.ts).
+ * Error classes of a kernel's outputs, derived from its body: the operation that dominates the error (a sum of products, a sum, a
+ * function, a few operations, none), the length of sums, the magnitude of cancelling terms, and exactness on small integers. The table of
+ * tolerances gives the error that each class allows (src/verify/tolerance.ts).
  */
 
 import { attentionReference } from '../attention_reference.js'
@@ -14,17 +14,17 @@ import { noFacts } from './facts.js'
 import { longest, ofMatmul, ofProgram } from './interpret.js'
 import type { Value } from './value.js'
 
-/** Products in the epilogue of which functions are called err as more terms would: by what a `transcendental` result may. */
+/** Extra terms of a matmul whose epilogue calls functions: they allow the error of a `transcendental` result. */
 const termsOfCalls = 8
-/** Roundings that `elementwise` and `transcendental` results have at most. */
+/** Largest numbers of roundings of `elementwise` and `transcendental` results. */
 const [fewRoundings, someRoundings] = [4, 16]
 
-/** How every output of a kernel errs, but for those whose class is stated. */
+/** Accuracy of every output of a kernel; a stated class takes precedence over the derived one. */
 export function accuracyOf(kernel: Kernel | TemplateKernel): Readonly<Record<string, Accuracy>> {
   const facts = kernel.facts ?? noFacts
   const { results } = facts
   const outputs = kernel.tensors.filter(({ access }) => access === 'out')
-  // What attention stores on the way, the key and the value of a step, is computed like any row.
+  // The key and value of a step, which decode attention stores, are computed like any row.
   const attended = isTemplate(kernel) && kernel.kind !== 'matmul' ? kernel : undefined
   const found =
     isTemplate(kernel) && kernel.kind === 'matmul'
@@ -44,7 +44,7 @@ export function accuracyOf(kernel: Kernel | TemplateKernel): Readonly<Record<str
 const isFloat = ({ dtype }: Pick<TensorParam, 'dtype'>): boolean =>
   typeof dtype !== 'string' || (dtypeInfo[dtype].scalar === 'f32' && dtype !== 'i8')
 
-/** Of a stated class: exact on small integers, and otherwise what the body gives at its best. */
+/** Accuracy of a stated class: exact on small integers for `exact`, otherwise with the length from the body. */
 const statedAs = (stated: ErrorClass, value: Value | undefined): Accuracy => {
   const length = value === undefined ? undefined : longest([...value.sums, ...value.products])
   return stated === 'exact'
@@ -52,11 +52,11 @@ const statedAs = (stated: ErrorClass, value: Value | undefined): Accuracy => {
     : { class: stated, integers: false, ...(length === undefined ? {} : { length }) }
 }
 
-/** What no error of float32 exceeds without being infinite. */
+/** Largest scale of an error that is still finite in float32. */
 const largestScale = 1e30
 
 function classify(param: TensorParam, value: Value): Accuracy {
-  // An integer is right or wrong.
+  // Integers have no rounding error: a result is right or wrong.
   if (typeof param.dtype === 'string' && dtypeInfo[param.dtype].scalar === 'i32') return { class: 'exact', integers: true }
   const { calls, roundings, sums, products, absolute, absoluteRoots, steep, isStored, isMoved } = value
   const rest = {

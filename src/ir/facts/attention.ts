@@ -1,8 +1,8 @@
 /**
- * How the results of attention err: as a whole, by the terms of a score and by what is rounded on the way. A key that is computed is stored,
- * and with a query that is computed main loops take it in storage precision. One rounding of their elements moves a score by about that part
- * of the score's own size, which follows from what queries and keys are computed from: a row that is normed is of size 1 whatever it was,
- * times its gain, and a score of it grows as the root of its length.
+ * Accuracy of attention: the error follows from the number of terms of a score and from intermediate roundings. A computed key is stored,
+ * and main loops take it, and a computed query, in storage precision. One rounding of their elements moves a score by about the same
+ * fraction of the score's own size. That size follows from the inputs of queries and keys: a normalised row has size 1 times its gain,
+ * for any input, and its score grows as the root of its length.
  */
 import type { Expr } from '../expr.js'
 import type { AttentionKernel, DecodeAttentionKernel, RowAccess, RowOperand } from '../template.js'
@@ -14,7 +14,7 @@ import { type Known, largerSize, productSize, sizeOf, sizesOf } from './size.js'
 
 type Attention = AttentionKernel | DecodeAttentionKernel
 
-/** What its results err by: as many terms as a score has, and roundings of the operands that are computed. */
+/** Accuracy of attention: the number of terms of a score, and the roundings of computed operands. */
 export function attentionAccuracy(kernel: Attention): Accuracy {
   const length = countOf(kernel.headDim, new Map())
   const { query, keys, values } = operandsOf(kernel)
@@ -30,19 +30,19 @@ export function attentionAccuracy(kernel: Attention): Accuracy {
     class: 'attention',
     integers: false,
     ...(length === undefined ? {} : { length }),
-    // Twice as much where values are rounded as well as their weights.
+    // Twice as much if values are rounded as well as their weights.
     ...(scale === 1 ? {} : { scale: Number(scale.toPrecision(3)) }),
     ...(roundings === 0 ? {} : { rounded: { ...moved, rms: Number(moved.rms.toPrecision(3)) } }),
   }
 }
 
-/** By how much numbers of that size exceed what the table is for: random ones, or a few of them added up. */
+/** Factor by which numbers of that size exceed those of the tolerance table: random numbers, or sums of a few. */
 const beyond = ({ rms }: Size): number => (rms > 4 ? rms : 1)
 
-/** True if it is anything but an element as it lies in memory, and so is rounded once it is computed. */
+/** True if an operand is not a plain load, so that it is rounded after its computation. */
 const isComputed = ({ kind }: Expr): boolean => kind !== 'load'
 
-/** What a row is read from, or computed as: of a step also what joins the rows in memory. */
+/** Expressions of the operand rows; for decode attention also those of the new key and value. */
 function operandsOf(kernel: Attention): Readonly<Record<'query' | 'keys' | 'values', readonly Expr[]>> {
   const loaded = ({ tensor, indices }: RowAccess): Expr => ({ kind: 'load', type: 'f32', tensor, indices })
   if (kernel.kind === 'attention') {
@@ -57,7 +57,7 @@ function operandsOf(kernel: Attention): Readonly<Record<'query' | 'keys' | 'valu
   }
 }
 
-/** How far scores move when each term of theirs moves by its own size: `terms` is that of a term, and they move independently. */
+/** Change of scores if each of their terms changes independently by its own size, `terms`. */
 function movement({ score }: Attention, known: Known, terms: Size): Size {
   const raw = productSize(terms, sizeOf(1, 1))
   const { slope } = sizesOf(score, { ...known, local: { name: 'raw', size: raw } })
@@ -69,7 +69,7 @@ function knownOf(kernel: Attention): Known {
   return {
     input: (tensor) => {
       const param = kernel.tensors.find(({ name }) => name === tensor)
-      // What has a domain is drawn from it, whatever others are drawn from.
+      // An input with a domain is drawn from it, independently of the size of the others.
       return param === undefined
         ? sizeOf(1)
         : sizeOf(inputValue(param, inputs[tensor]).magnitude, 0, inputs[tensor] === undefined ? 1 : 0)

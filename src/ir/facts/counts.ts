@@ -1,4 +1,4 @@
-/** Integer expressions as counts, as far as they depend on sizes alone. */
+/** Conversion of integer expressions to counts, if they depend on sizes only. */
 import type { Expr } from '../expr.js'
 import { visit } from '../walk.js'
 import { type Count, integerOperations } from './facts.js'
@@ -6,8 +6,8 @@ import { type Count, integerOperations } from './facts.js'
 const isOperation = (fn: string): fn is (typeof integerOperations)[number] => integerOperations.some((each) => each === fn)
 
 /**
- * A number of elements by the sizes of a run: what it is, or where that depends on more than sizes, the most it is.
- * @param locals what the values of `let` are
+ * Count of an expression for a number of elements, in terms of the sizes of a run; an upper bound if it depends on more than sizes.
+ * @param locals values of `let` statements
  */
 export function countOf(expr: Expr, locals: ReadonlyMap<string, Expr>): Count | undefined {
   switch (expr.kind) {
@@ -25,7 +25,7 @@ export function countOf(expr: Expr, locals: ReadonlyMap<string, Expr>): Count | 
       const args = expr.args.map((arg) => countOf(arg, locals))
       const known = args.flatMap((arg) => (arg === undefined ? [] : [arg]))
       if (known.length === args.length) return [expr.fn, ...known]
-      // Nothing that is counted is negative, so that a difference is at most what it is taken from.
+      // Counts are not negative, so a difference is at most its minuend.
       return expr.fn === 'minimum' || expr.fn === 'sub' ? args[0] : undefined
     }
     default:
@@ -33,7 +33,7 @@ export function countOf(expr: Expr, locals: ReadonlyMap<string, Expr>): Count | 
   }
 }
 
-/** True if an expression depends on nothing but sizes: a number of elements. */
+/** True if an expression depends only on sizes: a number of elements. */
 export function constantsOnly(expr: Expr): boolean {
   let isSize = false
   let isOnly = true

@@ -1,7 +1,7 @@
 /**
- * Which integers an input may hold, as far as a body tells: one that indexes a tensor directly lies in its extent, one that is compared
- * with numbers is a flag, one that is only counted with is any number, one of which only bits are taken is any integer. What a body does
- * otherwise with an integer, an author has to say.
+ * Inference of the domains of integer inputs from a body. An input that indexes a tensor directly is within its extent, one that is
+ * compared with numbers is a flag, one that is only used in arithmetic is any number, and one of which only bits are used is any integer.
+ * For any other use the author has to state the domain.
  */
 import { type DType, dtypeInfo } from '../dtype.js'
 import type { Expr, ExprOf } from '../expr.js'
@@ -9,7 +9,7 @@ import type { DTypeRef, Kernel, TensorParam } from '../kernel.js'
 import { operands, stmtExprs, visit } from '../walk.js'
 import type { Count, Domain } from './facts.js'
 
-/** Integers of this size span what int8 holds when they are multiplied by small steps, and lie beyond it now and then. */
+/** Integers of this size span int8 when they are multiplied by small scales, and exceed it now and then. */
 const numbers: Domain = { from: [-100], to: [100] }
 const counts: Domain = { from: [0], to: [200] }
 const small: Readonly<Partial<Record<DType, Domain>>> = {
@@ -18,27 +18,27 @@ const small: Readonly<Partial<Record<DType, Domain>>> = {
   bool: { from: [0], to: [1] },
   i16: { from: [-32_768], to: [32_767] },
 }
-/** What bodies read of 32 bits and more. */
+/** Integers that bodies read from types of 32 bits and more. */
 const all: Domain = { from: [-(2 ** 31)], to: [2 ** 31 - 1] }
 const allWithoutSign: Domain = { from: [0], to: [2 ** 31 - 1] }
 const isInteger = (dtype: DTypeRef): dtype is DType => typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
 const smallDomain = (dtype: DTypeRef): Domain | undefined => (typeof dtype === 'string' ? small[dtype] : undefined)
 
-/** How a body uses the elements of an integer tensor. */
+/** Uses of the elements of an integer tensor in a body. */
 interface Use {
   readonly places: Count[]
   readonly flags: Set<number>
-  /** Arithmetic modulo 2 ** 32 reads it, which gives the same for every integer wherever it is computed. */
+  /** True if arithmetic modulo 2 ** 32 reads it, which gives the same result for every integer on all devices. */
   wraps: boolean
-  /** Something else than that reads it, or what was made of it. */
+  /** True if anything else reads it, or a value derived from it. */
   plain: boolean
-  /** It is a part of what indexes, counts elements or is compared with other than a number. */
+  /** True if it is part of an index or of a number of elements, or is compared with anything but a number. */
   unclear: boolean
 }
 
 type Uses = Map<string, Use>
 
-/** The tensors whose elements an expression hands on, and whether it is nothing but such an element. */
+/** Tensors whose elements an expression passes on. `isElement` if the expression is just such an element. */
 interface Carried {
   readonly tensors: ReadonlySet<string>
   readonly isElement: boolean
@@ -50,7 +50,7 @@ const wrapping: readonly string[] = ['bitXor', 'bitAnd', 'bitOr', 'wrappingAdd',
 const shifts: readonly string[] = ['shiftLeft', 'shiftRight', 'shiftRightUnsigned']
 const counted: readonly string[] = ['idiv', 'mod']
 
-/** Domains of the integer inputs of an op whose body tells them. */
+/** Domains of those integer inputs of an op that its body determines. */
 export function impliedDomains(kernel: Kernel): Readonly<Record<string, Domain>> {
   const inputs = kernel.tensors.filter(({ access }) => access === 'in')
   const integers = inputs.filter(({ dtype }) => isInteger(dtype))
@@ -81,7 +81,7 @@ function domainOf({ name, dtype }: TensorParam, uses: Uses): Domain[] {
   return [smallDomain(dtype) ?? (dtype === 'u32' ? counts : numbers)]
 }
 
-/** A few bits that a number picks out: an integer up to that number, whatever the rest was. */
+/** True for a masked value: an integer up to the mask, for any other bits. */
 const isMasked = (expr: Expr): boolean =>
   expr.kind === 'call' &&
   expr.fn === 'bitAnd' &&
@@ -119,7 +119,7 @@ class Reading {
     if (comparisons.includes(node.fn)) this.#compare(node)
   }
 
-  /** How far bits are moved has to be less than there are: that is no bit itself. */
+  /** A shift count must be less than the number of bits, so its domain is unclear. */
   #seeBits({ fn, args: [value, ...others] }: ExprOf<'call'>): void {
     const moved = shifts.includes(fn)
     if (value !== undefined) for (const use of this.#usesOf(value)) use.wraps = true
@@ -160,7 +160,7 @@ class Reading {
     }
   }
 
-  /** Of integers alone: what has become a float is no place. */
+  /** Integers only: a value converted to float is not an index. */
   #carried(expr: Expr): Carried {
     if (expr.type !== 'i32') return nothing
     if (expr.kind === 'load') return { tensors: new Set(this.#uses.has(expr.tensor) ? [expr.tensor] : []), isElement: true }

@@ -1,12 +1,12 @@
 /**
- * How functions and sums err, by abstract interpretation: of every value how its rounding errors add up on random numbers, and whether
- * small integers stay exact in float32. interpret.ts runs bodies over them.
+ * Error propagation of functions and sums, by abstract interpretation: for every value the accumulated rounding error on random numbers,
+ * and exactness of small integers in float32. interpret.ts interprets bodies with it.
  */
 import type { IntrinsicName } from '../intrinsics.js'
 import type { Count } from './facts.js'
 import { either, errorOf, fits, integer, joined, largest, leaf, over, plus, sizeOf, times, unique, type Value } from './value.js'
 
-/** What sums are assumed to be as long as, where only the bits they take matter. */
+/** Assumed length of sums, where only the number of their bits matters. */
 export const longSum = 2 ** 14
 
 const called = (a: Value, changes: Partial<Value>): Value => ({
@@ -21,7 +21,7 @@ const called = (a: Value, changes: Partial<Value>): Value => ({
   ...changes,
 })
 
-/** A choice, a place or a count, which is right where what it depends on is. */
+/** A choice, a position or a count, which is exact if its operands are. */
 export function decided(by: readonly Value[]): Value {
   const isStored = by.every((value) => value.isStored)
   const made = integer(longSum, 1)
@@ -46,7 +46,7 @@ const least = 1e-30
 const asError = ([absolute, absoluteRoots]: ReturnType<typeof errorOf>) => ({ absolute, absoluteRoots })
 const atLeastOne = (error: ReturnType<typeof errorOf>) => asError(largest([error, [1, 0]]))
 
-/** What a float operation makes of its operands. */
+/** Value of a float operation, from its operands. */
 export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boolean): Value {
   const [a, b = a, c = b] = args
   if (a === undefined || b === undefined || c === undefined) throw new Error(`internal: ${fn} has no operands`)
@@ -102,7 +102,7 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
     }
     case 'sin':
     case 'cos':
-      // A rounding of a large angle is part of a turn.
+      // A rounding of a large angle is a fraction of a period.
       return called(a, { magnitude: 1, roots: 0, ...atLeastOne(largest([errorOf(a), ...(a.isStored ? [] : [sizeOf(a)])])) })
     case 'gelu':
       return called(a, atLeastOne(errorOf(a)))
@@ -111,7 +111,7 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
     case 'bitsOf':
       return { ...decided(args), exact: undefined }
     case 'floatOfBits':
-      // Any number; of bits that were moved it is a float32 number as it is.
+      // Any number; bits that were only copied give an exact float32.
       return called(a, { ...leaf([0.1], 1), isStored: a.isStored, calls: a.calls, exact: undefined })
     case 'uniform':
       return called(a, { ...leaf([1], 1, true), exact: undefined, isStored: false })
@@ -140,10 +140,10 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
   }
 }
 
-/** The sum of so many values. */
+/** Sum of `length` values. */
 export function summed(a: Value, length: Count): Value {
   const exact = a.exact && fits(a.exact.bits, a.exact.size * longSum)
-  // A sum of many products is a normal number again, and one of positive terms is about the same in every row.
+  // A sum of many products is normally distributed again, and a sum of positive terms is about the same in every row.
   const base = { ...a, exact, factors: 1, isStored: exact !== undefined, isMoved: false, isConstant: false, roundings: 0 }
   if (a.isPositive) return { ...base, factors: 0, sums: unique(a.sums, [length]), open: undefined }
   return {
@@ -156,7 +156,7 @@ export function summed(a: Value, length: Count): Value {
   }
 }
 
-/** A sum of either sign divided by a number of elements: a mean, which errs as little as a sum of terms of one sign. */
+/** A sum of either sign divided by a number of elements: a mean, whose error is as small as that of a sum of terms of one sign. */
 export function mean(a: Value): Value {
   const { open } = a
   const inexact = { exact: undefined, isStored: false, isMoved: false, roundings: a.roundings + 1 }

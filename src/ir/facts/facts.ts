@@ -1,44 +1,44 @@
 /**
- * Facts of a kernel: what a test, a measurement or a check must know about its arguments and cannot read off its signature. Stated where
- * an op is declared (src/lang/facts.ts), read off bodies where those tell (domains.ts, accuracy.ts), composed for what plans derive
- * (src/fuse/facts.ts), and written beside each kernel of the manifest. Data throughout, so that a machine without the front end has them.
+ * Facts of a kernel: constraints on its arguments that a test, a measurement or a check needs and that its signature does not contain.
+ * Stated where an op is declared (src/lang/facts.ts), inferred from bodies (domains.ts, accuracy.ts), composed for derived kernels
+ * (src/fuse/facts.ts), and stored with each kernel of the manifest. They are plain data, so that a machine without the front end has them.
  */
 
 import { getOwn } from '../get_own.js'
 import type { IntrinsicName } from '../intrinsics.js'
 
-/** An integer by the sizes of a run: a number, the name of a dimension or of an integer attribute, or an operation on such. */
+/** An integer in terms of the sizes of a run: a number, the name of a dimension or of an integer attribute, or an operation on these. */
 export type Count = number | string | readonly [IntegerOperation, ...Count[]]
 
-/** Operations of counts: those of `src/ir/intrinsics.ts` with these names. */
+/** Operations of counts, with the names they have in `src/ir/intrinsics.ts`. */
 export const integerOperations = ['add', 'sub', 'mul', 'idiv', 'mod', 'minimum', 'maximum'] as const satisfies IntrinsicName[]
 type IntegerOperation = (typeof integerOperations)[number]
 
-/** Stands for the longest sequence of packed rows, where no argument of a kernel says it. */
+/** Name for the length of the longest packed sequence, where no argument of a kernel gives it. */
 export const longestSequence = '(seq)'
 
-/** What an input of packed rows holds: of each sequence its length or its first row, of each row its sequence or its place there. */
+/** Roles of inputs that describe packed rows: per sequence its length or its first row, per row its sequence or its position there. */
 export const packedRoles = ['lengths', 'starts', 'sequences', 'positions'] as const
 export type PackedRole = (typeof packedRoles)[number]
 
-/** Which values an input may hold. Without a fact floats are any numbers; integers need one where a body uses them as places or flags. */
+/** Allowed values of an input. Without a fact floats are any numbers; integers need one if a body uses them as indices or flags. */
 export interface Domain {
-  /** At least each of these, and at most each of these; of floats the ends of a range, of integers both inclusive. */
+  /** Lower and upper bounds, all of which hold; for floats the ends of a range, for integers both inclusive. */
   readonly from?: readonly Count[] | undefined
   readonly to?: readonly Count[] | undefined
-  /** Taken in turn, as far as the bounds allow them. */
+  /** Values to cycle through, as far as the bounds allow them. */
   readonly values?: readonly number[] | undefined
-  /** The first of each row of the last axis; `values` are of the others. */
+  /** First element of each row of the last axis; `values` are for the others. */
   readonly first?: number | undefined
-  /** Allowed besides. */
+  /** Additional allowed values. */
   readonly also?: readonly number[] | undefined
-  /** Along the last axis: never falling from the least to the greatest, or no two alike. */
+  /** Order along the last axis: never falling from the least to the greatest, or no two equal. */
   readonly order?: 'ascending' | 'distinct' | undefined
-  /** How rows are packed, and what of that the input says. */
+  /** Packing of rows, and the role of the input in it. */
   readonly packed?: Packed | undefined
-  /** Draws are divided by the power of two next to the square root of this: what they multiply is about so large, squared. */
+  /** Draws are divided by the power of two next to the square root of this: the expected square of the values that they multiply. */
   readonly divide?: Count | undefined
-  /** What they multiply: an input of the same op. */
+  /** The input of the same op that they multiply. */
   readonly scales?: string | undefined
 }
 
@@ -47,24 +47,24 @@ export interface Packed {
   /** Number of sequences, and of packed rows: at least as many as there are tokens. */
   readonly batch: Count
   readonly rows: Count
-  /** Places that positions index. */
+  /** Extent that positions index. */
   readonly seq?: Count | undefined
 }
 
-/** What a dimension is held to: it is `equal` to a count, `atLeast` or `atMost` as large. */
+/** Constraint on a dimension: it is `equal` to a count, `atLeast` or `atMost` as large. */
 export interface ExtentFact {
   readonly equal?: Count | undefined
   readonly atLeast?: Count | undefined
   readonly atMost?: Count | undefined
   /** A number that divides it. */
   readonly multipleOf?: number | undefined
-  /** The longest that a check tries, because its body takes long. */
+  /** Largest extent that a check tries, because the body is slow. */
   readonly upTo?: number | undefined
-  /** A check tries every length of this dimension, where the signature alone would tell another. */
+  /** True if a check tries every length of this dimension, instead of the one that follows from the signature. */
   readonly swept?: true | undefined
 }
 
-/** An attribute that scales what is stored as int8: chosen so that the results of an output span what that holds. */
+/** An attribute that scales values stored as int8: chosen so that the results of output `fills` span the range of int8. */
 export interface AttrFact {
   readonly fills: string
 }
@@ -73,8 +73,8 @@ export const errorClasses = ['exact', 'elementwise', 'transcendental', 'reductio
 export type ErrorClass = (typeof errorClasses)[number]
 
 /**
- * The root mean square of results on random inputs of size 1: `rms` times the root of the length of their sums, as often as `roots` says.
- * `degree` tells how they grow with inputs: as their size to that power.
+ * The root mean square of results on random inputs of size 1: `rms` times the root of the length of their sums to the power `roots`.
+ * Results grow as the size of the inputs to the power `degree`.
  */
 export interface Size {
   readonly rms: number
@@ -82,21 +82,21 @@ export interface Size {
   readonly degree: number
 }
 
-/** How the results of an output err: the query of the table of tolerances (src/verify/tolerance.ts). */
+/** Accuracy of an output: the key into the table of tolerances (src/verify/tolerance.ts). */
 export interface Accuracy {
-  /** On values drawn at random. */
+  /** Error class on random values. */
   readonly class: ErrorClass
-  /** True if small integers give exactly what the body does. */
+  /** True if results on small integers are exact. */
   readonly integers: boolean
-  /** Of the longest sum. */
+  /** Length of the longest sum. */
   readonly length?: Count | undefined
-  /** Magnitude of the terms that cancel; 0 where every result is made of positive terms. 1 by default. */
+  /** Magnitude of the terms that cancel; 0 if all terms of every result are positive. 1 by default. */
   readonly scale?: number | undefined
-  /** How often that grows with the root of the length: an error of one sum times another sum does once. Never by default. */
+  /** Exponent of the root of the length by which that grows: 1 for an error of one sum times another sum. 0 by default. */
   readonly roots?: number | undefined
-  /** Of attention whose queries or keys are computed, and rounded on the way: how far a score moves when each of its terms moves by itself. */
+  /** Attention with computed, and thus rounded, queries or keys: change of a score if each of its terms changes independently. */
   readonly rounded?: Size | undefined
-  /** It divides by what may vanish for rows of nearly equal values: only long rows of random values are held to it. */
+  /** True if it divides by a value that may vanish for rows of nearly equal values: it applies only to long rows of random values. */
   readonly steep?: true | undefined
 }
 
@@ -104,7 +104,7 @@ export interface Facts {
   readonly inputs: Readonly<Record<string, Domain>>
   readonly dims: Readonly<Record<string, ExtentFact>>
   readonly attrs: Readonly<Record<string, AttrFact>>
-  /** How outputs err, as far as stated. What is not follows from the body. */
+  /** Stated error classes of outputs. Others are derived from the body. */
   readonly results: Readonly<Record<string, ErrorClass>>
 }
 
@@ -120,7 +120,7 @@ export const dependentDims = ({ dims, inputs }: Facts): readonly string[] => [
   ),
 ]
 
-/** The value of a count; undefined where a name has none. */
+/** Value of a count; undefined if a name has none. */
 export function evaluateCount(count: Count, sizes: Readonly<Record<string, number>>): number | undefined {
   if (typeof count === 'number') return count
   if (typeof count === 'string') return getOwn(sizes, count)
@@ -141,13 +141,13 @@ const apply: Readonly<Record<IntegerOperation, (a: number, b: number) => number>
   maximum: Math.max,
 }
 
-/** The names a count depends on. */
+/** Names that a count depends on. */
 export const namesOf = (count: Count): readonly string[] =>
   typeof count === 'number' ? [] : typeof count === 'string' ? [count] : operandsOf(count).flatMap(namesOf)
 
 const operandsOf = ([, ...operands]: Exclude<Count, number | string>): readonly Count[] => operands
 
-/** A count with its names replaced; undefined where one has no replacement. */
+/** A count with its names replaced; undefined if one has no replacement. */
 export function renameCount(count: Count, rename: (name: string) => Count | undefined): Count | undefined {
   if (typeof count === 'number') return count
   if (typeof count === 'string') return rename(count)
@@ -159,7 +159,7 @@ export function renameCount(count: Count, rename: (name: string) => Count | unde
   return renamed.length === operands.length ? [operation, ...renamed] : undefined
 }
 
-/** Both facts of one input. Bounds join; of anything else the first counts. */
+/** Merges two facts of one input. Bounds of both apply; for other fields `a` takes precedence. */
 export function bothDomains(a: Domain, b: Domain): Domain {
   const join = (x: readonly Count[] = [], y: readonly Count[] = []): readonly Count[] => {
     const seen = new Set(x.map((count) => JSON.stringify(count)))

@@ -1,6 +1,6 @@
 /**
- * What the outputs of a body are as values that err (error.ts): a row program is run once for all elements together, a matmul as the
- * program of its epilogue over sums of products. How that is judged is for accuracy.ts.
+ * Abstract interpretation of bodies over values with errors (error.ts). A row program is run once for all elements together, a matmul as
+ * its epilogue over sums of products. accuracy.ts classifies the outputs.
  */
 import type { Stmt, StmtOf } from '../constructs/index.js'
 import { dtypeInfo } from '../dtype.js'
@@ -16,17 +16,17 @@ import type { Count, Domain, Facts } from './facts.js'
 import { noFacts } from './facts.js'
 import { constant, either, integer, leaf, type Value } from './value.js'
 
-/** The greater of two numbers of elements, whichever it is. */
+/** Maximum of counts, as a count. */
 export const longest = ([first, ...others]: readonly Count[]): Count | undefined =>
   first === undefined ? undefined : others.reduce<Count>((a, b) => ['maximum', a, b], first)
 
-/** Powers of two that bring what they multiply to about 1. Where that depends on sizes, of the longest sums there are. */
+/** Powers of two that scale the other operand to about 1. If the divisor depends on sizes, that of the longest sums is used. */
 function steps(divide: Count): Value {
   const step = 2 ** -Math.round(Math.log2(typeof divide === 'number' ? divide : longSum) / 2)
   return leaf([step, 2 * step], 1)
 }
 
-/** The value an input is drawn as. */
+/** Abstract value of an input, from its domain. */
 export function inputValue(param: TensorParam, domain: Domain | undefined): Value {
   const { dtype } = param
   if (domain?.divide !== undefined) return steps(domain.divide)
@@ -44,7 +44,7 @@ export function inputValue(param: TensorParam, domain: Domain | undefined): Valu
   return { ...leaf([0.1], size, Math.min(...bounds) >= 0) }
 }
 
-/** What every output of a row program is, given what some of its inputs are. */
+/** Abstract value of every output of a row program, given those of some inputs. */
 export function ofProgram(kernel: Kernel, facts: Facts, given: ReadonlyMap<string, Value>): Record<string, Value> {
   const inputs = new Map(
     kernel.tensors
@@ -124,7 +124,7 @@ class Program {
     }
   }
 
-  /** A field errs as a sum of the whole row does, of terms of either sign, through functions. An integer is right or wrong. */
+  /** The error of a field is that of a sum over the whole row, of terms of either sign, through functions. Integers have no rounding error. */
   #merged(
     { names, length, values }: Pick<StmtOf<'merge'>, 'names' | 'length' | 'values'>,
     fields: readonly Pick<MonoidField, 'type'>[],
@@ -143,7 +143,7 @@ class Program {
   }
 
   /**
-   * What steps carry errs as a sum over all of them of what one makes, of terms of either sign. A step is looked at twice, since the first
+   * The error of carried state is that of a sum over all steps, of terms of either sign. A step is interpreted twice, since the first
    * may carry nothing yet.
    */
   #carried(stmt: StmtOf<'foldState'>): Value {
@@ -178,7 +178,7 @@ class Program {
     return summed(value, countOf(length, this.#locals) ?? longestDim(this.#kernel))
   }
 
-  /** Nothing calls itself, so that no depth is too deep. */
+  /** Not recursive, so that expressions of any depth work. */
   #value(expr: Expr): Value {
     visitUp(expr, (node) => {
       if (!this.#memo.has(node)) this.#memo.set(node, this.#node(node))
@@ -209,7 +209,7 @@ class Program {
         const [a, b] = expr.args
         if (expr.fn === 'div' && b !== undefined && constantsOnly(b)) return mean(args[0] ?? constant(0))
         const value = applied(expr.fn, args, a === b)
-        // What may turn out otherwise for a rounding is no integer to rely on.
+        // A choice that a rounding may flip is not exact.
         return expr.fn === 'select' && args[0]?.isStored === false
           ? { ...value, isStored: false, isMoved: false, exact: undefined }
           : value
@@ -220,13 +220,13 @@ class Program {
   #attr(name: string): Value {
     const attr = this.#kernel.attrs.find((each) => each.name === name)
     if (attr?.type === 'i32') return integer(2 ** 14, 1)
-    // It is chosen with one place behind the point, and brings results to the size of an int8.
+    // It is chosen with one decimal, and scales results to the range of int8.
     if (this.#facts.attrs[name] !== undefined) return { ...leaf([127.5], 1), factors: 0 }
     return { ...leaf([attr?.default ?? 1], Math.abs(attr?.default ?? 1), (attr?.default ?? 0) > 0), factors: 0 }
   }
 }
 
-/** Where nothing else is known of how long a sum is: the longest of a kernel's dimensions. */
+/** Fallback for the length of a sum: the longest of a kernel's dimensions. */
 const longestDim = ({ dims }: Pick<Kernel, 'dims'>): Count => longest(dims) ?? 1
 
 export function ofMatmul(kernel: MatmulKernel): ReadonlyMap<string, Value> {

@@ -1,4 +1,4 @@
-/** Dimensions that loops of a kernel run over, and those that it reduces across: what a check gives many lengths. The others only say where something lies. */
+/** Dimensions that loops of a kernel run over, and those that it reduces across: a check tries many lengths of these. Others only locate data. */
 import type { Kernel, Stmt } from '../kernel.js'
 import { isTemplate, type TemplateKernel } from '../template.js'
 import { operands, stmtExprs, visit } from '../walk.js'
@@ -6,15 +6,15 @@ import { countOf } from './counts.js'
 import type { Count } from './facts.js'
 import { namesOf } from './facts.js'
 
-/** In the order of the kernel's dimensions. */
+/** Dimensions that loops run over, in the order of the kernel's dimensions. */
 export function loopDims(kernel: Kernel | TemplateKernel): readonly string[] {
   const names = new Set(lengthsOf(kernel).flatMap(namesOf))
   return kernel.dims.filter((dim) => names.has(dim))
 }
 
 /**
- * Dimensions that elements of outputs are each computed along and reductions run over: every element of a column needs what is combined of
- * all, and a body computes that for each.
+ * Dimensions that are both an axis of outputs and the range of reductions: every element along the axis needs the reduction over all of
+ * them, and a body computes that for each.
  */
 export function acrossDims(kernel: Kernel | TemplateKernel): readonly string[] {
   if (isTemplate(kernel)) return []
@@ -42,7 +42,7 @@ function lengthsOf(kernel: Kernel | TemplateKernel): readonly Count[] {
   }
 }
 
-/** @param kinds of statements that count; those of all by default */
+/** @param kinds kinds of statements to consider; all by default */
 function loopsOf(kernel: Kernel, kinds?: readonly Stmt['kind'][]): Count[] {
   const locals = new Map(kernel.body.flatMap((stmt) => (stmt.kind === 'let' ? [[stmt.name, stmt.value] as const] : [])))
   const found: Count[] = []

@@ -1,7 +1,7 @@
-/** What divides extents: factors of counts, and of numbers. */
+/** Divisors of extents: factors of counts, and of numbers. */
 import type { Count } from './facts.js'
 
-/** The number in a product of numbers and names; undefined of any other count. */
+/** Constant factor of a product of numbers and names; undefined for any other count. */
 export function factorOf(count: Count): number | undefined {
   if (typeof count === 'number') return count
   if (typeof count === 'string') return 1

@@ -1,6 +1,6 @@
 /**
- * Relations of extents that a body takes for granted: one that reads `x(m, c + n)`, where c runs over n, wants rows of 2n elements. Asked where
- * a body has read outside of a tensor, for the fact that would have kept it inside.
+ * Relations between extents that a body assumes: one that reads `x(m, c + n)`, where c runs over n, needs rows of 2n elements. Used when
+ * a body has read out of bounds, to suggest the fact that would have prevented it.
  */
 import type { Expr } from '../expr.js'
 import type { Kernel, Stmt } from '../kernel.js'
@@ -8,14 +8,14 @@ import { stmtExprs, visit } from '../walk.js'
 
 export interface Relation {
   readonly tensor: string
-  /** A dimension of the tensor, or of an index that is divided to read it, and how long the reads of the body want it. */
+  /** A dimension of the tensor, or of an index that is divided to read it, and the extent that the reads of the body need. */
   readonly dim: string
   readonly size: string
-  /** What to state of the dimension: the size, or another that is enough where no fact says it. */
+  /** Fact to state about the dimension: the size, or a bound if no fact can express the size. */
   readonly fact: string
 }
 
-/** Sums of products: a factor for each product of names, which stand in order; the empty product is a number. */
+/** Sums of products: a factor for each product of sorted names; the empty product is the constant. */
 type Polynomial = ReadonlyMap<string, number>
 
 const numberOf = (value: number): Polynomial => new Map([['', value]])
@@ -40,7 +40,7 @@ const times = (a: Polynomial, b: Polynomial): Polynomial =>
 
 const isNumber = ([product]: readonly [string, number]): boolean => product === ''
 
-/** A size as facts write it, and what to state; undefined where something but a number is taken away. */
+/** A size in the syntax of facts, and the fact to state; undefined if a term other than a number is subtracted. */
 function statedOf(sum: Polynomial): Pick<Relation, 'size' | 'fact'> | undefined {
   const terms = [...sum].filter(([, factor]) => factor !== 0)
   const products = terms.filter((term) => !isNumber(term))
@@ -52,13 +52,13 @@ function statedOf(sum: Polynomial): Pick<Relation, 'size' | 'fact'> | undefined 
   return { size, fact: `'${size}'` }
 }
 
-/** What tells the larger of two sizes, for the most part: their values where all extents are the same, and neither small nor round. */
+/** Extent at which sizes are compared, which mostly finds the larger one: the same for all dimensions, neither small nor round. */
 const usualExtent = 37
 
 const magnitudeOf = (sum: Polynomial): number =>
   [...sum].reduce((all, [product, factor]) => all + factor * (product === '' ? 1 : usualExtent ** product.split('*').length), 0)
 
-/** The largest value of an index where indices start at 0 and nothing is negative; undefined where only the device knows. */
+/** Largest value of an index, for indices from 0 and nothing negative; undefined if it is known only at run time. */
 function largest(expr: Expr, lengths: ReadonlyMap<string, Expr>): Polynomial | undefined {
   if (expr.kind === 'const') return Number(expr.value) >= 0 ? numberOf(Number(expr.value)) : undefined
   if (expr.kind === 'dim') return new Map([[expr.name, 1]])
@@ -73,7 +73,7 @@ function largest(expr: Expr, lengths: ReadonlyMap<string, Expr>): Polynomial | u
   return expr.fn === 'add' ? plus(a, b) : times(a, b)
 }
 
-/** A read at a quotient of an index by a constant or a dimension: the index has that many values for each place, `k: '32*p'` of `idiv(k, 32)`. */
+/** Relation of a read at a quotient of an index by a constant or a dimension: `k: '32*p'` for `idiv(k, 32)`. */
 function quotient(index: Expr, place: string, lengths: ReadonlyMap<string, Expr>): Omit<Relation, 'tensor'> | undefined {
   if (index.kind !== 'call' || (index.fn !== 'idiv' && index.fn !== 'shiftRight')) return undefined
   const [of, by] = index.args
@@ -85,7 +85,7 @@ function quotient(index: Expr, place: string, lengths: ReadonlyMap<string, Expr>
   return each === place || length.name === place ? undefined : { dim: length.name, size, fact: `'${size}'` }
 }
 
-/** What each index of a kernel runs over. */
+/** Range of each index of a kernel. */
 function lengthsOf({ rows, body }: Kernel): ReadonlyMap<string, Expr> {
   const lengths = new Map<string, Expr>(rows.map(({ index, dim }) => [index, { kind: 'dim', type: 'i32', name: dim }]))
   const add = (stmt: Stmt): void => {
@@ -99,7 +99,7 @@ function lengthsOf({ rows, body }: Kernel): ReadonlyMap<string, Expr> {
   return lengths
 }
 
-/** Of each dimension of a tensor the most that reads of a kernel want, where no fact states it. A condition may keep such a read inside. */
+/** Largest extent that reads of a kernel need per dimension of a tensor, if no fact states it. A condition may keep such a read in bounds. */
 export function unstatedRelations(kernel: Kernel): readonly Relation[] {
   const lengths = lengthsOf(kernel)
   const found = new Map<string, { readonly relation: Relation; readonly value: number }>()
@@ -109,10 +109,10 @@ export function unstatedRelations(kernel: Kernel): readonly Relation[] {
     for (const [axis, index] of node.indices.entries()) {
       const dim = dims[axis] ?? ''
       const divided = quotient(index, dim, lengths)
-      if (divided !== undefined && !isTold(kernel, divided.dim))
+      if (divided !== undefined && !isStated(kernel, divided.dim))
         found.set(`${node.tensor} ${dim}`, { relation: { tensor: node.tensor, ...divided }, value: 0 })
       const most = largest(index, lengths)
-      if (most === undefined || isTold(kernel, dim)) continue
+      if (most === undefined || isStated(kernel, dim)) continue
       const wanted = plus(most, numberOf(1))
       const stated = statedOf(wanted)
       const value = magnitudeOf(wanted)
@@ -125,7 +125,7 @@ export function unstatedRelations(kernel: Kernel): readonly Relation[] {
   return [...found.values()].map(({ relation }) => relation)
 }
 
-function isTold({ facts }: Kernel, dim: string): boolean {
+function isStated({ facts }: Kernel, dim: string): boolean {
   const { equal, atLeast } = facts?.dims[dim] ?? {}
   return equal !== undefined || atLeast !== undefined
 }

@@ -1,7 +1,7 @@
 /**
- * How large the results of an expression are on random values: their root mean square, and how it grows with the length of the row they
- * belong to. A sum of products grows as the root of its length, a row that is divided by its own root mean square is of size 1 whatever
- * it was, and one that is divided by its norm shrinks. Attention asks (attention.ts): a rounding of a key moves a score by its own size.
+ * Size of an expression's results on random values: their root mean square, and its growth with the length of their row.
+ * A sum of products grows as the root of its length, a row divided by its own root mean square has size 1 for any input,
+ * and one divided by its norm shrinks. Used for attention (attention.ts), where a rounding of a key moves a score by its own size.
  */
 import type { Expr } from '../expr.js'
 import type { IntrinsicName } from '../intrinsics.js'
@@ -9,36 +9,36 @@ import { visitUp } from '../walk.js'
 import { countOf } from './counts.js'
 import type { Size } from './facts.js'
 
-/** A result: its size, whether it is never negative, and by how much it changes with what is asked for. */
+/** A result: its size, its sign, and its derivative by the local in question. */
 interface Sized {
   readonly size: Size
   readonly isPositive: boolean
   readonly isConstant: boolean
-  /** Of the derivative by the local that is asked for; undefined where it does not depend on it. */
+  /** Size of the derivative by the local in question; undefined if the result does not depend on it. */
   readonly slope?: Size | undefined
 }
 
-/** A size: its root mean square, the roots of the length it grows by, and its degree in what is drawn. */
+/** A size: its root mean square, its exponent of the root of the length, and its degree in the random inputs. */
 export const sizeOf = (rms: number, roots = 0, degree = 0): Size => ({ rms, roots, degree })
 const unit = sizeOf(1)
 
-/** Of a product of independent terms. */
+/** Size of a product of independent terms. */
 export const productSize = (a: Size, b: Size): Size => sizeOf(a.rms * b.rms, a.roots + b.roots, a.degree + b.degree)
 const quotient = (a: Size, b: Size): Size => sizeOf(a.rms / Math.max(b.rms, 1e-30), a.roots - b.roots, a.degree - b.degree)
 const power = ({ rms, roots, degree }: Size, exponent: number): Size =>
   sizeOf(rms ** exponent, roots * exponent, degree * exponent)
 
-/** Of a sum of independent terms. Of long rows only the one that grows fastest counts. */
+/** Size of a sum of independent terms. For long rows only the fastest growing term counts. */
 function together(a: Size, b: Size): Size {
   if (a.rms === 0 || b.rms === 0) return a.rms === 0 ? b : a
   if (a.roots === b.roots) return sizeOf(Math.hypot(a.rms, b.rms), a.roots, Math.max(a.degree, b.degree))
   return a.roots > b.roots ? a : b
 }
 
-/** Of a sum of terms that move together. */
+/** Size of a sum of correlated terms. */
 const added = (a: Size, b: Size): Size => (a.roots === b.roots ? { ...together(a, b), rms: a.rms + b.rms } : together(a, b))
 
-/** Of either of two. */
+/** The larger of two sizes. */
 export function largerSize(a: Size, b: Size): Size {
   if (a.rms === 0 || b.rms === 0) return a.rms === 0 ? b : a
   if (a.roots === b.roots) return { ...(a.rms >= b.rms ? a : b), degree: Math.max(a.degree, b.degree) }
@@ -51,21 +51,21 @@ const slopes = (slope: (slope: Size) => Size, of: Sized | undefined): Size | und
 const bothSlopes = (a: Size | undefined, b: Size | undefined): Size | undefined =>
   a === undefined || b === undefined ? (a ?? b) : added(a, b)
 
-/** Functions that bring nothing farther apart than it was, and whose results are of size 1. */
+/** Functions with a derivative of at most about 1 and results of size 1. */
 const levelled: ReadonlySet<IntrinsicName> = new Set(['tanh', 'erf'])
 
-/** What is known of the values an expression reads. */
+/** Known sizes of the values that an expression reads. */
 export interface Known {
   readonly input: (tensor: string) => Size
   /** Typical magnitude. */
   readonly attr: (name: string) => number
   /** Elements of a row. */
   readonly length: Expr
-  /** A local whose size is known, by which slopes are taken. */
+  /** A local of known size, for which slopes are computed. */
   readonly local?: { readonly name: string; readonly size: Size }
 }
 
-/** The size of an expression, and by how much it changes with the local that is known. */
+/** Size of an expression, and of its derivative by the known local. */
 export function sizesOf(expr: Expr, known: Known): { readonly size: Size; readonly slope?: Size | undefined } {
   const found = new Map<Expr, Sized>()
   visitUp(expr, (node) =>
@@ -82,7 +82,7 @@ const plain = (size: Size, isPositive = false, isConstant = false): Sized => ({ 
 function sizedNode(expr: Expr, known: Known, of: (operand: Expr) => Sized): Sized {
   const isRow = (length: Expr): boolean =>
     JSON.stringify(countOf(length, new Map()) ?? null) === JSON.stringify(countOf(known.length, new Map()))
-  // The length of a row is what its sums grow by; of any other number of elements nothing is known.
+  // Sums grow with the length of a row; nothing is known of any other number of elements.
   if (expr.type === 'i32') return isRow(expr) ? plain(sizeOf(1, 2), true) : ofInteger(expr, of)
   switch (expr.kind) {
     case 'const': {
@@ -107,7 +107,7 @@ function sizedNode(expr: Expr, known: Known, of: (operand: Expr) => Sized): Size
   }
 }
 
-/** What is taken from packed integers is any of what its bits hold; of a place nothing is known. */
+/** Bits extracted from packed integers take any value they can hold; nothing is known of an index. */
 function ofInteger(expr: Expr, of: (operand: Expr) => Sized): Sized {
   if (expr.kind === 'const' && typeof expr.value === 'number') return plain(sizeOf(Math.abs(expr.value)), expr.value >= 0, true)
   if (expr.kind !== 'call') return plain(unit)
@@ -179,7 +179,7 @@ function called(fn: IntrinsicName, args: readonly Sized[], isSame: boolean): Siz
   }
 }
 
-/** A constant beside a value says nothing of its size: the number that hides a score is huge. */
+/** A constant alternative does not affect the size: the number that masks a score is huge. */
 function either(a: Sized, b: Sized, isPositive: boolean): Sized {
   const slope = a.slope === undefined || b.slope === undefined ? (a.slope ?? b.slope) : largerSize(a.slope, b.slope)
   const size = a.isConstant === b.isConstant ? largerSize(a.size, b.size) : a.isConstant ? b.size : a.size
@@ -191,6 +191,6 @@ function asPower(a: Sized, exponent: number): Sized {
   return { ...a, size, isPositive: true, slope: slopes((slope) => productSize(slope, quotient(size, a.size)), a) }
 }
 
-/** A function that levels moves no more than what it is of; of any other it is assumed. */
+/** A levelled function changes no more than its argument; for any other function a bound is assumed. */
 const ofFunction = (fn: IntrinsicName, a: Sized): Size | undefined =>
   levelled.has(fn) ? a.slope : slopes((slope) => largerSize(slope, productSize(slope, a.size)), a)

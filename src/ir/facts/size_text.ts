@@ -1,7 +1,7 @@
-/** Sizes as authors write them in facts, `2*h` and `w*p*k+1`: to counts and back. */
+/** Parser and printer of sizes as authors write them in facts, `2*h` and `w*p*k+1`. */
 import type { Count } from './facts.js'
 
-/** A number, a name, a product of such, or a sum of products. Any text between the signs is a name: whether it is known, the caller asks. */
+/** Parses a number, a name, a product of these, or a sum of products. Any text between the signs is a name, which the caller must look up. */
 export function parseSize(text: string): Count {
   const [first = 0, ...more] = text.split('+').map(parseProduct)
   return more.reduce<Count>((left, right) => ['add', left, right], first)
@@ -14,7 +14,7 @@ function parseProduct(text: string): Count {
 
 const signs = { add: '+', mul: '*', sub: '-' } as const
 
-/** A count as it is written. */
+/** Prints a count in the syntax of facts. */
 export function sizeText(count: Count): string {
   if (typeof count !== 'object') return String(count)
   const [operation, ...operands] = count

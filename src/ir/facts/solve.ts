@@ -1,13 +1,13 @@
 /**
- * Extents that follow from others by the facts of an op: `n: '2*h'` tells n by h, and h by n. Calls, runs of bodies and bindings of graphs
- * ask for those of dimensions that no input has.
+ * Extents that follow from others by the facts of an op: `n: '2*h'` determines n from h, and h from n. Calls, runs of bodies and bindings
+ * of graphs need those of dimensions that no input has.
  */
 import { type Count, type ExtentFact, evaluateCount, namesOf } from './facts.js'
 
 type DimFacts = Readonly<Record<string, ExtentFact>>
 type Sizes = Readonly<Record<string, number>>
 
-/** What facts tell of the wanted dimensions. @param known extents and integer attributes */
+/** Extents of the wanted dimensions that follow from facts. @param known extents and integer attributes */
 export function fixedByFacts(facts: DimFacts, known: Sizes, wanted: readonly string[]): Record<string, number> {
   const found: Record<string, number> = {}
   for (let before = -1; before < Object.keys(found).length; ) {
@@ -25,7 +25,7 @@ export function fixedByFacts(facts: DimFacts, known: Sizes, wanted: readonly str
   return found
 }
 
-/** The extent of a name with which a count has a value; undefined where no whole number does. */
+/** Solves a count for one name: the extent at which the count has the value; undefined if no integer does. */
 function solved(count: Count, value: number, name: string, known: Sizes): number | undefined {
   if (typeof count === 'string') return count === name && Number.isInteger(value) && value >= 0 ? value : undefined
   if (typeof count === 'number') return undefined
@@ -37,13 +37,13 @@ function solved(count: Count, value: number, name: string, known: Sizes): number
   return operation === 'mul' ? solved(inner, value / other, name, known) : undefined
 }
 
-/** A dimension that is not what a fact says. */
+/** A dimension that contradicts a fact. */
 export interface Contradiction {
   readonly dim: string
   readonly equal: Count
 }
 
-/** The first fact about one of these dimensions that extents do not fulfil, or that nothing fulfils. */
+/** The first fact about one of these dimensions that the extents violate, or that nothing can satisfy. */
 export function contradiction(facts: DimFacts, sizes: Sizes, about: readonly string[]): Contradiction | undefined {
   for (const [dim, { equal }] of Object.entries(facts)) {
     const extent = sizes[dim]
