@@ -1,6 +1,6 @@
 /**
- * What types demand of arguments, held here too for authors in untyped JavaScript: what is given instead is refused by a code, with the
- * statement and what belongs there, and not by a TypeError from inside.
+ * Run-time checks of argument types, for authors in untyped JavaScript. A wrong argument is refused with a code, the
+ * statement and the expected kind, instead of a TypeError from inside.
  */
 import { type ErrorCode, usageError, type Written } from '../errors.js'
 import { expectKnown } from '../known_names.js'
@@ -52,7 +52,7 @@ const kinds = {
 
 type Kind = keyof typeof kinds
 
-/** What a value is, for messages: of what cannot be printed, its type. */
+/** A value for messages; its type if it cannot be printed. */
 export function told(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value)
   if (Array.isArray(value)) return 'a list'
@@ -62,12 +62,12 @@ export function told(value: unknown): string {
 
 type Callee = ((...given: never[]) => unknown) | Written
 
-/** Each argument by what it is called, with what it has to be; one that ends in `?` may be left out. */
+/** Arguments by name, with their expected kinds; a kind that ends in `?` is optional. */
 export type Given = Readonly<Record<string, readonly [value: unknown, kind: Kind | `${Kind}?`]>>
 
 /**
- * @param at what is declared or called, in messages @param callee the function that was called, whose caller is the statement; or the statement itself
- * @throws usage `code` for the first argument that is not what it has to be
+ * @param at declaration or call, for messages @param callee the function that was called, whose caller is the statement; or the statement itself
+ * @throws usage `code` for the first argument of another kind
  */
 export function expectArguments(code: ErrorCode, at: string, callee: Callee, given: Given): void {
   for (const [name, [value, wanted]] of Object.entries(given)) {
@@ -82,8 +82,8 @@ export function expectArguments(code: ErrorCode, at: string, callee: Callee, giv
 }
 
 /**
- * A part that nobody reads is misspelt, and would pass for what is left out.
- * @param at what is declared or called, in messages
+ * Refuses unknown keys: they are misspelt, and would pass for omitted ones.
+ * @param at declaration or call, for messages
  * @throws usage `code` for the first key that is not among the names
  */
 export function expectParts(code: ErrorCode, at: string, callee: Callee, names: readonly string[], given: object): void {

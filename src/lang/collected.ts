@@ -1,10 +1,10 @@
 /**
- * Refusals of graphs and plans that whoever reads a whole project collects, so that one does not hide the others. Declaring is running a
- * module: without a reader the first refusal ends it, as errors do.
+ * Collection of errors in graphs and plans while a whole project is read, so that one does not hide the others. Declarations run as part
+ * of a module: without a collector the first error ends it, as usual.
  */
 import { HeddleError } from '../errors.js'
 
-/** Found by its name: a project has a copy of heddle of its own. */
+/** A registered symbol, since a project has its own copy of heddle. */
 const key = Symbol.for('heddle.collected')
 
 const collected = (): unknown[] | undefined => {
@@ -12,16 +12,16 @@ const collected = (): unknown[] | undefined => {
   return Array.isArray(found) ? found : undefined
 }
 
-/** True if somebody collects refusals, so that what is declared may go on after one. */
+/** True if errors are collected, so that a declaration may continue after one. */
 export const isCollected = (): boolean => collected() !== undefined
 
-/** What an action returns, and what was refused in it by `declaring`. What it ends in counts too, unless that follows from something refused. */
+/** Runs an action; returns its result and the errors that `declaring` collected in it. An error that ends the action counts only if none came before. */
 export async function collecting<T>(
   action: () => Promise<T>,
 ): Promise<{ readonly value?: T; readonly refused: readonly unknown[] }> {
   const refused: unknown[] = []
   Reflect.set(globalThis, key, refused)
-  // The author's line stands in the stack below what builds a graph.
+  // The author's line is in the stack below the frames of the graph builder.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 50
   try {
@@ -34,7 +34,7 @@ export async function collecting<T>(
   }
 }
 
-/** What an action declares; where it is refused and somebody collects, what `otherwise` puts in its place. */
+/** Runs a declaration; if it is refused and errors are collected, returns the result of `otherwise` instead. */
 export function declaring<T>(action: () => T, otherwise: () => T): T {
   try {
     return action()

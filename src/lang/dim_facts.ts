@@ -1,15 +1,15 @@
 /**
- * Facts of dimensions that an op states, for whoever runs it from Node: an op that is taken apart and put together again keeps them with its
- * body. What the compiler makes of the same facts, src/frontend/facts.ts reads.
+ * Facts of dimensions that an op states, for runs from Node. They are stored by body, so that an op that is taken apart and put together
+ * again retains them. src/frontend/facts.ts reads the same facts for the compiler.
  */
 import type { ExtentFact } from '../ir/facts/facts.js'
 import { parseSize } from '../ir/facts/size_text.js'
 
-const kept = new WeakMap<object, Readonly<Record<string, unknown>>>()
+const factsOfBody = new WeakMap<object, Readonly<Record<string, unknown>>>()
 
-/** Keeps the facts of an op's declaration. */
+/** Stores the facts of an op's declaration. */
 export function keepFacts(body: object, facts: unknown): void {
-  if (typeof facts === 'object' && facts !== null) kept.set(body, facts as Readonly<Record<string, unknown>>)
+  if (typeof facts === 'object' && facts !== null) factsOfBody.set(body, facts as Readonly<Record<string, unknown>>)
 }
 
 const sizeOf = (given: unknown): ExtentFact => {
@@ -19,7 +19,7 @@ const sizeOf = (given: unknown): ExtentFact => {
   return typeof multipleOf === 'number' ? { multipleOf } : {}
 }
 
-/** What an op states of its dimensions as they have to be: what they are equal to, and multiples of. */
+/** Exact constraints that an op states on its dimensions: their values and divisors. */
 export const dimFactsOf = ({
   body,
   dims,
@@ -28,7 +28,7 @@ export const dimFactsOf = ({
   readonly dims: readonly string[]
 }): Readonly<Record<string, ExtentFact>> =>
   Object.fromEntries(
-    Object.entries(kept.get(body) ?? {}).flatMap(([name, given]) =>
+    Object.entries(factsOfBody.get(body) ?? {}).flatMap(([name, given]) =>
       dims.includes(name) ? [[name, sizeOf(given)] as const] : [],
     ),
   )

@@ -1,6 +1,6 @@
 /**
- * Facts an author states on an op: what its signature cannot say about its arguments. `heddle check`, `heddle selftest` and `heddle tune`
- * draw their data by them, and plans carry them to the kernels they derive. They change nothing of what is compiled.
+ * Facts that an author states on an op: constraints on its arguments that its signature cannot express. `heddle check`, `heddle selftest`
+ * and `heddle tune` generate their data by them, and plans pass them on to derived kernels. They do not change the compiled code.
  *
  *     facts: {
  *       ids: { index: 'v' },                        // every id is a row of a table of v rows
@@ -10,23 +10,23 @@
  *       order: { index: 'm', order: 'distinct' },    // a permutation
  *       penalty: { values: [1, 2, 0.5] },
  *       starts: { packed: 'starts', batch: 'b', rows: 't' },
- *       p: { atLeast: 's' }, n: 'w*p*k',             // of dimensions
+ *       p: { atLeast: 's' }, n: 'w*p*k',             // dimensions
  *       d: { multipleOf: 4 },
- *       inverse: { fills: 'y' },                     // an attribute that scales what y stores as int8
- *       scores: 'exact',                             // how an output errs, where the body does not tell
+ *       inverse: { fills: 'y' },                     // an attribute that scales the int8 values of y
+ *       scores: 'exact',                             // the error class of an output, if it does not follow from the body
  *     }
  *
- * What a body tells by itself needs no fact: an integer that indexes a tensor directly lies in it, and how results err follows from the
- * operations that make them.
+ * Constraints that follow from the body need no fact: an integer that indexes a tensor directly is within its extent, and the error class
+ * of results follows from the operations that compute them.
  */
 import type { ErrorClass, PackedRole } from '../ir/facts/facts.js'
 
-/** A number, a dimension (or integer attribute), a product such as `2*w`, or a sum of such. */
+/** A number, a dimension (or integer attribute), a product such as `2*w`, or a sum of these. */
 export type Size<N extends string> = number | N | `${string}*${string}` | `${string}+${string}`
 
 export type InputFact<N extends string, I extends string> =
   | {
-      /** From 0 to one below that extent. */
+      /** Integers from 0 to one below that extent. */
       readonly index: Size<N>
       readonly values?: readonly number[]
       readonly also?: readonly number[]
@@ -35,20 +35,23 @@ export type InputFact<N extends string, I extends string> =
   | {
       readonly from?: Size<N>
       readonly to?: Size<N>
-      /** Taken in turn; without a range, nothing else. */
+      /** Values to cycle through; without a range, the only ones. */
       readonly values?: readonly number[]
-      /** Of each row of the last axis the first element; `values` are of the others. */
+      /** First element of each row of the last axis; `values` are for the others. */
       readonly first?: number
       readonly also?: readonly number[]
-      /** Along the last axis: never falling, the ends of the range included, or no two alike. */
+      /** Order along the last axis: never falling, the ends of the range included, or no two equal. */
       readonly order?: 'ascending' | 'distinct'
     }
-  /** What the input says of rows that lie one behind the other: see heddle/std's `unpackRows`. */
+  /** Role of the input in describing packed rows: see heddle/std's `unpackRows`. */
   | { readonly packed: PackedRole; readonly batch: Size<N>; readonly rows: Size<N>; readonly seq?: Size<N> }
-  /** Floats that bring the named input to about 1 where the two are multiplied: the steps of what is quantised. */
+  /** Floats that scale the named input to about 1 when the two are multiplied: the scales of quantised values. */
   | { readonly scales: I }
 
-/** What a dimension is: a number or product, or bounds, or a multiple of a number, which calls are held to. `upTo` is the longest that is worth checking; `swept` takes every length. */
+/**
+ * Constraint on a dimension, which calls must satisfy: a number or product, or bounds, or a multiple of a number. `upTo` is the largest
+ * extent worth checking; `swept` checks every extent.
+ */
 export type DimFact<N extends string> =
   | Size<N>
   | {
@@ -59,7 +62,7 @@ export type DimFact<N extends string> =
       readonly swept?: true
     }
 
-/** Facts by the names of what they are of: inputs, dimensions, attributes, outputs. */
+/** Facts by the name of the input, dimension, attribute or output that they describe. */
 export type Facts<D extends string, I, O, A> = {
   readonly [K in keyof I]?: InputFact<D | (keyof A & string), keyof I & string>
 } & {

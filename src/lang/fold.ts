@@ -1,4 +1,4 @@
-/** Recurrences along rows: what each element makes of what the elements before it have left. */
+/** Recurrences along rows: a state that each element updates in order. */
 import type { Branded } from './intrinsics.js'
 import type { Row } from './types.js'
 
@@ -15,14 +15,14 @@ function carry<F extends Carried>(length: number, start: F, step: Step<F>): read
 }
 
 /**
- * What is carried behind the last element of a row: `fold(n, { h: 0 }, ({ h }, t) => ({ h: tanh(a(m, t) * h + b(m, t)) })).h`; of no
- * element, what it starts with. Elements come in ascending order, one after the other: where a step is associative, a `monoid` is many
- * times faster, since threads divide the row. Fields are floats, or integers where they start with an integer tensor's element or `int(0)`.
- * A step reads what is carried, scalars, and elements at places that do not depend on what is carried.
+ * State after the last element of a row: `fold(n, { h: 0 }, ({ h }, t) => ({ h: tanh(a(m, t) * h + b(m, t)) })).h`; for an empty
+ * row, the start value. Elements are visited in ascending order, one after the other. If the step is associative, a `monoid` is many
+ * times faster, since threads divide the row. Fields are floats, or integers if they start with an integer tensor's element or `int(0)`.
+ * A step reads the carried state, scalars, and elements at positions that do not depend on the carried state.
  *
- * A field that starts with a row is a row that is carried, of at most 1024 elements: `fold(t, { s: row(k, (c) => state(b, h, v, c)) },
+ * A field that starts with a row carries a row, of at most 1024 elements: `fold(t, { s: row(k, (c) => state(b, h, v, c)) },
  * ({ s }, i) => { ...; return { s: row(k, (c) => ...) } }).s`. The step of such a fold is written like a body: sums, extremes and rows over
- * those elements, which may read what is carried at any place. All its fields are floats.
+ * those elements, which may read the carried row at any position. All its fields are floats.
  */
 export const fold: (<F extends Carried>(length: number, start: F, step: Step<F>) => F) & Branded<'fold', 'last'> = Object.assign(
   <F extends Carried>(length: number, start: F, step: Step<F>): F => carry(length, start, step).at(-1) ?? start,
@@ -30,9 +30,9 @@ export const fold: (<F extends Carried>(length: number, start: F, step: Step<F>)
 )
 
 /**
- * What is carried behind each element of a row, a row for each field: `foldRow(n, { h: 0 }, ({ h }, t) => ...).h` is read as `h(t)` at the
- * index of a loop over the row. Otherwise as `fold`. Where the fold carries rows, those give their last, as `fold` does, and a number is
- * an output as it is: `const all = foldRow(t, { s: ..., y: 0 }, ...)`, `{ next: row(k, (c) => all.s(c)), y: row(t, (i) => all.y(i)) }`.
+ * State after each element of a row, one row per field: `foldRow(n, { h: 0 }, ({ h }, t) => ...).h` is read as `h(t)` at the
+ * index of a loop over the row. Otherwise as `fold`. If the fold carries rows, these give their last value, as with `fold`, and a number
+ * is an output as it is: `const all = foldRow(t, { s: ..., y: 0 }, ...)`, `{ next: row(k, (c) => all.s(c)), y: row(t, (i) => all.y(i)) }`.
  */
 export const foldRow: (<F extends Carried>(length: number, start: F, step: Step<F>) => Rows<F>) & Branded<'fold', 'each'> =
   Object.assign(

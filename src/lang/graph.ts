@@ -1,6 +1,6 @@
 /**
- * Declaring a model layer as a graph of ops and matmuls. The build function runs once, with symbolic tensors; what it
- * returns names the nodes (by the keys of `nodes`), so plans can refer to them with checked names.
+ * Declaration of a model layer as a graph of ops and matmuls. The build function runs once, with symbolic tensors. Its
+ * result names the nodes (by the keys of `nodes`), so that plans can refer to them with checked names.
  */
 import { concerning, inTurn, together, usageError, type Written } from '../errors.js'
 import { inherited, isInherited } from '../ir/get_own.js'
@@ -27,11 +27,11 @@ export interface GraphConfig<
   readonly inputs: I
   readonly weights: W
   readonly attrs?: readonly A[]
-  /** Attributes that are scales of values: calibration supplies them, by what it knows the value as. */
+  /** Attributes that are scales of values: calibration supplies them, by the site of the value. */
   readonly scales?: { readonly [K in A]?: Scale }
-  /** Dimensions that only nodes have, no input and no weight: those that `apply` is given extents of. */
+  /** Dimensions of nodes that no input or weight has: those whose extents are passed to `apply`. */
   readonly dims?: readonly D[]
-  /** Dimensions the graph is usually run with: what plans are priced for, and what kernels may be compiled for besides any size. */
+  /** Typical extents of dimensions: plans are priced for them, and kernels may be compiled for them besides any size. */
   readonly typical?: { readonly [K in DimsOf<NoInfer<I>> | DimsOf<NoInfer<W>> | NoInfer<D>]?: number }
   readonly build: (
     builder: GraphBuilder,
@@ -41,7 +41,7 @@ export interface GraphConfig<
   ) => { readonly nodes: { readonly [K in N]: GraphTensor }; readonly outputs: { readonly [K in O]: GraphTensor } }
 }
 
-/** What a program has to know of a graph to apply it. */
+/** Signature of a graph, for programs that apply it. */
 export interface GraphSignature {
   readonly inputs: Tensors
   readonly weights: readonly string[]
@@ -49,7 +49,7 @@ export interface GraphSignature {
   readonly outputs: readonly string[]
 }
 
-/** The signature of a graph with these inputs, and with weights, attributes and outputs of these names. */
+/** Signature of a graph with these inputs, and with weights, attributes and outputs of these names. */
 export interface SignatureOf<I extends Tensors, W extends string, A extends string, O extends string> extends GraphSignature {
   readonly inputs: I
   readonly weights: readonly W[]
@@ -60,21 +60,21 @@ export interface SignatureOf<I extends Tensors, W extends string, A extends stri
 export interface GraphDecl<N extends string = string, I extends string = string, S extends GraphSignature = GraphSignature> {
   readonly name: string
   readonly graph: Graph
-  /** These carry the names of nodes and inputs in the type. */
+  /** Names of nodes and inputs, carried in the type. */
   readonly nodes: readonly N[]
   readonly inputs: readonly I[]
   readonly signature: S
-  /** The ops it uses, by name. */
+  /** Ops that it uses, by name. */
   readonly ops?: Readonly<Record<string, Op>> | undefined
-  /** The layouts of its values, by name. */
+  /** Layouts of its values, by name. */
   readonly layouts?: NamedLayouts | undefined
-  /** Where its author wrote it, and each of its nodes. */
+  /** Source locations of the declaration and of each node. */
   readonly written?: { readonly call: Written; readonly nodes: Readonly<Record<string, Written>> } | undefined
 }
 
 /**
- * Declares a graph. `build` receives the builder, the inputs, the weights and the attributes, and returns the nodes it
- * wants to name and the outputs. Dimensions are the names in the shapes; `h*d` is a product.
+ * Declares a graph. `build` receives the builder, the inputs, the weights and the attributes, and returns the named
+ * nodes and the outputs. Dimensions are the names in the shapes; `h*d` is a product.
  */
 export function graph<
   const I extends Tensors,
@@ -149,7 +149,7 @@ function declared<
     return returned
   })
   const made = unknowns.refused.length === 0
-  // Dimensions of what is unknown are unknown too.
+  // Dimensions of unknown values are unknown too.
   if (made) checkDims(name, builder.values, config.dims, typical)
   unknowns.name(built.nodes)
   unknowns.ending(() => checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)]))
@@ -187,7 +187,7 @@ function declared<
   }
 }
 
-/** What types demand is held here too, for authors in untyped JavaScript. @throws usage `graph.config` for the first part that is no object */
+/** Checks types at run time, for authors in untyped JavaScript. @throws usage `graph.config` for the first part that is not an object */
 function expectRecords(name: string, parts: Readonly<Record<string, unknown>>): void {
   const absent = Object.entries(parts).find(([, part]) => typeof part !== 'object' || part === null)
   if (absent !== undefined) throw noPart(name, absent[0], `state it by name, if need be as an empty object: ${absent[0]}: {}`)
@@ -195,7 +195,7 @@ function expectRecords(name: string, parts: Readonly<Record<string, unknown>>): 
 
 const noPart = (name: string, part: string, hint: string) => usageError('graph.config', `graph ${name} has no ${part}`, { hint })
 
-/** @throws usage `graph.dims`, `graph.typical` for what is no dimension of the graph, and for an extent that is none */
+/** @throws usage `graph.dims`, `graph.typical` for an unknown dimension, and for an invalid extent */
 function checkDims(
   name: string,
   values: readonly GraphValue[],
@@ -216,7 +216,7 @@ function checkDims(
   }
 }
 
-/** Refuses names that tell nothing from what every object has. */
+/** Refuses names that every JavaScript object inherits. */
 function checkNames(graphName: string, names: readonly string[]): void {
   const found = names.find(isInherited)
   if (found === undefined) return
@@ -226,7 +226,7 @@ function checkNames(graphName: string, names: readonly string[]): void {
   })
 }
 
-/** Gives each node the key its result was returned under. Views need no name. @throws usage `graph.name`, for all that have none */
+/** Names each node by the key under which its result was returned. Views need no name. @throws usage `graph.name`, for all nodes without a name */
 function nameNodes(graphName: string, builder: GraphBuilder, names: Readonly<Record<string, ValueId>>): GraphNode[] {
   const { nodes, written, positions } = builder
   const found = nodes.map((node) => Object.entries(names).find(([, id]) => outputsOf(node).includes(id))?.[0])

@@ -1,6 +1,6 @@
 /**
- * What a graph's build function calls: one method per kind of node. Each checks its operands where it is called, so that what does not
- * fit is refused at the author's line.
+ * Builder that a graph's build function calls: one method per kind of node. Each checks its operands when it is called, so that errors are
+ * reported at the author's line.
  */
 import { concerning, type HeddleError, inTurn, usageError, type Written } from '../errors.js'
 import { getOwn } from '../ir/get_own.js'
@@ -17,7 +17,7 @@ import { writtenAt } from './written.js'
 
 export type Handles<T extends Tensors> = { readonly [K in keyof T]: GraphTensor }
 
-/** What a matmul stores, where it is not what follows from its factors. */
+/** Storage form of a matmul's result, if it does not follow from its factors. */
 export interface MatmulResult {
   /** A storage type or a type parameter: `i32` of int8 factors, or a float type. */
   readonly result?: string
@@ -26,7 +26,7 @@ export interface MatmulResult {
 
 const pending = ''
 
-/** Refusals of what an op does not have, one for each: usage `graph.input`, `graph.attribute`. */
+/** Refusals of unknown inputs or attributes of an op, one for each: usage `graph.input`, `graph.attribute`. */
 function others(op: string, what: 'input' | 'attribute', given: object, known: object): (() => never)[] {
   const names = Object.keys(known)
   const hint = names.length === 0 ? `it has no ${what}s` : `it has ${names.join(', ')}`
@@ -39,7 +39,7 @@ function others(op: string, what: 'input' | 'attribute', given: object, known: o
   )
 }
 
-/** The dimension of an op that an extent is, as its inputs or its facts fix it. */
+/** Value of an extent that is one dimension of an op, as its inputs or its facts fix it. */
 function boundBy(
   { factor, dims }: Shape[number],
   op: Op,
@@ -49,7 +49,7 @@ function boundBy(
   return dims.length === 1 && factor === 1 ? (getOwn(bound, dim) ?? fixedExtent(op, dim, bound)) : undefined
 }
 
-/** @param types the type parameters that are known */
+/** @param types known type parameters */
 function untyped({ name, outputs }: Op, output: string, types: Readonly<Record<string, DTypeRef>>): HeddleError {
   const params = [...new Set(Object.values<TensorDecl>(outputs).map(({ type }) => dtypeRef(type)))]
   const free = params.flatMap((ref) => (typeof ref === 'string' || types[ref.param] !== undefined ? [] : [ref.param]))
@@ -59,7 +59,7 @@ function untyped({ name, outputs }: Op, output: string, types: Readonly<Record<s
   })
 }
 
-/** @param free extents that nothing fixes @param of the output they are of */
+/** @param free extents that nothing fixes @param of the output that has them */
 function unfixed(op: string, free: readonly string[], of: string): HeddleError {
   const what = free.length === 1 ? 'dimension' : 'dimensions'
   return usageError('graph.output', `${op}: no input fixes ${what} ${free.join(', ')}, of ${of}`, {
@@ -67,42 +67,42 @@ function unfixed(op: string, free: readonly string[], of: string): HeddleError {
   })
 }
 
-/** What a build function calls: one method per kind of node. */
+/** Builder of a graph: one method per kind of node. */
 export class GraphBuilder {
   /** Ops applied so far, by name. */
   readonly ops = new Map<string, Op>()
-  /** Of the values so far. */
+  /** Layouts of the values so far. */
   readonly layouts = new UsedLayouts()
   readonly values: GraphValue[] = []
   readonly nodes: GraphNode[] = []
-  /** Where each node was asked for. */
+  /** Source location of each node. */
   readonly written: Written[] = []
-  /** Which of the nodes that were asked for each is, from 0; those that were refused are left out. */
+  /** Index of each node among all requested nodes, from 0; refused ones have no entry. */
   readonly positions: number[] = []
   readonly #made = new WeakSet<GraphTensor>()
   readonly #unknowns: Unknowns
-  #asked = 0
+  #requested = 0
 
-  /** @param unknowns goes on after a refusal where it collects them; else the first ends the build */
+  /** @param unknowns continues after an error if it collects them; otherwise the first ends the build */
   constructor(unknowns = new Unknowns(false)) {
     this.#unknowns = unknowns
   }
 
-  /** The tensor of a value that was put into `values`: to go on with a graph that exists. */
+  /** Handle of a value that was added to `values`, to extend an existing graph. */
   adopt(value: ValueId): GraphTensor {
     const handle = { value }
     this.#made.add(handle)
     return handle
   }
 
-  /** Adds a value that no node computes: a graph input or a weight. */
+  /** Adds a value that no node computes: an input or a weight of the graph. */
   declare(decl: TensorDecl): GraphTensor {
     return this.#value({ dtype: dtypeRef(decl.type), shape: parseShape(decl.dims), layout: this.layouts.nameOf(decl.layout) })
   }
 
   /**
-   * Applies an op. Its dimensions are bound to the extents of its inputs, and those no input has to `extents`; likewise its type
-   * parameters, and those no input has to `results`.
+   * Applies an op. Its dimensions are bound to the extents of its inputs, and those that no input has to `extents`; likewise its type
+   * parameters, and those that no input has to `results`.
    * @throws usage `graph.*` naming op, tensor and extents
    */
   apply<I extends Tensors, O extends Tensors, A extends Readonly<Record<string, number>>>(
@@ -146,10 +146,10 @@ export class GraphBuilder {
       ...missing.map(([name]) => () => {
         throw usageError('graph.input', `${op.name}: input ${name} is missing`)
       }),
-      // What is given under a wrong name is missing under the right one.
+      // An input under a wrong name is also missing under the right one, which is reported first.
       ...(missing.length > 0 ? [] : others(op.name, 'input', given, op.inputs)),
       ...others(op.name, 'attribute', attrs, op.attrs),
-      // Each shape against what those before it have fixed.
+      // Each shape is checked against the dimensions that those before it have fixed.
       ...wanted.map(([name, decl]) => () => {
         const handle = given[name]
         if (handle === undefined || this.#unknowns.has(handle)) return
@@ -183,10 +183,10 @@ export class GraphBuilder {
   }
 
   /**
-   * Multiplies two tensors over named axes, as in `matmul('m k, n k -> m n', x, w)`: the names say which axis is which, in any order.
-   * Accumulates in float32, or of two int8 tensors in int32. The result is row-major and has the type of the factors, of int8 `i32`, unless
-   * something else is asked for.
-   * @throws usage `graph.matmul` for subscripts that do not fit, `graph.dtype` for types that are not multiplied or stored so
+   * Multiplies two tensors over named axes, as in `matmul('m k, n k -> m n', x, w)`: the names identify the axes, in any order.
+   * Accumulates in float32, or for two int8 tensors in int32. The result is row-major and has the type of the factors, `i32` for int8,
+   * unless `wanted` says otherwise.
+   * @throws usage `graph.matmul` for subscripts that do not fit, `graph.dtype` for unsupported types of factors or results
    */
   matmul(subscripts: string, a: GraphTensor, b: GraphTensor, wanted: LayoutDecl | MatmulResult = {}): GraphTensor {
     expectArguments('graph.config', 'matmul', this.matmul, { subscripts: [subscripts, 'text'], result: [wanted, 'record'] })
@@ -222,7 +222,7 @@ export class GraphBuilder {
     }, this.#unknowns.make)
   }
 
-  /** @throws usage `graph.tensor` for what is no tensor of this graph */
+  /** @throws usage `graph.tensor` for anything but a tensor of this graph */
   at(handle: GraphTensor): GraphValue {
     const value = this.#made.has(handle) ? this.values[handle.value] : undefined
     if (value === undefined) {
@@ -232,7 +232,7 @@ export class GraphBuilder {
     return value
   }
 
-  /** Undefined for one that nothing is known of. */
+  /** The value of a handle; undefined if it is unknown. */
   #known = (handle: GraphTensor): GraphValue | undefined => (this.#unknowns.has(handle) ? undefined : this.at(handle))
 
   #value(value: GraphValue): GraphTensor {
@@ -240,16 +240,16 @@ export class GraphBuilder {
     return this.adopt(this.values.length - 1)
   }
 
-  /** What a node gives; unknown where it is refused, and where it follows from something refused. */
+  /** Result of a node; unknown if the node is refused or an operand is unknown. */
   #node<T>(action: () => T | undefined, unknown: (because?: readonly HeddleError[]) => T): T {
     const made = this.#unknowns.attempt(() => action() ?? unknown(), unknown)
-    this.#asked++
+    this.#requested++
     return made
   }
 
   #add(method: (...given: never[]) => unknown, node: GraphNode): void {
     this.nodes.push(node)
-    this.positions.push(this.#asked)
+    this.positions.push(this.#requested)
     this.written.push(writtenAt(method))
   }
 }

@@ -1,4 +1,4 @@
-/** Extents of an op's outputs in a graph that no input fixes, by the facts of the op: products of the graph's dimensions, as all extents are. */
+/** Extents of an op's outputs in a graph that no input fixes, from the facts of the op: products of the graph's dimensions, as all extents are. */
 import { type Count, namesOf } from '../ir/facts/facts.js'
 import { getOwn } from '../ir/get_own.js'
 import { type Extent, multiplyExtents } from '../ir/shape.js'
@@ -9,30 +9,30 @@ type Bound = Readonly<Record<string, Extent>>
 
 type DimFacts = ReturnType<typeof dimFactsOf>
 
-/** What facts tell of a dimension, by others that they tell; undefined where they tell nothing, or no product. */
+/** Extent of a dimension that follows from facts, possibly through other dimensions; undefined if none does, or if it is not a product. */
 export function fixedExtent(op: Pick<Op, 'body' | 'dims'>, dim: string, bound: Bound): Extent | undefined {
   const facts = dimFactsOf(op)
   const known: Record<string, Extent> = { ...bound }
   for (const _ of op.dims) {
     for (const each of op.dims) {
-      const told = getOwn(known, each) === undefined ? toldOf(facts, each, known) : undefined
-      if (told !== undefined) known[each] = told
+      const derived = getOwn(known, each) === undefined ? derivedExtent(facts, each, known) : undefined
+      if (derived !== undefined) known[each] = derived
     }
   }
   return getOwn(known, dim)
 }
 
 /** Value of a dimension that follows from facts and known dimensions. */
-function toldOf(facts: DimFacts, dim: string, bound: Bound): Extent | undefined {
+function derivedExtent(facts: DimFacts, dim: string, bound: Bound): Extent | undefined {
   const stated = getOwn(facts, dim)?.equal
-  const told = stated === undefined ? undefined : productOf(stated, bound)
-  if (told !== undefined) return told
+  const derived = stated === undefined ? undefined : productOf(stated, bound)
+  if (derived !== undefined) return derived
   for (const [other, { equal }] of Object.entries(facts)) {
     const whole = getOwn(bound, other)
     if (equal === undefined || whole === undefined) continue
     const names = namesOf(equal)
     if (names.filter((name) => name === dim).length !== 1) continue
-    // Of a product, all but the dimension itself.
+    // All factors of the product except the dimension itself.
     const rest = productOf(equal, { ...bound, [dim]: { factor: 1, dims: [] } })
     const found = rest && dividedBy(whole, rest)
     if (found !== undefined) return found

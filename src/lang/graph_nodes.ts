@@ -1,4 +1,4 @@
-/** What a node of a graph makes of the shapes and types of its operands, and what of them does not fit. The graph's builder asks it for each node. */
+/** Inference and checks of the shapes and types of a graph's nodes, from their operands. The graph's builder calls it for each node. */
 import { inTurn, usageError } from '../errors.js'
 import { dtypeInfo, isDType, isFloat8 } from '../ir/dtype.js'
 import { getOwn } from '../ir/get_own.js'
@@ -11,7 +11,7 @@ export const dtypeRef = (type: string): DTypeRef => (isDType(type) ? type : { pa
 
 const isInteger = (dtype: DTypeRef): boolean => typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
 
-/** The storage type of a matmul's result. @throws usage `graph.dtype` */
+/** Storage type of a matmul's result. @throws usage `graph.dtype` */
 function resultType(subscripts: string, a: DTypeRef, b: DTypeRef, result: string | undefined): DTypeRef {
   const named = (dtype: DTypeRef): string => (typeof dtype === 'string' ? dtype : dtype.param)
   const refuse = (problem: string, hint: string) => usageError('graph.dtype', `"${subscripts}": ${problem}`, { hint })
@@ -40,7 +40,7 @@ interface Product {
   readonly subscripts: { readonly a: readonly string[]; readonly b: readonly string[]; readonly out: readonly string[] }
 }
 
-/** Type and shape of a product, and its axes; undefined where nothing is known of a factor. @throws usage `graph.matmul`, `graph.dtype` */
+/** Type, shape and axes of a matmul; undefined if a factor is unknown. @throws usage `graph.matmul`, `graph.dtype` */
 export function productOf(
   subscripts: string,
   a: GraphValue | undefined,
@@ -85,7 +85,7 @@ export function productOf(
   return { dtype, shape, subscripts: { a: sa, b: sb, out: so } }
 }
 
-/** Every axis is in two tensors at least, and once in each. @throws usage `graph.matmul` */
+/** Checks that every axis is in at least two tensors, and once in each. @throws usage `graph.matmul` */
 function expectPaired(subscripts: string, tensors: readonly [readonly string[], readonly string[], readonly string[]]): void {
   const [a, b, out] = tensors
   for (const axes of tensors) {
@@ -106,7 +106,10 @@ function expectPaired(subscripts: string, tensors: readonly [readonly string[], 
     throw usageError('graph.matmul', `"${subscripts}": axis ${nowhere} of the result is in neither operand`)
 }
 
-/** Binds dimensions and type parameters of an op's input to those of the value given. @throws usage `graph.rank`, `graph.shape`, `graph.layout`, `graph.dtype` */
+/**
+ * Binds dimensions and type parameters of an op's input to those of the value.
+ * @throws usage `graph.rank`, `graph.shape`, `graph.layout`, `graph.dtype`
+ */
 export function bindInput(
   op: string,
   name: string,
@@ -143,7 +146,7 @@ export function bindInput(
   ])
 }
 
-/** Learns what a type parameter is, or holds a storage type against what it must be. */
+/** Binds a type parameter, or checks a storage type against the declared one. */
 function bindType(op: string, name: string, decl: TensorDecl, actual: GraphValue, types: Record<string, DTypeRef>): void {
   const ref = dtypeRef(decl.type)
   if (typeof ref === 'string') {

@@ -1,6 +1,6 @@
 /**
- * Values of graphs and programs that nothing is known of, since what should have made them was refused. Where refusals are collected, a build function goes on with
- * them, so that it is told of every wrong node in one go; what is made of such a value is unknown as well, and nothing is said of it.
+ * Unknown values of graphs and programs, whose node was refused. If errors are collected, a build function continues with
+ * them, so that it reports every wrong node at once. Results computed from unknown values are unknown too, and cause no errors.
  */
 import { HeddleError, together } from '../errors.js'
 import type { ValueId } from '../ir/graph.js'
@@ -10,34 +10,34 @@ export interface GraphTensor {
   readonly value: ValueId
 }
 
-/** What is no value of the graph. */
+/** Id of an unknown value. */
 const noValue = -1
 
 export class Unknowns {
   readonly #collects: boolean
   readonly #refused: HeddleError[] = []
-  /** Each unknown value, with the refusals that left it so; none where it only follows from another. */
+  /** Unknown values, with the errors that caused them; none if the value only depends on another unknown one. */
   readonly #unknown = new Map<GraphTensor, readonly HeddleError[]>()
 
   constructor(collects: boolean) {
     this.#collects = collects
   }
 
-  /** In the order in which they were found. */
+  /** Errors, in the order in which they were found. */
   get refused(): readonly HeddleError[] {
     return this.#refused
   }
 
   has = (handle: GraphTensor): boolean => this.#unknown.has(handle)
 
-  /** A value that is unknown because of these refusals, or of what it is made of. */
+  /** Makes a value that is unknown because of these errors, or of its operands. */
   make = (because: readonly HeddleError[] = []): GraphTensor => {
     const handle = { value: noValue }
     this.#unknown.set(handle, because)
     return handle
   }
 
-  /** What an action returns; where it is refused and that is collected, what `otherwise` puts in its place. */
+  /** Result of an action; if it fails and errors are collected, the result of `otherwise` instead. */
   attempt<T>(action: () => T, otherwise: (because: readonly HeddleError[]) => T): T {
     if (!this.#collects) return action()
     try {
@@ -50,7 +50,7 @@ export class Unknowns {
     }
   }
 
-  /** What an action makes. What it ends in stands behind what was refused before; where something was, any other error follows from that. */
+  /** Result of an action. An error that it throws follows the earlier ones; if there are any, an error of another class is a consequence of them. */
   ending<T>(action: () => T): T {
     try {
       return action()
@@ -61,7 +61,7 @@ export class Unknowns {
     }
   }
 
-  /** Tells each refusal the node that it is of, now that names are known. */
+  /** Adds to each error the name of its node, now that names are known. */
   name(nodes: Readonly<Record<string, GraphTensor>>): void {
     for (const [name, handle] of Object.entries(nodes)) {
       for (const error of this.#unknown.get(handle) ?? []) {

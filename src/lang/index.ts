@@ -1,4 +1,4 @@
-/** The authoring surface: what `import { ... } from 'heddle'` offers to a spec. */
+/** The authoring API: exports of `import { ... } from 'heddle'` for a spec. */
 export type { AttrValue } from '../ir/graph.js'
 export { kernelName } from '../ir/op_name.js'
 export type { Conversion } from './conversion.js'

@@ -1,5 +1,5 @@
 /**
- * What a body may call besides functions of its own subset. Each export runs the table's JavaScript meaning and carries
+ * Functions that a body may call besides those of its own subset. Each export runs the table's JavaScript meaning and carries
  * its name in its type, so that the front end recognises it through any import, alias or re-export.
  */
 import { type HeddleError, usageError } from '../errors.js'
@@ -10,7 +10,7 @@ import { thresholdOf } from '../ir/threshold.js'
 import { rankValues } from '../ir/top_k.js'
 import type { Mask, Row } from './types.js'
 
-/** The brand the front end reads from a callee's type. */
+/** The brand that the front end reads from a callee's type. */
 export interface Branded<Kind extends string, Name extends string> {
   readonly heddle: { readonly kind: Kind; readonly name: Name }
 }
@@ -19,13 +19,13 @@ type Unary = (a: number) => number
 type Binary = (a: number, b: number) => number
 type Ternary = (a: number, b: number, c: number) => number
 
-/** Authors in untyped JavaScript are told what a call lacks; with types it does not compile. */
+/** Error for a missing argument of a call, for authors in untyped JavaScript; with types it does not compile. */
 const noArgument = (call: string, wanted: string, given: unknown): HeddleError =>
   usageError('run.argument', `${call}: ${wanted} is ${given === null ? 'null' : typeof given}`, {
     hint: `write ${call.replace(/\(.*/, '')}(n, (c) => x(m, c)): the length of a row, and what its elements are`,
   })
 
-/** @throws usage `run.argument` where a length is no number or elements are no function */
+/** @throws usage `run.argument` if the length is not a number or the elements are not a function */
 function expectRow(name: string, length: number, value: Row | Mask): void {
   if (typeof length !== 'number') throw noArgument(`${name}(...)`, 'its length', length)
   if (typeof value !== 'function') throw noArgument(`${name}(${length}, ...)`, 'what gives its elements', value)
@@ -51,21 +51,21 @@ export const square = scalar<'square', Unary>('square')
 export const sqrt = scalar<'sqrt', Unary>('sqrt')
 export const rsqrt = scalar<'rsqrt', Unary>('rsqrt')
 export const exp = scalar<'exp', Unary>('exp')
-/** 2 to the power of x; exact where x is an integer. */
+/** 2 to the power of x; exact if x is an integer. */
 export const exp2 = scalar<'exp2', Unary>('exp2')
-/** e to the power of x, less 1, with all digits near 0. */
+/** e to the power of x, minus 1, accurate near 0. */
 export const expm1 = scalar<'expm1', Unary>('expm1')
 export const log = scalar<'log', Unary>('log')
-/** The logarithm to base 2; exact where x is a power of two. */
+/** The logarithm to base 2; exact if x is a power of two. */
 export const log2 = scalar<'log2', Unary>('log2')
 export const log10 = scalar<'log10', Unary>('log10')
-/** The logarithm of 1 + x, with all digits near 0. */
+/** The logarithm of 1 + x, accurate near 0. */
 export const log1p = scalar<'log1p', Unary>('log1p')
 export const sin = scalar<'sin', Unary>('sin')
 export const cos = scalar<'cos', Unary>('cos')
 export const tanh = scalar<'tanh', Unary>('tanh')
 export const erf = scalar<'erf', Unary>('erf')
-/** x times the normal distribution function of x: 0.5 x (1 + erf(x / sqrt 2)), in fewer instructions than that takes. */
+/** x times the normal distribution function of x: 0.5 x (1 + erf(x / sqrt 2)), in fewer instructions than that formula. */
 export const gelu = scalar<'gelu', Unary>('gelu')
 export const floor = scalar<'floor', Unary>('floor')
 export const ceil = scalar<'ceil', Unary>('ceil')
@@ -73,40 +73,40 @@ export const ceil = scalar<'ceil', Unary>('ceil')
 export const trunc = scalar<'trunc', Unary>('trunc')
 export const round = scalar<'round', Unary>('round')
 export const pow = scalar<'pow', Binary>('pow')
-/** The smaller, the larger of two values (rows are reduced by `min` and `max`); NaN where either is NaN. */
+/** The smaller, the larger of two values (rows are reduced by `min` and `max`); NaN if either is NaN. */
 export const minimum = scalar<'minimum', Binary>('minimum')
 export const maximum = scalar<'maximum', Binary>('maximum')
 /** Integer quotient, rounded toward zero. `/` is always the float quotient. */
 export const idiv = scalar<'idiv', Binary>('idiv')
 /**
- * Float to integer, rounded toward zero; the only way from a float to an index. Beyond the range of int32 it is the nearest number of
- * that range, of NaN it is 0.
+ * Float to integer, rounded toward zero; the only conversion from a float to an index. Outside the range of int32 it is the nearest number
+ * of that range, for NaN it is 0.
  */
 export const toInt = scalar<'toInt', Unary>('toInt')
 export const toFloat = scalar<'toFloat', Unary>('toFloat')
 /**
- * The 32 bits of a float, as an integer with a sign: those of 1 are 0x3f800000. They are the bits of the float32 that the argument has where
- * it is computed; under Node, which computes in doubles, of the float32 nearest to it. Of a NaN they are 0x7fc00000, whichever it was.
+ * The 32 bits of a float, as a signed integer: those of 1 are 0x3f800000. On a device they are the bits of the float32 argument; under Node,
+ * which computes in doubles, of the float32 nearest to it. For any NaN they are 0x7fc00000.
  */
 export const bitsOf = scalar<'bitsOf', Unary>('bitsOf')
-/** The float32 of 32 bits: `floatOfBits(bitsOf(x))` is x as a float32. A literal of 0x80000000 or more is the integer of its bits. */
+/** The float32 with these 32 bits: `floatOfBits(bitsOf(x))` is x as a float32. A literal of 0x80000000 or more is the integer of its bits. */
 export const floatOfBits = scalar<'floatOfBits', Unary>('floatOfBits')
 /**
- * Sums and products modulo 2 ** 32, and a shift that brings in zeros: what hashes and generators of random numbers are made of. Integers of a
- * body have 32 bits with a sign; these take and give the bits. Of 0x80000000 and more, literals are the integers of their bits.
+ * Sums and products modulo 2 ** 32, and a shift that brings in zeros, for hashes and generators of random numbers. Integers of a
+ * body are signed and have 32 bits; these functions take and return the bits. Literals of 0x80000000 and more are the integers of their bits.
  */
 export const wrappingAdd = scalar<'wrappingAdd', Binary>('wrappingAdd')
 export const wrappingMul = scalar<'wrappingMul', Binary>('wrappingMul')
 export const shiftRightUnsigned = scalar<'shiftRightUnsigned', Binary>('shiftRightUnsigned')
 /**
- * A random number strictly between 0 and 1, the same whenever and wherever it is drawn: `uniform(seedLow, seedHigh, counter)` takes two
- * integers of seed and the number of the draw, and steps Philox 4x32-10.
+ * A random number strictly between 0 and 1, the same on every draw and device: `uniform(seedLow, seedHigh, counter)` takes two
+ * integers of seed and the number of the draw, and uses Philox 4x32-10.
  */
 export const uniform = scalar<'uniform', Ternary>('uniform')
 
 /** Reductions over a row: `sum(n, (c) => x(m, c))`. */
 export const sum = reduction('sum')
-/** NaN where any element is NaN; of no element, -Infinity and Infinity. */
+/** NaN if any element is NaN; for an empty row, -Infinity and Infinity. */
 export const max = reduction('max')
 export const min = reduction('min')
 /** Index of the largest (smallest) element; the lowest index among equals. NaN is never picked: without any other element it is 0. */
@@ -145,9 +145,9 @@ function makeRow(length: number, value: Row | Mask): Row | Mask {
 export const row: MakeRow & Branded<'row', 'row'> = Object.assign(makeRow, { heddle: { kind: 'row', name: 'row' } as const })
 
 /**
- * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. The sum of
- * those before c is `ends(c) - x(m, c)`, that of all is `sum`. On a device, threads combine floats in an order that depends
- * on the row's length only; an element read at another place than the index of its loop is summed there once more.
+ * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. With `ends` such a scan, the
+ * sum of those before c is `ends(c) - x(m, c)`, that of all is `sum`. On a device, threads combine floats in an order that depends
+ * on the row's length only. An element read at another position than the index of its loop is summed again there.
  */
 export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'> = Object.assign(
   (length: number, value: Row): Row => {
@@ -158,9 +158,9 @@ export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'
 )
 
 /**
- * Counts the integers of a row: element b of `histogram(bins, n, (c) => toInt(x(m, c)))` is how many of them are b. Integers outside
- * [0, bins) are not counted. As an output, whose last dimension is `bins`, it is counted where the result is stored; one that has a name,
- * `const count = histogram(...)`, may be read at any index, and has at most 4096 bins: threads count in shared memory.
+ * Counts the integers of a row: element b of `histogram(bins, n, (c) => toInt(x(m, c)))` is the number of them that equal b. Integers outside
+ * [0, bins) are not counted. As an output, whose last dimension is `bins`, it is counted directly in the result. A named one,
+ * `const count = histogram(...)`, may be read at any index and has at most 4096 bins: threads count in shared memory.
  */
 export const histogram: ((bins: number, length: number, value: Row) => Row) & Branded<'histogram', 'histogram'> = Object.assign(
   (bins: number, length: number, value: Row): Row => rowOf(countValues(bins, length, value)),
@@ -168,18 +168,18 @@ export const histogram: ((bins: number, length: number, value: Row) => Row) & Br
 )
 
 /**
- * Where a row is cut off so that what lies above weighs enough: `threshold(n, target, (c) => key(c), (c) => weight(c))` is the largest of
- * the keys from which on elements weigh at least `target` together, and something; -Infinity where all of them weigh less. Elements at
- * or above it are kept by `key(c) >= t`. With weights of 1 it is the `target`-th largest key. Weights lie in [0, 256]: less (and NaN)
- * counts as 0, more as 256; a key that is NaN counts as -Infinity. On a device nothing is sorted, weights are summed in units of 2^-36,
- * so that no order of summation shows, and a target of Infinity costs nothing.
+ * Cutoff of a row by cumulative weight: `threshold(n, target, (c) => key(c), (c) => weight(c))` is the largest key such that the elements
+ * with that key or a larger one weigh at least `target` together, and more than 0; -Infinity if all of them weigh less. `key(c) >= t`
+ * selects the elements at or above it. With weights of 1 it is the `target`-th largest key. Weights are in [0, 256]: less (and NaN)
+ * counts as 0, more as 256; a key that is NaN counts as -Infinity. On a device nothing is sorted. Weights are summed in units of 2^-36,
+ * so that the result does not depend on the order of summation, and a target of Infinity costs nothing.
  */
 export const threshold: ((length: number, target: number, key: Row, weight: Row) => number) & Branded<'threshold', 'threshold'> =
   Object.assign((length: number, target: number, key: Row, weight: Row): number => thresholdOf(length, target, key, weight), {
     heddle: { kind: 'threshold', name: 'threshold' } as const,
   })
 
-/** The largest elements of a row and the indices they have in it. Fewer than all may be read: `best.values(0)` is the largest. */
+/** The largest elements of a row and their indices in it. Not all need to be read: `best.values(0)` is the largest. */
 export interface Largest {
   readonly values: Row
   readonly indices: Row
@@ -187,8 +187,8 @@ export interface Largest {
 
 /**
  * The `k` largest elements of a row, largest first, with their indices in the row; among equals the lowest index comes first. NaN is
- * never among them. Where the row has fewer elements than `k`, -Infinity at index -1 stands for those it lacks. `k` is a number of 1 to
- * 4096, where more than 64 sort the row, which then has at most 4096 elements; or a dimension of the op: kernels are then compiled for 1, 2,
+ * never among them. If the row has fewer elements than `k`, -Infinity at index -1 fills the rest. `k` is a number from 1 to
+ * 4096; above 64 the row is sorted, and then has at most 4096 elements. Or `k` is a dimension of the op: kernels are then compiled for 1, 2,
  * 4, 8, 16, 32 and 64, and calls and programs with another extent are refused. Inside an element, as for each group of a row, it ranks 1 to 8.
  */
 export const topK: ((k: number, length: number, value: Row) => Largest) & Branded<'topK', 'topK'> = Object.assign(
@@ -200,9 +200,9 @@ export const topK: ((k: number, length: number, value: Row) => Largest) & Brande
 )
 
 /**
- * The places of a row's elements in ascending order of their keys: `const order = argsort(1024, n, (c) => x(m, c))` is read at any index, so
- * `x(m, order(c))` is the sorted row. Equal keys stay in the order of their places (zeros of either sign are equal), NaN comes last; for a
- * descending order negate the key. The first argument is the longest row there will be, 4096 at most: a block sorts a row in its shared
+ * Indices of a row's elements in ascending order of their keys: `const order = argsort(1024, n, (c) => x(m, c))` may be read at any index, so
+ * `x(m, order(c))` is the sorted row. The sort is stable (zeros of either sign are equal), and NaN comes last; for a
+ * descending order negate the key. The first argument is the largest row length, 4096 at most: a block sorts a row in its shared
  * memory, and a launch with a longer row is refused.
  */
 export const argsort: ((most: number, length: number, key: Row) => Row) & Branded<'argsort', 'argsort'> = Object.assign(

@@ -1,4 +1,4 @@
-/** Declaring layouts: `layout(name, axes, { offset, size })`. The functions are ordinary integer arithmetic and run as they stand. */
+/** Declaration of layouts: `layout(name, axes, { offset, size })`. The functions are ordinary integer arithmetic and run unchanged in Node. */
 
 import { usageError } from '../errors.js'
 import { expectArguments, expectParts } from './arguments.js'
@@ -39,10 +39,10 @@ export function layout<const Axes extends readonly string[]>(
   return { name, axes, offset: config.offset as LayoutDecl['offset'], size: size as LayoutDecl['size'] }
 }
 
-/** The layouts that values of a declaration have, by the names that stand for them in the IR. */
+/** Layouts of a declaration's values, by their names in the IR. */
 export type NamedLayouts = Readonly<Record<string, LayoutDecl>>
 
-/** Collects the layouts that a declaration uses, so that whoever runs it needs no list of them. */
+/** Collects the layouts that a declaration uses, so that a caller needs no list of them. */
 export class UsedLayouts {
   readonly #found = new Map<string, LayoutDecl>()
 
@@ -50,7 +50,7 @@ export class UsedLayouts {
     return Object.fromEntries(this.#found)
   }
 
-  /** The name that stands for a layout; `row` where there is none. @throws usage `layout.twice` */
+  /** Name of a layout in the IR; `row` if there is none. @throws usage `layout.twice` */
   nameOf(used: LayoutDecl | undefined): string {
     if (used === undefined || used.name === 'row') return 'row'
     const known = this.#found.get(used.name)

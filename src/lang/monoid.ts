@@ -1,11 +1,11 @@
-/** Monoids that authors declare: what neighbouring parts of a row combine to, in several fields. */
+/** Monoids that authors declare: associative combinations of adjacent parts of a row, in several fields. */
 import { expectArguments, expectParts } from './arguments.js'
 import type { Branded } from './intrinsics.js'
 import type { Row } from './types.js'
 
 type Numbers = Readonly<Record<string, number>>
 
-/** What a monoid of the fields of F computes over rows. */
+/** Row operations of a monoid with the fields of F. */
 export interface Monoid<F extends Numbers> {
   /**
    * All elements of a row combined: `best.reduce(n, (c) => ({ value: x(m, c), at: c })).at`. Threads combine them in an order that depends
@@ -13,16 +13,16 @@ export interface Monoid<F extends Numbers> {
    */
   readonly reduce: ((length: number, element: (index: number) => F) => F) & Branded<'monoid', 'reduce'>
   /**
-   * For each element of a row, what the elements up to it combine to, itself included, in their order: a row for each field. It is read at
+   * Inclusive scan of a row, in the order of its elements: one row per field. It is read at
    * the index of a loop over the row.
    */
   readonly scan: ((length: number, element: (index: number) => F) => { readonly [K in keyof F]: Row }) & Branded<'monoid', 'scan'>
 }
 
 /**
- * Declares a monoid: `identity` is what combines with any value to that value, and `combine(x, y)` what two parts of a row make, x in front
- * of y. It has to be associative: where samples say otherwise, `heddle gen` refuses its use. Fields are floats, or integers where their
- * identity is written `int(0)`. It is a const at module level. A linear recurrence h = a h + b:
+ * Declares a monoid: `identity` is the neutral element of `combine(x, y)`, which combines two adjacent parts of a row, x before
+ * y. It must be associative: `heddle gen` refuses its use if samples contradict this. Fields are floats, or integers if their
+ * identity is written `int(0)`. It must be a const at module level. A linear recurrence h = a h + b:
  *
  *     const linear = monoid({ identity: { a: 1, b: 0 }, combine: (x, y) => ({ a: x.a * y.a, b: x.b * y.a + y.b }) })
  *     const h = linear.scan(n, (t) => ({ a: a(m, t), b: b(m, t) }))          // h.b(t)

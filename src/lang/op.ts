@@ -1,17 +1,17 @@
-/** Declaring an op: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
+/** Declaration of ops: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
 import type { DType } from '../ir/dtype.js'
 import { expectArguments, expectParts } from './arguments.js'
 import { keepFacts } from './dim_facts.js'
 import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
 
-/** With the name of an op whose parts are taken over: `op('other', { ...op, attrs })`. */
+/** Known keys, including `name`, for copies of another op: `op('other', { ...op, attrs })`. */
 const parts = ['name', 'dims', 'types', 'inputs', 'outputs', 'updates', 'attrs', 'facts', 'body']
 
 /**
  * Declares an op. `name` is snake_case and unique in the project. The body receives accessors for the inputs and the
  * extents and attributes by name, and returns a function of the row indices that returns every output: a `row` over the
  * output's last dimension, or a number when the row indices name all of its dimensions.
- * @throws usage `op.config` for a part that is missing or is something else
+ * @throws usage `op.config` for a part that is missing or of the wrong kind
  */
 export function op<
   const D extends string,

@@ -1,4 +1,4 @@
-/** Nodes of a known op, for passes over graphs: built and recognised by the op itself, with its own names for what it takes and gives. */
+/** Nodes of a known op, for passes over graphs: built and recognised by the op itself, with its own names of inputs and outputs. */
 import type { AttrValue, GraphNode, NodeOf, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import type { Op, Tensors } from './types.js'
@@ -11,14 +11,14 @@ interface Bound<I extends Tensors, O extends Tensors, A> {
   readonly types: Readonly<Record<string, DTypeRef>>
   readonly inputs: Values<I>
   readonly outputs: Values<O>
-  /** Those that are not given have the op's defaults. */
+  /** Omitted attributes have the op's defaults. */
   readonly attrs: Attrs<A>
 }
 
 /** A node that applies an op. */
 export type NodeOfOp<I extends Tensors, O extends Tensors, A> = NodeOf<'op'> & Bound<I, O, A>
 
-/** The names of what an op takes, as properties: `inputNames(op).x` is `'x'`. */
+/** Names of an op's inputs, as properties: `inputNames(op).x` is `'x'`. */
 export const inputNames = <I extends Tensors>({ inputs }: { readonly inputs: I }): { readonly [K in keyof I & string]: K } =>
   Object.fromEntries(Object.keys(inputs).map((name) => [name, name])) as { readonly [K in keyof I & string]: K }
 
@@ -40,7 +40,7 @@ export const opNode = <I extends Tensors, O extends Tensors, A extends Readonly<
 const attrsOf = (attrs: Readonly<Record<string, AttrValue | undefined>>): Readonly<Record<string, AttrValue>> =>
   Object.fromEntries(Object.entries(attrs).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 
-/** True if a node applies an op: one of a project by its name, which is unique there; one of the standard library by its qualified name. */
+/** True if a node applies an op. Ops of a project have unique names, those of the standard library qualified ones. */
 export const isNodeOf = <I extends Tensors, O extends Tensors, A extends Readonly<Record<string, number>>>(
   op: Op<I, O, A>,
   node: GraphNode,

@@ -1,39 +1,39 @@
 /**
- * A float as what has become of random numbers: how often it was rounded, what was added up, how large it is, whether small integers are
- * exact. Here are leaves and the four operations; error.ts has functions and sums, interpret.ts runs bodies over them.
+ * Abstract values of floats computed from random numbers: number of roundings, lengths of sums, magnitude, exactness on small
+ * integers. This file has leaves and the four operations; error.ts has functions and sums, interpret.ts interprets bodies.
  */
 import type { Count } from './facts.js'
 
-/** A float, or what has become of one. Magnitudes are those of typical values: an input drawn at random is 1. */
+/** Abstract value of a float. Magnitudes are those of typical values: a random input has magnitude 1. */
 export interface Value {
-  /** On small integers: a multiple of 2^-bits of at most this size, so that float32 has it exactly; undefined where it need not. */
+  /** On small integers: a multiple of 2^-bits of at most this size, so that it is exact in float32; undefined if it may not be. */
   readonly exact: { readonly bits: number; readonly size: number; readonly isPower?: boolean } | undefined
-  /** On small integers it is a float32 number: exact, or an element or constant as it is. */
+  /** True if it is a float32 number on small integers: exact, or an unchanged element or constant. */
   readonly isStored: boolean
-  /** Nothing was computed: an element or a constant as it is. */
+  /** True if nothing was computed: an unchanged element or constant. */
   readonly isMoved: boolean
   readonly isConstant?: boolean
   readonly roundings: number
-  /** True if a function of the device's library took part. */
+  /** True if a function of the device's library contributed. */
   readonly calls: boolean
-  /** Lengths of sums: of terms of one sign or a mean, and of terms of either sign. */
+  /** Lengths of sums of terms of one sign or means (`sums`), and of sums of terms of either sign (`products`). */
   readonly sums: readonly Count[]
   readonly products: readonly Count[]
   readonly magnitude: number
-  /** How often the magnitude grows with the root of the length of sums: a sum of terms of either sign is that much larger than one of them. */
+  /** Exponent of the root of the sum length in the magnitude: a sum of terms of either sign is that root larger than one of them. */
   readonly roots: number
-  /** The sums that make it grow: two factors with the same are powers of one number. */
+  /** The sums that make it grow: two factors with the same sources are powers of one number. */
   readonly sources: ReadonlySet<object>
-  /** How many random numbers were multiplied to make it. */
+  /** Number of random numbers in its product. */
   readonly factors: number
-  /** Size of what cancelled on the way, by which errors are absolute; 0 where none did. */
+  /** Size of the terms that cancelled, to which errors are relative; 0 if none did. */
   readonly absolute: number
-  /** How often that grows likewise: an error of one sum that is multiplied by another sum is. */
+  /** Exponent of the root of the sum length in `absolute`, as for an error of one sum that is multiplied by another sum. */
   readonly absoluteRoots: number
   readonly isPositive: boolean
-  /** True if it was divided by what may vanish. */
+  /** True if it was divided by a value that may vanish. */
   readonly steep: boolean
-  /** The last operation was a sum of so many terms of either sign, which a division by their number makes a mean. */
+  /** Number of terms, of either sign, if the last operation was a sum, which a division by their number makes a mean. */
   readonly open?: Count | undefined
 }
 
@@ -41,7 +41,7 @@ const single = 24
 export const fits = (bits: number, size: number): Value['exact'] =>
   bits + Math.log2(Math.max(size, 1)) <= single ? { bits, size } : undefined
 
-/** Binary places behind the point, of numbers with few; undefined of others. */
+/** Number of binary fraction digits; undefined if there are more than 10. */
 function bitsOf(value: number): number | undefined {
   for (let bits = 0; bits <= 10; bits++) if (Number.isInteger(value * 2 ** bits)) return bits
   return undefined
@@ -50,7 +50,7 @@ function bitsOf(value: number): number | undefined {
 const isPowerOfTwo = (value: number): boolean =>
   value !== 0 && Number.isFinite(value) && Number.isInteger(Math.log2(Math.abs(value)))
 
-/** An input or a constant that takes these values, of which random ones have that magnitude. */
+/** An input or a constant with these values; random ones have that magnitude. */
 export function leaf(values: readonly number[], magnitude: number, isPositive = false): Value {
   const bits = values.map(bitsOf)
   const known = bits.every((each) => each !== undefined) && values.every(Number.isFinite)
@@ -75,7 +75,7 @@ export function leaf(values: readonly number[], magnitude: number, isPositive = 
   }
 }
 
-/** An integer: exact whatever becomes of it. */
+/** An integer of at most that size. */
 export const integer = (size: number, magnitude: number): Value => ({
   ...leaf([1], magnitude),
   exact: fits(0, size),
@@ -86,13 +86,13 @@ export const unique = (a: readonly Count[], b: readonly Count[]): readonly Count
   ...new Map([...a, ...b].map((count) => [JSON.stringify(count), count])).values(),
 ]
 
-/** A number that is written in a body; NaN and infinities, which mark what has no value, say nothing of how large others are. */
+/** A literal of a body. NaN and infinities, which mark missing values, do not affect the size of others. */
 export function constant(value: number): Value {
   const size = Number.isFinite(value) ? value : 0
   return { ...leaf([size], Math.abs(size)), factors: 0, isConstant: true }
 }
 
-/** What two values have in common with everything made of them. */
+/** Fields that every combination of two values inherits from both. */
 export const joined = (a: Value, b: Value) => ({
   isConstant: a.isConstant === true && b.isConstant === true,
   calls: a.calls || b.calls,
@@ -108,7 +108,7 @@ export const joined = (a: Value, b: Value) => ({
 /** A size that may grow with the length of sums. */
 type Growing = readonly [size: number, roots: number]
 
-/** The larger of sizes of results: one that grows more often, and of those alike the larger. Nothing is smaller than anything. */
+/** The largest size: that of the fastest growth, and the larger one for equal growth. 0 is smaller than any other size. */
 export const largest = (sizes: readonly Growing[]): Growing =>
   sizes.reduce<Growing>(
     (a, b) => (b[0] === 0 || (a[0] !== 0 && a[1] > b[1]) ? a : a[0] === 0 || b[1] > a[1] ? b : [Math.max(a[0], b[0]), a[1]]),
@@ -121,7 +121,7 @@ export const errorOf = ({ absolute, absoluteRoots }: Value): Growing => [absolut
 /** Either of two values. */
 export function either(a: Value, b: Value): Value {
   const exact = a.exact && b.exact && fits(Math.max(a.exact.bits, b.exact.bits), Math.max(a.exact.size, b.exact.size))
-  // A constant beside a value says nothing of its size: the number that hides a score is huge.
+  // A constant alternative does not affect the size: the number that masks a score is huge.
   const varying = [a, b].filter(({ isConstant }) => isConstant !== true)
   const [magnitude, roots] = largest((varying.length === 0 ? [a, b] : varying).map(sizeOf))
   const [absolute, absoluteRoots] = largest([a, b].map(errorOf))
@@ -140,12 +140,12 @@ export function either(a: Value, b: Value): Value {
 }
 
 /**
- * The size of the largest of many such values, over that of a product of two, which is what the bounds of elementwise results are for: of
+ * Size of the largest of many such values, relative to that of products of two, for which the bounds of elementwise results are made. Of
  * ten thousand normal numbers the largest is 3.9, of products of two, three and four of them 7.6, 13 and 19.
  */
 const tailOf = ({ factors }: Value): number => 2 ** Math.max(0, factors - 2)
 
-/** Functions of one number err by as much as is allowed relative to a result where that is large, and where it is small nothing grows. */
+/** True for functions of the same number: where the result is large, the relative error bound covers them, and where it is small nothing grows. */
 const areOfOne = (a: Value, b: Value): boolean =>
   a.sources.size === b.sources.size && [...a.sources].every((source) => b.sources.has(source))
 
@@ -153,7 +153,7 @@ export function plus(a: Value, b: Value): Value {
   const exact = a.exact && b.exact && fits(Math.max(a.exact.bits, b.exact.bits), a.exact.size + b.exact.size)
   const isPositive = a.isPositive && b.isPositive
   const [magnitude, roots] = largest([a, b].map(sizeOf))
-  // One rounding of a sum is less than those of the sum's own terms, which are as many as its root squared.
+  // One rounding of a sum is less than those of the sum's own terms, whose number is its root squared.
   const terms = [a, b].map((each): Growing => [each.magnitude * tailOf(each), areOfOne(a, b) ? 0 : Math.max(0, each.roots - 2)])
   const [absolute, absoluteRoots] = largest([...[a, b].map(errorOf), ...(isPositive ? [] : terms)])
   return {
@@ -207,7 +207,7 @@ export function over(a: Value, b: Value): Value {
     absolute,
     absoluteRoots,
     isPositive: a.isPositive && b.isPositive,
-    // What cancelled may be 0.
+    // A value after cancellation may be 0.
     steep: a.steep || b.steep || b.absolute > 0,
   }
 }
