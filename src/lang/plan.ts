@@ -1,7 +1,7 @@
 /**
- * Declaring a fusion plan: which nodes of a graph become one kernel, which of them are stacked into one, and whether the
- * tokens are packed. Node names are checked by the TypeScript compiler, since a graph's type carries them. A plan never
- * changes what is computed for a token, only how it is grouped and stored.
+ * Declaration of fusion plans: the nodes of a graph that become one kernel, the nodes that are stacked into one, and the
+ * packing of tokens. Node names are checked by the TypeScript compiler, since a graph's type carries them. A plan never
+ * changes the results of a token, only grouping and storage.
  */
 import { usageError } from '../errors.js'
 import { expectArguments } from './arguments.js'
@@ -86,7 +86,7 @@ function declared<N extends string, S extends string, I extends string>(
 }
 
 /**
- * Declares a plan whose groups are found by the cost model when CUDA is generated; packing and stacks are given, not found:
+ * Declares a plan whose groups are found by the cost model when CUDA is generated. Packing and stacks are given, not searched:
  * `autoPlan('auto', encoderLayer, { device: 'h200' })`.
  */
 export function autoPlan<const N extends string, const S extends string = never>(
@@ -127,8 +127,8 @@ const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): Non
   Object.entries(stacks).map(([name, nodes]) => ({ name, nodes }))
 
 /**
- * Layers of a program are applications of one graph that is compiled once: a kernel of the last node of one and the first of the next would
- * belong to neither.
+ * Refuses a program in place of a graph. Layers of a program are applications of one graph that is compiled once, so a kernel of the last
+ * node of one layer and the first of the next would belong to neither.
  */
 function expectGraph(plan: string, decl: GraphDecl, callee: (...given: never[]) => unknown): void {
   expectArguments('plan.declared', 'plan', callee, { name: [plan, 'text'], graph: [decl, 'record'] })

@@ -1,4 +1,4 @@
-/** The parts that plans have, held here for authors in untyped JavaScript: one that nobody reads would change nothing, unsaid. */
+/** Checks of the keys of plans, for authors in untyped JavaScript: an unknown key would be ignored silently. */
 import { expectParts } from './arguments.js'
 import type { AutoPlanConfig, PlanConfig } from './plan_types.js'
 
@@ -10,12 +10,12 @@ const quantisedParts = ['values', 'dynamic', 'weightOnly', 'only', 'across', 'we
 const scheduleParts = ['kind', 'team', 'chunks', 'vec', 'threads']
 const teamParts = ['kind', 'lanes', 'rowsPerBlock']
 
-/** Held before the parts themselves: one that is misspelt is missing under its name. @throws usage `plan.declared` for a part that a plan does not have */
+/** Runs before the checks of values, since a misspelt key is missing under its right name. @throws usage `plan.declared` for an unknown key */
 export function expectPlanNames(at: string, callee: Callee, config: object): void {
   expectParts('plan.declared', at, callee, planParts, config)
 }
 
-/** @throws usage `plan.declared` for a part of a part that a plan does not have */
+/** @throws usage `plan.declared` for an unknown key of a nested object */
 export function expectPlanParts(at: string, callee: Callee, config: PlanConfig<string, string, string>): void {
   const expect = (part: string, names: readonly string[], given: unknown): void => {
     if (typeof given === 'object' && given !== null) expectParts('plan.declared', `${at}${part}`, callee, names, given)
@@ -31,7 +31,7 @@ export function expectPlanParts(at: string, callee: Callee, config: PlanConfig<s
   }
 }
 
-/** @throws usage `plan.declared`, as `expectPlanParts` does, for an automatic plan */
+/** Same as `expectPlanParts` for an automatic plan. @throws usage `plan.declared` */
 export function expectAutoParts(at: string, callee: Callee, config: AutoPlanConfig<string, string>): void {
   expectParts('plan.declared', at, callee, ['device', 'dims', 'dtype', 'packed', 'stacked'], config)
   if (config.packed !== undefined) expectParts('plan.declared', `${at}: packed`, callee, packedParts, config.packed)

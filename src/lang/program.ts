@@ -1,6 +1,6 @@
 /**
- * Declaring a program: a whole model as graphs applied to values, with layers that repeat, weights, states that outlive a run, and the
- * sizes it usually has. It says what is computed; how values are held (without padding, as int8, in a layout) is the plan's.
+ * Declaration of programs: a whole model as graphs applied to values, with repeated layers, weights, states that persist between runs, and
+ * typical sizes. A program defines the computation; the plan defines the storage of values (without padding, as int8, in a layout).
  */
 import { inTurn, usageError, type Written } from '../errors.js'
 import { isInherited } from '../ir/get_own.js'
@@ -14,18 +14,18 @@ import type { Declared, Programming, ProgramTensor } from './program_types.js'
 import type { StateDecl, States, Tensors } from './types.js'
 import { writtenAt } from './written.js'
 
-/** Results by their names. */
+/** Results by name. */
 type Results = Readonly<Record<string, ProgramTensor | undefined>>
-/** Names of what any configuration returns. */
+/** Names of the results of any configuration. */
 type NamesOf<R> = R extends unknown ? keyof R & string : never
 
 export interface ProgramConfig<I extends Tensors, C, R extends Results, S extends States> {
-  /** Every dimension, with the size it usually has: what plans are priced for, and what checks and benches run with. */
+  /** Every dimension, with its typical size, for which plans are priced, and with which checks and benches run. */
   readonly dims: Readonly<Record<string, number>>
-  /** What is known when the program is compiled, with what it usually is: it chooses graphs and how many layers there are. */
+  /** Compile-time settings, with their defaults: they choose graphs and the number of layers. */
   readonly config?: C
   readonly inputs: I
-  /** Values that outlive runs, where their names do not depend on the configuration; `p.state` declares others. */
+  /** Values that persist between runs and whose names do not depend on the configuration; `p.state` declares others. */
   readonly states?: S
   readonly build: (
     p: Programming,
@@ -39,25 +39,26 @@ export interface ProgramDecl<I extends Tensors = Tensors, C = unknown, O extends
   readonly name: string
   readonly dims: Readonly<Record<string, number>>
   readonly inputs: I
-  /** Carries the names of results in the type. */
+  /** Names of results, carried in the type. */
   readonly outputs?: readonly O[]
-  /** Carries those of states. */
+  /** Names of states, carried in the type. */
   readonly states?: readonly S[]
-  /** Where its author wrote it. */
+  /** Source location. */
   readonly written: Written
-  /** The program of a configuration; what is left out is as declared. @throws usage `program.*` for what cannot be put together */
+  /** The program of a configuration; omitted settings have their defaults. @throws usage `program.*` for parts that do not fit together */
   of(config?: Partial<C>): Program
-  /** The graphs that it applies in a configuration. @throws like `of` */
+  /** Graphs that it applies in a configuration. @throws like `of` */
   graphs(config?: Partial<C>): readonly GraphDecl[]
-  /** The layouts of its values and of those graphs, by name. @throws like `of` */
+  /** Layouts of its values and of those graphs, by name. @throws like `of` */
   layouts?(config?: Partial<C>): NamedLayouts
 }
 
 const parts = ['dims', 'config', 'inputs', 'states', 'build']
 
 /**
- * Declares a program. `build` runs with symbolic values, once for each configuration asked for.
- * @throws usage `program.config` for a part that is missing or is something else, `program.name`, `program.dims`; what `build` does wrong is thrown when it has run, all of it
+ * Declares a program. `build` runs with symbolic values, once for each requested configuration.
+ * @throws usage `program.config` for a part that is missing or of the wrong kind, `program.name`, `program.dims`; all errors of `build`
+ * are thrown together after it has run
  */
 export function program<
   const I extends Tensors,
@@ -90,13 +91,13 @@ export function program<
     expectKnown('program.config', { at: `program ${name}`, what: 'setting' }, Object.keys(config ?? {}), changes ?? {})
     const builder = new ProgramBuilder(name, dims, written)
     const handles = builder.inputs(inputs)
-    const kept = builder.states((states ?? {}) satisfies Readonly<Record<string, StateDecl>>)
+    const stateHandles = builder.states((states ?? {}) satisfies Readonly<Record<string, StateDecl>>)
     const outputs = builder.run(() =>
       build(
         builder as unknown as Programming,
         handles as unknown as { readonly [K in keyof I]: Declared<I[K]> },
         { ...config, ...changes } as C,
-        kept as unknown as { readonly [K in keyof S]: Declared<S[K]> },
+        stateHandles as unknown as { readonly [K in keyof S]: Declared<S[K]> },
       ),
     )
     expectArguments('program.config', `program ${name}`, written, { 'what build returns': [outputs, 'record'] })

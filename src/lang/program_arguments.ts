@@ -1,4 +1,4 @@
-/** What a program gives a graph that it applies, by names: everything that is missing, too much or no number is refused at once. */
+/** Checks of the arguments of a graph's application, by name: everything that is missing, unknown or not a number is refused at once. */
 import { inTurn, usageError } from '../errors.js'
 import { getOwn } from '../ir/get_own.js'
 import type { ProgramValue } from '../ir/program.js'
@@ -14,7 +14,7 @@ export interface Arguments {
   readonly attrs: Readonly<Record<string, number>>
 }
 
-/** @throws usage `program.config` for what the types of `apply` would have refused */
+/** Checks the types of `apply` at run time. @throws usage `program.config` */
 export function expectApplication(
   program: string,
   callee: (...given: never[]) => unknown,
@@ -35,8 +35,8 @@ export function expectApplication(
 }
 
 /**
- * @param resolve what a handle is; undefined where nothing is known of it
- * @returns inputs and attributes; no inputs where nothing is known of one, since shapes and types follow from all of them
+ * @param resolve returns the value of a handle; undefined if it is unknown
+ * @returns inputs and attributes; no inputs if one is unknown, since shapes and types follow from all of them
  * @throws usage `program.missing`, `program.unknown`, `program.attr`, `program.value`
  */
 export function argumentsOf(

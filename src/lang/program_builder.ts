@@ -1,6 +1,6 @@
 /**
- * Builds a program: what `Programming` in program.ts promises, over names and shapes that are checked as each call is made. What is refused
- * leaves values that nothing is known of, and the build goes on: its author is told of all that is wrong at once.
+ * Builder of programs: implements `Programming` of program_types.ts, and checks names and shapes in each call. A refused call
+ * returns unknown values and the build continues, so that its author sees all errors at once.
  */
 import { concerning, together, usageError, type Written } from '../errors.js'
 import { getOwn, isInherited } from '../ir/get_own.js'
@@ -36,9 +36,9 @@ export class ProgramBuilder {
   readonly #regions: Regions
   readonly #graphs = new Map<string, GraphDecl>()
   readonly #unknowns = new Unknowns(true)
-  /** Of its inputs and states, and of the graphs that it applies. */
+  /** Layouts of its inputs and states, and of the graphs that it applies. */
   readonly layouts = new UsedLayouts()
-  /** Where the program is declared. */
+  /** Source location of the program. */
   readonly #written: Written
 
   constructor(name: string, dims: Readonly<Record<string, number>>, written: Written = {}) {
@@ -49,22 +49,22 @@ export class ProgramBuilder {
     this.#regions = new Regions(name, this.#unknowns, this.#values.all)
   }
 
-  /** The graphs that were applied, each once. */
+  /** Applied graphs, each once. */
   get graphs(): readonly GraphDecl[] {
     return [...this.#graphs.values()]
   }
 
-  /** The inputs that the program declares. */
+  /** Declares the inputs of the program. */
   inputs(decls: Readonly<Record<string, TensorDecl>>): Readonly<Record<string, ProgramResult>> {
     return this.#eachDeclared(decls, (name, decl) => this.#declared.input(name, this.#laid(decl)))
   }
 
-  /** The states that the program declares. */
+  /** Declares the states of the program. */
   states(decls: Readonly<Record<string, StateDecl>>): Readonly<Record<string, ProgramResult>> {
     return this.#eachDeclared(decls, (name, decl) => this.#declared.state(name, this.#laid(decl), decl))
   }
 
-  /** A declaration whose layout is known from now on. */
+  /** Registers the layout of a declaration. */
   #laid<D extends TensorDecl>(decl: D): D {
     this.layouts.nameOf(decl.layout)
     return decl
@@ -78,10 +78,10 @@ export class ProgramBuilder {
     return Object.fromEntries(Object.entries(decls).map(made))
   }
 
-  /** What a call gives; unknown where it is refused. */
+  /** Result of a call; unknown if it is refused. */
   readonly #refusable = (action: () => ProgramResult): ProgramResult => this.#unknowns.attempt(action, this.#unknowns.make)
 
-  /** What the author's function returns. @throws what it ends in, behind what was refused before */
+  /** Runs the author's function. @throws its error, after all earlier ones */
   run<T>(build: () => T): T {
     return this.#unknowns.ending(build)
   }
@@ -191,7 +191,7 @@ export class ProgramBuilder {
     return this.#refusable(() => this.#declared.state(name, this.#laid(decl), options))
   }
 
-  /** @throws usage `program.config` for what types would have refused */
+  /** Checks types at run time. @throws usage `program.config` */
   #expect(callee: (...given: never[]) => unknown, method: string, given: Given): void {
     expectArguments('program.config', `${this.#name}: ${method}`, callee, given)
   }
@@ -225,7 +225,7 @@ export class ProgramBuilder {
       })
   }
 
-  /** The whole program. @throws what is wrong with it and with all that was declared in it */
+  /** The whole program. @throws all errors of its declarations together */
   finish(outputs: Handles): Program {
     const named = Object.entries(outputs).map(([name, handle]): [string, number] => {
       const check = (): void => {
@@ -239,7 +239,7 @@ export class ProgramBuilder {
         () => concerning({ written: this.#written }, check),
         () => undefined,
       )
-      // What is no handle was refused above.
+      // Anything but a handle was refused above.
       return [name, handle?.value ?? -1]
     })
     if (this.#unknowns.refused.length > 0) throw together(this.#unknowns.refused)

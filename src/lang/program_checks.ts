@@ -1,4 +1,4 @@
-/** Refusals that all of building a program shares. */
+/** Checks and errors that the modules of the program builder share. */
 import { inTurn, usageError } from '../errors.js'
 import { getOwn } from '../ir/get_own.js'
 import type { GraphValue } from '../ir/graph.js'
@@ -15,7 +15,7 @@ export function missing(at: string, what: string, name: string): never {
   throw usageError('program.missing', `${at}: ${what} ${name} is missing`)
 }
 
-/** Refuses each name that is not allowed, all of them at once. @throws usage `program.unknown` */
+/** Refuses names that are not allowed, all of them at once. @throws usage `program.unknown` */
 export function refuseOthers(at: string, what: string, given: readonly string[], allowed: readonly string[]): void {
   inTurn(
     given
@@ -28,16 +28,16 @@ export function refuseOthers(at: string, what: string, given: readonly string[],
   )
 }
 
-/** What is made of each name, by its name. @throws what was refused of any, all of it */
+/** Applies a function to each name; returns the results by name. @throws all errors together */
 export function eachOf<T>(names: readonly string[], make: (name: string) => T): Readonly<Record<string, T>> {
   const made: [string, T][] = []
   inTurn(names.map((name) => () => void made.push([name, make(name)])))
   return Object.fromEntries(made)
 }
 
-/** @throws usage `program.value` for what is no value of the program */
+/** @throws usage `program.value` for anything but a value of the program */
 export function valueAt(values: readonly ProgramValue[], handle: ProgramTensor, where: string): ProgramValue {
-  // Whatever untyped JavaScript gives for a handle has no number of a value.
+  // Untyped JavaScript may pass anything as a handle.
   const id: unknown = handle?.value
   const value = typeof id === 'number' ? values[id] : undefined
   if (value === undefined)
@@ -50,10 +50,10 @@ export function valueAt(values: readonly ProgramValue[], handle: ProgramTensor, 
 type Handles = Readonly<Record<string, ProgramTensor>>
 type Carried = ProgramTensor | Handles
 
-/** True if one value is carried, and not several by their names. */
+/** True if a single value is carried, and not several by name. */
 export const isTensor = (carried: Carried): carried is ProgramTensor => typeof carried.value === 'number'
 
-/** Carried values keep their names and forms from layer to layer. @throws usage `program.repeat`, `program.missing` */
+/** Checks that carried values keep their names and forms from layer to layer. @throws usage `program.repeat`, `program.missing` */
 export function sameCarried(
   at: string,
   before: Carried,

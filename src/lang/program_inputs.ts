@@ -1,11 +1,11 @@
-/** What is done to a program once it is built. */
+/** Rewrites of a program after it is built. */
 import type { Program, ProgramNode } from '../ir/program.js'
 
-/** Inputs that are only read under another shape are supplied under that shape: the bytes are the same. */
+/** Gives inputs that are only read through one view the shape of the view: the bytes are the same. */
 export function withoutViewsOfInputs(program: Program): Program {
   const { nodes, states, outputs, ragged, values } = program
   const reads = nodes.flatMap((node) => (node.kind === 'view' ? [node.input] : Object.values(node.inputs)))
-  const kept = [
+  const otherUses = [
     ...Object.values(outputs),
     ...Object.values(states).flatMap(({ next }) => next ?? []),
     ...ragged.map(({ lengths }) => lengths),
@@ -15,7 +15,7 @@ export function withoutViewsOfInputs(program: Program): Program {
   const inputs = Object.fromEntries(
     Object.entries(program.inputs).map(([name, id]) => {
       const only = nodes.find((node) => node.kind === 'view' && node.input === id)
-      const used = [...reads, ...kept].filter((each) => each === id).length
+      const used = [...reads, ...otherUses].filter((each) => each === id).length
       if (only?.kind !== 'view' || used !== 1) return [name, id]
       gone.add(only)
       const value = renamed[only.out]

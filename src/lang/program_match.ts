@@ -1,7 +1,7 @@
 /**
- * What a graph's dimensions and type parameters are in a program that applies it. A dimension that is an axis of an input by itself is
- * what the given value has there; one that is a factor of an axis follows from the others; what no input says has the program's
- * dimension of the same name. Whatever was found is then held against every axis.
+ * Matching of a graph's dimensions and type parameters to those of a program that applies it. A dimension that is a whole axis of an input
+ * has the extent of the given value there; one that is a factor of an axis follows from the others; one that no input determines becomes
+ * the program's dimension of the same name. The result is then checked against every axis.
  */
 import { inTurn, usageError } from '../errors.js'
 import type { Graph, GraphValue } from '../ir/graph.js'
@@ -18,18 +18,22 @@ import {
   termsOf,
 } from '../ir/shape.js'
 
-/** A graph's dimensions and type parameters in the program's. */
+/** A graph's dimensions and type parameters, in terms of the program's. */
 export interface Matched {
   readonly dims: Readonly<Record<string, Extent>>
   readonly types: Readonly<Record<string, DTypeRef>>
 }
 
-/** What a value given to a graph is called, and what it is. */
+/** A value given to a graph, with its name. */
 export interface Given extends GraphValue {
   readonly name: string
 }
 
-/** @param where the application, in messages @param dims what the author says @throws usage `program.shape`, `program.dtype`, `program.layout` naming value and input, for all that do not fit */
+/**
+ * @param where the application, for messages
+ * @param dims extents that the author states
+ * @throws usage `program.shape`, `program.dtype`, `program.layout` naming value and input, for all that do not fit
+ */
 export function matchGraph(
   where: string,
   graph: Graph,
@@ -54,7 +58,7 @@ export function matchGraph(
   inTurn(
     pairs.flatMap((pair) => {
       const { input, wanted, value } = pair
-      // What dimensions are is not known where inputs that say it have another rank.
+      // If an input has another rank, the dimensions that it determines are unknown.
       const shape = ofOtherRank.length > 0 ? wanted.shape : wanted.shape.map((extent) => substitute(extent, found))
       const isOther = ofOtherRank.length > 0 ? ofOtherRank.includes(pair) : printShape(shape) !== printShape(value.shape)
       return [
@@ -75,7 +79,7 @@ export function matchGraph(
   return { dims: found, types }
 }
 
-/** A graph's extent in the program's dimensions. */
+/** A graph's extent, in terms of the program's dimensions. */
 export const substitute = ({ factor, dims }: Extent, known: Readonly<Record<string, Extent>>): Extent => {
   const parts = dims.map((dim) => {
     const [terms, quotient] = [termsOf(dim), quotientOf(dim)]
@@ -90,11 +94,11 @@ export const substitute = ({ factor, dims }: Extent, known: Readonly<Record<stri
 export const substituteShape = (shape: Shape, known: Readonly<Record<string, Extent>>): Shape =>
   shape.map((extent) => substitute(extent, known))
 
-/** A graph's storage type in the program's. */
+/** A graph's storage type, in terms of the program's. */
 export const substituteType = (dtype: DTypeRef, types: Readonly<Record<string, DTypeRef>>): DTypeRef =>
   typeof dtype === 'string' ? dtype : (types[dtype.param] ?? dtype)
 
-/** Learns the one dimension of an extent that is not known yet, where what is left for it is an extent. */
+/** Solves an extent for its only unknown dimension, if the quotient is an extent. */
 function solve({ factor, dims }: Extent, is: Extent, known: Map<string, Extent>): void {
   const unknown = dims.filter((dim) => !known.has(dim))
   const [only] = unknown
@@ -109,7 +113,7 @@ function solve({ factor, dims }: Extent, is: Extent, known: Map<string, Extent>)
   if (is.factor % rest.factor === 0) known.set(only, { factor: is.factor / rest.factor, dims: left })
 }
 
-/** Learns what a type parameter is, or holds a storage type against what it is. */
+/** Binds a type parameter, or checks a storage type against its known one. */
 function bindType(
   where: string,
   { input, wanted, value }: { readonly input: string; readonly wanted: GraphValue; readonly value: Given },

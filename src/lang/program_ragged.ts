@@ -1,4 +1,4 @@
-/** Sequences of different lengths in a program under construction: which axes are theirs, and values as their rows. */
+/** Sequences of different lengths in a program under construction: their axes, and views of values as their rows. */
 import { usageError } from '../errors.js'
 import { printType } from '../ir/kernel.js'
 import type { ProgramValue, RaggedAxis } from '../ir/program.js'
@@ -6,7 +6,7 @@ import { multiplyExtents, parseExtent, printShape, sameExtent } from '../ir/shap
 import { expectArguments, expectParts } from './arguments.js'
 import type { ProgramTensor } from './program_types.js'
 
-/** What `ragged` of a program takes. */
+/** Options of `ragged` of a program. */
 export interface RaggedOptions {
   readonly batch: string
   readonly seq: string
@@ -14,7 +14,7 @@ export interface RaggedOptions {
   readonly tokens?: string
 }
 
-/** @throws usage `program.config` for what the types of `ragged` would have refused */
+/** Checks the types of `ragged` at run time. @throws usage `program.config` */
 export function expectRagged(program: string, callee: (...given: never[]) => unknown, options: RaggedOptions): void {
   const at = `${program}: ragged`
   expectArguments('program.config', at, callee, { axis: [options, 'record'] })
@@ -28,7 +28,7 @@ export function expectRagged(program: string, callee: (...given: never[]) => unk
   })
 }
 
-/** @throws usage `program.ragged` for lengths that are none of the batch's */
+/** @throws usage `program.ragged` for lengths that are not i32 or not of the batch's extent */
 export function raggedAxis(
   program: string,
   { batch, seq, lengths, tokens = 'tokens' }: RaggedOptions,
@@ -43,7 +43,7 @@ export function raggedAxis(
   return axis
 }
 
-/** The shape of a value with a row for each token; undefined where it has that already. @throws usage `program.ragged` */
+/** Shape of a value with one row per token; undefined if it has that shape already. @throws usage `program.ragged` */
 export function rowsShape(
   program: string,
   { batch, seq }: Pick<RaggedOptions, 'batch' | 'seq'>,

@@ -1,4 +1,4 @@
-/** Repeated regions of a program under construction: what they carry on, what is in them is labelled by, and where its weights are. */
+/** Repeated regions of a program under construction: carried values, labels of applications, and prefixes of weights. */
 import { usageError, type Written } from '../errors.js'
 import type { ProgramValue, Repetition } from '../ir/program.js'
 import { expectArguments, told } from './arguments.js'
@@ -6,13 +6,13 @@ import type { Unknowns } from './graph_unknown.js'
 import { isTensor, sameCarried } from './program_checks.js'
 import type { ProgramTensor } from './program_types.js'
 
-/** What a repetition hands to the next one. */
+/** Values that a repetition passes to the next one. */
 type Carried = ProgramTensor | Readonly<Record<string, ProgramTensor>>
 
 export class Regions {
   readonly #program: string
   readonly #unknowns: Unknowns
-  /** Of the program, as far as it is built. */
+  /** Values of the program so far. */
   readonly #values: readonly ProgramValue[]
   readonly #labels = new Set<string>()
   #within: readonly Repetition[] = []
@@ -23,12 +23,12 @@ export class Regions {
     this.#values = values
   }
 
-  /** The regions around what is being built, outermost first. */
+  /** Enclosing regions, outermost first. */
   get within(): readonly Repetition[] {
     return this.#within
   }
 
-  /** What a region leaves, which an author wrote there. What its first repetition is refused for is not said of the others. */
+  /** Runs a region that is declared at `written`; returns its last values. Errors of the first repetition are not repeated for the others. */
   carry(
     region: Pick<Repetition, 'name' | 'own'>,
     count: number,
@@ -51,13 +51,13 @@ export class Regions {
     )
   }
 
-  /** Values of the same names that nothing is known of. */
+  /** Unknown values of the same names. */
   #unknownLike(carried: Carried): Carried {
     if (isTensor(carried)) return this.#unknowns.make()
     return Object.fromEntries(Object.keys(carried).map((name) => [name, this.#unknowns.make()]))
   }
 
-  /** Runs `build` for each repetition, on what the one before returned. @throws usage `program.repeat` for no number of repetitions */
+  /** Runs `build` for each repetition, on the result of the previous one. @throws usage `program.repeat` for an invalid number of repetitions */
   #again<T>(region: Pick<Repetition, 'name' | 'own'>, count: number, first: T, build: (now: T, index: number) => T): T {
     if (!Number.isInteger(count) || count < 0) {
       throw usageError('program.repeat', `${this.#program}: ${region.name}: ${told(count)} is no number of repetitions`, {
@@ -77,15 +77,15 @@ export class Regions {
     return now
   }
 
-  /** What names of weights begin with here: the layers around. */
+  /** Prefix of weight names here: the enclosing layers. */
   weights(prefix = ''): string {
     const layers = this.#within.flatMap(({ name, index, own }) => (own ? [`${name}${index}`] : []))
     return [...layers, prefix].filter((part) => part !== '').join('.')
   }
 
   /**
-   * What an application is called. Without a label it has the name of its layer, if that is free, or the graph's.
-   * @throws usage `program.label` for one that another has
+   * Label of an application. By default it is the name of its layer, if that is free, or else the graph's.
+   * @throws usage `program.label` for a label that another application has
    */
   label(label: string | undefined, graph: string): string {
     const path = this.#within.map(({ name, index }) => `${name}${index}`)

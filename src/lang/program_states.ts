@@ -1,4 +1,4 @@
-/** Inputs and states of a program under construction: the values that are declared, and what each state holds after a run. */
+/** Inputs and states of a program under construction: declared values, and the next value of each state. */
 import { usageError } from '../errors.js'
 import { getOwn } from '../ir/get_own.js'
 import type { ProgramStateDecl } from '../ir/program.js'
@@ -35,7 +35,7 @@ export class ProgramStates {
     return handle
   }
 
-  /** Says what a state holds after a run. @throws usage `program.state` for what is none, and for a value that is unlike it */
+  /** Sets the value of a state after a run. @throws usage `program.state` for anything but a state, and for a value of another form */
   follow(state: ProgramTensor, value: ProgramTensor): void {
     const before = this.#values.at(state, `${this.#program}: next`)
     const decl = getOwn(this.states, before.name)

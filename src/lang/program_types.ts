@@ -5,13 +5,13 @@ import type { SplitDims, TensorDecl, Tensors } from './types.js'
 
 /** `i32` of `tensor('i32', ...)`; `param` of a type parameter. */
 type Kind<Type extends string> = string extends Type ? string : Type extends DType ? Type : 'param'
-/** What may be given for a tensor: a type parameter takes floats. */
+/** Types accepted for a tensor: a type parameter accepts floats. */
 type Taken<Type extends string> = string extends Type ? string : Type extends DType ? Type : 'param' | 'f32' | 'f16' | 'bf16'
 type Rank<Dims extends string> = string extends Dims ? number : SplitDims<Dims>['length']
 
 /**
- * A value of a program under construction. What it is stored as and its rank are part of its type where they are written down, as those
- * of inputs and states are; of a graph's results they are checked when the program is declared.
+ * A value of a program under construction. Its storage type and rank are part of its type where they are written down, as those
+ * of inputs and states are; for results of a graph they are checked when the program is declared.
  */
 export interface ProgramTensor<K extends string = string, R extends number = number> {
   readonly value: number
@@ -19,7 +19,7 @@ export interface ProgramTensor<K extends string = string, R extends number = num
   readonly rank?: R
 }
 
-/** A result of a graph: its type says nothing. */
+/** A result of a graph, without storage type and rank in its type. */
 export type ProgramResult = ProgramTensor<never, never>
 
 /** The value of an input or a state. */
@@ -29,17 +29,17 @@ type Given<T extends Tensors> = { readonly [K in keyof T]: ProgramTensor<Taken<T
 /** Names of weights below a prefix: a graph's weight `gamma` is `prefix.gamma`. */
 export interface ProgramWeights {
   readonly prefix: string
-  /** Those below a longer prefix. */
+  /** Weights below a longer prefix. */
   of(name: string): ProgramWeights
 }
 
-/** What a graph's weights are: all below a prefix, or each by its name, by which several graphs share one. */
+/** Weights for a graph: all below a prefix, or each by its name, by which several graphs can share one. */
 type WeightsFor<S extends GraphSignature> = ProgramWeights | { readonly [K in S['weights'][number]]: string }
 
 export interface ApplyOptions {
-  /** What the application is called in messages and profiles; by default the graph's name, in a layer the layer's. */
+  /** Name of the application in messages and profiles; by default the graph's name, in a layer the layer's. */
   readonly label?: string
-  /** Dimensions of the graph in the program's, where the inputs do not say them: `{ g: 'h' }`. */
+  /** Dimensions of the graph in terms of the program's, where the inputs do not determine them: `{ g: 'h' }`. */
   readonly dims?: Readonly<Record<string, string>>
 }
 
@@ -54,15 +54,15 @@ type Rest<S extends GraphSignature> = [S['attrs'][number]] extends [never]
 /** One of several layers. */
 export interface Layer {
   readonly index: number
-  /** Those of this layer: `layer3.gamma`. */
+  /** Weights of this layer: `layer3.gamma`. */
   readonly weights: ProgramWeights
 }
 
 type Carried = ProgramTensor | Readonly<Record<string, ProgramTensor>>
-/** The same values by the same names, computed anew. */
+/** Recomputed values of the same names. */
 type Again<C extends Carried> = C extends ProgramTensor ? ProgramResult : { readonly [K in keyof C]: ProgramResult }
 
-/** What a build function calls. */
+/** Builder that a program's build function receives. */
 export interface Programming {
   /** Applies a graph. @throws usage `program.*` naming application, input and value */
   apply<S extends GraphSignature>(
@@ -70,14 +70,14 @@ export interface Programming {
     inputs: Given<S['inputs']>,
     ...rest: Rest<S>
   ): { readonly [K in S['outputs'][number]]: ProgramResult }
-  /** Layers that differ in their weights only, each of the results of the one before. */
+  /** Repeats layers that differ only in their weights, each applied to the results of the previous one. */
   repeat<const C extends Carried>(
     name: string,
     count: number,
     carried: C,
     build: (carried: Again<C>, layer: Layer) => { readonly [K in keyof C]: C[K] } | C | Again<C>,
   ): Again<C>
-  /** The same weights again and again, as steps of decoding have: like `repeat` but for that. */
+  /** Same as `repeat`, but with the same weights in every step, as in decoding. */
   steps<const C extends Carried>(
     name: string,
     count: number,
@@ -88,13 +88,13 @@ export interface Programming {
   view(value: ProgramTensor, dims: string): ProgramResult
   /** Weights by their names below a prefix. */
   weights(prefix: string): ProgramWeights
-  /** A value that outlives runs; `cleared` where more of it is read than was written. It changes by `next`. */
+  /** Declares a value that persists between runs; `cleared` if elements are read before they are written. `next` changes it. */
   state<D extends TensorDecl>(name: string, decl: D, options?: { readonly cleared?: boolean }): Declared<D>
-  /** What a state holds after a run. */
+  /** Sets the value of a state after a run. */
   next(state: ProgramTensor, value: ProgramTensor): void
   /**
-   * Rows of sequences that have as many as `lengths` says: a plan may hold them without padding. Returns a function that joins batch and
-   * sequence of a value to such rows: `b s` becomes `b*s`. `tokens` names the dimension that is the number of rows without padding.
+   * Declares sequences of different `lengths`, whose rows a plan may store without padding. Returns a function that merges batch and
+   * sequence of a value into such rows: `b s` becomes `b*s`. `tokens` names the dimension for the number of rows without padding.
    */
   ragged(axis: {
     readonly batch: string

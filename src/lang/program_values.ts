@@ -1,4 +1,4 @@
-/** The values of a program under construction: its dimensions, what is declared, and other shapes of what is there. */
+/** Values of a program under construction: its dimensions, declared values, and views. */
 import { usageError } from '../errors.js'
 import { isDType } from '../ir/dtype.js'
 import { isInherited } from '../ir/get_own.js'
@@ -23,12 +23,12 @@ export class ProgramValues {
     return { value: this.all.length - 1 }
   }
 
-  /** @throws usage `program.value` for what is no value of the program */
+  /** @throws usage `program.value` for anything but a value of the program */
   at(handle: ProgramTensor, where: string): ProgramValue {
     return valueAt(this.all, handle, where)
   }
 
-  /** A value that no graph gives. @throws usage `program.name`, `program.dims` */
+  /** Declares a value that no graph computes. @throws usage `program.name`, `program.dims` */
   declare(name: string, { type, dims, layout }: TensorDecl, isTaken: boolean): ProgramResult {
     const at = `${this.#program}: ${name}`
     if (isInherited(name) || isTaken)
@@ -38,7 +38,7 @@ export class ProgramValues {
     return this.push({ name, dtype: isDType(type) ? type : { param: type }, shape, layout: layout?.name ?? 'row' })
   }
 
-  /** A value under another shape. @throws usage `program.shape` for another number of elements, or one in a layout */
+  /** Views a value under another shape. @throws usage `program.shape` for another number of elements, or a value in a layout */
   viewed(handle: ProgramTensor, dims: string): ProgramResult {
     const from = this.at(handle, `${this.#program}: view`)
     const shape = parseShape(dims)

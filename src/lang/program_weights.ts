@@ -1,4 +1,4 @@
-/** The weights of a program under construction: by which names its graphs take them, and what each is. */
+/** Weights of a program under construction: their names, types and shapes. */
 import { usageError } from '../errors.js'
 import { getOwn, isInherited } from '../ir/get_own.js'
 import type { GraphValue } from '../ir/graph.js'
@@ -6,7 +6,7 @@ import { expectArguments } from './arguments.js'
 import { describe, missing } from './program_checks.js'
 import type { ProgramWeights } from './program_types.js'
 
-/** Weights below a prefix. @throws usage `program.config` for a name that is no text */
+/** Weights below a prefix. @throws usage `program.config` for a name that is not a string */
 export function weightsBelow(prefix: string): ProgramWeights {
   const of = (name: string): ProgramWeights => {
     expectArguments('program.config', `weights below ${prefix}`, of, { name: [name, 'text'] })
@@ -20,10 +20,10 @@ export const isWeights = (weights: ProgramWeights | Readonly<Record<string, stri
 
 export class WeightNames {
   readonly all: Record<string, GraphValue> = {}
-  /** The graph that took a weight by a prefix. */
+  /** The graph that uses a weight, by a prefix. */
   readonly #takenBy = new Map<string, string>()
 
-  /** The program's name of a weight. */
+  /** Name of a weight in the program. */
   take(
     at: string,
     graph: string,

@@ -1,7 +1,7 @@
 /**
- * Runs an op's body as the plain TypeScript it is, over logical tensors in double precision. This run is the oracle every
- * other form of the op is held against. Outputs of small integers and 8-bit floats hold what saturating
- * leaves (src/ir/store.ts); floats are not rounded. Elements of u32 and i64 beyond int32 are read as its nearest number.
+ * Runs an op's body as plain TypeScript, over logical tensors in double precision. This run is the oracle that every
+ * other form of the op is compared with. Outputs of small integers and 8-bit floats are saturated
+ * (src/ir/store.ts); floats are not rounded. Elements of u32 and i64 beyond int32 are read as its nearest number.
  */
 import { usageError } from '../errors.js'
 import { type DType, isDType } from '../ir/dtype.js'
@@ -12,7 +12,7 @@ import { dimFactsOf } from './dim_facts.js'
 import type { Inputs, Op, TensorDecl, Tensors as TensorDecls } from './types.js'
 
 export interface RunOptions {
-  /** Values of attributes; the op's defaults serve for the others. */
+  /** Values of attributes; others have the op's defaults. */
   readonly attrs?: Readonly<Record<string, number>>
   /** Extents of dimensions that no input has. */
   readonly dims?: Readonly<Record<string, number>>
@@ -25,7 +25,7 @@ const storageOf = (type: string): DType | undefined => (isDType(type) ? type : u
 const axesOf = (decl: TensorDecl): readonly string[] => (decl.dims === '' ? [] : decl.dims.split(' '))
 
 /**
- * Every output of the op for the given inputs.
+ * Computes every output of the op for the given inputs.
  * @throws usage `run.input`, `run.shape`, `run.dim` for tensors that do not fit the op; finding `evaluate.bounds` for a read outside a tensor
  */
 export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record<string, HostTensor> {
@@ -69,7 +69,7 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
 
 const inside = (index: number, extent: number): boolean => index >>> 0 === index && index < extent
 
-/** Reads one element. Bodies spend their time here, so that no list of indices is made where all of them are inside. */
+/** Reads one element. Bodies spend their time here, so no list of indices is allocated if all of them are in bounds. */
 function accessor(name: string, { data, shape }: HostTensor): (...indices: number[]) => number {
   const read = (...indices: number[]): number => data[position(name, indices, shape)] ?? Number.NaN
   const [p = 0, q = 0, r = 0, s = 0] = shape
@@ -97,7 +97,7 @@ function extent(op: Op, axis: string, dims: Readonly<Record<string, number>>): n
   return size
 }
 
-/** Extents of all dimensions, from the shapes of the inputs, what is given besides, and the facts of the op. */
+/** Extents of all dimensions, from the shapes of the inputs, the options, and the facts of the op. */
 function extentsOf(op: Op, inputs: Tensors, options: RunOptions): Record<string, number> {
   const dims: Record<string, number> = { ...options.dims }
   for (const [name, decl] of Object.entries(op.inputs)) {

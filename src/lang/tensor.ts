@@ -1,11 +1,11 @@
-/** Declaring a tensor in the signature of an op, a graph or a program. */
+/** Declaration of tensors in the signature of an op, a graph or a program. */
 import type { DType } from '../ir/dtype.js'
 import { expectArguments, expectParts } from './arguments.js'
 import type { LayoutDecl } from './layout.js'
 import type { StateDecl, TensorDecl } from './types.js'
 
 /**
- * A tensor of storage type `type` (a storage type, or a type parameter of the op) and dimensions `dims` (names separated
+ * Declares a tensor of storage type `type` (a storage type, or a type parameter of the op) and dimensions `dims` (names separated
  * by single blanks; empty for a scalar), row-major unless a layout is given.
  */
 export function tensor<const Type extends DType | (string & {}), const Dims extends string>(
@@ -21,7 +21,7 @@ export function tensor<const Type extends DType | (string & {}), const Dims exte
   return { type, dims, layout }
 }
 
-/** A state of a program: a tensor that outlives runs; `cleared` starts as zeros, where more of it is read than was written. */
+/** Declares a state of a program: a tensor that persists between runs. A `cleared` one starts as zeros, for elements read before they are written. */
 export function state<const Type extends DType | (string & {}), const Dims extends string>(
   type: Type,
   dims: Dims,

@@ -1,6 +1,6 @@
 /**
- * The types an author meets: tensors by dimension names, bodies as functions over numbers. Dimension lists are string
- * literals (`'m n'`), so the number of indices an access takes is checked by the TypeScript compiler.
+ * Types of the authoring API: tensors by dimension names, bodies as functions over numbers. Dimension lists are string
+ * literals (`'m n'`), so the TypeScript compiler checks the number of indices of an access.
  */
 import type { DType } from '../ir/dtype.js'
 import type { Facts } from './facts.js'
@@ -13,19 +13,19 @@ export type SplitDims<S extends string> = S extends ''
     ? [Head, ...SplitDims<Rest>]
     : [S]
 
-/** `'b*s'` as `'b' | 's'`; numbers are no dimensions. */
+/** `'b*s'` as `'b' | 's'`; numbers are not dimensions. */
 type Factors<S extends string> = S extends `${infer First}*${infer Rest}`
   ? Factors<First> | Factors<Rest>
   : S extends `${number}`
     ? never
     : S
 
-/** The dimensions that tensors have: of `{ x: tensor('T', 'b*s n') }` these are `'b' | 's' | 'n'`. */
+/** Dimensions of tensors: for `{ x: tensor('T', 'b*s n') }` these are `'b' | 's' | 'n'`. */
 export type DimsOf<T extends Tensors> = { readonly [K in keyof T]: Factors<SplitDims<T[K]['dims']>[number]> }[keyof T]
 
 type Numbers<D extends readonly string[]> = { [K in keyof D]: number }
 
-/** Reads one element by its logical indices: of a `bool` tensor a condition. */
+/** Reads one element by its logical indices; a condition for a `bool` tensor. */
 export type Access<Dims extends string, Type extends string = string> = (
   ...indices: Numbers<SplitDims<Dims>>
 ) => Type extends 'bool' ? boolean : number
@@ -33,7 +33,7 @@ export type Access<Dims extends string, Type extends string = string> = (
 /** A row value: element `c` of the row. */
 export type Row = (index: number) => number
 
-/** A row of conditions, which a `bool` output holds. */
+/** A row of conditions, for a `bool` output. */
 export type Mask = (index: number) => boolean
 
 export interface TensorDecl<Type extends string = string, Dims extends string = string> {
@@ -42,9 +42,9 @@ export interface TensorDecl<Type extends string = string, Dims extends string = 
   readonly layout: LayoutDecl | undefined
 }
 
-/** A tensor that outlives the runs of a program. */
+/** A tensor that persists between runs of a program. */
 export interface StateDecl<Type extends string = string, Dims extends string = string> extends TensorDecl<Type, Dims> {
-  /** Starts as zeros. */
+  /** True if it starts as zeros. */
   readonly cleared: boolean
 }
 
@@ -52,10 +52,10 @@ export type States = Readonly<Record<string, StateDecl>>
 
 export type Tensors = Readonly<Record<string, TensorDecl>>
 
-/** What a body receives: an accessor for each input. */
+/** Inputs of a body: one accessor per input. */
 export type Inputs<I extends Tensors> = { readonly [K in keyof I]: Access<I[K]['dims'], I[K]['type']> }
 
-/** What a body returns: for each output a row (of a `bool` output a mask), or a scalar when the row indices already name every dimension. */
+/** Results of a body: per output a row (for a `bool` output a mask), or a scalar if the row indices already name every dimension. */
 export type Outputs<O extends Tensors> = {
   readonly [K in keyof O]: O[K]['type'] extends 'bool' ? Mask | boolean : Row | number
 }
@@ -85,13 +85,13 @@ export interface OpConfig<
   readonly inputs: I
   readonly outputs: O
   /**
-   * Output to the input it is with some elements replaced, in the same memory: `updates: { y: 'cache' }`. The body defines every
-   * element, `s === place ? new : cache(..., s, ...)` with a place that does not depend on `s`; outside of the axis nothing is replaced.
+   * Maps an output to the input that it updates in place, by replacing some elements: `updates: { y: 'cache' }`. The body defines every
+   * element, `s === place ? new : cache(..., s, ...)` with a `place` that does not depend on `s`; a place outside the axis replaces nothing.
    */
   readonly updates?: { readonly [K in keyof O & string]?: keyof I & string }
-  /** Run-time parameters with their defaults: floats, or integers where the default is written `int(64)`. */
+  /** Run-time parameters with their defaults: floats, or integers if the default is written `int(64)`. */
   readonly attrs?: A
-  /** What the signature cannot say about arguments: which integers an input may hold, how extents depend on each other (src/lang/facts.ts). */
+  /** Constraints that the signature cannot express: integers that an input may contain, relations between extents (src/lang/facts.ts). */
   readonly facts?: Facts<NoInfer<D>, NoInfer<I>, NoInfer<O>, NoInfer<A>>
   readonly body: Body<D, I, O, A>
 }

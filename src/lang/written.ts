@@ -1,7 +1,7 @@
-/** Where an author wrote a statement: kept by declarations, so that what is found wrong with them later can say it. */
+/** Source locations of statements, stored by declarations so that later errors can name them. */
 import type { Written } from '../errors.js'
 
-/** The stack at the caller of `callee`, which is on it. Making a text of it costs more than taking it, so that is left to who asks. */
+/** Stack at the caller of `callee`, which must be on it. Formatting it costs more than capturing it, so that is left to the reader. */
 export function writtenAt(callee: (...given: never[]) => unknown): Written {
   const here: Written = {}
   Error.captureStackTrace(here, callee)
