@@ -1,7 +1,7 @@
 /**
- * The standard library: the ops the compiler itself puts into graphs, declared and compiled like any other and shipped with it. A
- * pass refers to them by identity, which is their qualified name: an op of a project cannot have a dot in its name, so whatever it is
- * called it is never taken for one of these. A project that runs or re-exports one has its kernel among its own.
+ * The standard library: ops that the compiler itself inserts into graphs, declared and compiled like any other and shipped with it. A
+ * pass refers to them by identity, which is their qualified name: an op of a project cannot have a dot in its name, so it is never
+ * mistaken for one of these. A project that runs or re-exports one has its kernel among its own.
  *
  * @module heddle/std
  */

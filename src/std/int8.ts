@@ -1,7 +1,7 @@
 /**
- * Between floats and int8, symmetric: a value is its integer times a step. The step of an activation is amax / 127, `inverse` is
- * 127 / amax, and both are 0 where amax is 0, so that such a tensor is all zeros. Weights have a step for each output channel. Where the
- * step of an activation is made as it is computed, each row has its own.
+ * Symmetric quantisation between floats and int8: a value is its integer times a scale. The scale of an activation is `step`, amax / 127;
+ * `inverse` is 127 / amax. Both are 0 if amax is 0, so that such a tensor is all zeros. Weights have one scale per output channel.
+ * If the scale of an activation is determined as it is computed, each row has its own.
  */
 import { abs, max, maximum, minimum, op, round, row, tensor } from 'heddle'
 
@@ -31,7 +31,7 @@ export const dequantize = op('std.dequantize', {
     (m, c) => ({ y: x(m, c) * step }),
 })
 
-/** A product of an activation and a weight; `steps` are those of the weight's channels times the activation's. */
+/** Dequantises a matmul of an activation and a weight; `steps` are the scales of the weight's channels times the activation's. */
 export const dequantizeChannels = op('std.dequantize_channels', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -43,7 +43,7 @@ export const dequantizeChannels = op('std.dequantize_channels', {
     (m, c) => ({ y: x(m, c) * steps(c) }),
 })
 
-/** A product of two activations. */
+/** Dequantises a matmul of two activations. */
 export const dequantizeProduct = op('std.dequantize_product', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -55,10 +55,10 @@ export const dequantizeProduct = op('std.dequantize_product', {
     (m, c) => ({ y: x(m, c) * (step * otherStep) }),
 })
 
-/** Rows whose largest magnitude is not above this are zeros: 127 divided by less is no number of float32. */
+/** Rows whose largest magnitude does not exceed this become zeros: 127 divided by a smaller number does not fit float32. */
 const least = 1e-30
 
-/** Each row in steps of its own: its largest magnitude becomes 127. What is no number makes the row's step none, and with it what is made of the row. */
+/** Quantises each row with its own scale: its largest magnitude becomes 127. A NaN makes the row's scale NaN, and with it everything computed from it. */
 export const quantizeRows = op('std.quantize_rows', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -74,7 +74,7 @@ export const quantizeRows = op('std.quantize_rows', {
     },
 })
 
-/** A product of an activation whose rows have steps of their own and a weight; `channels` are the steps of the weight's. */
+/** Dequantises a matmul of an activation with one scale per row and a weight; `channels` are the scales of the weight's channels. */
 export const dequantizeRows = op('std.dequantize_rows', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -86,7 +86,7 @@ export const dequantizeRows = op('std.dequantize_rows', {
     (m, c) => ({ y: x(m, c) * steps(m) * channels(c) }),
 })
 
-/** A product of an activation in floats and a weight in int8; `steps` are those of the weight's channels. */
+/** Scales a matmul of a float activation and an int8 weight; `steps` are the scales of the weight's channels. */
 export const scaleChannels = op('std.scale_channels', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },

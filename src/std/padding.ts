@@ -1,7 +1,7 @@
 /**
- * Moving tokens between their padded place (sequence, position) and packed rows, where the tokens of all sequences follow
- * each other without padding: token `s` of sequence `b` is row `starts(b) + s`. A packed tensor may have more rows than
- * there are tokens, so that its extent need not be the exact count.
+ * Packing and unpacking of tokens between padded positions (sequence, position) and packed rows, where the tokens of all
+ * sequences follow each other without padding: token `s` of sequence `b` is row `starts(b) + s`. A packed tensor may have
+ * more rows than there are tokens, so that its extent need not be the exact count.
  */
 import { maximum, op, sum, tensor } from 'heddle'
 
@@ -33,7 +33,7 @@ export const packRows = op('std.pack_rows', {
 })
 
 /**
- * The place of each packed row: its sequence, which is the number of sequences that end at or before it, and its position there;
+ * Location of each packed row: its sequence, which is the number of sequences that end at or before it, and its position there;
  * -1 and 0 beyond the last token.
  */
 export const locateRows = op('std.locate_rows', {

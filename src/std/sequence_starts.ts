@@ -1,4 +1,4 @@
-/** Where each sequence starts when sequences of the given lengths lie end to end: exclusive prefix sums of each row. */
+/** Start of each sequence in a concatenation of sequences with the given lengths: exclusive prefix sums of each row. */
 import { op, row, scan, tensor } from 'heddle'
 
 export const sequenceStarts = op('std.sequence_starts', {

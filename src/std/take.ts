@@ -1,7 +1,7 @@
-/** Parts of what a stack computes at once, such as the query of a stacked query, key and value. */
+/** Slices of the result of a stack, such as the query of a stacked query, key and value. */
 import { int, op, tensor } from 'heddle'
 
-/** One of several matrices of one shape that lie side by side in each row. */
+/** Selects one of several matrices of the same shape that lie side by side in each row. */
 export const take = op('std.take', {
   dims: ['m', 'j', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -13,7 +13,7 @@ export const take = op('std.take', {
     (m, c) => ({ y: x(m, part, c) }),
 })
 
-/** Some of many vectors that lie side by side in each row: those from `first` on. */
+/** Selects consecutive vectors, from `first` on, of those that lie side by side in each row. */
 export const takeRange = op('std.take_range', {
   dims: ['m', 'j', 'i', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
