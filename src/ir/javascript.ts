@@ -145,7 +145,7 @@ export function javascript(
   }
   const rounded = (expr: Expr, made: string): string => {
     if (precision === 'double' || expr.type !== 'f32') return made
-    // What is given is rounded once, by the host.
+    // Constants and attributes are rounded once, by the host.
     const isGiven = expr.kind === 'const' || expr.kind === 'attr'
     return precision === 'single' || isGiven ? `Math.fround(${made})` : `${take('strayed', 'scope.strayed')}(${made})`
   }

@@ -27,7 +27,7 @@ export function parseExtent(text: string): Extent {
     }
     if (/^[0-9]/.test(part)) factor *= Number(part)
     else if (isInherited(part))
-      throw usageError('graph.extent', `"${part}" is no dimension: ${inherited.reason}`, { hint: inherited.hint })
+      throw usageError('graph.extent', `"${part}" is not a dimension: ${inherited.reason}`, { hint: inherited.hint })
     else dims.push(part)
   }
   return { factor, dims: dims.sort() }
@@ -111,8 +111,8 @@ export function divideInto(of: Extent, by: Extent): Extent {
 }
 
 const noMultiple = (of: Extent, by: Extent, number: number, divisor: number) =>
-  usageError('graph.extent', `${printExtent(of)} is no multiple of ${printExtent(by)}: ${number} of ${divisor}`, {
-    hint: 'elements that share one of another axis are a multiple of it, as heads of queries are of heads of keys',
+  usageError('graph.extent', `${printExtent(of)} is not a multiple of ${printExtent(by)}: ${number} of ${divisor}`, {
+    hint: 'an axis whose elements share those of another must be a multiple of it, as query heads are of key heads',
   })
 
 /** Terms of a dimension that is a sum; undefined for any other dimension. */
@@ -185,7 +185,7 @@ export function evaluateExtent(extent: Extent, dims: Readonly<Record<string, num
     const value = evaluateDim(name, dims)
     if (value === undefined) {
       throw usageError('graph.dim', `dimension ${name} of ${printExtent(extent)} has no value`, {
-        hint: `there are ${Object.keys(dims).join(', ') || 'none'}; a graph says what it is usually run with: typical: { ${name}: ... }`,
+        hint: `known are ${Object.keys(dims).join(', ') || 'none'}; state a typical extent in the graph: typical: { ${name}: ... }`,
       })
     }
     return product * value

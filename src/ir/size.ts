@@ -43,10 +43,10 @@ export function sizeOfExpr(expr: Expr): ExprSize {
 /** Reason why an expression is too large; undefined if it is not. */
 export function oversize(expr: Expr): string | undefined {
   const { depth, operations } = sizeOfExpr(expr)
-  if (depth > limits.depth) return `${depth} operations are on top of one another, at most ${limits.depth} may be`
+  if (depth > limits.depth) return `its depth is ${depth} operations, at most ${limits.depth} are allowed`
   if (operations <= limits.operations) return undefined
   const count = operations < 1e15 ? String(operations) : operations.toExponential(1)
-  return `it is ${count} operations where shared ones are written out, at most ${limits.operations} may be`
+  return `it has ${count} operations with shared ones expanded, at most ${limits.operations} are allowed`
 }
 
 /** Reason for the first value of a kernel that is too large; undefined if none is. */

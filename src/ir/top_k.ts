@@ -15,7 +15,7 @@ export const rankedCounts: readonly number[] = [1, 2, 4, 8, 16, 32, 64]
 export function countFor(wanted: number): number {
   const count = Number.isInteger(wanted) && wanted > 0 ? rankedCounts.find((each) => each >= wanted) : undefined
   if (count !== undefined) return count
-  throw usageError('topk.count', `the ${wanted} largest elements are asked for, allowed are 1 to ${rankedCounts.at(-1)}`)
+  throw usageError('topk.count', `expected a count of largest elements from 1 to ${rankedCounts.at(-1)}, got ${wanted}`)
 }
 
 export interface Ranking {

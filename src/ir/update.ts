@@ -84,8 +84,8 @@ function placeChoices(kernel: Kernel): Kernel {
   const updates = choices.flatMap((choice) => placeOf(choice) ?? [])
   const beside = stores.find((s) => !isReplaced(s))
   if (beside !== undefined) {
-    const reason = 'a kernel that replaces elements in place stores nothing besides: every output updates an input'
-    const hint = `make it two ops: one that replaces the places that are chosen, and one that computes ${beside.tensor}`
+    const reason = 'a kernel that replaces elements in place stores nothing else: every output must update an input'
+    const hint = `split it into two ops: one that replaces the chosen elements, and one that computes ${beside.tensor}`
     throw new UpdateConflict(beside.tensor, reason, { isUnchosen: updates.length === 0, hint })
   }
   if (updates.length < choices.length) return { ...kernel, body: kernel.body.map((stmt) => whereChosen(stmt, choices)) }
@@ -94,8 +94,8 @@ function placeChoices(kernel: Kernel): Kernel {
   const rowAxis = updates.map(({ axis }) => axis).find((axis) => kernel.rows.some((row) => row.index === axis))
   const other = updates.find(({ axis }) => rowAxis !== undefined && axis !== rowAxis)
   if (other !== undefined)
-    throw new UpdateConflict(other.param.name, 'outputs of one kernel are replaced along the same axis', {
-      hint: `make ${other.param.name} the output of an op of its own`,
+    throw new UpdateConflict(other.param.name, 'all outputs of one kernel must be replaced along the same axis', {
+      hint: `make ${other.param.name} the output of a separate op`,
     })
   const lets = rowAxis === undefined ? new Map<string, Expr>() : letsAlong(rowAxis, kernel)
   const names = new Set([...kernel.dims, ...kernel.tensors.map(({ name }) => name), ...kernel.attrs.map(({ name }) => name)])
@@ -111,8 +111,8 @@ function placeChoices(kernel: Kernel): Kernel {
       const along = kernel.rows.find((row) => row.index === rowAxis)?.dim
       throw new UpdateConflict(
         name,
-        `a row or reduction of the body depends on the index of dimension ${along}, which only elements may`,
-        { hint: 'compute it in an op of its own, whose output the new elements read' },
+        `a row or reduction of the body depends on the index of dimension ${along}, on which only elements may depend`,
+        { hint: 'compute it in a separate op, whose output the new elements read' },
       )
     }
     return [mapStmt(stmt, (expr) => substitute(expr, lets))]
@@ -129,9 +129,13 @@ function overElements(kernel: Kernel): Kernel {
   const body = kernel.body.map((stmt): Stmt => {
     if (stmt.kind === 'let') return stmt
     if (stmt.kind !== 'storeRow' || stmt.length.kind !== 'dim' || stmt.length.name !== name) {
-      throw new UpdateConflict(first.tensor, 'elements with places of their own stand beside no row, reduction or other length', {
-        hint: 'compute rows and reductions in an op of their own, whose outputs the new elements read',
-      })
+      throw new UpdateConflict(
+        first.tensor,
+        'elements that are replaced one by one cannot be combined with a row, a reduction or another length',
+        {
+          hint: 'compute rows and reductions in a separate op, whose outputs the new elements read',
+        },
+      )
     }
     const moved = (expr: Expr): Expr => substitute(expr, new Map([[stmt.index, at]]))
     return { kind: 'store', tensor: stmt.tensor, indices: [...stmt.rows, at], value: moved(stmt.value) }
@@ -153,7 +157,7 @@ function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
   const param = kernel.tensors.find(({ name }) => name === stmt.tensor)
   const before = param?.updates
   if (param === undefined || before === undefined) throw new Error(`internal: ${stmt.tensor} updates nothing`)
-  if (stmt.kind === 'histogram') return refuse(`it is a histogram, not an element of ${before} or what replaces it`)
+  if (stmt.kind === 'histogram') return refuse(`it is a histogram, expected an element of ${before} or its replacement`)
   const indices = indicesOf(stmt)
   const written = new Map(kernel.body.flatMap((other) => (other.kind === 'let' ? [[other.name, other.value] as const] : [])))
   const value = resolve(stmt.value, written)
@@ -164,10 +168,10 @@ function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
     kept === undefined ||
     !isElement(resolve(kept, written), before, indices)
   )
-    return refuse(`it is not written as condition ? new : the same element of ${before}`, true)
+    return refuse(`it does not have the form condition ? new : the same element of ${before}`, true)
   const whole = unfold(condition, written)
   if (reads(whole, before) || reads(unfold(replaced, written), before))
-    return refuse(`what replaces elements reads ${before}, which is being replaced`, true)
+    return refuse(`the new value reads ${before}, which is being replaced`, true)
   return { stmt, param, condition: whole, value: replaced }
 }
 

@@ -32,8 +32,8 @@ export function readNumbersFirst(kernel: Kernel, numbers: ReadonlySet<string>): 
     const output = e.kind === 'load' ? outputs.get(e.tensor) : undefined
     if (e.kind !== 'load' || output === undefined) return e
     if (!e.indices.every((at, i) => at.kind === 'index' && at.name === rows[i]?.index))
-      throw new UpdateConflict(output, `the number of another row of ${e.tensor} than the one that is replaced is read`, {
-        hint: `leave ${output} out of updates: it then has memory of its own`,
+      throw new UpdateConflict(output, `it reads the number of another row of ${e.tensor} than the one that it replaces`, {
+        hint: `leave ${output} out of updates: it then has its own memory`,
       })
     const first = firsts.get(e.tensor) ?? {
       kind: 'let',

@@ -42,14 +42,12 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
   for (const { name, updates } of updated) {
     const own = tensors.find((tensor) => tensor.name === name)
     if (updated.length > 1 && own?.layout.name !== 'row')
-      return new UpdateConflict(
-        name,
-        'several tensors are replaced together where each of them is row-major, and this one is not',
-        { hint: `make ${name} the output of an op of its own` },
-      )
+      return new UpdateConflict(name, 'several tensors can be replaced together only if all are row-major, and this one is not', {
+        hint: `make ${name} the output of a separate op`,
+      })
     for (const s of body) {
       if (readsElsewhere(s, updates, first, kernel) || (isReduced && readsRowElsewhere(s, tainted)))
-        return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`, {
+        return new UpdateConflict(name, `it reads another element of ${updates} than the one that it replaces`, {
           hint: gatherHint(updates, name),
         })
       if (!isReduced || !others.includes(s) || !(readsTensor(s, updates) || readsRows(s, tainted))) continue
@@ -100,7 +98,7 @@ export function readFirst(kernel: Kernel): Kernel {
 }
 
 const gatherHint = (tensor: string, output: string): string =>
-  `to add what falls to an element, let it gather: ${tensor}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave ${output} out of updates: it then has memory of its own`
+  `to accumulate into an element, let it gather: ${tensor}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave ${output} out of updates: it then has its own memory`
 
 /** True if a row or a reduction runs over the elements of a stored row, so that the thread which reads an element also stores it. */
 const walksAlong = (s: StmtOf<'row'> | StmtOf<'reduce'>, first: Store): boolean =>

@@ -61,12 +61,12 @@ export function brokenLaw(monoid: UserMonoid, values: readonly Expr[], index: st
     const [a, b, c, d] = [draw(), draw(), draw(), draw()]
     const pair = join(a, b)
     if (!same(join(empty, pair), pair) || !same(join(pair, empty), pair))
-      return `${text(monoid, empty)} is no identity: with ${text(monoid, pair)} it makes ${text(monoid, join(empty, pair))} and ${text(monoid, join(pair, empty))}`
+      return `${text(monoid, empty)} is not the identity: with ${text(monoid, pair)} it gives ${text(monoid, join(empty, pair))} and ${text(monoid, join(pair, empty))}`
     const [early, late] = [join(join(pair, c), d), join(pair, join(c, d))]
     if (!same(early, late))
-      return `it is not associative: of four elements, combined from the left and by pairs, it makes ${text(monoid, early)} and ${text(monoid, late)}`
+      return `it is not associative: four elements, combined from the left and in pairs, give ${text(monoid, early)} and ${text(monoid, late)}`
     if (!isOrdered && !same(pair, join(b, a)))
-      return `it is not commutative: ${text(monoid, a)} and ${text(monoid, b)} make ${text(monoid, pair)}, the other way round ${text(monoid, join(b, a))}`
+      return `it is not commutative: ${text(monoid, a)} and ${text(monoid, b)} give ${text(monoid, pair)}, in the other order ${text(monoid, join(b, a))}`
   }
   return undefined
 }

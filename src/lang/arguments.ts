@@ -75,7 +75,7 @@ export function expectArguments(code: ErrorCode, at: string, callee: Callee, giv
     const [is, text] = kinds[wanted.replace('?', '') as Kind]
     if (is(value)) continue
     throw usageError(code, `${at}: ${name} is ${told(value)}`, {
-      hint: `${name} is ${text}`,
+      hint: `expected ${text}`,
       about: { written: typeof callee === 'function' ? writtenAt(callee) : callee },
     })
   }

@@ -15,7 +15,7 @@ const collected = (): unknown[] | undefined => {
 /** True if errors are collected, so that a declaration may continue after one. */
 export const isCollected = (): boolean => collected() !== undefined
 
-/** Runs an action; returns its result and the errors that `declaring` collected in it. An error that ends the action counts only if none came before. */
+/** Runs an action; returns its result and the errors that `declaring` collected. An error that ends the action counts only if none came before. */
 export async function collecting<T>(
   action: () => Promise<T>,
 ): Promise<{ readonly value?: T; readonly refused: readonly unknown[] }> {

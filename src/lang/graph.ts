@@ -190,7 +190,7 @@ function declared<
 /** Checks types at run time, for authors in untyped JavaScript. @throws usage `graph.config` for the first part that is not an object */
 function expectRecords(name: string, parts: Readonly<Record<string, unknown>>): void {
   const absent = Object.entries(parts).find(([, part]) => typeof part !== 'object' || part === null)
-  if (absent !== undefined) throw noPart(name, absent[0], `state it by name, if need be as an empty object: ${absent[0]}: {}`)
+  if (absent !== undefined) throw noPart(name, absent[0], `add it, possibly as an empty object: ${absent[0]}: {}`)
 }
 
 const noPart = (name: string, part: string, hint: string) => usageError('graph.config', `graph ${name} has no ${part}`, { hint })
@@ -211,7 +211,7 @@ function checkDims(
   }
   for (const [dim, extent] of Object.entries(typical)) {
     if (dims.has(dim) && Number.isInteger(extent) && extent > 0) continue
-    const what = dims.has(dim) ? `${dim} cannot be ${told(extent)}` : `it has no dimension ${dim}`
+    const what = dims.has(dim) ? `expected a positive integer for ${dim}, got ${told(extent)}` : `it has no dimension ${dim}`
     throw usageError('graph.typical', `${name}: ${what}`, { hint, about: { path: ['typical', dim] } })
   }
 }

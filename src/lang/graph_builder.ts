@@ -55,7 +55,7 @@ function untyped({ name, outputs }: Op, output: string, types: Readonly<Record<s
   const free = params.flatMap((ref) => (typeof ref === 'string' || types[ref.param] !== undefined ? [] : [ref.param]))
   const type = outputs[output]?.type
   return usageError('graph.output', `${name}: no input fixes the storage type ${type} of output ${output}`, {
-    hint: `give types as the fifth argument of apply: g.apply(op, inputs, {}, {}, { ${free.map((param) => `${param}: '...'`).join(', ')} })`,
+    hint: `pass types as the fifth argument of apply: g.apply(op, inputs, {}, {}, { ${free.map((param) => `${param}: '...'`).join(', ')} })`,
   })
 }
 
@@ -63,7 +63,7 @@ function untyped({ name, outputs }: Op, output: string, types: Readonly<Record<s
 function unfixed(op: string, free: readonly string[], of: string): HeddleError {
   const what = free.length === 1 ? 'dimension' : 'dimensions'
   return usageError('graph.output', `${op}: no input fixes ${what} ${free.join(', ')}, of ${of}`, {
-    hint: `give extents as the fourth argument of apply: g.apply(op, inputs, {}, { ${free.map((name) => `${name}: '...'`).join(', ')} })`,
+    hint: `pass extents as the fourth argument of apply: g.apply(op, inputs, {}, { ${free.map((name) => `${name}: '...'`).join(', ')} })`,
   })
 }
 
@@ -226,8 +226,8 @@ export class GraphBuilder {
   at(handle: GraphTensor): GraphValue {
     const value = this.#made.has(handle) ? this.values[handle.value] : undefined
     if (value === undefined) {
-      const what = handle === undefined ? 'undefined is no tensor' : 'the tensor is of another graph'
-      throw usageError('graph.tensor', what, { hint: 'a graph works on its own inputs and weights, and on what its nodes give' })
+      const what = handle === undefined ? 'expected a tensor, got undefined' : 'the tensor belongs to another graph'
+      throw usageError('graph.tensor', what, { hint: 'use inputs and weights of this graph, and results of its nodes' })
     }
     return value
   }

@@ -17,20 +17,20 @@ function resultType(subscripts: string, a: DTypeRef, b: DTypeRef, result: string
   const refuse = (problem: string, hint: string) => usageError('graph.dtype', `"${subscripts}": ${problem}`, { hint })
   const integer = [a, b].find(isInteger)
   if (integer !== undefined)
-    throw refuse(`a factor is stored as ${named(integer)}`, 'factors are floats or i8: convert it by an op of its own')
+    throw refuse(`a factor is stored as ${named(integer)}`, 'factors must be floats or i8: convert it in a separate op')
   const whole = a === 'i8' && b === 'i8'
   const wanted = result === undefined ? undefined : dtypeRef(result)
   const tiny = [a, b].find(isFloat8)
   if (tiny !== undefined && wanted === undefined)
-    throw refuse(`a factor is stored as ${tiny}`, "say what the result is stored as: { result: 'f16' }")
+    throw refuse(`a factor is stored as ${tiny}`, "state the type of the result: { result: 'f16' }")
   if (wanted === undefined) {
     if (whole) return 'i32'
     if (named(a) === named(b)) return a
-    throw refuse(`the factors are stored as ${named(a)} and ${named(b)}`, "say what the result is stored as: { result: 'f32' }")
+    throw refuse(`the factors are stored as ${named(a)} and ${named(b)}`, "state the type of the result: { result: 'f32' }")
   }
   if (wanted === 'i8' || (wanted !== 'i32' && isInteger(wanted)))
-    throw refuse(`sums do not fit ${named(wanted)}`, 'quantise them by an op behind the matmul')
-  if (wanted === 'i32' && !whole) throw refuse('sums of floats are stored as i32', "write { result: 'f32' }, and round by an op")
+    throw refuse(`sums do not fit ${named(wanted)}`, 'quantise them in an op after the matmul')
+  if (wanted === 'i32' && !whole) throw refuse('sums of floats are stored as i32', "write { result: 'f32' }, and round in an op")
   return wanted
 }
 
@@ -92,13 +92,13 @@ function expectPaired(subscripts: string, tensors: readonly [readonly string[], 
     const twice = axes.find((axis, i) => axes.indexOf(axis) < i)
     if (twice === undefined) continue
     throw usageError('graph.matmul', `"${subscripts}": ${axes.join(' ')} names axis ${twice} twice`, {
-      hint: 'take the diagonal by an op of its own',
+      hint: 'take the diagonal in a separate op',
     })
   }
   const alone = [...a, ...b].find((axis) => tensors.filter((axes) => axes.includes(axis)).length < 2)
   if (alone !== undefined) {
     throw usageError('graph.matmul', `"${subscripts}": axis ${alone} is in one of the operands only and not in the result`, {
-      hint: 'sum it by an op of its own',
+      hint: 'sum it in a separate op',
     })
   }
   const nowhere = out.find((axis) => !a.includes(axis) && !b.includes(axis))
@@ -152,7 +152,7 @@ function bindType(op: string, name: string, decl: TensorDecl, actual: GraphValue
   if (typeof ref === 'string') {
     if (ref !== actual.dtype)
       throw usageError('graph.dtype', `${op}: ${name} must be ${ref}, the value given is ${printType(actual.dtype)}`, {
-        hint: 'convert it by an op of its own, or declare the input with a type parameter',
+        hint: 'convert it in a separate op, or declare the input with a type parameter',
       })
     return
   }

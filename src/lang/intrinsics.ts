@@ -22,13 +22,13 @@ type Ternary = (a: number, b: number, c: number) => number
 /** Error for a missing argument of a call, for authors in untyped JavaScript; with types it does not compile. */
 const noArgument = (call: string, wanted: string, given: unknown): HeddleError =>
   usageError('run.argument', `${call}: ${wanted} is ${given === null ? 'null' : typeof given}`, {
-    hint: `write ${call.replace(/\(.*/, '')}(n, (c) => x(m, c)): the length of a row, and what its elements are`,
+    hint: `write ${call.replace(/\(.*/, '')}(n, (c) => x(m, c)): the length of a row, and a function of its elements`,
   })
 
 /** @throws usage `run.argument` if the length is not a number or the elements are not a function */
 function expectRow(name: string, length: number, value: Row | Mask): void {
   if (typeof length !== 'number') throw noArgument(`${name}(...)`, 'its length', length)
-  if (typeof value !== 'function') throw noArgument(`${name}(${length}, ...)`, 'what gives its elements', value)
+  if (typeof value !== 'function') throw noArgument(`${name}(${length}, ...)`, 'the function of its elements', value)
 }
 
 function scalar<const Name extends IntrinsicName, F>(name: Name): F & Branded<'intrinsic', Name> {

@@ -138,6 +138,6 @@ function expectGraph(plan: string, decl: GraphDecl, callee: (...given: never[]) 
   }
   const reason = 'a plan is for a graph, and a group cannot reach from one application to the next'
   throw usageError('plan.graph', `plan ${plan}: ${decl.name} is a program: ${reason}`, {
-    hint: 'to fuse across the seam of layers, cut them elsewhere: let the graph begin where the group begins, and carry what it needs',
+    hint: 'to fuse across the boundary of layers, move it: let the graph begin where the group begins, and carry the values that it needs',
   })
 }

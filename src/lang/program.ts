@@ -79,11 +79,13 @@ export function program<
   })
   inTurn([
     ...[name, ...Object.keys(inputs), ...Object.keys(dims)].filter(isInherited).map((wrong) => () => {
-      throw usageError('program.name', `${name}: "${wrong}" cannot be a name`, { hint: 'choose another' })
+      throw usageError('program.name', `${name}: "${wrong}" cannot be a name`, { hint: 'choose another name' })
     }),
     ...Object.entries(dims).map(([dim, size]) => () => {
       if (!Number.isInteger(size) || size < 1)
-        throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${told(size)}`, { hint: 'a whole number from 1' })
+        throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${told(size)}`, {
+          hint: 'expected a positive integer',
+        })
     }),
   ])
   const written = writtenAt(program)
@@ -100,7 +102,7 @@ export function program<
         stateHandles as unknown as { readonly [K in keyof S]: Declared<S[K]> },
       ),
     )
-    expectArguments('program.config', `program ${name}`, written, { 'what build returns': [outputs, 'record'] })
+    expectArguments('program.config', `program ${name}`, written, { 'the result of build': [outputs, 'record'] })
     const results = Object.entries(outputs).flatMap(([output, value]) => (value === undefined ? [] : [[output, value] as const]))
     return { built: builder.finish(Object.fromEntries(results)), graphs: builder.graphs, layouts: builder.layouts.all }
   }

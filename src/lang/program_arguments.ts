@@ -62,7 +62,7 @@ export function argumentsOf(
       numbers = eachOf(graph.attrs, (name) => {
         const value = getOwn(attrs, name) ?? missing(at, 'attribute', name)
         if (!Number.isFinite(value))
-          throw usageError('program.attr', `${at}: attribute ${name} is ${told(value)}`, { hint: 'a finite number' })
+          throw usageError('program.attr', `${at}: attribute ${name} is ${told(value)}`, { hint: 'expected a finite number' })
         return value
       })
     },

@@ -153,7 +153,7 @@ export class ProgramBuilder {
   repeat(name: string, count: number, carried: Carried, build: (carried: Carried, layer: Layer) => Carried): Carried {
     this.#expect(this.repeat, 'repeat', {
       name: [name, 'text'],
-      'what is carried': [carried, 'record'],
+      'the carried value': [carried, 'record'],
       build: [build, 'function'],
     })
     const layer = (now: Carried, index: number): Carried => build(now, { index, weights: weightsBelow(this.#regions.weights()) })
@@ -163,7 +163,7 @@ export class ProgramBuilder {
   steps(name: string, count: number, carried: Carried, build: (carried: Carried, index: number) => Carried): Carried {
     this.#expect(this.steps, 'steps', {
       name: [name, 'text'],
-      'what is carried': [carried, 'record'],
+      'the carried value': [carried, 'record'],
       build: [build, 'function'],
     })
     return this.#regions.carry({ name, own: false }, count, carried, build, writtenAt(this.steps))
@@ -230,7 +230,7 @@ export class ProgramBuilder {
     const named = Object.entries(outputs).map(([name, handle]): [string, number] => {
       const check = (): void => {
         if (isInherited(name) || this.#declared.has(name))
-          throw usageError('program.name', `${this.#name}: output ${name} is called like an input or a state`, {
+          throw usageError('program.name', `${this.#name}: output ${name} has the name of an input or a state`, {
             hint: 'choose another name',
           })
         if (!this.#unknowns.has(handle)) this.#values.at(handle, `${this.#name}: output ${name}`)

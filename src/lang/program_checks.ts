@@ -41,8 +41,8 @@ export function valueAt(values: readonly ProgramValue[], handle: ProgramTensor, 
   const id: unknown = handle?.value
   const value = typeof id === 'number' ? values[id] : undefined
   if (value === undefined)
-    throw usageError('program.value', `${where}: this is no value of the program`, {
-      hint: 'give an input, a state, or what p.apply returns',
+    throw usageError('program.value', `${where}: this is not a value of the program`, {
+      hint: 'pass an input, a state, or a result of p.apply',
     })
   return value
 }
@@ -68,7 +68,7 @@ export function sameCarried(
     if (first === undefined || next === undefined || isUnknown(first) || isUnknown(next)) return
     const [was, is] = [valueAt(values, first, at), valueAt(values, next, `${at}: ${name}`)]
     if (describe(was) !== describe(is))
-      throw usageError('program.repeat', `${at}: ${was.name} is ${describe(was)}, and ${is.name} behind it is ${describe(is)}`)
+      throw usageError('program.repeat', `${at}: ${was.name} is ${describe(was)}, and ${is.name} after it is ${describe(is)}`)
   })
   return after
 }

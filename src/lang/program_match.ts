@@ -132,6 +132,6 @@ function bindType(
 function differs(where: string, input: string, wanted: GraphValue, value: Given): Error {
   const message = `${where}: input ${input} is "${printShape(wanted.shape)}", ${value.name} is "${printShape(value.shape)}"`
   return usageError('program.shape', message, {
-    hint: 'give another value, use p.view() to give it another shape, or say what the dimensions of the graph are: { dims: { ... } }',
+    hint: 'pass another value, use p.view() to give it another shape, or state the dimensions of the graph: { dims: { ... } }',
   })
 }

@@ -43,7 +43,7 @@ export class Regions {
         this.#again(region, count, carried, (now, index) => {
           if (this.#unknowns.refused.length > before) return this.#unknownLike(now)
           const after = build(now, index)
-          expectArguments('program.config', at, written, { 'what the function returns': [after, 'record'] })
+          expectArguments('program.config', at, written, { 'the result of the function': [after, 'record'] })
           if (this.#unknowns.refused.length > before) return this.#unknownLike(after)
           return sameCarried(at, now, after, this.#values, this.#unknowns.has)
         }),
@@ -60,9 +60,13 @@ export class Regions {
   /** Runs `build` for each repetition, on the result of the previous one. @throws usage `program.repeat` for an invalid number of repetitions */
   #again<T>(region: Pick<Repetition, 'name' | 'own'>, count: number, first: T, build: (now: T, index: number) => T): T {
     if (!Number.isInteger(count) || count < 0) {
-      throw usageError('program.repeat', `${this.#program}: ${region.name}: ${told(count)} is no number of repetitions`, {
-        hint: 'a whole number, 0 or more',
-      })
+      throw usageError(
+        'program.repeat',
+        `${this.#program}: ${region.name}: expected a number of repetitions, got ${told(count)}`,
+        {
+          hint: 'expected a whole number of at least 0',
+        },
+      )
     }
     const outside = this.#within
     let now = first

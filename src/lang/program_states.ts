@@ -41,7 +41,7 @@ export class ProgramStates {
     const decl = getOwn(this.states, before.name)
     const at = `${this.#program}: ${before.name}`
     if (decl === undefined || decl.value !== state.value)
-      throw usageError('program.state', `${at} is no state`, { hint: 'declare it by p.state()' })
+      throw usageError('program.state', `${at} is not a state`, { hint: 'declare it by p.state()' })
     const after = this.#values.at(value, at)
     if (describe(before) !== describe(after))
       throw usageError('program.state', `${at} is ${describe(before)}, its next value ${after.name} is ${describe(after)}`)

@@ -32,7 +32,7 @@ export class ProgramValues {
   declare(name: string, { type, dims, layout }: TensorDecl, isTaken: boolean): ProgramResult {
     const at = `${this.#program}: ${name}`
     if (isInherited(name) || isTaken)
-      throw usageError('program.name', `${at} is declared twice, or is no name`, { hint: 'choose another name' })
+      throw usageError('program.name', `${at} is declared twice, or is not a valid name`, { hint: 'choose another name' })
     const shape = parseShape(dims)
     this.expectDims(at, shape)
     return this.push({ name, dtype: isDType(type) ? type : { param: type }, shape, layout: layout?.name ?? 'row' })
@@ -56,8 +56,8 @@ export class ProgramValues {
   expectDims(at: string, shape: Shape): void {
     const unknown = shape.flatMap(({ dims }) => dims).find((dim) => !Object.hasOwn(this.dims, dim))
     if (unknown === undefined) return
-    throw usageError('program.dims', `${at}: dimension ${unknown} is none of the program`, {
-      hint: `dimensions are ${Object.keys(this.dims).join(', ')}; say what it is, { dims: { ${unknown}: '...' } }, or how large it usually is`,
+    throw usageError('program.dims', `${at}: the program has no dimension ${unknown}`, {
+      hint: `dimensions are ${Object.keys(this.dims).join(', ')}; bind it, { dims: { ${unknown}: '...' } }, or declare it with its typical size`,
     })
   }
 }

@@ -36,8 +36,8 @@ export class WeightNames {
     if (isInherited(found)) throw usageError('program.name', `${at}: a weight cannot be called ${found}`)
     const other = this.#takenBy.get(found)
     if (below && other !== undefined && other !== graph) {
-      throw usageError('program.weight', `${at}: weight ${found} is one of ${other} already`, {
-        hint: 'take weights below another prefix (weights.of), or share one by its name: { gamma: "..." }',
+      throw usageError('program.weight', `${at}: weight ${found} already belongs to ${other}`, {
+        hint: 'use weights below another prefix (weights.of), or share one by its name: { gamma: "..." }',
       })
     }
     if (below) this.#takenBy.set(found, graph)

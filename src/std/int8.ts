@@ -58,7 +58,7 @@ export const dequantizeProduct = op('std.dequantize_product', {
 /** Rows whose largest magnitude does not exceed this become zeros: 127 divided by a smaller number does not fit float32. */
 const least = 1e-30
 
-/** Quantises each row with its own scale: its largest magnitude becomes 127. A NaN makes the row's scale NaN, and with it everything computed from it. */
+/** Quantises each row with its own scale: its largest magnitude becomes 127. A NaN makes the row's scale NaN, and all results computed from it. */
 export const quantizeRows = op('std.quantize_rows', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },

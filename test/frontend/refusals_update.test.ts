@@ -18,9 +18,9 @@ const update = (value: string, fields: Readonly<Record<string, string>> = {}): s
   return `import { op, row, sum, tensor } from 'heddle'\nexport const t = op('t', {\n${text.join('\n')}\n})\n`
 }
 const gather =
-  'to add what falls to an element, let it gather: cache(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave y out of updates: it then has memory of its own'
-const apart = 'make it two ops: one that replaces the places that are chosen, and one that computes z'
-const alone = 'leave y out of updates: it then has memory of its own'
+  'to accumulate into an element, let it gather: cache(k) + sum(t, (i) => (place(i) === k ? x(i) : 0)); to read other rows, leave y out of updates: it then has its own memory'
+const apart = 'split it into two ops: one that replaces the chosen elements, and one that computes z'
+const alone = 'leave y out of updates: it then has its own memory'
 const own = (text: string) => read(text.replace(/[«»]/g, '')).diagnostics.filter(({ code }) => code.startsWith('HED'))
 const cannot = (reason: string, instead = hint) => ({
   code: 'update' as const,
@@ -36,8 +36,8 @@ describe('bodies of outputs that update', () => {
   ])('accepts %s, which depends only on its own element', (value) =>
     expect(read(update(value)).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([]),
   )
-  it('refuses another element of the updated tensor', () => {
-    const elsewhere = cannot('another element of cache than the one that is replaced is read', gather)
+  it('refuses another element of what is updated', () => {
+    const elsewhere = cannot('it reads another element of cache than the one that it replaces', gather)
     refuses(update('«s === at(r) ? x(s, r) : cache(0, 0)»'), elsewhere)
     refuses(update('«cache(s, r) + cache(at(r), 0) + x(s, r)»'), elsewhere)
   })
@@ -53,7 +53,7 @@ describe('bodies of outputs that update', () => {
   }`,
       })
     expect(own(scaled('s'))).toEqual([])
-    const elsewhere = cannot('the number of another row of at than the one that is replaced is read', alone)
+    const elsewhere = cannot('it reads the number of another row of at than the one that it replaces', alone)
     refuses(scaled('0'), elsewhere)
     // The hint works.
     expect(own(scaled('0').replace(", y: 'at' }", ' }'))).toEqual([])
@@ -71,7 +71,7 @@ describe('bodies of outputs that update', () => {
       expect(own(reduced(total))).toEqual([])
     expect(own(reduced('sum(n, (c) => v(c))', 'row(n, (c) => v(n - 1 - c) / total)'))).toEqual([])
     expect(own(reduced('scan(n, (c) => v(c))', 'row(n, (c) => total(c))'))).toEqual([])
-    const elsewhere = cannot('another element of cache than the one that is replaced is read', gather)
+    const elsewhere = cannot('it reads another element of cache than the one that it replaces', gather)
     refuses(reduced('sum(n, (c) => v(c) + cache(0, c))'), elsewhere)
     expect(own(reduced('sum(n, (c) => v(c) + cache(0, c))').replace("updates: { y: 'cache' },", ''))).toEqual([])
   })
@@ -81,7 +81,7 @@ describe('bodies of outputs that update', () => {
     // Along both at once it is another row.
     refuses(
       update('«cache(s + 1, r + 1) + x(s, r) + at(r)»'),
-      cannot('another element of cache than the one that is replaced is read', gather),
+      cannot('it reads another element of cache than the one that it replaces', gather),
     )
   })
   it('accepts reductions of other tensors as addends or conditions, and refuses another element before them', () => {
@@ -102,14 +102,14 @@ describe('bodies of outputs that update', () => {
       ).toEqual([])
     refuses(
       summed('', 'old + cache(0, r) + total'),
-      cannot('another element of cache than the one that is replaced is read', gather),
+      cannot('it reads another element of cache than the one that it replaces', gather),
     )
     // If one place of an axis is chosen, no other loop runs over that axis.
     const chosen = summed('', 's === at(0) ? total : cache(s, r)').replace('const old = cache(s, r)', '')
     refuses(chosen.replace('«', '').replace('»', '').replace('z: total', 'z: «total»'), {
       ...cannot(''),
       message:
-        'output z cannot be replaced in place: a kernel that replaces elements in place stores nothing besides: every output updates an input',
+        'output z cannot be replaced in place: a kernel that replaces elements in place stores nothing else: every output must update an input',
       hint: apart,
     })
   })
@@ -126,7 +126,7 @@ export const t = op('t', {
 })
 `,
       {
-        ...cannot('several tensors are replaced together where each of them is row-major, and this one is not'),
+        ...cannot('several tensors can be replaced together only if all are row-major, and this one is not'),
         hint: 'make y the output of an op of its own',
       },
     ))
@@ -142,7 +142,7 @@ export const t = op('t', {
       {
         ...cannot(''),
         message:
-          'output z cannot be replaced in place: a kernel that replaces elements in place stores nothing besides: every output updates an input',
+          'output z cannot be replaced in place: a kernel that replaces elements in place stores nothing else: every output must update an input',
         hint: apart,
       },
     ))
@@ -155,8 +155,8 @@ export const t = op('t', {
   }`,
       }),
       cannot(
-        'a row or reduction of the body depends on the index of dimension s, which only elements may',
-        'compute it in an op of its own, whose output the new elements read',
+        'a row or reduction of the body depends on the index of dimension s, on which only elements may depend',
+        'compute it in a separate op, whose output the new elements read',
       ),
     ))
 })

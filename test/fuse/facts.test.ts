@@ -116,7 +116,10 @@ describe('how large a graph usually is', () => {
 
   it('names dimensions of the graph', () => {
     expect(refusal(() => rows({ q: 2, d: 64 }))).toMatchObject({ code: 'graph.typical', message: 'rows: it has no dimension d' })
-    expect(refusal(() => rows({ q: 0 }))).toMatchObject({ code: 'graph.typical', message: 'rows: q cannot be 0' })
+    expect(refusal(() => rows({ q: 0 }))).toMatchObject({
+      code: 'graph.typical',
+      message: 'rows: expected a positive integer for q, got 0',
+    })
   })
 
   it('is checked by the TypeScript compiler too, names that only nodes have included', () => {

@@ -99,7 +99,7 @@ describe('a group that appends to two caches', () => {
       ['key', 'keyBias', 'keyAppend'],
       /nodes key and keyAppend .*keyAppend replaces elements in place, which no kernel with a matmul does/,
     ],
-    ['a value others need', ['valueBias', 'valueAppend'], /y cannot be replaced in place: .* stores nothing besides/],
+    ['a value others need', ['valueBias', 'valueAppend'], /y cannot be replaced in place: .* stores nothing else/],
     ['a reader of what it replaced', ['keyAppend', 'past'], /keyAppend and past cannot be one kernel/],
   ])('is refused with %s', (_, members, message) => {
     expect(() => group(...members)).toThrow(

@@ -22,7 +22,7 @@ it('have a value if one is a multiple of the other, and a reason otherwise', () 
   expect(evaluateExtent(quotient('h', 'g'), { h: 12, g: 4 })).toBe(3)
   expect(evaluateExtent(quotient('h', 'g'), { h: 0, g: 0 })).toBe(0)
   const { code, message } = refusal(() => evaluateExtent(quotient('h', 'g'), { h: 6, g: 4 }))
-  expect([code, message]).toEqual(['graph.extent', 'h is no multiple of g: 6 of 4'])
+  expect([code, message]).toEqual(['graph.extent', 'h is not a multiple of g: 6 of 4'])
 })
 
 it('are numbers and quotients of sums in other dimensions', () => {

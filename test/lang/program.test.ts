@@ -116,7 +116,7 @@ describe('refused is', () => {
     [
       'a dimension the program does not have',
       (p, { y }) => ({ out: p.apply(linear, { x: y }, p.weights('w')).y }),
-      'program.dims: tried: linear: dimension j is none of the program',
+      'program.dims: tried: linear: the program has no dimension j',
     ],
     [
       'a weight of one name for two graphs',
@@ -152,7 +152,7 @@ describe('refused is', () => {
     [
       'a layer that changes what it carries',
       (p, { y }) => ({ out: p.repeat('layer', 2, y, (x) => p.view(x, 'b s h*d')) }),
-      'program.repeat: tried: layer: y is T "b*s d*h", and y as b s d*h behind it is T "b s d*h"',
+      'program.repeat: tried: layer: y is T "b*s d*h", and y as b s d*h after it is T "b s d*h"',
     ],
     [
       'a number of layers that is none',
@@ -173,7 +173,7 @@ describe('refused is', () => {
         p.next(y, y)
         return { out: y }
       },
-      'program.state: tried: y is no state',
+      'program.state: tried: y is not a state',
     ],
     ['a state called like an input', (p, { y }) => ({ out: p.state('x', tensor('T', 'b')) && y }), 'program.name: tried: x'],
     ['a result called like an input', (_, { y }) => ({ x: y }), 'program.name: tried: output x'],
@@ -255,7 +255,7 @@ describe('errors of one program', () => {
       expect.stringMatching(/^program\.(shape|dtype): tried: sum_two: input y is /),
       'program.unknown: tried: layer0: there is no input z',
       'program.missing: tried: layer0: attribute eps is missing',
-      'program.name: tried: output x is called like an input or a state',
+      'program.name: tried: output x has the name of an input or a state',
     ])
   })
 

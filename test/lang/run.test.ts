@@ -154,7 +154,7 @@ describe('functions of rows that lack an argument', () => {
   it.each(Object.keys(untyped))('%s returns the index', (name) => {
     const call = untyped[name] ?? expect.fail('no function')
     const refused = (message: string) => expect.objectContaining({ code: 'run.argument', message })
-    expect(() => call(3, undefined)).toThrow(refused(`${name}(3, ...): what gives its elements is undefined`))
+    expect(() => call(3, undefined)).toThrow(refused(`${name}(3, ...): the function of its elements is undefined`))
     expect(() => call(undefined, () => 1)).toThrow(refused(`${name}(...): its length is undefined`))
     expect(() => call(3, () => 1)).not.toThrow()
   })

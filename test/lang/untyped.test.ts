@@ -150,7 +150,7 @@ const subjects: readonly (readonly [string, fc.Arbitrary<() => unknown>])[] = [
       ] as const,
   ),
   [
-    'what is carried',
+    'the carried value',
     fc.tuple(odd, odd, fc.boolean()).map(([before, after, isCarried]) => () => {
       const build = (p: object, { x }: { x: unknown }) => ({
         y: member(p, 'repeat', ['layer', 2, isCarried ? x : before, () => after]),
@@ -181,7 +181,7 @@ it.each<[string, () => unknown, string, string]>([
     'nothing returned',
     () => (loose(program)('p', { dims, inputs, build: () => undefined }) as typeof made).of(),
     'program.config',
-    'program p: what build returns is undefined',
+    'program p: the result of build is undefined',
   ],
   [
     'no graph',

@@ -104,7 +104,7 @@ describe('a graph', () => {
       })
     expect(refusal(made)).toMatchObject({
       code: 'graph.output',
-      hint: "give extents as the fourth argument of apply: g.apply(op, inputs, {}, { n: '...' })",
+      hint: "pass extents as the fourth argument of apply: g.apply(op, inputs, {}, { n: '...' })",
     })
   })
 })

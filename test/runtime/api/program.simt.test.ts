@@ -199,7 +199,13 @@ test('a stream continues with the state, and without a plan one is chosen and na
 const loads: [what: string, change: object, code: string, message: RegExp, hint: RegExp][] = [
   ['an unknown plan', { plan: 'fusd' }, 'load.plan', /there is no plan fusd for program mixers/, /did you mean fused\?/],
   ['attributes', { attrs: { eps: 1 } }, 'load.attrs', /a program has no attributes/, /config/],
-  ['a configuration without layers', { config: { layers: -1 } }, 'program.repeat', /-1 is no number of repetitions/, /whole/],
+  [
+    'a configuration without layers',
+    { config: { layers: -1 } },
+    'program.repeat',
+    /expected a number of repetitions, got -1/,
+    /whole/,
+  ],
   ['a missing weight', { weights: {} }, 'load.weight', /weight layer0.weight is missing/, /layer3.bias/],
   [
     'a weight too many',

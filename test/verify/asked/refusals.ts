@@ -38,7 +38,7 @@ export const refusals = {
   },
   scatter: {
     code: 'HED132',
-    reason: 'output y cannot be replaced in place: another element of x than the one that is replaced is read',
+    reason: 'output y cannot be replaced in place: it reads another element of x than the one that it replaces',
     act: read('f32', '({ x, at }, { n }) => (m, c) => ({ y: x(m, c) + x(at(m), n - 1 - c) })', "updates: { y: 'x' },"),
   },
   loop: {
