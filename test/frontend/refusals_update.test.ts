@@ -127,7 +127,7 @@ export const t = op('t', {
 `,
       {
         ...cannot('several tensors can be replaced together only if all are row-major, and this one is not'),
-        hint: 'make y the output of an op of its own',
+        hint: 'make y the output of a separate op',
       },
     ))
   it('refuses an additional output of reduced rows', () =>

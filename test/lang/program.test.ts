@@ -126,7 +126,7 @@ describe('refused is', () => {
         p.apply(linear, { x: y }, w, {}, { dims: { j: 'l' } })
         return { out: p.apply(other, { x: y }, w, {}, { dims: { j: 'l' } }).y }
       },
-      'program.weight: tried: other: weight w.weight is one of linear already',
+      'program.weight: tried: other: weight w.weight already belongs to linear',
     ],
     [
       'a shared weight of two shapes',
@@ -157,7 +157,7 @@ describe('refused is', () => {
     [
       'a number of layers that is none',
       (p, { y }) => ({ out: p.repeat('layer', 1.5, y, (x) => x) }),
-      'program.repeat: tried: layer: 1.5',
+      'program.repeat: tried: layer: expected a number of repetitions, got 1.5',
     ],
     [
       'a next value of another form',
