@@ -46,10 +46,18 @@ const least = 1e-30
 const asError = ([absolute, absoluteRoots]: ReturnType<typeof errorOf>) => ({ absolute, absoluteRoots })
 const atLeastOne = (error: ReturnType<typeof errorOf>) => asError(largest([error, [1, 0]]))
 
-/** Value of a float operation, from its operands. */
+/** Comparisons and integer operations, whose results are exact if their operands are. */
+const decisions: ReadonlySet<IntrinsicName> = new Set([
+  ...(['lt', 'le', 'gt', 'ge', 'eq', 'ne', 'and', 'or', 'not', 'idiv', 'mod'] as const),
+  ...(['bitAnd', 'bitOr', 'bitXor', 'wrappingAdd', 'wrappingMul'] as const),
+  ...(['shiftRightUnsigned', 'shiftLeft', 'shiftRight'] as const),
+])
+
+/** Value of an operation, from its operands. */
 export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boolean): Value {
   const [a, b = a, c = b] = args
   if (a === undefined || b === undefined || c === undefined) throw new Error(`internal: ${fn} has no operands`)
+  if (decisions.has(fn)) return decided(args)
   switch (fn) {
     case 'add':
     case 'sub':
@@ -77,19 +85,34 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
     case 'toInt':
     case 'toFloat':
       return rounded(a, fn === 'toFloat')
+    case 'bitsOf':
+      return { ...decided(args), exact: undefined }
+    case 'pow':
+      return called({ ...joined(a, b), ...a }, { isPositive: a.isPositive, ...asError(largest([a, b].map(errorOf))) })
+    default:
+      return functionOf(fn, a)
+  }
+}
+
+const rootReciprocal = (a: Value): Value => {
+  const size = Math.max(a.magnitude, least)
+  return {
+    ...called(a, { isPositive: true }),
+    magnitude: 1 / Math.sqrt(size),
+    roots: -a.roots / 2,
+    absolute: a.absolute / size ** 1.5,
+    absoluteRoots: a.absoluteRoots - 1.5 * a.roots,
+    steep: a.steep || a.absolute > 0,
+  }
+}
+
+/** Value of a library function of one operand. */
+function functionOf(fn: IntrinsicName, a: Value): Value {
+  switch (fn) {
     case 'sqrt':
       return root(a)
-    case 'rsqrt': {
-      const size = Math.max(a.magnitude, least)
-      return {
-        ...called(a, { isPositive: true }),
-        magnitude: 1 / Math.sqrt(size),
-        roots: -a.roots / 2,
-        absolute: a.absolute / size ** 1.5,
-        absoluteRoots: a.absoluteRoots - 1.5 * a.roots,
-        steep: a.steep || a.absolute > 0,
-      }
-    }
+    case 'rsqrt':
+      return rootReciprocal(a)
     case 'exp':
     case 'exp2':
       // Errors of an exponent are relative errors of the result.
@@ -106,35 +129,11 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
       return called(a, { magnitude: 1, roots: 0, ...atLeastOne(largest([errorOf(a), ...(a.isStored ? [] : [sizeOf(a)])])) })
     case 'gelu':
       return called(a, atLeastOne(errorOf(a)))
-    case 'pow':
-      return called({ ...joined(a, b), ...a }, { isPositive: a.isPositive, ...asError(largest([a, b].map(errorOf))) })
-    case 'bitsOf':
-      return { ...decided(args), exact: undefined }
     case 'floatOfBits':
       // Any number; bits that were only copied give an exact float32.
       return called(a, { ...leaf([0.1], 1), isStored: a.isStored, calls: a.calls, exact: undefined })
     case 'uniform':
       return called(a, { ...leaf([1], 1, true), exact: undefined, isStored: false })
-    case 'lt':
-    case 'le':
-    case 'gt':
-    case 'ge':
-    case 'eq':
-    case 'ne':
-    case 'and':
-    case 'or':
-    case 'not':
-    case 'idiv':
-    case 'mod':
-    case 'bitAnd':
-    case 'bitOr':
-    case 'bitXor':
-    case 'wrappingAdd':
-    case 'wrappingMul':
-    case 'shiftRightUnsigned':
-    case 'shiftLeft':
-    case 'shiftRight':
-      return decided(args)
     default:
       return called(a, { magnitude: 1, roots: 0, ...atLeastOne(errorOf(a)) })
   }
