@@ -3,11 +3,11 @@
  * result names the nodes (by the keys of `nodes`), so that plans can refer to them with checked names.
  */
 import { concerning, inTurn, together, usageError, type Written } from '../errors.js'
-import { inherited, isInherited } from '../ir/get_own.js'
-import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
-import { expectArguments, expectParts, told } from './arguments.js'
+import { type AttrValue, type Graph, type GraphNode, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
+import { expectArguments, expectParts } from './arguments.js'
 import { declaring, isCollected } from './collected.js'
 import { GraphBuilder, type Handles } from './graph_builder.js'
+import { checkDims, checkNames, expectRecords, noPart } from './graph_checks.js'
 import { type GraphTensor, Unknowns } from './graph_unknown.js'
 import type { NamedLayouts } from './layout.js'
 import type { DimsOf, Op, TensorDecl, Tensors } from './types.js'
@@ -98,14 +98,10 @@ export function graph<
 
 const parts = ['inputs', 'weights', 'attrs', 'scales', 'dims', 'typical', 'build']
 
-function declared<
-  const I extends Tensors,
-  const W extends Tensors,
-  const N extends string,
-  const O extends string,
-  const A extends string,
-  const D extends string,
->(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
+type Untyped = { readonly [K in 'inputs' | 'weights' | 'attrs' | 'scales' | 'dims' | 'typical' | 'build']?: unknown }
+
+/** Checks types of the configuration at run time. @throws usage `graph.config` */
+function expectConfig(name: string, config: Untyped): void {
   expectArguments('graph.config', 'graph', graph, { name: [name, 'text'] })
   expectRecords(name, { config })
   expectParts('graph.config', `graph ${name}`, graph, parts, config)
@@ -119,27 +115,40 @@ function declared<
     scales: [config.scales, 'record?'],
     typical: [config.typical, 'record?'],
   })
+}
+
+const declareAll = <T extends Tensors>(builder: GraphBuilder, unknowns: Unknowns, decls: T): Handles<T> =>
+  Object.fromEntries(
+    Object.entries<TensorDecl>(decls).map(([key, decl]) => [
+      key,
+      unknowns.attempt(() => concerning({ path: [key] }, () => builder.declare(decl)), unknowns.make),
+    ]),
+  ) as Handles<T>
+
+/** @throws usage `graph.tensor` for anything but a tensor of the graph */
+const idsOf = (builder: GraphBuilder, handles: Readonly<Record<string, GraphTensor>>): Record<string, ValueId> =>
+  Object.fromEntries(
+    Object.entries(handles).map(([key, handle]) => {
+      concerning({ path: [key] }, () => builder.at(handle))
+      return [key, handle.value]
+    }),
+  )
+
+function declared<
+  const I extends Tensors,
+  const W extends Tensors,
+  const N extends string,
+  const O extends string,
+  const A extends string,
+  const D extends string,
+>(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
+  expectConfig(name, config)
   const attrNames: readonly A[] = config.attrs ?? []
   checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])
   const unknowns = new Unknowns(isCollected())
   const builder = new GraphBuilder(unknowns)
-  const declareAll = <T extends Tensors>(decls: T): Handles<T> =>
-    Object.fromEntries(
-      Object.entries<TensorDecl>(decls).map(([key, decl]) => [
-        key,
-        unknowns.attempt(() => concerning({ path: [key] }, () => builder.declare(decl)), unknowns.make),
-      ]),
-    ) as Handles<T>
-  const ids = (handles: Readonly<Record<string, GraphTensor>>): Record<string, ValueId> =>
-    Object.fromEntries(
-      Object.entries(handles).map(([key, handle]) => {
-        concerning({ path: [key] }, () => builder.at(handle))
-        return [key, handle.value]
-      }),
-    )
-
-  const inputs = declareAll(config.inputs)
-  const weights = declareAll(config.weights)
+  const inputs = declareAll(builder, unknowns, config.inputs)
+  const weights = declareAll(builder, unknowns, config.weights)
   const attrs = Object.fromEntries(attrNames.map((attr) => [attr, { attr }])) as unknown as { readonly [K in A]: AttrValue }
   const typical = config.typical as Readonly<Record<string, number>> | undefined
   const built = unknowns.ending(() => {
@@ -155,7 +164,7 @@ function declared<
   unknowns.ending(() => checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)]))
   const known = (handles: Readonly<Record<string, GraphTensor>>): Record<string, GraphTensor> =>
     Object.fromEntries(Object.entries(handles).filter(([, handle]) => !unknowns.has(handle)))
-  const nodes = unknowns.ending(() => nameNodes(name, builder, ids(known(built.nodes))))
+  const nodes = unknowns.ending(() => nameNodes(name, builder, idsOf(builder, known(built.nodes))))
   if (!made) throw together(unknowns.refused)
   return {
     name,
@@ -177,53 +186,14 @@ function declared<
       name,
       values: builder.values,
       nodes,
-      inputs: ids(inputs),
-      weights: ids(weights),
-      outputs: ids(built.outputs),
+      inputs: idsOf(builder, inputs),
+      weights: idsOf(builder, weights),
+      outputs: idsOf(builder, built.outputs),
       attrs: attrNames,
       ...(config.scales === undefined ? {} : { scales: config.scales as Readonly<Record<string, Scale>> }),
       ...(typical === undefined ? {} : { typical }),
     },
   }
-}
-
-/** Checks types at run time, for authors in untyped JavaScript. @throws usage `graph.config` for the first part that is not an object */
-function expectRecords(name: string, parts: Readonly<Record<string, unknown>>): void {
-  const absent = Object.entries(parts).find(([, part]) => typeof part !== 'object' || part === null)
-  if (absent !== undefined) throw noPart(name, absent[0], `add it, possibly as an empty object: ${absent[0]}: {}`)
-}
-
-const noPart = (name: string, part: string, hint: string) => usageError('graph.config', `graph ${name} has no ${part}`, { hint })
-
-/** @throws usage `graph.dims`, `graph.typical` for an unknown dimension, and for an invalid extent */
-function checkDims(
-  name: string,
-  values: readonly GraphValue[],
-  declared: readonly string[] = [],
-  typical: Readonly<Record<string, number>> = {},
-): void {
-  const dims = new Set(values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))
-  const hint = `dimensions are ${[...dims].join(', ')}`
-  const unknown = declared.find((dim) => !dims.has(dim))
-  if (unknown !== undefined) {
-    const about = { path: ['dims', unknown] }
-    throw usageError('graph.dims', `${name}: no value has the dimension ${unknown}`, { hint, about })
-  }
-  for (const [dim, extent] of Object.entries(typical)) {
-    if (dims.has(dim) && Number.isInteger(extent) && extent > 0) continue
-    const what = dims.has(dim) ? `expected a positive integer for ${dim}, got ${told(extent)}` : `it has no dimension ${dim}`
-    throw usageError('graph.typical', `${name}: ${what}`, { hint, about: { path: ['typical', dim] } })
-  }
-}
-
-/** Refuses names that every JavaScript object inherits. */
-function checkNames(graphName: string, names: readonly string[]): void {
-  const found = names.find(isInherited)
-  if (found === undefined) return
-  throw usageError('graph.name', `${graphName}: "${found}" is not a name: ${inherited.reason}`, {
-    hint: inherited.hint,
-    about: { path: [found] },
-  })
 }
 
 /** Names each node by the key under which its result was returned. Views need no name. @throws usage `graph.name`, for all nodes without a name */
