@@ -138,7 +138,7 @@ export function checkExpr(root: Expr, scope: Scope): ScalarType {
   const { checked, fail } = scope
   const stack = [root]
   for (let node = stack.at(-1); node !== undefined; node = stack.at(-1)) {
-    // The element of a fold has a scope of its own.
+    // The element of a fold has its own scope.
     const inner = node.kind === 'fold' ? [node.length] : operands(node)
     const pending = checked.has(node) ? [] : inner.filter((operand) => !checked.has(operand))
     stack.push(...[...pending].reverse())

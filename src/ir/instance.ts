@@ -48,11 +48,11 @@ export const rankedDims = ({ body }: Pick<Kernel, 'body'>): readonly string[] =>
 function fixedDims(kernel: Kernel): readonly FixedDims[] {
   const split = kernel.tensors.find(({ layout }) => (parseLayoutName(layout.name).runs?.at(-1) ?? 1) > 1)
   const column = split?.dims.at(-1)
-  const usual = column === undefined ? undefined : kernel.typical?.[column]
-  const paying: readonly FixedDims[] = column === undefined || usual === undefined ? [{}] : [{}, { [column]: usual }]
+  const typical = column === undefined ? undefined : kernel.typical?.[column]
+  const profitable: readonly FixedDims[] = column === undefined || typical === undefined ? [{}] : [{}, { [column]: typical }]
   return rankedDims(kernel).reduce(
     (combos, dim) => combos.flatMap((combo) => rankedCounts.map((count) => ({ ...combo, [dim]: count }))),
-    paying,
+    profitable,
   )
 }
 

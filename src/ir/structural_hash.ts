@@ -20,7 +20,8 @@ const mostText = 160
 export function structuralHash(value: unknown): string {
   if (typeof value === 'object' && value !== null) return keyOfObject(value)
   if (typeof value === 'string') return JSON.stringify(value)
-  if (typeof value === 'function' || typeof value === 'symbol') throw new Error(`internal: a ${typeof value} has no content`)
+  if (typeof value === 'function' || typeof value === 'symbol')
+    throw new Error(`internal: a ${typeof value} has no structural hash`)
   return Object.is(value, -0) ? '-0' : `${typeof value === 'bigint' ? 'n' : ''}${value}`
 }
 
@@ -47,7 +48,7 @@ function textOf(value: object): string {
   if (Array.isArray(value)) return `[${value.map(structuralHash).join(' ')}]`
   if (value instanceof Map) return `map(${[...value].map(structuralHash).join(' ')})`
   if (value instanceof Set) return `set(${[...value].map(structuralHash).join(' ')})`
-  if (ArrayBuffer.isView(value)) throw new Error('internal: content is written out for numbers in lists alone')
+  if (ArrayBuffer.isView(value)) throw new Error('internal: a typed array has no structural hash')
   return `{${Object.entries(value)
     .map(([name, each]) => `${JSON.stringify(name)}: ${structuralHash(each)}`)
     .join(' ')}}`

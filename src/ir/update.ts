@@ -161,18 +161,18 @@ function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
   const indices = indicesOf(stmt)
   const written = new Map(kernel.body.flatMap((other) => (other.kind === 'let' ? [[other.name, other.value] as const] : [])))
   const value = resolve(stmt.value, written)
-  const [condition, replaced, kept] = value.kind === 'call' && value.fn === 'select' ? value.args : []
+  const [condition, replacement, unchanged] = value.kind === 'call' && value.fn === 'select' ? value.args : []
   if (
     condition === undefined ||
-    replaced === undefined ||
-    kept === undefined ||
-    !isElement(resolve(kept, written), before, indices)
+    replacement === undefined ||
+    unchanged === undefined ||
+    !isElement(resolve(unchanged, written), before, indices)
   )
     return refuse(`it does not have the form condition ? new : the same element of ${before}`, true)
   const whole = unfold(condition, written)
-  if (reads(whole, before) || reads(unfold(replaced, written), before))
+  if (reads(whole, before) || reads(unfold(replacement, written), before))
     return refuse(`the new value reads ${before}, which is being replaced`, true)
-  return { stmt, param, condition: whole, value: replaced }
+  return { stmt, param, condition: whole, value: replacement }
 }
 
 const indicesOf = (stmt: Store): readonly Expr[] => (stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)])

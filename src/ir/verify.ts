@@ -35,7 +35,7 @@ function checkUpdate(tensor: TensorParam, tensors: readonly TensorParam[], fail:
   const before = tensors.find((other) => other.name === updates)
   if (access !== 'out' || before?.access !== 'in') fail(`${name} updates ${updates}: an output may update an input`)
   const form = (of: TensorParam | undefined): string => JSON.stringify([of?.dtype, of?.dims, of?.layout.name])
-  if (form(tensor) !== form(before)) fail(`${name} updates ${updates}, which is stored otherwise`)
+  if (form(tensor) !== form(before)) fail(`${name} updates ${updates}, which has another type, shape or layout`)
   if (tensors.some((other) => other !== tensor && other.updates === updates)) fail(`${updates} is updated twice`)
 }
 

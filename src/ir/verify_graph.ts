@@ -23,7 +23,7 @@ export function verifyGraph(graph: Graph, pass: string, kernels: ReadonlyMap<str
   const made = new Map<ValueId, string>()
   const make = (id: ValueId, by: string, fail: Fail): void => {
     if (graph.values[id] === undefined) fail(`there is no value ${id}`)
-    if (made.has(id)) fail(`value ${id} is made by ${made.get(id)} and by ${by}`)
+    if (made.has(id)) fail(`value ${id} is defined by ${made.get(id)} and by ${by}`)
     made.set(id, by)
   }
   for (const [name, id] of [...Object.entries(graph.inputs), ...Object.entries(graph.weights)])
@@ -33,12 +33,12 @@ export function verifyGraph(graph: Graph, pass: string, kernels: ReadonlyMap<str
     const fail = failAt(`node ${node.name}: `)
     if (node.kind !== 'view' && names.has(node.name)) fail('another node has its name')
     names.add(node.name)
-    const unmade = inputsOf(node).find((id) => !made.has(id))
-    if (unmade !== undefined) fail(`value ${unmade} is read before it is made`)
+    const missing = inputsOf(node).find((id) => !made.has(id))
+    if (missing !== undefined) fail(`value ${missing} is read before it is defined`)
     for (const id of outputsOf(node)) make(id, node.name, fail)
     verifyNode(node, (id) => graph.values[id]?.shape ?? [], kernels, fail)
   }
-  for (const [name, id] of Object.entries(graph.outputs)) if (!made.has(id)) failAt('')(`output ${name} is never made`)
+  for (const [name, id] of Object.entries(graph.outputs)) if (!made.has(id)) failAt('')(`output ${name} is never defined`)
 }
 
 function verifyNode(node: GraphNode, shapeOf: (id: ValueId) => Shape, kernels: ReadonlyMap<string, Tensors>, fail: Fail): void {

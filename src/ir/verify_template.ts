@@ -44,8 +44,8 @@ function verifyMatmul(kernel: MatmulKernel, pass: string, fail: Fail): void {
     const own = at === 0 ? m : n
     const { name, dims } = factorParam(kernel, factor)
     if (!dims.includes(own) || !dims.includes(k)) fail(`factor ${name} does not have the axes ${own} and ${k}`)
-    const strange = dims.find((dim) => dim !== own && dim !== k && !batch.includes(dim))
-    if (strange !== undefined) fail(`factor ${name} has an axis ${strange}, which is none of the product`)
+    const unknown = dims.find((dim) => dim !== own && dim !== k && !batch.includes(dim))
+    if (unknown !== undefined) fail(`factor ${name} has an axis ${unknown}, which the matmul does not have`)
   }
   const declared = new Set(kernel.tensors.map(({ name }) => name))
   const missing = epilogue.tensors.find(
@@ -57,8 +57,8 @@ function verifyMatmul(kernel: MatmulKernel, pass: string, fail: Fail): void {
 /** Checks the names that each slot reads, besides those its own loops bind. */
 function verifySlots(kernel: AttentionKernel | DecodeAttentionKernel, fail: Fail): void {
   const check = (slot: string, expr: Expr, allowed: string): void => {
-    const strange = [...freeNames(expr)].find((name) => !allowed.split(' ').includes(name))
-    if (strange !== undefined) fail(`${slot} reads ${strange}; it may read ${allowed}`)
+    const unexpected = [...freeNames(expr)].find((name) => !allowed.split(' ').includes(name))
+    if (unexpected !== undefined) fail(`${slot} reads ${unexpected}; it may read ${allowed}`)
   }
   const rows = (slot: string, { indices }: { readonly indices: readonly Expr[] }, allowed: string): void => {
     for (const place of indices) check(slot, place, allowed)

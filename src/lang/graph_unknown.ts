@@ -50,7 +50,7 @@ export class Unknowns {
     }
   }
 
-  /** Result of an action. An error that it throws follows the earlier ones; if there are any, an error of another class is a consequence of them. */
+  /** Result of an action. A `HeddleError` of it is appended to the earlier errors; if there are any, other errors are dropped as consequences. */
   ending<T>(action: () => T): T {
     try {
       return action()

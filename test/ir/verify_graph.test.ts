@@ -21,9 +21,9 @@ describe('a graph', () => {
   it('as declared passes', () => verifyGraph(graph, 'nothing', ops))
 
   it.each<[string, Graph, string]>([
-    ['nodes in another order', { ...graph, nodes: graph.nodes.toReversed() }, 'is read before it is made'],
+    ['nodes in another order', { ...graph, nodes: graph.nodes.toReversed() }, 'is read before it is defined'],
     ['a value made twice', { ...graph, nodes: [...graph.nodes, ...graph.nodes.slice(0, 1)] }, 'another node has its name'],
-    ['an output nobody makes', { ...graph, outputs: { y: graph.values.length } }, 'output y is never made'],
+    ['an output nobody makes', { ...graph, outputs: { y: graph.values.length } }, 'output y is never defined'],
     ['a product of other axes', at('fc1', (node) => (node.kind === 'matmul' ? { ...node, b: node.a } : node)), 'has extents'],
     [
       'an input that is not bound',

@@ -25,6 +25,6 @@ export const storeConstruct: Construct<Store> = {
   verify(s, check) {
     for (const at of s.indices) check.index(at)
     check.store(s.tensor, s.indices.length, check.type(s.value))
-    if (s.when !== undefined && check.type(s.when) !== 'bool') check.fail('a condition is no boolean')
+    if (s.when !== undefined && check.type(s.when) !== 'bool') check.fail('a condition is not a boolean')
   },
 }

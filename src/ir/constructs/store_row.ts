@@ -50,6 +50,6 @@ export const storeRowConstruct: Construct<StoreRow> = {
   verify(s, check) {
     for (const at of [...s.rows, s.length]) check.index(at)
     check.store(s.tensor, s.rows.length + 1, check.element(s.index, s.value))
-    if (s.when !== undefined && check.element(s.index, s.when) !== 'bool') check.fail('a condition is no boolean')
+    if (s.when !== undefined && check.element(s.index, s.when) !== 'bool') check.fail('a condition is not a boolean')
   },
 }

@@ -60,7 +60,7 @@ export interface ExtentFact {
   readonly multipleOf?: number | undefined
   /** Largest extent that a check tries, because the body is slow. */
   readonly upTo?: number | undefined
-  /** True if a check tries every length of this dimension, instead of the one that follows from the signature. */
+  /** True if a check tries every length of this dimension, instead of the dimension that follows from the signature. */
   readonly swept?: true | undefined
 }
 

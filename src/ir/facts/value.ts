@@ -26,7 +26,7 @@ export interface Value {
   readonly sources: ReadonlySet<object>
   /** Number of random numbers in its product. */
   readonly factors: number
-  /** Size of the terms that cancelled, to which errors are relative; 0 if none did. */
+  /** Size of the terms that cancelled, with which absolute errors scale; 0 if none did. */
   readonly absolute: number
   /** Exponent of the root of the sum length in `absolute`, as for an error of one sum that is multiplied by another sum. */
   readonly absoluteRoots: number
@@ -145,7 +145,7 @@ export function either(a: Value, b: Value): Value {
  */
 const tailOf = ({ factors }: Value): number => 2 ** Math.max(0, factors - 2)
 
-/** True for functions of the same number: where the result is large, the relative error bound covers them, and where it is small nothing grows. */
+/** True for functions of the same number: if the result is large, the relative error bound covers them, and if it is small nothing grows. */
 const areOfOne = (a: Value, b: Value): boolean =>
   a.sources.size === b.sources.size && [...a.sources].every((source) => b.sources.has(source))
 
