@@ -1,5 +1,5 @@
 /**
- * Conversions of stores, in JavaScript and in the IR: int8 rounds to nearest even and saturates to [-127, 127], other integers saturate
+ * Conversions of stores, in JavaScript and in the IR: int8 rounds to nearest even and saturates to [-127, 127]; other integers saturate
  * to the range of their type, and 8-bit floats to their largest number. The same as native/device/convert.cuh. Other floats are not
  * rounded: the tolerance of results includes the loss of storing them in fewer bits. A body's stores express the conversion in the IR, so
  * that a fused kernel which never stores the value still computes what the separate ops compute. Source that stores omits it again

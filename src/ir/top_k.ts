@@ -1,7 +1,7 @@
 /**
  * The largest elements of a row, with their indices: the reference of `topK`, and the counts that kernels are compiled for. All
- * implementations (a body run by Node, the IR's evaluator, native/device/top_k.cuh) order elements by value and then by index, so that
- * the result does not depend on the order in which elements are visited.
+ * implementations (a body run by Node, the IR's evaluator, native/device/top_k.cuh) order elements by value and then by index. The
+ * result therefore does not depend on the order in which elements are visited.
  */
 import { usageError } from '../errors.js'
 

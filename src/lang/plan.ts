@@ -127,7 +127,7 @@ const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): Non
   Object.entries(stacks).map(([name, nodes]) => ({ name, nodes }))
 
 /**
- * Refuses a program in place of a graph. Layers of a program are applications of one graph that is compiled once, so a kernel of the last
+ * Refuses a program in place of a graph. Layers of a program are applications of one graph, which is compiled once. A kernel of the last
  * node of one layer and the first of the next would belong to neither.
  */
 function expectGraph(plan: string, decl: GraphDecl, callee: (...given: never[]) => unknown): void {

@@ -29,8 +29,8 @@ export interface Traits {
   /** `none` if it does not run over elements, `each` if a result needs one of them, `combined` if a result needs several. */
   readonly elements: 'none' | 'each' | 'combined'
   /**
-   * Walk over the row that computes it: `none` (once per row), any that reads its elements, since they may be recomputed (`where
-   * read`), one that it shares with other constructs (`shared`), after which its names are known, or walks of its own (`own`).
+   * Walk over the row that computes it. `none`: once per row. `where read`: any walk that reads its elements, since they may be
+   * recomputed. `shared`: a walk shared with other constructs, after which its names are known. `own`: separate walks.
    */
   readonly walk: 'none' | 'where read' | 'shared' | 'own'
   /** Reason, in words, why its op cannot be fused with others; absent if it can be fused. */

@@ -1,6 +1,6 @@
 /**
- * Inference of the domains of integer inputs from a body. An input that indexes a tensor directly is within its extent, one that is
- * compared with numbers is a flag, one that is only used in arithmetic is any number, and one of which only bits are used is any integer.
+ * Inference of the domains of integer inputs from a body. An input that indexes a tensor directly is within its extent; one that is
+ * compared with numbers is a flag. An input that is only used in arithmetic is any number; one of which only bits are used is any integer.
  * For any other use the author has to state the domain.
  */
 import { type DType, dtypeInfo } from '../dtype.js'

@@ -1,7 +1,7 @@
 /**
  * Size of an expression's results on random values: their root mean square, and its growth with the length of their row.
- * A sum of products grows as the root of its length, a row divided by its own root mean square has size 1 for any input,
- * and one divided by its norm shrinks. Used for attention (attention.ts), where a rounding of a key moves a score by its own size.
+ * A sum of products grows as the root of its length. A row divided by its own root mean square has size 1 for any input;
+ * one divided by its norm shrinks. Used for attention (attention.ts), where a rounding of a key moves a score by its own size.
  */
 import type { Expr } from '../expr.js'
 import type { IntrinsicName } from '../intrinsics.js'
