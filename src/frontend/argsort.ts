@@ -1,4 +1,4 @@
-/** Sorted rows in a body: one statement of the kernel, whose row of places can be read at any index. */
+/** Sorted rows in a body: one kernel statement, whose row of indices can be read at any index. */
 import type { Node } from 'ts-morph'
 import { longestSorted } from '../ir/argsort.js'
 import { longestCarried } from '../ir/constructs/fold_state.js'
@@ -22,7 +22,7 @@ export function argsort(args: readonly Value[], node: Node, place: Place, loweri
   const bounded = argumentAt(node, 0)
   const bound = asIndex(most, bounded, 'the longest row of argsort:')
   if (bound.kind !== 'const')
-    return reject('shape', bounded, `the longest row of argsort is a number, ${quote(bounded)} is none`, example)
+    return reject('shape', bounded, `expected a number as the longest row of argsort, got ${quote(bounded)}`, example)
   const longest = Number(bound.value)
   if (!(longest >= 1 && longest <= longestSorted))
     return reject(
@@ -38,8 +38,8 @@ export function argsort(args: readonly Value[], node: Node, place: Place, loweri
     return reject(
       'shape',
       argumentAt(node, 1),
-      `the length of argsort is a dimension, ${quote(argumentAt(node, 1))} is none`,
-      'sort all of a row, with keys of Infinity where there is nothing',
+      `expected a dimension as the length of argsort, got ${quote(argumentAt(node, 1))}`,
+      'sort the whole row, with keys of Infinity for missing elements',
     )
   const name = /^\w+$/.test(wanted) ? lowering.unique(wanted) : lowering.unique('order', 'derived')
   const { index, value } = loop(extent, of, at, place, lowering)
@@ -49,7 +49,7 @@ export function argsort(args: readonly Value[], node: Node, place: Place, loweri
   return { kind: 'row', name, type: 'i32', length: extent }
 }
 
-/** Refuses what one block has no memory for, and what no team of threads can do besides. */
+/** Refuses bodies that exceed the shared memory of one block, or combine constructs that need different teams of threads. */
 export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
   const sorts = body.flatMap((s) => (s.kind === 'argsort' ? [s.most] : []))
   const all = sorts.reduce((sum, most) => sum + most, 0)
@@ -81,7 +81,7 @@ export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
     )
 }
 
-/** The length that a statement has memory for, and how much. */
+/** The length of a statement's row, and the most elements that it has memory for. */
 function bounded(s: Kernel['body'][number]): { readonly length: Expr; readonly most: number } | undefined {
   if (s.kind === 'argsort') return s
   if (s.kind === 'counts') return { length: s.bins, most: s.most }
@@ -89,7 +89,7 @@ function bounded(s: Kernel['body'][number]): { readonly length: Expr; readonly m
   return s.kind === 'row' && s.kept !== undefined ? { length: s.length, most: s.kept } : undefined
 }
 
-/** What sorting, carrying and keeping rows say of dimensions: rows that are too long are not worth checking. */
+/** Bounds of dimensions implied by sorted, carried and cached rows: longer rows are not worth checking. */
 export const sortedDims = ({ body }: Pick<Kernel, 'body'>, stated: Facts['dims']): Facts['dims'] =>
   Object.fromEntries(
     body.flatMap((s) => {

@@ -1,13 +1,13 @@
 /**
- * Dimensions that only facts name: `n: '4*u'` says that 4 divides n, and `k: '2*u'` beside it that k is half of n. No kernel has them; what
- * they say is said of the dimensions that tensors or the body have.
+ * Dimensions that only facts name: `n: '4*u'` states that 4 divides n, and `k: '2*u'` beside it that k is half of n. No kernel has them;
+ * their facts are rewritten as facts of dimensions that tensors or the body have.
  */
 import { type Count, type Domain, type ExtentFact, type Facts, namesOf } from '../ir/facts/facts.js'
 import { factorOf } from '../ir/facts/multiples.js'
 
 type DimFacts = Facts['dims']
 
-/** A dimension in terms of another, with what remains to be stated of that one. */
+/** A dimension in terms of another, with the fact that remains for the other. */
 interface Solution {
   readonly of: string
   readonly is: Count
@@ -99,10 +99,10 @@ const mapped = <T>(record: Readonly<Record<string, T>>, change: (value: T) => T)
   Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
 
 /**
- * Facts without the dimensions that nothing else names, as far as these follow from others.
+ * Facts without the dimensions that nothing else names, where these follow from others.
  * @param unused dimensions that no tensor and no body has
- * @param used those that one of them has
- * @returns the facts, and the dimensions they were freed of
+ * @param used dimensions that a tensor or the body has
+ * @returns the facts, and the removed dimensions
  * @example n: '4*u', k: '2*u' becomes n: { multipleOf: 4 }, k: 2 * (n / 4)
  */
 export function withoutAuxiliary(

@@ -1,6 +1,6 @@
 /**
- * Bodies to statements. The body is applied to its inputs and environment, then to its row indices; what it returns is
- * stored. Afterwards a body written element by element becomes a row program like any other.
+ * Lowers bodies to statements. The body is applied to its inputs and environment, then to its row indices; its results are
+ * stored. A body written element by element then becomes a row program like any other.
  */
 import { Node } from 'ts-morph'
 import { coerce, dim, index } from '../ir/build.js'
@@ -19,20 +19,20 @@ import type { Signature, SpanOf } from './signature.js'
 import { countWhereStored } from './stored_counts.js'
 import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value } from './values.js'
 
-/** What a body reads of a tensor and stores into it. */
+/** Scalar type that a body reads from a tensor and stores into it. */
 const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): ScalarType => {
   const choice = typeof dtype === 'string' ? dtype : types[dtype.param]?.[0]
   if (choice === 'bool') return 'bool'
   return choice === undefined ? 'f32' : dtypeInfo[choice].scalar
 }
 
-const held: Readonly<Record<ScalarType, string>> = { f32: 'floats', i32: 'integers', bool: 'conditions' }
+const plural: Readonly<Record<ScalarType, string>> = { f32: 'floats', i32: 'integers', bool: 'conditions' }
 
-/** What to write for a value that an output does not hold. */
+/** Hint for a value whose type the output cannot hold. */
 const storedHint = (output: ScalarType, value: Expr): string =>
   output === 'bool' ? 'compare it, as in a !== 0' : value.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toInt'
 
-/** The storage type of a tensor, where it has one in every instance. */
+/** The storage type of a tensor, if all instances have the same one. */
 function storageOf({ dtype }: TensorParam, types: Signature['types']): DType | undefined {
   const choices: readonly DType[] = typeof dtype === 'string' ? [dtype] : (types[dtype.param] ?? [])
   return choices.length === 1 ? choices[0] : undefined
@@ -41,7 +41,7 @@ function storageOf({ dtype }: TensorParam, types: Signature['types']): DType | u
 const outputsOf = ({ tensors }: { readonly tensors: readonly TensorParam[] }): TensorParam[] =>
   tensors.filter((tensor) => tensor.access === 'out')
 
-/** What the body receives: an accessor for each input, extents and attributes by name. */
+/** Arguments of the body: an accessor for each input, extents and attributes by name. */
 function parameters({ tensors, types, dims, attrs, body, refused: names }: Signature): readonly [Value, Value] {
   const inputs = tensors
     .filter((tensor) => tensor.access === 'in')
@@ -53,7 +53,7 @@ function parameters({ tensors, types, dims, attrs, body, refused: names }: Signa
     ...dims.map((name): [string, Value] => [name, scalar(dim(name))]),
     ...attrs.map(({ name, type }): [string, Value] => [name, scalar({ kind: 'attr', type, name })]),
   ]
-  // Names that the signature was refused for: a body that reads them ends without a word.
+  // Names that the signature was refused for: a body that reads them ends without another error.
   const missing = [...names].map((name): [string, Value] => [name, refused])
   return [
     { kind: 'record', fields: new Map([...inputs, ...missing]), node: body },
@@ -61,13 +61,13 @@ function parameters({ tensors, types, dims, attrs, body, refused: names }: Signa
   ]
 }
 
-/** Where the value of an output is written in the returned object. */
+/** Node of an output's value in the returned object. */
 function outputNode(record: Node, name: string): Node {
   const property = Node.isObjectLiteralExpression(record) ? record.getProperty(name) : undefined
   return Node.isPropertyAssignment(property) ? (property.getInitializer() ?? property) : (property ?? record)
 }
 
-/** Refuses a row of another length than the output's last dimension. */
+/** Refuses a row whose length is not the output's last dimension. */
 function expectLength(length: Expr, wanted: string, output: string, node: Node, hint: string): void {
   if (length.kind === 'dim' && length.name === wanted) return
   const given =
@@ -91,7 +91,7 @@ function storeOf(
 ): Stmt {
   const { name, dims } = tensor
   const type = scalarOf(tensor, signature.types)
-  // A named value stands for what replaces elements as a whole.
+  // A named value stands for the whole replacement of the elements.
   const stored = (expr: Expr): Expr =>
     tensor.updates !== undefined && expr.kind === 'local'
       ? expr
@@ -103,7 +103,7 @@ function storeOf(
     reject(
       'dtype',
       node,
-      `output ${name} holds ${held[type]}, ${quote(node)} is ${describe(scalar(expr))}`,
+      `output ${name} holds ${plural[type]}, ${quote(node)} is ${describe(scalar(expr))}`,
       storedHint(type, expr),
     )
   const shape = `output ${name} has the dimensions (${dims.join(' ')}), the body's indices run over (${dims.slice(0, rows.length).join(' ')})`
@@ -145,7 +145,7 @@ function storeOf(
 interface LoweredBody {
   readonly rows: RowAxis[]
   readonly body: Stmt[]
-  /** Where the value of each output is written. */
+  /** Node of each output's value. */
   readonly values: ReadonlyMap<string, Node>
   readonly unique: Lowering['unique']
 }
@@ -230,7 +230,7 @@ function rowsFromElements({ rows, body, unique }: LoweredBody): Pick<Kernel, 'ro
       if (freeNames(value).has(last.index)) inside.set(stmt.name, value)
       else result.push(stmt)
     } else {
-      // Every loop of a kernel has an index of its own.
+      // Every loop of a kernel has its own index.
       const at = result.some((other) => other.kind === 'storeRow') ? unique(last.index) : last.index
       const element = substitute(value, new Map([[last.index, index(at)]]))
       result.push({
@@ -246,14 +246,14 @@ function rowsFromElements({ rows, body, unique }: LoweredBody): Pick<Kernel, 'ro
   return { rows: rows.slice(0, -1), body: result }
 }
 
-/** The row axes and statements of an op's body, and where its outputs are written. @throws Rejection at what the author wrote. */
+/** The row axes and statements of an op's body, and the nodes of its outputs. @throws Rejection located in the author's source. */
 export function lowerBody(
   signature: Signature,
   refusals: Refusals,
   spanOf: SpanOf,
 ): Pick<Kernel, 'rows' | 'body'> & Pick<LoweredBody, 'values'> {
   const lowered = applyBody(signature, refusals, spanOf)
-  // What is left of a body of which something was refused has no form.
+  // The rest of a partly refused body is incomplete.
   if (refusals.count > 0) throw new Reported()
   const { rows, body } = rowsFromElements(lowered)
   const plain = signature.tensors.filter((tensor) => storageOf(tensor, signature.types) === 'i32')

@@ -1,4 +1,4 @@
-/** Calls: one dispatch over what can be called, and the accesses of tensors and rows. */
+/** Calls: one dispatch over all callable values, and the accesses of tensors and rows. */
 import { Node } from 'ts-morph'
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
@@ -33,11 +33,11 @@ function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, pla
     const index = asIndex(arg, at, `index ${axis} of ${name}:`)
     return checkSpan(index, { dim: dims[axis] ?? '', what: `dimension ${axis} of ${name}` }, at, place, lowering)
   })
-  return kept(type, (stored) => ({ kind: 'load', type: stored, tensor: name, indices }))
+  return readStored(type, (stored) => ({ kind: 'load', type: stored, tensor: name, indices }))
 }
 
-/** What is read of where conditions are kept as integers. */
-const kept = (type: ScalarType, read: (stored: 'f32' | 'i32') => Expr): Value =>
+/** Value of a read; conditions are stored as integers. */
+const readStored = (type: ScalarType, read: (stored: 'f32' | 'i32') => Expr): Value =>
   scalar(type === 'bool' ? asCondition(read('i32')) : read(type))
 
 function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, place: Place, lowering: Lowering): Value {
@@ -56,7 +56,7 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, place:
   checkInOrder(row, index, node, lowering)
   const isChecked = row.length.kind === 'dim' && row.prefix !== true
   const read = isChecked ? checkSpan(index, { dim: row.length.name, what: `row ${row.name}` }, at, place, lowering) : index
-  return kept(row.type, (type) => ({ kind: 'element', type, row: row.name, index: read }))
+  return readStored(row.type, (type) => ({ kind: 'element', type, row: row.name, index: read }))
 }
 
 function item({ items }: ValueOf<'list'>, args: readonly Value[], node: Node): Value {
@@ -67,7 +67,7 @@ function item({ items }: ValueOf<'list'>, args: readonly Value[], node: Node): V
   return scalar(itemOf(items, asIndex(arg, at, 'index of a ranking:'), at))
 }
 
-/** What to write where an object is called: one of its fields, if it has any that can be. */
+/** Hint for a call of an object: its callable fields, if it has any. */
 function fieldsHint({ fields }: ValueOf<'record'>, node: Node): string {
   const object = quote(Node.isCallExpression(node) ? node.getExpression() : node)
   const names = [...fields].flatMap(([name, { kind }]) => (kind === 'scalar' ? [] : [`${object}.${name}(...)`]))

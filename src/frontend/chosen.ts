@@ -1,4 +1,4 @@
-/** What a conditional chooses between: numbers. Objects are chosen field by field, which a refusal writes out. */
+/** Conditionals choose between numbers. Objects are chosen field by field; the refusal spells this out. */
 import { type ConditionalExpression, Node } from 'ts-morph'
 import { quote, reject } from './diagnostics.js'
 import type { Value } from './values.js'

@@ -1,8 +1,8 @@
 /**
  * A project's graphs, plans and programs. Op bodies are compiled without being run; the others are built by running the module that declares
- * them: `index.ts` of the spec folder, whose exports `graphs`, `plans`, `programs` and `conversions` count, or, where there is none, every module
- * that exports one of these (src/frontend/listing_modules.ts). The modules are translated into a folder of their own below `.heddle`, so that
- * `heddle` means the project's own copy, and imported from there.
+ * them. This is `index.ts` of the spec folder, with its exports `graphs`, `plans`, `programs` and `conversions`. Without it, every module that
+ * exports one of these is run (src/frontend/listing_modules.ts). The modules are transpiled into their own folder below `.heddle`, so that
+ * `heddle` resolves to the project's own copy, and imported from there.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -24,23 +24,23 @@ import { SourceMaps } from './source_maps.js'
 import { tsMorph } from './typescript.js'
 
 export interface Declarations {
-  /** By their names, whatever keys they are exported under. */
+  /** By name, independent of the keys they are exported under. */
   readonly graphs: Readonly<Record<string, GraphDecl>>
   readonly plans: readonly PlanDecl[]
   readonly programs: readonly ProgramDecl[]
-  /** Graphs that programs apply, as far as they are not among `graphs`. */
+  /** Graphs that programs apply and that are not among `graphs`. */
   readonly applied: readonly GraphDecl[]
-  /** Steps between layouts, which programs need where graphs meet. */
+  /** Layout conversions, which programs insert between graphs. */
   readonly conversions: readonly Conversion[]
-  /** What an action returns. A refusal that it ends in gets the place of what it is about in front: `specs/plans/mine.ts:3:5: ...`. */
+  /** Returns the result of an action. Prefixes a refusal with the place of its subject: `specs/plans/mine.ts:3:5: ...`. */
   readonly locating: <T>(action: () => T) => T
 }
 
 const nothing = { graphs: {}, plans: [], programs: [], applied: [], conversions: [] }
 
 /**
- * What the spec folder's `index.ts` exports; without one, what its modules do.
- * @throws usage `specs.run` for a module that cannot be imported or exports something else under these names; what declaring throws
+ * Reads the exports of the spec folder's `index.ts`; without one, the exports of its modules.
+ * @throws usage `specs.run` for a module that cannot be imported or exports something else under these names; errors of declaring
  */
 export async function readDeclarations(root: string, specs = 'specs'): Promise<Declarations> {
   const source = resolve(root, specs)
@@ -72,27 +72,27 @@ export async function readDeclarations(root: string, specs = 'specs'): Promise<D
 
 /** Writes every module of a folder as JavaScript. */
 export async function translate(root: string, source: string, folder: string, maps: SourceMaps): Promise<void> {
-  const kept = openMemo(root)
+  const memo = openMemo(root)
   for (const file of await readdir(source, { recursive: true, withFileTypes: true })) {
     if (!file.isFile() || !file.name.endsWith('.ts') || file.name.endsWith('.d.ts')) continue
     const path = join(file.parentPath, file.name)
     const out = join(folder, relative(source, path).replace(/\.ts$/, '.js'))
-    const { text, map } = translated(path, await readFile(path, 'utf8'), kept)
+    const { text, map } = translated(path, await readFile(path, 'utf8'), memo)
     if (map !== undefined) maps.add(out, path, map)
     await writing(out, async () => {
       await mkdir(dirname(out), { recursive: true })
       await writeFile(out, text)
     })
   }
-  // A package of its own would no longer be inside the project's, which may be heddle itself.
+  // A separate package.json would take the folder out of the project's package, which may be heddle itself.
   const manifest = join(root, 'package.json')
   const isModule = existsSync(manifest) && /"type"\s*:\s*"module"/.test(await readFile(manifest, 'utf8'))
   if (!isModule) await writeFile(join(folder, 'package.json'), '{ "type": "module" }\n')
 }
 
-/** A module as JavaScript, and its source map: made once for a text. */
-const translated = (path: string, text: string, kept: Memo): { readonly text: string; readonly map: string | undefined } =>
-  kept.of('translated', [path, text], () => {
+/** A module as JavaScript, and its source map, cached by source text. */
+const translated = (path: string, text: string, memo: Memo): { readonly text: string; readonly map: string | undefined } =>
+  memo.of('translated', [path, text], () => {
     const { ModuleKind, ScriptTarget, ts } = tsMorph()
     const { outputText, sourceMapText } = ts.transpileModule(text, {
       compilerOptions: { module: ModuleKind.ESNext, target: ScriptTarget.ES2023, sourceMap: true },
@@ -103,7 +103,7 @@ const translated = (path: string, text: string, kept: Memo): { readonly text: st
 
 type Module = Readonly<Record<string, unknown>>
 
-/** Modules of the specs that are run, with what they export. */
+/** Spec modules that were run, with their exports. */
 type Modules = readonly { readonly entry: string; readonly module: Module }[]
 
 async function runAll(entries: readonly string[], folder: string, specs: string, places: Places): Promise<Modules> {
@@ -133,7 +133,7 @@ async function run(entry: string, folder: string, specs: string, places: Places)
 
 type Exported = Omit<Declarations, 'locating' | 'applied'>
 
-/** What modules export together; what one takes over from another counts once. */
+/** Combined exports of modules; a declaration re-exported by another module counts once. */
 function merged(modules: Modules, specs: string): Exported {
   const all = modules.map(({ entry, module }) => checked(module, `${specs}/${entry}`))
   const graphs = all.flatMap((each) => Object.values(each.graphs))
@@ -152,12 +152,12 @@ function checked(module: Module, name: string): Exported {
   if (isGraphs(graphs) && isPlans(plans) && isPrograms(list) && isConversions(conversions)) {
     return { graphs, plans, programs: list, conversions }
   }
-  throw usageError('specs.run', `${name} exports graphs, plans, programs or conversions that are none`, {
+  throw usageError('specs.run', `${name} exports graphs, plans, programs or conversions of the wrong type`, {
     hint: 'export const graphs = { [layer.name]: layer }; export const plans = [myPlan]; export const programs = [model]',
   })
 }
 
-/** Graphs of programs, each as it is in the usual configuration. @throws usage `specs.graphs`, and what putting a program together does */
+/** Graphs of programs in the default configuration. @throws usage `specs.graphs`, `specs.programs`, and errors of assembling a program */
 function appliedBy({ graphs, programs }: Exported): readonly GraphDecl[] {
   const found = new Map<string, GraphDecl>()
   const names = new Set<string>()

@@ -1,4 +1,4 @@
-/** Which ops and layouts spec modules declare: by `op(...)` and `layout(...)` themselves, and by functions that return `op(...)`. */
+/** Ops and layouts that spec modules declare: by `op(...)` and `layout(...)` directly, and by functions that return `op(...)`. */
 import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, type ts } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
 import { quote, Rejection, reject } from './diagnostics.js'
@@ -12,7 +12,7 @@ export interface Declaration {
   /** `op(...)` or `layout(...)`. */
   readonly call: CallExpression
   readonly isExported: boolean
-  /** How a function makes it, where one does. */
+  /** The factory call that makes it, if any. */
   readonly made?: Made
 }
 
@@ -22,7 +22,7 @@ export const exportsOf = (file: SourceFile): readonly TsSymbol[] =>
 const isTyped = (node: Node | undefined) =>
   Node.isAsExpression(node) || Node.isSatisfiesExpression(node) || Node.isParenthesizedExpression(node)
 
-/** What surrounds a value, whatever its author says of its type. */
+/** Parent of a value, past type annotations and parentheses. */
 function around(value: Node): Node | undefined {
   const parent = value.getParent()
   return parent !== undefined && isTyped(parent) ? around(parent) : parent
@@ -34,7 +34,7 @@ const isExported = (call: Node, exported: ReadonlySet<ts.Symbol>): boolean => {
   return Node.isExportAssignment(parent) || (symbol !== undefined && exported.has(symbol))
 }
 
-/** Every op and layout a file declares by itself. A declaration's functions declare nothing, so they are not searched. */
+/** Every op and layout that a file declares directly. The functions of a declaration declare nothing, so they are not searched. */
 export function declarationsIn(file: SourceFile, declarators: Declarators): Declaration[] {
   const exported = new Set(exportsOf(file).map(({ compilerSymbol }) => compilerSymbol))
   const found: Declaration[] = []
@@ -48,9 +48,9 @@ export function declarationsIn(file: SourceFile, declarators: Declarators): Decl
 }
 
 /**
- * What calls of functions in a file declare: those that are the value of an exported const.
- * @param attempt runs what may refuse a call
- * @param refused gets the functions that are refused as makers of ops
+ * Ops declared by factory calls in a file: calls that are the value of an exported const.
+ * @param attempt runs an action that may refuse a call
+ * @param refused collects the functions that are refused as factories
  */
 export function madeIn(
   file: SourceFile,
@@ -88,13 +88,13 @@ function refuseFactory(call: CallExpression): never {
   )
 }
 
-/** By the type that `op` returns, which nothing else has all fields of. */
+/** True if a call returns an op, recognised by the fields of its type: no other type has all of them. */
 function isOp(call: CallExpression): boolean {
   const type = call.getType()
   return ['name', 'dims', 'inputs', 'outputs', 'updates', 'attrs', 'body'].every((field) => type.getProperty(field) !== undefined)
 }
 
-/** Reads what is declared, the parameters of functions that make it standing for their arguments. A refusal says which op it is of. */
+/** Runs an action with factory parameters bound to their arguments. A refusal names the op it concerns. */
 export function whileReading<T>({ made }: Declaration, place: (call: CallExpression) => SourceSpan, action: () => T): T {
   if (made === undefined) return action()
   try {
@@ -108,7 +108,7 @@ export function whileReading<T>({ made }: Declaration, place: (call: CallExpress
   }
 }
 
-/** The name an op is declared with, where it is written out. */
+/** The declared name of an op; empty if it is not a static string. */
 export function nameOf({ call, made }: Declaration): string {
   const [name] = call.getArguments()
   if (name === undefined) return ''

@@ -1,6 +1,6 @@
 /**
- * Located refusals. Every one has a stable code, says what was wrong with which value, where, and what to write instead.
- * The codes are the front end's contract with authors: a code keeps its meaning for good.
+ * Located refusals. Each has a stable code and states the wrong value, its place, and what to write instead.
+ * The codes are the front end's contract with authors: a code never changes its meaning.
  */
 import type { Node, SourceFile } from 'ts-morph'
 
@@ -45,7 +45,7 @@ export const codes = {
 export type Refusal = keyof typeof codes
 
 export interface Diagnostic {
-  /** `HED101` for the front end's own, `TS2304` for those of the TypeScript compiler. */
+  /** `HED101` for errors of the front end, `TS2304` for those of the TypeScript compiler. */
   readonly code: `HED${number}` | `TS${number}`
   readonly message: string
   /** Relative to the project root, with `/`. */
@@ -58,7 +58,7 @@ export interface Diagnostic {
   readonly hint?: string
 }
 
-/** Unwinds the lowering of one declaration; `readSpecs` turns it into a diagnostic. */
+/** Aborts the lowering of one declaration; `readSpecs` turns it into a diagnostic. */
 export class Rejection extends Error {
   readonly refusal: Refusal
   readonly node: Node
@@ -72,15 +72,15 @@ export class Rejection extends Error {
   }
 }
 
-/** Refuses what the author wrote at `node`. */
+/** Refuses the author's source at `node`. */
 export function reject(refusal: Refusal, node: Node, message: string, hint?: string): never {
   throw new Rejection(refusal, node, message, hint)
 }
 
-/** Characters of a line that a message shows at most. */
+/** Most characters of a line that a message shows. */
 const widest = 240
 
-/** The place as an author reads it, and the line with a caret run of `length` under it. */
+/** Line and column of a position, and the line with a caret run of `length` under it. */
 export function locate(
   file: SourceFile,
   position: number,
@@ -93,12 +93,12 @@ export function locate(
 
 /** A line of a source file with a caret run of `length` under the column. */
 export function frameOf(whole: string, line: number, column: number, length: number): string {
-  // Of a line that is far too long, the part around the culprit.
+  // A line that is too long is cut to the part around the culprit.
   const from = whole.length <= widest ? 0 : Math.max(0, column - 1 - widest / 4)
   const text = whole.slice(from, from + widest)
   const gutter = String(line)
   const carets = '^'.repeat(Math.max(1, Math.min(length, text.length - (column - from) + 1)))
-  // Tabs before the culprit are kept, so that the caret stands under it however wide they show.
+  // Tabs before the culprit stay, so that the caret is under it at any tab width.
   const indent = text.slice(0, column - from - 1).replace(/[^\t]/g, ' ')
   return `  ${gutter} | ${text}\n  ${' '.repeat(gutter.length)} | ${indent}${carets}`
 }
@@ -122,7 +122,7 @@ export function printDiagnostic(diagnostic: Diagnostic): string {
   return [`${file}:${line}:${column} ${code}: ${message}`, frame, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join('\n')
 }
 
-/** The author's text at a node on one line, shortened to fit a message. */
+/** The author's source at a node on one line, shortened to fit a message. */
 export function quote(node: Node): string {
   const text = node.getText().replace(/\s+/g, ' ')
   return text.length > 60 ? `${text.slice(0, 57)}...` : text

@@ -1,6 +1,6 @@
 /**
- * Lowering of expressions: one entry for each syntax the language has. What is missing here is refused by name, with
- * what to write instead; nothing is skipped or approximated.
+ * Lowering of expressions: one entry for each syntax of the language. Any other syntax is refused by name, with a
+ * replacement; nothing is skipped or approximated.
  */
 import {
   type BinaryExpression,
@@ -81,7 +81,7 @@ const refusedSyntax: Partial<Readonly<Record<SyntaxKind, readonly [what: string,
 
 const isAssignment = (kind: SyntaxKind): boolean => kind >= SyntaxKind.FirstAssignment && kind <= SyntaxKind.LastAssignment
 
-/** Integers are written without a fraction; they become floats where a float is asked for. */
+/** Literals without a fraction are integers; they are converted to floats where a float is expected. */
 function literal(value: number, node: Node): Expr {
   checkFloat(value, node)
   const isInteger = Number.isInteger(value) && Math.abs(value) < 2 ** 31 && !Object.is(value, -0)
@@ -95,7 +95,7 @@ function power(base: Expr, exponent: Expr, nodes: readonly Node[], node: Node): 
     : applyIntrinsic('pow', [base, exponent], nodes, node)
 }
 
-/** An operator on literals is the literal of its value, so that `1 / 3` and `1e6 * 1e6` are plain constants. */
+/** Folds an operator on literals to the literal of its value, so that `1 / 3` and `1e6 * 1e6` are plain constants. */
 function foldLiterals(expr: Expr, node: Node): Expr {
   if (expr.kind !== 'call') return expr
   const values = expr.args.flatMap((arg) => (arg.kind === 'const' ? [arg.value] : []))
@@ -104,7 +104,7 @@ function foldLiterals(expr: Expr, node: Node): Expr {
   return typeof value === 'number' ? literal(value, node) : constant('bool', value)
 }
 
-/** What is made of each node. @throws Reported where one is refused, after all were tried */
+/** Maps `make` over the nodes. @throws Reported if one is refused, after all were tried */
 function all<T>(nodes: readonly Node[], lowering: Lowering, make: (node: Node, at: number) => T): readonly T[] {
   const made = nodes.map((node, at) => lowering.attempt(() => ({ value: make(node, at) })))
   return made.map((each) => {
@@ -139,7 +139,7 @@ function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value
   )
 }
 
-/** What holds in a branch of a condition. */
+/** Guards that hold in a branch of a condition. */
 const guardsOf = (condition: Value | undefined, holds: boolean): readonly Guard[] =>
   condition?.kind === 'scalar' ? [{ condition: condition.expr, holds }] : []
 
@@ -153,9 +153,9 @@ function conditional(node: ConditionalExpression, place: Place, lowering: Loweri
   })
   refuseObjects(values.slice(1), node)
   const args = all(nodes, lowering, (part, at) => asScalar(values[at] ?? refused, part))
-  const [asked] = nodes
-  if (args[0]?.type !== 'bool' && asked !== undefined) {
-    return reject('dtype', asked, `the condition ${quote(asked)} is a number`, 'compare it, as in a !== 0')
+  const [test] = nodes
+  if (args[0]?.type !== 'bool' && test !== undefined) {
+    return reject('dtype', test, `the condition ${quote(test)} is a number`, 'compare it, as in a !== 0')
   }
   return scalar(applyIntrinsic('select', args, nodes, node))
 }

@@ -1,7 +1,7 @@
 /**
  * Factories, functions that make ops: `const scaled = (name: string, by: number) => op(name, { ... })`, and `export const half = scaled('half', 0.5)`.
- * Such a function declares constants and returns `op(...)`, or calls another one; it is not run. What its parameters stand for is what is
- * written at the call that makes an op, for as long as that op is read.
+ * Such a function declares constants and returns `op(...)`, or calls another factory; it is not run. While an op is read, the parameters
+ * stand for the arguments of the call that makes it.
  */
 import {
   type ArrowFunction,
@@ -19,16 +19,16 @@ import { type Declarators, declares, follow, staticFields } from './static.js'
 
 type Factory = ArrowFunction | FunctionDeclaration
 
-/** An op as a call makes it. */
+/** An op made by a factory call. */
 export interface Made {
-  /** Where the author asks for it. */
+  /** The author's call. */
   readonly at: CallExpression
   /** `op(...)` in the function. */
   readonly declaration: CallExpression
   readonly scope: FactoryScope
 }
 
-/** The function that is called, where its text is at hand. */
+/** The called function, if its source is available. */
 function functionOf(callee: Node): Factory | undefined {
   const found = follow(callee)
   if (Node.isArrowFunction(found)) return found
@@ -37,7 +37,7 @@ function functionOf(callee: Node): Factory | undefined {
   return Node.isFunctionDeclaration(declaration) ? declaration : undefined
 }
 
-/** What keeps a function from being a factory: where it is, and what it is. */
+/** The statement that keeps a function from being a factory, and its description. */
 export function obstacle(callee: Node): { readonly factory: Factory; readonly at: Node; readonly what: string } | undefined {
   const factory = functionOf(callee)
   const body = factory?.getBody()
@@ -50,7 +50,7 @@ export function obstacle(callee: Node): { readonly factory: Factory; readonly at
   return { factory, at, what: odd === undefined ? 'its return' : nameOf(odd) }
 }
 
-/** The call whose value a function returns; undefined where it is none, or where more is done than declaring constants. */
+/** The call whose value a function returns; undefined if it returns no call, or does more than declare constants. */
 function returnedBy(factory: Factory): CallExpression | undefined {
   const body = factory.getBody()
   if (!Node.isBlock(body)) return plainCall(body)
@@ -60,7 +60,7 @@ function returnedBy(factory: Factory): CallExpression | undefined {
   return isPlain && Node.isReturnStatement(last) ? plainCall(last.getExpression()) : undefined
 }
 
-/** The call that an expression is, whatever its author says of its type. */
+/** The call under parentheses and type annotations of an expression. */
 export function plainCall(node: Node | undefined): CallExpression | undefined {
   if (Node.isParenthesizedExpression(node) || Node.isAsExpression(node) || Node.isSatisfiesExpression(node))
     return plainCall(node.getExpression())
@@ -68,8 +68,8 @@ export function plainCall(node: Node | undefined): CallExpression | undefined {
 }
 
 /**
- * The op that a call makes by way of functions; undefined for a call that makes none.
- * @throws Rejection for functions that call each other in a circle, and for arguments that are not written out
+ * The op that a call makes through factories; undefined for a call that makes none.
+ * @throws Rejection for functions that call each other in a cycle, and for arguments that are not written out
  */
 export function madeBy(at: CallExpression, declarators: Declarators): Made | undefined {
   let call = at
@@ -91,7 +91,7 @@ export function madeBy(at: CallExpression, declarators: Declarators): Made | und
   return call === at ? undefined : { at, declaration: call, scope }
 }
 
-/** What the parameters of a function stand for in a call, besides what those of the functions around it do. */
+/** Scope with the parameters of a factory bound to a call's arguments, on top of the bindings of the outer factories. */
 function bound(factory: Factory, call: CallExpression, outer: FactoryScope): FactoryScope {
   const given = new Map(outer.given)
   const args = call.getArguments()

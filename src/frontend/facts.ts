@@ -1,6 +1,6 @@
 /**
- * Facts of an op from its declaration (src/lang/facts.ts) to the IR, held against the signature: what a fact is of and what it names must
- * be declared. Runs behind the body, which tells facts of its own.
+ * Lowers facts of an op from its declaration (src/lang/facts.ts) to the IR and checks them against the signature: the subject of a fact and
+ * all names in it must be declared. The body implies further facts (ops.ts).
  */
 import { Node } from 'ts-morph'
 import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, namesOf, packedRoles } from '../ir/facts/facts.js'
@@ -9,7 +9,7 @@ import type { AttrParam, TensorParam } from '../ir/kernel.js'
 import { reject } from './diagnostics.js'
 import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from './static.js'
 
-/** What a signature declares, as far as facts are about it. */
+/** The parts of a signature that facts may name. */
 interface Declared {
   readonly name: string
   readonly dims: readonly string[]
@@ -21,9 +21,9 @@ type Fields = ReadonlyMap<string, Field>
 
 const form = 'see `facts` of `op` in the declarations of heddle'
 
-/** What numbers of a size are about when they are drawn evenly, squared. */
+/** Mean square of evenly drawn numbers of a size. */
 const squareOf = (size: number): number => (0.64 * size) ** 2
-/** The size of integers that a body only counts with. */
+/** Typical size of integers that a body only counts with. */
 const usualSize = 100
 
 /** Reads the field `facts`. @throws Rejection located in it */
@@ -43,7 +43,7 @@ export function readFacts(field: Field | undefined, declared: Declared): Facts {
       reject(
         'fact',
         key,
-        `a fact is of ${name}, which ${declared.name} does not declare`,
+        `there is a fact of ${name}, which ${declared.name} does not declare`,
         'facts are of inputs, dimensions, attributes and outputs',
       )
   }
@@ -54,7 +54,7 @@ function readDomain(value: Node, declared: Declared): Domain {
   const fields = staticFields(value)
   const unknown = [...fields].find(([name]) => !allowed.includes(name))
   if (unknown !== undefined)
-    reject('fact', unknown[1].key, `${unknown[0]} says nothing of an input`, `write one of ${allowed.join(', ')}`)
+    reject('fact', unknown[1].key, `unknown fact ${unknown[0]} of an input`, `write one of ${allowed.join(', ')}`)
   const size = (name: string): Count | undefined => {
     const field = fields.get(name)
     return field === undefined ? undefined : readSize(field.value, declared)
@@ -63,12 +63,7 @@ function readDomain(value: Node, declared: Declared): Domain {
   if (role !== undefined) {
     const [batch, rows, seq] = [size('batch'), size('rows'), size('seq')]
     if (batch === undefined || rows === undefined)
-      return reject(
-        'fact',
-        value,
-        'packed rows are told by `batch` and `rows`',
-        "write { packed: 'starts', batch: 'b', rows: 't' }",
-      )
+      return reject('fact', value, 'packed rows need `batch` and `rows`', "write { packed: 'starts', batch: 'b', rows: 't' }")
     return { packed: { role, batch, rows, ...(seq === undefined ? {} : { seq }) } }
   }
   const scaled = fields.get('scales')
@@ -92,7 +87,7 @@ const allowed = ['index', 'from', 'to', 'values', 'first', 'also', 'order', 'pac
 function readScales({ value }: Field, { tensors }: Declared): Domain {
   const name = staticString(value)
   if (!tensors.some((each) => each.name === name && each.access === 'in'))
-    reject('fact', value, `${name} is no input`, 'name the input that is multiplied')
+    reject('fact', value, `${name} is not an input`, 'name the input that is multiplied')
   return { scales: name, divide: squareOf(usualSize) }
 }
 
@@ -116,7 +111,7 @@ function readExtent(value: Node, declared: Declared): ExtentFact {
   if (!isObject(value)) return { equal: readSize(value, declared) }
   const fields = staticFields(value)
   const unknown = [...fields].find(([name]) => !['atLeast', 'atMost', 'multipleOf', 'upTo', 'swept'].includes(name))
-  if (unknown !== undefined) reject('fact', unknown[1].key, `${unknown[0]} says nothing of a dimension`, form)
+  if (unknown !== undefined) reject('fact', unknown[1].key, `unknown fact ${unknown[0]} of a dimension`, form)
   const count = (name: string) => {
     const field = fields.get(name)
     return field === undefined ? undefined : readSize(field.value, declared)
@@ -146,7 +141,7 @@ function readAttr(value: Node, { tensors }: Declared): Facts['attrs'][string] {
   const field = staticFields(value).get('fills')
   const output = field === undefined ? '' : staticString(field.value)
   if (!tensors.some(({ name, access, dtype }) => name === output && access === 'out' && dtype === 'i8'))
-    reject('fact', field?.value ?? value, `${output === '' ? 'the fact' : output} is no output of int8`, "write { fills: 'y' }")
+    reject('fact', field?.value ?? value, `${output === '' ? 'the fact' : output} is not an int8 output`, "write { fills: 'y' }")
   return { fills: output }
 }
 
@@ -158,13 +153,13 @@ function readClass(value: Node): Facts['results'][string] {
     reject(
       'fact',
       value,
-      `${given} is no way to err`,
+      `${given} is not an error class`,
       `write one of ${errorClasses.filter((each) => each !== 'attention').join(', ')}`,
     )
   )
 }
 
-/** A number, a name, a product of such, or a sum of products. */
+/** Reads a size: a number, a name, a product of these, or a sum of products. */
 function readSize(value: Node, declared: Declared): Count {
   const node = follow(value)
   if (Node.isNumericLiteral(node) || Node.isPrefixUnaryExpression(node)) return staticNumber(value)
@@ -172,11 +167,11 @@ function readSize(value: Node, declared: Declared): Count {
   const known = [...declared.dims, ...declared.attrs.flatMap(({ name, type }) => (type === 'i32' ? [name] : []))]
   const unknown = namesOf(count).find((name) => !known.includes(name))
   if (unknown !== undefined)
-    reject('fact', value, `"${unknown}" is no dimension and no integer attribute`, unknownHint(count, unknown, known))
+    reject('fact', value, `"${unknown}" is neither a dimension nor an integer attribute`, unknownHint(count, unknown, known))
   return count
 }
 
-/** A name that stands for any number says that what it multiplies divides the dimension. */
+/** Hint for an unknown name. A factor of an undeclared name divides the dimension, which `multipleOf` states. */
 function unknownHint(count: Count, name: string, known: readonly string[]): string {
   const there = `there are ${known.join(', ')}`
   if (typeof count === 'string' || !/^[A-Za-z]\w*$/.test(name)) return there

@@ -1,5 +1,5 @@
 /**
- * Recurrences in a body: `foldRow(n, { h: 0 }, ({ h }, t) => ({ ... }))` becomes one statement whose fields are rows; `fold` besides picks
+ * Recurrences in a body: `foldRow(n, { h: 0 }, ({ h }, t) => ({ ... }))` becomes one statement whose fields are rows; `fold` also selects
  * the last element of each.
  */
 import { Node } from 'ts-morph'
@@ -32,7 +32,7 @@ function saysInteger({ node }: ValueOf<'record'>, name: string): boolean {
   return Node.isCallExpression(written) && readBrand(written.getExpression())?.kind === 'int'
 }
 
-/** What is carried in front of the first element. A number is a float, unless it is written `int(0)`. */
+/** Initial values of the carried fields. A number is a float, unless it is written `int(0)`. */
 function startOf(start: Value, node: Node): readonly Field[] {
   if (start.kind !== 'record') return reject('dtype', node, `a fold starts with ${describe(start)}`, example)
   const fields = [...start.fields].map(([name, value]): Field => {
@@ -46,7 +46,7 @@ function startOf(start: Value, node: Node): readonly Field[] {
   return fields
 }
 
-/** The fields of what a step returns: those it starts with, and nothing else. */
+/** Fields of a step's result: exactly the initial fields. */
 function returned(made: Value, fields: readonly Field[], node: Node): readonly Expr[] {
   const wanted = fields.map(({ name }) => name).join(', ')
   if (made.kind !== 'record') return reject('dtype', node, `the step returns ${describe(made)}`, `return ({ ${wanted} })`)
@@ -133,10 +133,10 @@ interface Rows {
   readonly length: Expr
 }
 
-/** The folds of each body by what they compute. */
+/** The recurrences of each body, by structural hash. */
 const known = new WeakMap<Lowering, Map<string, Rows>>()
 
-/** The rows of a fold that does the same: one that gives the last element, and one that gives all, are made together. */
+/** Looks up the rows of an equal recurrence, so that `fold` and `foldRow` of the same step share one statement. */
 function sameFold(
   fields: readonly Field[],
   made: readonly Expr[],
@@ -154,7 +154,7 @@ function sameFold(
   return { made: folds.get(key), remember: (rows: Rows) => void folds.set(key, rows) }
 }
 
-/** What a fold is in the body: a row, or its last element, for each field. */
+/** Value of a recurrence in the body: a row, or its last element, for each field. */
 function results(does: 'last' | 'each', fields: readonly Field[], rows: Rows, node: Node, lowering: Lowering): Value {
   const { names, starts, length } = rows
   const value = ({ type }: Field, i: number): Value => {
@@ -166,7 +166,7 @@ function results(does: 'last' | 'each', fields: readonly Field[], rows: Rows, no
   return { kind: 'record', fields: new Map(fields.map((field, i): [string, Value] => [field.name, value(field, i)])), node }
 }
 
-/** The last element of a row that is read in loops only; of an empty one, what it starts with. */
+/** The last element of a row that is read in loops only; the initial value if the row is empty. */
 function lastElement(row: string, type: 'f32' | 'i32', start: Expr, length: Expr, lowering: Lowering): Expr {
   const index = lowering.unique('i')
   const here: Expr = { kind: 'index', type: 'i32', name: index }
@@ -177,11 +177,16 @@ function lastElement(row: string, type: 'f32' | 'i32', start: Expr, length: Expr
   return call('select', call('gt', length, i32(0)), local(name, type), start)
 }
 
-/** `int(0)` in a body: the integer itself. */
+/** Lowers `int(0)` in a body to the integer. */
 export function integer(args: readonly Value[], node: Node): Value {
   const [given] = args
   const expr = given === undefined ? undefined : asScalar(given, node)
   return expr?.kind === 'const' && expr.type === 'i32'
     ? scalar(expr)
-    : reject('dtype', node, `${quote(node)} is no integer known at compile time`, 'write int(0); floats become integers by toInt')
+    : reject(
+        'dtype',
+        node,
+        `${quote(node)} is not an integer known at compile time`,
+        'write int(0); floats become integers by toInt',
+      )
 }

@@ -1,6 +1,6 @@
 /**
  * Recurrences that carry rows: `foldRow(t, { s: row(k, (c) => 0), y: 0 }, ({ s }, i) => ({ s: row(k, ...), y: sum(k, ...) }))` becomes one
- * statement, whose step is what its function emits: scalars, reductions and rows over the elements of what is carried.
+ * statement, whose step consists of the statements that its function emits: scalars, reductions and rows over the elements of the carried rows.
  */
 import type { Node } from 'ts-morph'
 import { index as indexVar, local } from '../ir/build.js'
@@ -27,7 +27,7 @@ interface Given {
   readonly wanted: string
 }
 
-/** Lowers a fold that carries rows. Of `each`, numbers are rows of what they are behind every step; rows are those behind the last. */
+/** Lowers a recurrence that carries rows. For `each`, a number becomes the row of its values after every step; a row is that after the last. */
 export function foldRows(does: 'last' | 'each', { extent, start, step, node, place, wanted }: Given, lowering: Lowering): Value {
   const [startNode, at] = [argumentAt(node, 1), argumentAt(node, 2)]
   const width = widthOf(start, startNode)
@@ -94,7 +94,7 @@ export function foldRows(does: 'last' | 'each', { extent, start, step, node, pla
   return { kind: 'record', fields: new Map(results), node }
 }
 
-/** The length that all rows that are carried have. */
+/** The common length of the carried rows. */
 function widthOf({ fields }: ValueOf<'record'>, node: Node): Expr {
   const rows = [...fields].flatMap(([name, value]) => (isRow(value) ? [{ name, length: value.length }] : []))
   const [first] = rows
@@ -116,7 +116,7 @@ function widthOf({ fields }: ValueOf<'record'>, node: Node): Expr {
     )
   const { length } = first
   const isKnown = length.kind === 'dim' || length.kind === 'const'
-  if (!isKnown) reject('shape', node, `the length of row ${first.name} is no dimension`, 'carry a row over a dimension')
+  if (!isKnown) reject('shape', node, `the length of row ${first.name} is not a dimension`, 'carry a row over a dimension')
   if (length.kind === 'const' && !(Number(length.value) >= 1 && Number(length.value) <= longestCarried))
     reject(
       'range',

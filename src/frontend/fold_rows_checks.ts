@@ -1,4 +1,4 @@
-/** What an op that carries rows from step to step cannot do besides, and what its steps and what stands behind them cannot read. */
+/** Restrictions of ops that carry rows from step to step: constructs they cannot combine with, and rows that steps and later statements cannot read. */
 import type { Node } from 'ts-morph'
 import { type FoldState, mostCarried, stepRows } from '../ir/constructs/fold_state.js'
 import type { Kernel, Stmt } from '../ir/kernel.js'
@@ -6,7 +6,7 @@ import { stmtExprs, visit } from '../ir/walk.js'
 import { reject } from './diagnostics.js'
 import { isAt, madeOf } from './fold_rows_step.js'
 
-/** Refuses what cannot be read in steps, and what cannot be done with what they leave. */
+/** Refuses reads that steps cannot make, and unsupported uses of their results. */
 export function checkSteps({ body }: Pick<Kernel, 'body'>, node: Node): void {
   const folds = body.filter((s): s is FoldState => s.kind === 'foldState')
   if (folds.length === 0) return
@@ -20,14 +20,14 @@ export function checkSteps({ body }: Pick<Kernel, 'body'>, node: Node): void {
     reject(
       'row',
       node,
-      `the op carries a row from step to step, as the lanes of a warp do, and makes ${madeOf(other)} besides`,
+      `the op carries a row from step to step, as the lanes of a warp do, and also makes ${madeOf(other)}`,
       'make it two ops',
     )
   checkRowsRead(body, folds, node)
   checkStepRows(body, node)
 }
 
-/** Rows in front of a fold are computed where its steps read them, which those that combine elements cannot be. */
+/** Rows before a recurrence are recomputed where its steps read them, which is impossible for rows that combine elements. */
 function checkRowsRead(body: readonly Stmt[], folds: readonly FoldState[], node: Node): void {
   const plain = new Set<string>()
   const readsOther = (s: Stmt): string | undefined => {
@@ -53,7 +53,7 @@ function checkRowsRead(body: readonly Stmt[], folds: readonly FoldState[], node:
   }
 }
 
-/** Numbers of every step are stored when they are made, and lie nowhere else. */
+/** Numbers of every step are stored as they are made, and are not kept in memory otherwise. */
 function checkStepRows(body: readonly Stmt[], node: Node): void {
   const rows = stepRows(body)
   for (const s of body) {
@@ -65,7 +65,7 @@ function checkStepRows(body: readonly Stmt[], node: Node): void {
           'row',
           node,
           `${e.row} has a number for each step of a fold that carries a row, which is stored with the step and computed with nowhere else`,
-          'return it as an output as it is, row(t, (i) => all.y(i)); what is computed of it belongs into the step, or into an op behind',
+          'return it as an output as it is, row(t, (i) => all.y(i)); compute with it in the step, or in a later op',
         )
       })
   }

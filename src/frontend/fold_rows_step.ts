@@ -1,4 +1,4 @@
-/** The step of a fold that carries rows: what its function returns for each field, and what it emits, over the elements of what is carried. */
+/** The step of a recurrence that carries rows: the results of its function for each field, and its statements over the elements of the carried rows. */
 import type { Node } from 'ts-morph'
 import { coerce } from '../ir/build.js'
 import type { StateField, StepPart } from '../ir/constructs/fold_state.js'
@@ -22,7 +22,7 @@ export const floatOf = (value: Expr, what: string, node: Node): Expr =>
     : (coerce(value, 'f32') ??
       reject('dtype', node, `${what} ${describe(scalar(value))}, a fold that carries a row carries floats`, 'use toFloat'))
 
-/** The names of what a step makes of each field. */
+/** Names of a step's new values, by field. */
 export function madeBy(
   made: Value,
   names: readonly string[],
@@ -61,7 +61,7 @@ export function madeBy(
           `field ${field} starts as a row of another length than the step returns`,
           'a row that is carried has one length',
         )
-      // A statement of its own, even of what is carried or made already, so that each field has memory of its own.
+      // A new statement even for an existing row, so that each field has its own memory.
       const pending: ValueOf<'pendingRow'> =
         value.kind === 'pendingRow' ? value : { kind: 'pendingRow', length: width, element: value, node }
       const placed = placeRow(pending, after, { ...place, level: 'row' }, lowering)
@@ -85,7 +85,7 @@ export function madeBy(
   })
 }
 
-/** A row that the author named and returns is what is carried, instead of a copy of it, unless two fields are that row. */
+/** Removes copies: a named row that the step returns is carried directly, unless two fields return it. */
 export function withoutCopies(
   returned: readonly string[],
   emitted: readonly Stmt[],
@@ -105,7 +105,7 @@ export function withoutCopies(
   return { after, statements: emitted.filter((s) => !(s.kind === 'row' && copies.has(s.name))) }
 }
 
-/** What a step does not make, in words. */
+/** Descriptions of statements that a step cannot contain. */
 const words: Partial<Readonly<Record<Stmt['kind'], string>>> = {
   scan: 'a scan',
   merge: 'a reduction by a monoid of its own',
@@ -118,10 +118,10 @@ const words: Partial<Readonly<Record<Stmt['kind'], string>>> = {
   counts: 'a histogram',
 }
 
-/** What a statement makes, in words. */
+/** Description of a statement's result. */
 export const madeOf = ({ kind }: Stmt): string => words[kind] ?? 'more than numbers and rows'
 
-/** A statement of the step over the elements of what is carried. */
+/** A statement of the step over the elements of the carried rows. */
 export function partOf(
   s: Stmt,
   width: Expr,
@@ -134,14 +134,14 @@ export function partOf(
       'row',
       node,
       `the step makes ${madeOf(s)}, a step that carries a row makes sums, extremes and rows`,
-      'make it before the fold or behind it, or in an op of its own',
+      'make it before or after the fold, or in an op of its own',
     )
   if (!sameExpr(s.length, width))
     return reject(
       'shape',
       node,
       `${s.name} runs over another length than the rows that are carried`,
-      'the rows and reductions of a step run over the elements of what is carried; what is otherwise is made in an op before it',
+      'the rows and reductions of a step run over the elements of the carried rows; make any other in an op before it',
     )
   const value = over(s.value, s.index)
   return s.kind === 'row'

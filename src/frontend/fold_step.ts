@@ -1,6 +1,7 @@
 /**
- * Closes the step of a recurrence: what does not depend on what is carried is taken of the element, once, before any step runs; what is left
- * reads what is carried, what is taken, and constants. What cannot be taken apart so is refused. Runs when a body calls `fold`.
+ * Closes the step of a recurrence. Expressions that do not depend on the carried values are hoisted: they are computed once per element,
+ * before any step runs. The rest reads carried values, hoisted values and constants. A step that cannot be split is refused. Runs when a
+ * body calls `fold`.
  */
 import type { Node } from 'ts-morph'
 import { call, constant, i32, local } from '../ir/build.js'
@@ -13,12 +14,12 @@ import type { Lowering } from './values.js'
 
 export interface Closed {
   readonly taken: readonly Expr[]
-  /** The locals that stand for what is taken. */
+  /** The locals that stand for the hoisted expressions. */
   readonly names: readonly string[]
   readonly next: readonly Expr[]
 }
 
-/** @param node where the step is written */
+/** @param node the source of the step */
 export function closeStep(made: readonly Expr[], carried: ReadonlySet<string>, node: Node, lowering: Lowering): Closed {
   const carries = new Set<Expr>()
   for (const root of made)
@@ -28,7 +29,7 @@ export function closeStep(made: readonly Expr[], carried: ReadonlySet<string>, n
   const known = new Map<string, Expr>()
   const taken: Expr[] = []
   const names: string[] = []
-  /** What stands for an expression of the element alone; a boolean travels as an integer. */
+  /** Hoists an expression of the element alone and returns its local; a boolean is passed as an integer. */
   const take = (e: Expr): Expr => {
     if (e.kind === 'const') return e
     const before = known.get(hashOf(e))
@@ -72,7 +73,7 @@ function refuseCarried(e: Expr, carries: ReadonlySet<Expr>, node: Node): void {
     )
 }
 
-/** What is computed only where a condition of what is carried holds. */
+/** Operands that are evaluated only where a condition on carried values holds. */
 function branches({ fn, args }: ExprOf<'call'>, carries: ReadonlySet<Expr>): readonly Expr[] {
   const [condition, ...others] = args
   const isConditional = fn === 'select' || fn === 'and' || fn === 'or'
@@ -90,12 +91,12 @@ function checkTaken(branch: Expr, carries: ReadonlySet<Expr>, node: Node, loweri
         'branch',
         node,
         `${printExpr(e)} stands in a branch that what is carried decides, but is computed for every element`,
-        'make it a row before the fold, row(n, (t) => ...), which says what it is for every element',
+        'make it a row before the fold, row(n, (t) => ...), which is defined for every element',
       )
   })
 }
 
-/** The largest of one element and nothing else is that element, whatever it is; so is a sum of integers. */
+/** Reduction that selects one element: the max over that element alone, or for integers the sum. */
 export const lastOf = (element: Expr, isLast: Expr): { readonly monoid: 'max' | 'sum'; readonly value: Expr } =>
   element.type === 'f32'
     ? { monoid: 'max', value: call('select', isLast, element, constant('f32', Number.NEGATIVE_INFINITY)) }

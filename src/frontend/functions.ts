@@ -1,6 +1,6 @@
 /**
  * Functions of the subset: constants, then one result. Calls are inlined. At row level a constant becomes a `let`, so
- * it is computed once a row and keeps the author's name; inside an element it is bound to its expression, whose node all
+ * it is computed once per row and keeps the author's name; inside an element it is bound to its expression, whose node all
  * uses share.
  */
 import {
@@ -36,7 +36,7 @@ const functionName = (node: FunctionNode): string => {
   return Node.isVariableDeclaration(parent) ? parent.getName() : 'the function'
 }
 
-/** Expressions that cost nothing to repeat. */
+/** Expressions that are free to recompute. */
 const trivial: Readonly<Record<Expr['kind'], boolean>> = {
   const: true,
   dim: true,
@@ -61,7 +61,7 @@ function settle(value: Value, name: string, place: Place, lowering: Lowering): V
   return { kind: 'scalar', expr: { kind: 'local', type, name: local } }
 }
 
-/** Binds every name of a pattern to what was refused. */
+/** Binds every name of a pattern to the refused value. */
 function bindRefused(name: BindingName, place: Place): void {
   if (Node.isIdentifier(name)) bindSymbol(name, refused, place)
   else for (const element of name.getElements()) if (Node.isBindingElement(element)) bindRefused(element.getNameNode(), place)
@@ -94,7 +94,7 @@ function bindName(name: BindingName, value: Value, place: Place, lowering: Lower
   }
 }
 
-/** What an element of a pattern takes out of an object. */
+/** Field of an object that a pattern element takes. */
 function fieldFor(element: BindingElement, { fields }: ValueOf<'record'>): Value {
   const rest = element.getDotDotDotToken() !== undefined
   if (rest || element.getInitializer() !== undefined)
@@ -131,13 +131,13 @@ function checkParameter(parameter: ParameterDeclaration): void {
     reject('parameter', parameter, `parameter ${quote(parameter)} is ${form}`, 'write plain parameters and pass every argument')
 }
 
-/** Gives what a declaration names its value; where that is refused, what reads it ends without a word. */
+/** Binds the names of a declaration to its value. Reads of a refused value end without another error. */
 function declareConst(declaration: VariableDeclaration, place: Place, lowering: Lowering): void {
   const nameNode = declaration.getNameNode()
   const name = declaration.getName()
   const value = lowering.attempt(() => {
     const initializer = declaration.getInitializer()
-    // Of one that may be assigned later, that is what is refused.
+    // `let` and `var` are refused as such (refuseVariable).
     if (initializer === undefined && declaration.getVariableStatement()?.getDeclarationKind() !== 'const') throw new Reported()
     if (initializer === undefined) return reject('statement', declaration, `${name} has no value`, 'give it one')
     return settle(lowering.evaluate(initializer, place, name), name, place, lowering)
@@ -146,7 +146,7 @@ function declareConst(declaration: VariableDeclaration, place: Place, lowering: 
   else bindName(nameNode, value, place, lowering)
 }
 
-/** Refuses a statement, unless it follows from what was refused before it. */
+/** Refuses a statement, unless it follows from an earlier refusal. */
 function refuseOther(statement: Statement, place: Place): true {
   if (followsFromVariable(statement)) return true
   if (Node.isFunctionDeclaration(statement)) bindSymbol(statement.getNameNode() ?? statement, refused, place)
@@ -160,7 +160,7 @@ const readsRefused = (statement: Statement, { scope }: Place): boolean =>
     return symbol !== undefined && lookUp(scope, symbol.compilerSymbol)?.kind === 'refused'
   })
 
-/** The result of a block: constants, then `return`. Every statement is tried. */
+/** The result of a block: constants, then `return`. Every statement is lowered, also after a refusal. */
 function runBlock(block: Block, place: Place, lowering: Lowering, wanted?: string): Value {
   const statements = block.getStatements()
   const last = statements.at(-1)

@@ -1,28 +1,28 @@
 /**
- * Conditions that hold where an expression stands: in the branches of `?:` and to the right of `&&` and `||`. An index of another dimension
- * may be read where a condition keeps it below the one that it is read in, `c < e ? angle(t, c) : 0`. Asked when an index is looked at.
+ * Guards: conditions that hold where an expression is evaluated, in the branches of `?:` and to the right of `&&` and `||`. An index of another
+ * dimension may be used where a condition keeps it below the dimension that it indexes, `c < e ? angle(t, c) : 0`. Used when an index is checked.
  */
 import type { Expr } from '../ir/expr.js'
 import type { Lowering, Place } from './values.js'
 
-/** A condition, or that it does not hold. */
+/** A condition, and whether it holds. */
 export interface Guard {
   readonly condition: Expr
   readonly holds: boolean
 }
 
-/** The place of an expression that is computed where a condition holds, or does not; a statement at row level would run anyway. */
+/** Place of an expression under further guards. It is not at row level: a statement there would run unconditionally. */
 export const guarded = ({ scope, level, guards = [] }: Place, ...more: readonly Guard[]): Place => ({
   scope,
   level: level === 'row' ? 'branch' : level,
   guards: [...guards, ...more],
 })
 
-/** True if an index is below the extent of a dimension, and not negative, where an expression stands. */
+/** True if the guards of a place keep an index in [0, extent). */
 export const isGuarded = (name: string, extent: string, { guards = [] }: Place, lowering: Lowering): boolean =>
   guards.some(({ condition, holds }) => implies(condition, holds, name, extent, lowering))
 
-/** The comparison that holds where another does not. Of floats with NaN neither does, but indices are integers. */
+/** Negated comparisons. With NaN neither would hold, but indices are integers. */
 const opposite: Readonly<Record<string, string>> = { lt: 'ge', ge: 'lt', gt: 'le', le: 'gt' }
 
 function implies(given: Expr, holds: boolean, name: string, extent: string, lowering: Lowering): boolean {
@@ -34,7 +34,7 @@ function implies(given: Expr, holds: boolean, name: string, extent: string, lowe
   const each = (part: Expr): boolean => implies(part, holds, name, extent, lowering)
   if (fn === 'not') return implies(a, !holds, name, extent, lowering)
   if (b === undefined) return false
-  // All of these hold, or one of them that is not known.
+  // Either both parts hold, or an unknown one of them.
   if (fn === 'and') return holds ? each(a) || each(b) : each(a) && each(b)
   if (fn === 'or') return holds ? each(a) && each(b) : each(a) || each(b)
   const known = holds ? fn : opposite[fn]
@@ -45,7 +45,7 @@ function implies(given: Expr, holds: boolean, name: string, extent: string, lowe
 
 const isCount = (e: Expr | undefined, least: number): boolean => e?.kind === 'const' && Number(e.value) >= least
 
-/** True if an expression is an index or more: indices are not negative. */
+/** True if an expression is at least an index; indices are not negative. */
 function atLeast(e: Expr, name: string): boolean {
   if (e.kind === 'index') return e.name === name
   if (e.kind !== 'call') return false
@@ -59,7 +59,7 @@ function atLeast(e: Expr, name: string): boolean {
   return e.fn === 'maximum' && (atLeast(a, name) || atLeast(b, name))
 }
 
-/** True if an expression is the extent of a dimension or less; `below`: less. */
+/** True if an expression is at most the extent of a dimension; with `below`, less. */
 function atMost(given: Expr, extent: string, below: boolean, lowering: Lowering): boolean {
   const e = given.kind === 'local' ? (lowering.named.get(given.name) ?? given) : given
   if (e.kind === 'dim') return !below && e.name === extent
@@ -71,6 +71,6 @@ function atMost(given: Expr, extent: string, below: boolean, lowering: Lowering)
   return e.fn === 'idiv' && atMost(a, extent, below, lowering) && isCount(b, 1)
 }
 
-/** True if an index is one that runs over the dimension. */
+/** True if an index equals one that runs over the dimension. */
 const equals = (e: Expr, other: Expr, name: string, extent: string, lowering: Lowering): boolean =>
   e.kind === 'index' && e.name === name && other.kind === 'index' && lowering.spans.get(other.name) === extent

@@ -1,10 +1,10 @@
-/** Hints of refusals that look at the names of their place: what an unknown name may have meant, and how an access is written there. */
+/** Hints that depend on the names in scope: suggestions for an unknown name, and the correct form of an access. */
 import { Node, type Type, ts } from 'ts-morph'
 import * as language from '../lang/index.js'
 import { nearest } from '../nearest.js'
 import type { Scope } from './values.js'
 
-/** What takes the place of functions that other tools have and that authors look for here. */
+/** Replacements for functions of other tools that authors look for here. */
 export const otherFunctions: Readonly<Record<string, string>> = {
   sigmoid: '1 / (1 + exp(-x))',
   silu: 'x / (1 + exp(-x))',
@@ -27,7 +27,7 @@ export const otherFunctions: Readonly<Record<string, string>> = {
   softmax: 'exp of the difference to max(n, ...), over its sum(n, ...)',
 }
 
-/** Names of values that the author has declared or imported, and that a node can use: the innermost first. */
+/** Names of the author's declared or imported values in scope at a node, the innermost first. */
 function namesInScope(node: Node): string[] {
   const checker = node.getProject().getTypeChecker().compilerObject
   const symbols = checker.getSymbolsInScope(node.compilerNode, ts.SymbolFlags.Value | ts.SymbolFlags.Alias)
@@ -36,7 +36,7 @@ function namesInScope(node: Node): string[] {
   return symbols.filter(isOwn).map(({ name }) => name)
 }
 
-/** What to write for a name that nothing declares. */
+/** Hint for an undeclared name. */
 export function unknownNameHint(node: Node): string {
   const name = node.getText()
   if (Object.hasOwn(language, name)) return `import { ${name} } from 'heddle'`
@@ -53,7 +53,7 @@ export function unknownNameHint(node: Node): string {
     : `did you mean ${offered}? import { ${offered} } from 'heddle'`
 }
 
-/** The texts that a type allows: its own, or those of its union. */
+/** String literals of a type: its own, or those of its union. */
 const textsOf = (type: Type | undefined): readonly string[] =>
   type === undefined
     ? []
@@ -62,8 +62,8 @@ const textsOf = (type: Type | undefined): readonly string[] =>
       )
 
 /**
- * What to write for a text that its place does not take, such as a misspelt node of a plan's graph: TypeScript lists what there is, and shortens
- * the list. Of a graph's inputs, which groups often name, that they are inputs.
+ * Hint for a string outside of its type's union, such as a misspelt node of a plan's graph: TypeScript lists the members, but truncates the
+ * list. A graph's inputs, which groups often name, get their own hint.
  */
 export function unlistedHint(node: Node | undefined): string | undefined {
   if (!Node.isStringLiteral(node)) return undefined
@@ -76,7 +76,7 @@ export function unlistedHint(node: Node | undefined): string | undefined {
   return like === undefined ? undefined : `did you mean ${like}?`
 }
 
-/** Indices that code can use, by the names that the author gave them, the outermost first. */
+/** Indices in scope by the author's names, the outermost first. */
 function indicesIn(scope: Scope): readonly string[] {
   const here = [...scope.bindings].flatMap(([symbol, value]) =>
     value.kind === 'scalar' && value.expr.kind === 'index' ? [symbol.name] : [],
@@ -84,7 +84,7 @@ function indicesIn(scope: Scope): readonly string[] {
   return [...(scope.outer === undefined ? [] : indicesIn(scope.outer)), ...here]
 }
 
-/** The access of a tensor with as many indices as it has dimensions: those that are written, after others of the place where there are too few. */
+/** Access of a tensor with one index per dimension: the written indices, preceded by others in scope if there are too few. */
 export function accessHint(name: string, dims: readonly string[], node: Node, scope: Scope): string {
   const written = Node.isCallExpression(node) ? node.getArguments().map((argument) => argument.getText()) : []
   const others = indicesIn(scope).filter((index) => !written.includes(index))

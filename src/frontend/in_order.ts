@@ -1,6 +1,6 @@
 /**
- * Rows whose elements come one after the other: scans by a monoid of the author's, recurrences, and what is computed from either. Where
- * other rows are computed again wherever they are read, an element of these is known in the loop that makes them only, at its own index.
+ * Rows made in order: scans by a user monoid, recurrences, and rows computed from either. Other rows are recomputed wherever they are read;
+ * an element of these is available only in the loop that makes them, at its own index.
  */
 import { Node } from 'ts-morph'
 import type { Expr } from '../ir/expr.js'
@@ -10,7 +10,7 @@ import { quote, reject } from './diagnostics.js'
 import { argumentAt } from './scalars.js'
 import type { InOrder, Lowering, ValueOf } from './values.js'
 
-/** What of a value is made in order; undefined where nothing is. */
+/** The first row made in order that a value reads; undefined if there is none. */
 export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefined {
   let found: InOrder | undefined
   visit(value, (node) => {
@@ -19,13 +19,13 @@ export function inOrderIn(value: Expr, { inOrder }: Lowering): InOrder | undefin
   return found
 }
 
-/** Notes that a row is computed from one that is made in order, where it is. */
+/** Records that a row is computed from a row made in order, if it is. */
 export function followOrder(row: string, value: Expr, lowering: Lowering): void {
   const found = inOrderIn(value, lowering)
   if (found !== undefined) lowering.inOrder.set(row, found)
 }
 
-/** What messages call a row that is made in order. */
+/** Description of a row made in order, for messages. */
 const made = ({ made }: InOrder): string => (made === 'scan' ? 'a scan by a monoid of its own' : 'a row that a fold makes')
 
 const derived = (name: string, of: InOrder): string =>
@@ -52,7 +52,7 @@ export function checkInOrder(row: ValueOf<'row'>, index: Expr, node: Node, lower
   )
 }
 
-/** Refuses what is made in order where elements are computed again as often as they are needed. @throws refusal of kind `row` */
+/** Refuses rows made in order in a construct that recomputes elements. @throws refusal of kind `row` */
 export function refuseInOrder(value: Expr, construct: string, at: Node, lowering: Lowering): void {
   const of = inOrderIn(value, lowering)
   if (of === undefined) return

@@ -1,4 +1,4 @@
-/** What of JavaScript itself a body may meet: constants it may read, and what takes the place of functions that a device does not have. */
+/** JavaScript globals in bodies: constants a body may read, and replacements for functions that devices do not have. */
 import type { PropertyAccessExpression } from 'ts-morph'
 import { getOwn } from '../ir/get_own.js'
 import { isIntrinsicName } from '../ir/intrinsics.js'
@@ -30,7 +30,7 @@ const renamed: Readonly<Record<string, string>> = { max: 'maximum', min: 'minimu
 
 export const callableHint = 'a body may call the functions of heddle and functions of the same subset'
 
-/** What is written instead of functions that have no counterpart of one name. */
+/** Replacements for functions without a counterpart of the same name. */
 const instead: Readonly<Record<string, string>> = {
   'Math.random': "import { uniform } from 'heddle': uniform(seedLow, seedHigh, counter) draws the same numbers wherever it runs",
   'Math.imul': "import { wrappingMul } from 'heddle': wrappingMul(a, b) is the same product of 32 bits",
@@ -55,7 +55,7 @@ const instead: Readonly<Record<string, string>> = {
   Object: 'name every field: { y: ... }',
 }
 
-/** What to write instead of a global of JavaScript, such as `Number`. */
+/** Hint for a JavaScript global, such as `Number`. */
 export const insteadOf = (name: string): string => getOwn(instead, name) ?? callableHint
 
 /** Refuses `Math.exp` and its like. */
@@ -68,7 +68,7 @@ export function refuseGlobalMember(node: PropertyAccessExpression): never {
 
 const read = 'read elements by calling: x(m, c)'
 
-/** Methods of arrays, by what does the same to a row. */
+/** Array methods and their equivalents for rows. */
 const methods: Readonly<Record<string, (name: string) => string>> = {
   map: (name) => `make a row: row(n, (c) => ...), which reads ${name} by calling it`,
   reduce: () => 'reduce with sum(n, (c) => ...), max, min, or carry something along with fold',
@@ -86,5 +86,5 @@ const methods: Readonly<Record<string, (name: string) => string>> = {
   sort: () => 'sort with argsort(1024, n, (c) => ...)',
 }
 
-/** What to write instead of a member of a tensor or a row, called `name` by the author. */
+/** Hint for a member access on a tensor or a row that the author calls `name`. */
 export const insteadOfMember = (name: string, member: string): string => getOwn(methods, member)?.(name) ?? read

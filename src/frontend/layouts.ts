@@ -21,7 +21,7 @@ const record = (names: readonly string[], make: (name: string) => Expr, node: No
   node,
 })
 
-/** One of the layout's functions applied to its indices and extents. */
+/** Applies one of the layout's functions to its indices and extents. */
 function apply(node: Node, what: string, args: readonly Value[]): Expr {
   const refusals = new Refusals()
   const context = lowering([], node, refusals, undefined)

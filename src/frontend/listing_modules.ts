@@ -1,5 +1,5 @@
 /**
- * Modules of a spec folder that export a list of graphs, plans, programs or conversions: what is run where no `index.ts` says what counts.
+ * Modules of a spec folder that export a list of graphs, plans, programs or conversions. They are run if the folder has no `index.ts`.
  * They are found without running anything, so that modules of ops are still only compiled.
  */
 import { readdir, readFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { tsMorph } from './typescript.js'
 
 const lists: ReadonlySet<string> = new Set(['graphs', 'plans', 'programs', 'conversions'])
 
-/** Paths of such modules below the folder, in order; none where there is no folder. */
+/** Sorted paths of such modules below the folder; empty if the folder does not exist. */
 export async function listingModules(source: string): Promise<readonly string[]> {
   const files = await readdir(source, { recursive: true, withFileTypes: true }).catch(() => [])
   const modules = files
@@ -28,7 +28,7 @@ function exportsList(path: string, text: string): boolean {
   return statements.some((statement) => namesOf(statement, ts).some((name) => lists.has(name)))
 }
 
-/** The names that a statement exports, as far as they are written out. */
+/** The names that a statement exports explicitly. */
 function namesOf(statement: TypeScript.Statement, ts: typeof TypeScript): readonly string[] {
   if (ts.isExportDeclaration(statement) && !statement.isTypeOnly) {
     const { exportClause } = statement

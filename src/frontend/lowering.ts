@@ -1,4 +1,4 @@
-/** Assembles the lowering of one declaration from its parts, and holds a declaration to the size a body may have. */
+/** Assembles the lowering of one declaration from its parts, and enforces the size limits of a body. */
 import type { Node } from 'ts-morph'
 import { writtenAt } from '../ir/expr.js'
 import type { SourceSpan, Stmt } from '../ir/kernel.js'
@@ -11,10 +11,10 @@ import type { Refusals } from './refusals.js'
 import { type Lowering, uniqueNames } from './values.js'
 
 /**
- * A fresh lowering. Statements are appended to `body`; `taken` are the names values may not get. What is too large is refused at the
- * innermost place of `root`, the declaration's function, that leads to it: it may be written in a function that is called there.
- * @param refusals where everything else that is refused is kept
- * @param spanOf where expressions are written, which they carry; undefined where nobody asks
+ * Creates a lowering. Statements are appended to `body`; `taken` are reserved names. An expression that is too large is refused at the
+ * innermost node of `root`, the declaration's function, that leads to it: its source may lie in a called function.
+ * @param refusals collects all other refusals
+ * @param spanOf source spans that expressions carry; undefined if they are not needed
  */
 export function lowering(
   body: Stmt[],

@@ -1,6 +1,6 @@
 /**
- * Monoids of authors in a body: `linear.scan(n, (t) => ({ ... }))` becomes one statement, whose fields are rows or scalars. The declaration is
- * read where it is written; whether it is a monoid is asked where it is used, of elements as the body makes them.
+ * User monoids in a body: `linear.scan(n, (t) => ({ ... }))` becomes one statement, whose fields are rows or scalars. The declaration is
+ * read at its definition; the monoid laws are checked at each use, on elements as the body makes them.
  */
 import { Node } from 'ts-morph'
 import { coerce, local } from '../ir/build.js'
@@ -16,11 +16,11 @@ import { describe, innerScope, type Lowering, type Place, scalar, type Value, ty
 
 const example = 'write const linear = monoid({ identity: { a: 1, b: 0 }, combine: (x, y) => ({ ... }) }) at module level'
 
-/** The object a monoid was declared with. */
+/** The object literal of a monoid's declaration. */
 function configOf(definition: Node): Node {
   const call = follow(definition)
   const config = Node.isCallExpression(call) ? call.getArguments()[0] : undefined
-  return config ?? reject('callee', definition, `${quote(definition)} is no monoid known at compile time`, example)
+  return config ?? reject('callee', definition, `${quote(definition)} is not a monoid known at compile time`, example)
 }
 
 function fieldOf(name: string, value: Node): MonoidField {
@@ -30,11 +30,11 @@ function fieldOf(name: string, value: Node): MonoidField {
   const identity = staticNumber(number)
   if (!isInteger) checkFloat(identity, value)
   if (isInteger && !(Number.isInteger(identity) && Math.abs(identity) < 2 ** 31))
-    reject('range', value, `${quote(value)} is no integer of 32 bits`, 'write int(0)')
+    reject('range', value, `${quote(value)} is not a 32-bit integer`, 'write int(0)')
   return { name, type: isInteger ? 'i32' : 'f32', identity }
 }
 
-/** The value of each field, which must be there, and nothing else. */
+/** The value of each field; refuses missing and extra fields. */
 function fieldsOf(value: Value, fields: readonly MonoidField[], node: Node, what: string): readonly Expr[] {
   const wanted = fields.map(({ name }) => name).join(', ')
   if (value.kind !== 'record') return reject('dtype', node, `${what} is ${describe(value)}`, `write ({ ${wanted} })`)
@@ -61,7 +61,7 @@ function declared(definition: Node, lowering: Lowering): UserMonoid {
   if (fields.length === 0) reject('signature', identity.value, 'a monoid has at least one field', example)
   const function_ = follow(combine.value)
   if (!Node.isArrowFunction(function_))
-    return reject('signature', combine.value, `${quote(combine.value)} is no arrow function`, example)
+    return reject('signature', combine.value, `${quote(combine.value)} is not an arrow function`, example)
   const names = function_.getParameters().map((parameter) => parameter.getName())
   const side = (wanted: string) => {
     const locals = fields.map(({ name }) => lowering.unique(`${wanted.replace(/\W/g, '')}_${name}`))
@@ -120,8 +120,8 @@ export function userMonoid(
     const hint =
       does === 'scan'
         ? 'a scan combines parts of a row in any grouping: (a b) c and a (b c) must be the same'
-        : 'a reduction combines elements in any order and grouping; where the order counts, take a scan'
-    reject('monoid', node, `${quote(definition)} is no monoid over these elements: ${broken}`, hint)
+        : 'a reduction combines elements in any order and grouping; where the order matters, use a scan'
+    reject('monoid', node, `${quote(definition)} is not a monoid over these elements: ${broken}`, hint)
   }
   const name = /^\w+$/.test(wanted) ? wanted : does
   const names = monoid.fields.map((field) => lowering.unique(`${name}_${field.name}`))

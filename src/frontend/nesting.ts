@@ -1,6 +1,6 @@
 /**
- * How deep a spec may be nested. TypeScript's parser and checker call themselves for every level, so what is too deep for them is
- * found before they are asked: by brackets in a text that cannot be parsed, and in the tree of one that can.
+ * Limit on the nesting depth of a spec. TypeScript's parser and checker recurse at every level, so sources that are too deep for them are
+ * found beforehand: by brackets in a source that cannot be parsed, and in the tree of one that can.
  */
 import { type SourceFile, ts } from 'ts-morph'
 import { limits } from '../ir/size.js'
@@ -12,7 +12,7 @@ const around = 64
 
 export const nestingHint = 'give parts of it a name with const, or sum a row'
 
-/** The refusal of a file that is nested too deep, at the outermost place on the line that is. */
+/** The refusal of a file that is nested too deep, located at the outermost node on that line. */
 export function checkNesting(file: SourceFile, fileName: string): Diagnostic | undefined {
   const waiting: { readonly node: ts.Node; readonly depth: number }[] = [{ node: file.compilerNode, depth: 0 }]
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
@@ -33,7 +33,7 @@ export function checkNesting(file: SourceFile, fileName: string): Diagnostic | u
   return undefined
 }
 
-/** The line of a text on which more brackets are open than may be; undefined where there is none. */
+/** The first line of a source with too many open brackets; undefined if there is none. */
 export function deepLine(text: string): number | undefined {
   let [open, line] = [0, 1]
   for (const sign of text) {

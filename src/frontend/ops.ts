@@ -1,4 +1,4 @@
-/** Op declarations to kernels: signature, body, and the checks that need both. The verifier runs after each step. */
+/** Lowers op declarations to kernels: signature, body, and the checks that need both. The verifier runs after each step. */
 
 import type { CallExpression, Node } from 'ts-morph'
 import { impliedDomains } from '../ir/facts/domains.js'
@@ -29,7 +29,7 @@ function usedBy(kernel: Kernel): ReadonlySet<string> {
   return used
 }
 
-/** Refuses what the signature declares and nothing uses. */
+/** Refuses names that the signature declares and nothing uses. */
 function checkUnused(signature: Signature, kernel: Kernel, used: ReadonlySet<string>, refusals: Refusals): void {
   const declared: readonly (readonly [string, readonly string[]])[] = [
     ['input', kernel.tensors.filter((tensor) => tensor.access === 'in').map((tensor) => tensor.name)],
@@ -52,15 +52,15 @@ function checkUnused(signature: Signature, kernel: Kernel, used: ReadonlySet<str
   }
 }
 
-/** A dimension that nothing but a fact names, and that does not follow from another. */
+/** Hint for a dimension that only a fact names, and that does not follow from another. */
 function unusedHint(name: string, { facts }: Signature): string {
   const told = Object.entries(facts.dims).find(([, { equal = 0 }]) => namesOf(equal).includes(name))
   return told === undefined
     ? 'use it or remove it'
-    : `facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of ${told[0]}`
+    : `facts state sizes of dimensions that a tensor or the body has: remove it, and its fact of ${told[0]}`
 }
 
-/** Refuses an attribute that divides integers and is 0 unless something else is given. */
+/** Refuses an integer divisor attribute whose default is 0. */
 function checkDivisors(signature: Signature, kernel: Kernel): void {
   visitKernel(kernel, (expr) => {
     const divisor = expr.kind === 'call' && (expr.fn === 'idiv' || expr.fn === 'mod') ? expr.args[1] : undefined
@@ -74,7 +74,7 @@ function checkDivisors(signature: Signature, kernel: Kernel): void {
   })
 }
 
-/** Refuses a value that is too large for the passes, at the output that reads it or, for what several read, at the op's name. */
+/** Refuses a value that is too large for the passes, at the output that reads it or, for a value that several read, at the op's name. */
 function checkSize(kernel: Kernel, values: ReadonlyMap<string, Node>, nameNode: Node): void {
   for (const stmt of kernel.body) {
     const reason = stmtExprs(stmt)
@@ -106,7 +106,7 @@ function checkUpdates(kernel: Kernel, writtenAt: (output: string) => Node): Kern
   }
 }
 
-/** Lowers `op(name, { ... })`. @throws Refused with all that is wrong with what the author wrote; an internal error if a pass is wrong. */
+/** Lowers `op(name, { ... })`. @throws Refused with all errors of the declaration; an internal error if a pass is wrong. */
 export function lowerOp(
   declaration: CallExpression,
   source: SourceSpan,
@@ -141,7 +141,7 @@ function lower(
   )
   checkUnused(signature, simple, new Set([...used, ...freed]), refusals)
   const placed = checkUpdates(simple, (output) => values.get(output) ?? nameNode)
-  // What is stated counts: a body may allow more than makes sense.
+  // Stated facts win: a body may allow more than makes sense.
   const inputs = { ...impliedDomains(simple), ...facts.inputs }
   return {
     kernel: {

@@ -1,6 +1,6 @@
 /**
- * Where the author wrote what an error is about: the statement that declared a plan or a graph or made a node, and in it the key or text
- * in question. Messages get the place, the line and a caret in front, as those of op bodies have.
+ * Source places of errors: the statement that declared a plan or a graph or made a node, and in it the key or string
+ * in question. Messages get the place, the line and a caret as a prefix, like those of op bodies.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -17,7 +17,7 @@ interface Declared {
   readonly plans: readonly PlanDecl[]
 }
 
-/** A place and how much of the text behind it is meant. */
+/** A place and the length of the source range that starts there. */
 interface Span extends Place {
   readonly length: number
 }
@@ -33,10 +33,10 @@ export class Places {
     this.#maps = maps
   }
 
-  /** The error with its place in front, as far as that is known: of what it is about, else of its own stack. */
+  /** The error prefixed with its place, if known: that of its subject, else that of its stack. */
   located(error: unknown, declared: Declared = { graphs: {}, plans: [] }): unknown {
     if (!isRefusal(error)) return error
-    // Several are placed one by one.
+    // Each of several errors gets its own place.
     if (error.all.length > 0)
       return together(error.all.flatMap((each) => this.located(each, declared)).filter((each) => each instanceof HeddleError))
     if (error.places.length > 0) return error
@@ -57,13 +57,13 @@ export class Places {
     return new HeddleError(error.class, error.code, message, details)
   }
 
-  /** The author's statement in a stack. */
+  /** The author's innermost statement in a stack. */
   thrownAt = (stack: string | undefined): { readonly place: Place; readonly frame: string } | undefined => {
     const span = this.#refined(this.#maps.placeOf(stack), undefined)
     return span === undefined ? undefined : { place: span, frame: this.#frame(span).join('\n') }
   }
 
-  /** Places of what an error is about: what is wrong first, then the nodes it names. */
+  /** Places of an error's subject: the wrong declaration first, then the nodes it names. */
   #subject({ plan, graph, path, nodes = [], written }: Subject, { graphs, plans }: Declared) {
     const found: { readonly what: string; readonly span: Span }[] = []
     const add = (what: string, statement: Written | undefined, inside?: readonly string[]): void => {
@@ -83,12 +83,12 @@ export class Places {
     return found
   }
 
-  /** The author's statement; one of a package that has been declared for him where he wrote none. */
+  /** The author's statement; a package's statement if the author wrote none. */
   #statement(written: Written | undefined): Place | undefined {
     return written === undefined ? undefined : this.#maps.placeOf(written.stack, (path) => !path.includes('node:'))
   }
 
-  /** The key or text a path leads to in the call at a place: the last of its parts that is found. */
+  /** The key or string that a path leads to in the call at a place: the last part that is found. */
   #refined(place: Place | undefined, path: readonly string[] = []): Span | undefined {
     if (place === undefined) return undefined
     const file = this.#file(place.file)
@@ -122,7 +122,7 @@ export class Places {
   #file(name: string): SourceFile | undefined {
     if (this.#files.has(name)) return this.#files.get(name)
     const path = resolve(this.#root, name)
-    // Read, not checked: nothing of the project is loaded for it.
+    // Parsed, not checked: nothing of the project is loaded for it.
     this.#project ??= new (tsMorph().Project)({ useInMemoryFileSystem: true, skipLoadingLibFiles: true })
     const file = existsSync(path)
       ? this.#project.createSourceFile(`/${this.#files.size}.ts`, readFileSync(path, 'utf8'))
@@ -135,7 +135,7 @@ export class Places {
 const own = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined
 
-/** A property of that name, or a text that says just that. */
+/** True for a property of that name, or a string equal to it. */
 function isCalled(node: Node, name: string): boolean {
   const { Node } = tsMorph()
   return Node.isPropertyAssignment(node) || Node.isShorthandPropertyAssignment(node)
@@ -143,5 +143,5 @@ function isCalled(node: Node, name: string): boolean {
     : (Node.isStringLiteral(node) || Node.isNoSubstitutionTemplateLiteral(node)) && node.getLiteralText() === name
 }
 
-/** Refusals of the language come from the project's own copy of it, so that they are known by name only. */
+/** Refusals of the language come from the project's own copy of it, so they are recognised by name only. */
 const isRefusal = (error: unknown): error is HeddleError => error instanceof Error && error.name === 'HeddleError'

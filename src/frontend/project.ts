@@ -1,6 +1,6 @@
 /**
- * The TypeScript project that spec modules are read in. Opening one parses the standard library, so it is opened once
- * and asked as often as needed; each read sees the files as they are given then. No spec module is ever executed.
+ * The TypeScript project of the spec modules. Opening one parses the standard library, so it is opened once
+ * and reused; each read sees the current files. No spec module is ever executed.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
@@ -13,7 +13,7 @@ import type { Declarators } from './static.js'
 
 export interface SpecProject {
   readonly root: string
-  /** The path of its `tsconfig.json`, whether there is one or not. */
+  /** The path of its `tsconfig.json`, which need not exist. */
   readonly config: string
   readonly project: Project
   /** A source file's path relative to the root, with `/`. */
@@ -23,8 +23,8 @@ export interface SpecProject {
 export const failureHint = 'write it in smaller parts; where that is not the reason, in another way'
 
 /**
- * What an action returns; where TypeScript itself breaks down in it, by the depth of what it reads or by a defect of its own, what
- * `otherwise` makes of the reason.
+ * Returns the result of an action. If TypeScript itself fails, by the depth of its input or by a defect of its own, returns
+ * `otherwise` of the reason.
  */
 export function guarded<R>(action: () => R, otherwise: (failure: string) => R): R {
   try {
@@ -45,7 +45,7 @@ const defaults = {
   strict: true,
 } as const
 
-/** What TypeScript itself declares, for projects that do not say. */
+/** TypeScript's library files, for projects that do not set `lib`. */
 const languageLibraries = ['lib.es2023.d.ts']
 
 /** Opens the project of a root folder; `tsconfig` defaults to the root's own, if it has one. */
@@ -61,16 +61,16 @@ export function openProject(root: string, tsconfig?: string): SpecProject {
     // Ambient packages such as Node's types are not part of the language and slow to check.
     compilerOptions: { ...(hasConfig ? {} : defaults), noEmit: true, skipLibCheck: true, types: [] },
   })
-  // Nothing of a browser is part of the language either; reading what it declares would be half of the time that all of this takes.
+  // Browser declarations are not part of the language either; reading them would take half of the total time.
   if (project.compilerOptions.get().lib === undefined) project.compilerOptions.set({ lib: languageLibraries })
   return { root: base, config, project, fileName: (file) => relative(base, file.getFilePath()).replaceAll('\\', '/') }
 }
 
-/** The project's configuration, and those that it extends. */
+/** The project's configuration file, and those that it extends. */
 export function configsOf({ config }: SpecProject): readonly string[] {
   if (!existsSync(config)) return [config]
   const source = ts.readJsonConfigFile(config, ts.sys.readFile)
-  // Which files it names does not matter here.
+  // The files it names do not matter here.
   const host = { ...ts.sys, readDirectory: () => [] }
   ts.parseJsonSourceFileConfigFileContent(source, host, dirname(config))
   return [config, ...(source.extendedSourceFiles ?? [])]
@@ -82,12 +82,12 @@ const patternsOf = (root: string, specs: readonly string[]): string[] =>
     return existsSync(path) && statSync(path).isDirectory() ? `${path}/**/*.ts` : path
   })
 
-/** Paths of the spec files that patterns name, sorted, without opening them. */
+/** Sorted paths of the spec files that match patterns, without opening them. */
 export function specPaths({ root, project }: SpecProject, specs: readonly string[]): string[] {
   return specs.length === 0 ? [] : [...new Set(project.getFileSystem().globSync(patternsOf(root, specs)))].sort()
 }
 
-/** The spec files: those the patterns name (globs, folders or files under the root), and those given in memory. */
+/** The spec files: those that match the patterns (globs, folders or files under the root), and those given in memory. */
 export function specFiles(
   { root, project }: SpecProject,
   specs: readonly string[],
@@ -121,7 +121,7 @@ export function specFiles(
   return sources
 }
 
-/** @throws usage `frontend.parse` for a file the parser breaks down at */
+/** @throws usage `frontend.parse` for a file that the parser fails on */
 function refuseFile(path: string, text: string, failure: string): never {
   const line = deepLine(text)
   throw usageError('frontend.parse', `${path}${line === undefined ? '' : `:${line}`} cannot be parsed: ${failure}`, {
@@ -129,7 +129,7 @@ function refuseFile(path: string, text: string, failure: string): never {
   })
 }
 
-/** The file that `import ... from 'heddle'` means in the project. @throws usage `frontend.heddle` when the root cannot import it */
+/** The file that `import ... from 'heddle'` resolves to in the project. @throws usage `frontend.heddle` when the root cannot import it */
 export function heddleModule({ root, project }: SpecProject): string {
   const options = project.getCompilerOptions()
   const from = join(root, 'spec.ts')
@@ -150,14 +150,14 @@ export function heddleModule({ root, project }: SpecProject): string {
   return resolvedModule.resolvedFileName
 }
 
-/** The folder of the package that `heddle` means in the project. @throws usage `frontend.heddle` */
+/** The folder of the package that `heddle` resolves to in the project. @throws usage `frontend.heddle` */
 export function packageOf(opened: SpecProject): string | undefined {
   const module = heddleModule(opened)
   for (let folder = dirname(module); folder !== dirname(folder); folder = dirname(folder)) if (isPackage(folder)) return folder
   return undefined
 }
 
-/** The modules of the standard library, in the package that `heddle` means in the project. @throws usage `frontend.heddle` */
+/** The modules of the standard library, in the package that `heddle` resolves to in the project. @throws usage `frontend.heddle` */
 export function standardFiles(opened: SpecProject): readonly SourceFile[] {
   const folder = packageOf(opened)
   return folder === undefined ? [] : opened.project.addSourceFilesAtPaths(join(folder, 'src', 'std', '*.ts'))
@@ -168,7 +168,7 @@ function isPackage(folder: string): boolean {
   return existsSync(manifest) && /"name"\s*:\s*"heddle"/.test(readFileSync(manifest, 'utf8'))
 }
 
-/** Opens the modules of the package that the program knows by declaration files alone, which have no bodies and no values. */
+/** Opens the sources of package modules that the program has as declaration files, which hold neither bodies nor values. */
 function openSources(opened: SpecProject): void {
   const { project } = opened
   standardFiles(opened)
@@ -179,7 +179,7 @@ function openSources(opened: SpecProject): void {
 }
 
 /**
- * Finds the declaring functions of `heddle` in the program, whatever local names they have.
+ * Finds the declaring functions of `heddle` in the program, under any local name.
  * @throws usage `frontend.heddle` when the root cannot import `heddle`.
  */
 export function findDeclarators(opened: SpecProject): Declarators {

@@ -1,6 +1,6 @@
 /**
- * Reading spec modules: verified kernels and layouts. Runs first on the road. What it does not understand
- * it refuses, with a located diagnostic; everything later may rely on the IR's rules.
+ * Reads spec modules into verified kernels and layouts. Runs first in the pipeline. Unsupported source
+ * is refused with a located diagnostic; all later passes may rely on the IR's rules.
  */
 import { join, relative } from 'node:path'
 import type { CallExpression, Node } from 'ts-morph'
@@ -25,12 +25,12 @@ export interface ReadOptions {
   readonly tsconfig?: string
   /** Further spec modules that exist only in memory: path relative to the root, and text. */
   readonly files?: Readonly<Record<string, string>>
-  /** Only ops of these names, and what TypeScript says of the files they are in: for whoever has changed one and waits. */
+  /** Only ops of these names, and TypeScript's errors in their files: for an author who has changed one and waits. */
   readonly only?: ReadonlySet<string>
 }
 
 export interface Specs extends Declared {
-  /** In the order of their places; nothing may be built while there are any. */
+  /** Sorted by place; nothing may be built while there are any. */
   readonly diagnostics: readonly Diagnostic[]
 }
 
@@ -46,20 +46,20 @@ export function readProject(
 }
 
 /**
- * What is wrong with the ops and layouts of one file of an open project, in the order of places. Quick: neither the other files nor what
- * TypeScript says are looked at, and names are not held against those of other files.
+ * Diagnostics of the ops and layouts of one file of an open project, sorted by place. Quick: neither other files nor TypeScript's
+ * errors are considered, and names are not compared with those of other files.
  */
 export function readFileAlone(project: SpecProject, path: string): readonly Diagnostic[] {
   const file = project.project.getSourceFile(path)
   return file === undefined ? [] : readFiles(project, [file], { alone: true }).diagnostics
 }
 
-/** What shipped spec modules declare, of what was asked for. */
+/** Requested declarations of the shipped spec modules. */
 export type Shipped = Pick<Specs, 'kernels' | 'layouts'>
 
 /**
- * Those of the shipped ops that are named, and every shipped layout. Shipped modules are free of errors, and their kernels have the
- * places that they have in the package, so that the text made of them is the shipped text.
+ * The named shipped ops, and every shipped layout. Shipped modules are free of errors. Their kernels keep their
+ * places in the package, so that the source generated from them equals the shipped source.
  * @param folder of the package
  */
 export function readShipped(opened: SpecProject, folder: string, names: ReadonlySet<string>): Shipped {
@@ -96,11 +96,11 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
 export const readSpecs = ({ root, specs, tsconfig, files, only }: ReadOptions): Specs =>
   readProject(openProject(root, tsconfig), specs, files, only)
 
-/** Reads spec modules that must be free of errors. @throws usage `frontend.rejected` whose message holds every diagnostic. */
+/** Reads spec modules that must be free of errors. @throws usage `frontend.rejected` with every diagnostic in its message. */
 export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOptions): Declared =>
   readProjectOrThrow(openProject(root, tsconfig), specs, files, only)
 
-/** The same of an open project, of which only the modules that changed are read. @throws usage `frontend.rejected` */
+/** The same for an open project, of which only the changed modules are read. @throws usage `frontend.rejected` */
 export function readProjectOrThrow(
   project: SpecProject,
   specs: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Reading chosen modules of a project: what each declares by itself, and what it has to do with others, so that what is known of modules
- * that did not change can stand beside what is read anew (cache/reading.ts).
+ * Reads chosen modules of a project: the declarations of each, and its relations to others, so that cached results of unchanged modules
+ * can be combined with newly read ones (cache/reading.ts).
  */
 import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
@@ -15,13 +15,13 @@ import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
 import { Refused } from './refusals.js'
 
-/** TypeScript's codes of a module that it cannot find. */
+/** TypeScript's error codes for a missing module. */
 const noModule: ReadonlySet<number> = new Set([2307, 2792])
 
-/** TypeScript's codes of a value of another type, such as a text that is none of those that a place takes. */
+/** TypeScript's error codes for a value of another type, such as a string outside of a union. */
 const noSuchText: ReadonlySet<number> = new Set([2322, 2820])
 
-/** For heddle itself, and for a name that is asked of it and that it does not have. */
+/** Hint for a missing `heddle` package, and for a name that it does not export. */
 function missingHint(message: string): string | undefined {
   if (/^Cannot find module 'heddle'/.test(message)) return 'install it beside the specs: npm install heddle'
   const [, name = ''] = /^Module '"heddle"' has no exported member (?:named )?'(\w+)'/.exec(message) ?? []
@@ -29,21 +29,21 @@ function missingHint(message: string): string | undefined {
   return written === undefined ? undefined : `write ${written}`
 }
 
-/** What keeps TypeScript from reading a file: of its text, nothing else can be said. */
+/** Syntax errors of a file: with any, no other errors can be found in it. */
 const syntaxErrors = (file: SourceFile, { project }: SpecProject): readonly ts.Diagnostic[] =>
   guarded(
     () => project.getProgram().compilerObject.getSyntacticDiagnostics(file.compilerNode),
     () => [],
   )
 
-/** What TypeScript itself says about a file, where the front end has not said it better. */
+/** TypeScript's own errors in a file, except those that the front end has already reported. */
 function typeErrors(file: SourceFile, opened: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
   const { project, fileName } = opened
   const check = (): readonly ts.Diagnostic[] =>
     guarded(
       () => project.getProgram().compilerObject.getSemanticDiagnostics(file.compilerNode),
       (failure) => {
-        // What was refused in the file is what TypeScript could not take either.
+        // A refusal in the file is also what TypeScript failed on.
         if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
           reject('typeScript', file, failure, failureHint)
         return []
@@ -51,7 +51,7 @@ function typeErrors(file: SourceFile, opened: SpecProject, refused: readonly Rej
     )
   const syntax = syntaxErrors(file, opened)
   const found = syntax.length > 0 ? syntax : check()
-  // What comes of a module that is not there has no types, of which TypeScript would say the same at every use.
+  // Imports from a missing module have no types; TypeScript would report that again at every use.
   const absent = found.filter(({ code }) => noModule.has(code))
   return (absent.length > 0 ? absent : found).flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
     const place = locate(file, start, length)
@@ -68,7 +68,7 @@ function typeErrors(file: SourceFile, opened: SpecProject, refused: readonly Rej
   })
 }
 
-/** The refusals that an action ends with; none where it does not. */
+/** The refusals that an action throws; empty if it succeeds. */
 export function refusalsOf(action: () => void): readonly Rejection[] {
   try {
     action()
@@ -87,7 +87,7 @@ interface Rejected {
 
 const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
 
-/** How an op that no exported const holds is written, by what is around it. */
+/** Hint for an op that no exported const holds, by its surrounding syntax. */
 function unexportedHint(kind: string, call: CallExpression, around: Node | undefined): string {
   const isArgument = around !== undefined && Node.isCallExpression(around.getParent())
   const isLooped = call.getFirstAncestor(Node.isIterationStatement) !== undefined
@@ -101,14 +101,14 @@ function unexportedHint(kind: string, call: CallExpression, around: Node | undef
 
 const uniqueHint = 'names are unique in the project'
 
-/** What is known of a project's other modules. */
+/** Cached reads of a project's other modules. */
 interface KnownReads {
   readonly files: ReadonlyMap<string, FileRead>
   readonly standard: readonly StandardRead[]
 }
 
 interface ReadFiles {
-  /** By path relative to the root, of the modules that were read now. */
+  /** The modules that were read now, by path relative to the root. */
   readonly files: ReadonlyMap<string, FileRead>
   readonly standard: readonly StandardRead[]
   readonly diagnostics: readonly Diagnostic[]
@@ -118,8 +118,9 @@ const placeOfConstant = (node: Node | undefined): string | undefined =>
   Node.isVariableDeclaration(node) ? `${node.getSourceFile().getBaseName()} ${node.getName()}` : undefined
 
 /**
- * @param given `only` as `ReadOptions` has it; `known` what the modules that are not read now declare, and the standard library; `alone` where
- *   neither the library nor what TypeScript says is looked at
+ * Reads the declarations of modules.
+ * @param given `only` as in `ReadOptions`; `known`: reads of all other modules and of the standard library; `alone`: skips the
+ *   library and TypeScript's errors
  */
 export function readFiles(
   project: SpecProject,
@@ -132,7 +133,7 @@ export function readFiles(
 ): ReadFiles {
   const library = only === undefined && !alone ? standardFiles(project) : []
   const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
-  // Types come from all files together, so that nothing is asked about while one is too deep.
+  // Types come from all files together, so nothing is checked while one is too deep.
   if (deep.length > 0) return { files: new Map(), standard: [], diagnostics: deep }
   const declarators = findDeclarators(project)
   const rejected: Rejected[] = []
@@ -178,14 +179,14 @@ export function readFiles(
   const refusedFactories = new Set<Node>()
   const read = (declaration: Declaration): void => {
     const { kind, call, isExported } = declaration
-    // What functions return is read where they are called.
+    // Ops that functions return are read where these are called.
     if (!isExported && returned.has(idOf(call))) {
       current?.uncalled.push(idOf(call))
       return
     }
     if (!isExported) {
       const around = call.getFirstAncestor(isFunctionLike)
-      // What is wrong with the function was said where it is called.
+      // The error of the function was reported where it is called.
       if (around !== undefined && refusedFactories.has(around)) return
       const hint = unexportedHint(kind, call, around)
       reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)

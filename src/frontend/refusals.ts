@@ -1,13 +1,13 @@
 /**
- * What is refused in one declaration, all of it: a statement, field or argument that is refused does not stop those beside it, and what needs
- * one that was refused ends without a word. Runs while a declaration is read; whoever asked for it gets everything at once.
+ * Collects all refusals of one declaration: a refused statement, field or argument does not stop its siblings, and code that depends on
+ * a refused value ends without another error. Used while a declaration is read; the caller gets all refusals at once.
  */
 import { Rejection } from './diagnostics.js'
 
-/** Unwinds what needs something that has been refused already: there is nothing more to say. */
+/** Aborts code that depends on an already refused value: there is nothing more to report. */
 export class Reported extends Error {}
 
-/** Ends the reading of a declaration of which at least one thing was refused. */
+/** Aborts a declaration with at least one refusal. */
 export class Refused extends Error {
   readonly rejections: readonly Rejection[]
 
@@ -25,41 +25,41 @@ const isAt = (a: Rejection, b: Rejection): boolean =>
 export class Refusals {
   readonly #found: Rejection[] = []
 
-  /** How much was refused so far. */
+  /** Number of refusals so far. */
   get count(): number {
     return this.#found.length
   }
 
-  /** Forgets what was refused since there were so many. */
+  /** Drops all refusals after the first `count`. */
   forget(count: number): void {
     this.#found.length = count
   }
 
-  /** What an action returns; undefined where it is refused, which is kept. What is too large ends everything: more would follow from it. */
+  /** Returns the result of an action; undefined if it is refused, which is recorded. A size refusal is rethrown: more errors would follow from it. */
   attempt<T>(action: () => T): T | undefined {
     try {
       return action()
     } catch (error) {
-      if (error instanceof Rejection && error.refusal !== 'size') this.#keep(error)
+      if (error instanceof Rejection && error.refusal !== 'size') this.#record(error)
       else if (!(error instanceof Reported)) throw error
       return undefined
     }
   }
 
-  /** What an action returns. @throws Refused with all that was refused in it and before */
+  /** Returns the result of an action. @throws Refused with all refusals in it and before it */
   finish<T>(action: () => T): T {
     try {
       const result = action()
       if (this.#found.length === 0) return result
     } catch (error) {
-      if (error instanceof Rejection) this.#keep(error)
+      if (error instanceof Rejection) this.#record(error)
       else if (!(error instanceof Reported)) throw error
     }
     throw new Refused(this.#found)
   }
 
-  /** One refusal of a place: what a function is refused for is the same wherever it is called. */
-  #keep(rejection: Rejection): void {
+  /** Records one refusal per node: a function is refused for the same reason at every call. */
+  #record(rejection: Rejection): void {
     if (!this.#found.some((other) => isAt(other, rejection))) this.#found.push(rejection)
   }
 }

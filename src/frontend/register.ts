@@ -1,6 +1,6 @@
 /**
- * `node --import heddle/register main.ts`: lets Node import TypeScript modules, so that a spec, which is written for `heddle gen`, is also
- * imported by what calls it. In a JavaScript module: `import 'heddle/register'`, then `await import('./specs/double.ts')`.
+ * `node --import heddle/register main.ts`: lets Node import TypeScript modules, so that the caller of a spec, which is written for `heddle gen`,
+ * can import it as well. In a JavaScript module: `import 'heddle/register'`, then `await import('./specs/double.ts')`.
  */
 import { register } from 'node:module'
 

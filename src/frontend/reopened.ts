@@ -1,14 +1,14 @@
 /**
- * The TypeScript project of a folder for processes that read it again and again, such as `heddle watch`: what TypeScript has parsed stays, and
- * modules whose text is another are parsed anew. Anything else that has changed, such as a configuration, a package, or which modules there
- * are, opens another project.
+ * Reuses the TypeScript project of a folder in processes that read it repeatedly, such as `heddle watch`: parsed files stay, and
+ * modules with changed text are parsed again. Any other change, such as of a configuration, a package, or the set of modules,
+ * opens another project.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { configOf, knownTrace } from './cache/known.js'
 import { openProject, type SpecProject, specPaths } from './project.js'
 
-/** Projects that were read while what is known of them held but for texts of modules. */
+/** Open projects by root; only texts of their modules have changed since they were opened. */
 const open = new Map<string, SpecProject>()
 
 /** The project of a folder, with modules as they are now. */
@@ -26,7 +26,7 @@ export function reopened(root: string, specs: string): SpecProject {
   return project
 }
 
-/** Brings a module that was parsed to what its file holds. */
+/** Updates a parsed module to the text of its file. */
 function refresh({ project }: SpecProject, path: string): void {
   const file = project.getSourceFile(path)
   if (file === undefined) return

@@ -1,6 +1,6 @@
 /**
- * What a name in a body stands for: a binding of the body itself, something branded by `heddle`, or a constant or
- * function of a module, found through the type checker's symbols so that imports, aliases and re-exports all work.
+ * Resolves names in a body: to a binding of the body itself, a value branded by `heddle`, or a constant or
+ * function of a module. Lookup uses the type checker's symbols, so that imports, aliases and re-exports all work.
  */
 import { Node, type PropertyAccessExpression, type Symbol as TsSymbol, VariableDeclarationKind } from 'ts-morph'
 import { f32 } from '../ir/build.js'
@@ -24,7 +24,7 @@ export function readBrand(node: Node): Brand | undefined {
 const isAmbient = (symbol: TsSymbol | undefined): boolean =>
   symbol?.getDeclarations().some((declaration) => declaration.getSourceFile().isDeclarationFile()) ?? false
 
-/** True if a declaration file of the project or of a package says it, rather than TypeScript's own. */
+/** True if a symbol is declared by the project or a package, rather than by TypeScript's own libraries. */
 const isDeclaredHere = (symbol: TsSymbol): boolean =>
   symbol.getDeclarations().every((declaration) => !/\/lib\.[\w.]+\.d\.ts$/.test(declaration.getSourceFile().getFilePath()))
 
@@ -74,11 +74,11 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
   return knownValue(initializer, node, lowering)
 }
 
-/** The value that `node` has by what is written for it. @throws Rejection where that takes running the module */
+/** The value of `node` by its initializer. @throws Rejection if evaluating that requires running the module */
 function knownValue(written: Node, node: Node, lowering: Lowering): Value {
   const { value, reason } = constantOf(written, lowering)
   if (value !== undefined) return value
-  // A function that a device does not have is refused where the author passes it on.
+  // A function without a device counterpart is refused where the author passes it on.
   if (reason?.refusal === 'callee' && reason.node === written) throw reason
   return reject(
     'runtimeValue',
@@ -88,7 +88,7 @@ function knownValue(written: Node, node: Node, lowering: Lowering): Value {
   )
 }
 
-/** The value of a module-level initializer; undefined if it takes running the module to know it. */
+/** The value of a module-level initializer; undefined if evaluating it requires running the module. */
 function constantOf(
   initializer: Node,
   lowering: Lowering,
@@ -108,7 +108,7 @@ function constantOf(
 
 const target = (symbol: TsSymbol): TsSymbol => inSources(symbol.getAliasedSymbol() ?? symbol)
 
-/** The same symbol in the module that a declaration file of the package was made from: declarations have no bodies. */
+/** The same symbol in the source of a declaration file of the package: declarations have no bodies. */
 function inSources(symbol: TsSymbol): TsSymbol {
   const file = symbol.getDeclarations()[0]?.getSourceFile()
   const path = sourceOf(file?.getFilePath() ?? '')
@@ -117,7 +117,7 @@ function inSources(symbol: TsSymbol): TsSymbol {
   return found === undefined ? symbol : (found.getAliasedSymbol() ?? found)
 }
 
-/** The value of an identifier. `symbol` is given where the identifier's own is another's, as in `{ y }`. */
+/** The value of an identifier. `symbol` is given where the identifier's own symbol is another one, as in `{ y }`. */
 export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, symbol = node.getSymbol()): Value {
   const name = node.getText()
   const unknown = (hint: string): never => reject('unknownIdentifier', node, `unknown identifier ${name}`, hint)

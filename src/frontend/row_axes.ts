@@ -1,4 +1,4 @@
-/** The row axes of an op: the leading dimensions that its outputs share, one for each row index that its body takes. */
+/** The row axes of an op: the leading dimensions that its outputs share, one per row index of its body. */
 import { Node } from 'ts-morph'
 import type { RowAxis } from '../ir/kernel.js'
 import { reject } from './diagnostics.js'
@@ -6,12 +6,12 @@ import { readBrand } from './resolve.js'
 import type { Signature } from './signature.js'
 import type { Lowering, ValueOf } from './values.js'
 
-/** Why a fold over rows does not fill an output with a row for each step. */
+/** Explains that a recurrence over rows does not fill an output with a row per step. */
 const leavesLast = ', and stores a number or a row with them: of a row that a fold carries only the last is left'
 const stepHint =
-  'return what is left of it, and numbers of each step; for a row of each step make the step an op of its own, launched for each, whose row is an output'
+  'return the last row, and numbers of each step; for a row of each step make the step an op of its own, launched for each, whose row is an output'
 
-/** True if a body has a fold that carries a row: what it starts with has a row among its fields. */
+/** True if a body has a recurrence that carries a row: one of its initial fields is a row. */
 function carriesRow(body: Node): boolean {
   const isOf = (node: Node | undefined, kind: string): boolean =>
     Node.isCallExpression(node) && readBrand(node.getExpression())?.kind === kind
@@ -22,7 +22,7 @@ function carriesRow(body: Node): boolean {
   })
 }
 
-/** The dimensions the row indices span: what all outputs have in common in front. @throws refusal where outputs have nothing in common */
+/** The dimensions of the row indices: the leading dimensions common to all outputs. @throws refusal if outputs share none */
 export function rowAxes(signature: Signature, rows: ValueOf<'function'>, unique: Lowering['unique']): RowAxis[] {
   const names = rows.node.getParameters().map((parameter) => parameter.getName())
   const outputs = signature.tensors.filter(({ access }) => access === 'out')

@@ -1,6 +1,6 @@
 /**
  * Row constructs: rows, reductions, scans, thresholds, histograms and the loops over them. At row level they become statements of the kernel;
- * inside an element a reduction becomes a serial fold.
+ * inside an element, reductions become serial ones.
  */
 import type { Node } from 'ts-morph'
 import { coerce } from '../ir/build.js'
@@ -16,7 +16,7 @@ import { followOrder, refuseInOrder } from './in_order.js'
 import { argumentAt, asIndex, asScalar, mismatchHints, nameHistogram } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
-/** Evaluates `of` for a fresh loop index: what rows, reductions and outputs do with their element. */
+/** Evaluates `of` at a fresh loop index: the element of a row, a reduction or an output. */
 export function loop(
   length: Expr,
   of: Value,
@@ -55,7 +55,7 @@ export function lengthAndElement(name: string, args: readonly Value[], node: Nod
   return { length: asIndex(length, argumentAt(node, 0), `length of ${name}:`), of, at }
 }
 
-/** The type of combined elements, which must be numbers. */
+/** Type of combined elements, which must be numbers. */
 function combinedType(construct: string, does: string, name: MonoidName, { type }: Expr, at: Node): ScalarType {
   const { element: accepted, result } = monoid(name)
   if (accepted.includes(type)) return result(type)
@@ -89,7 +89,7 @@ export function reduction(
   return scalar({ kind: 'local', type, name: local })
 }
 
-/** Refuses a construct that makes a row value anywhere but at row level. */
+/** Refuses a construct that makes a row value outside of row level. */
 export function expectRowLevel(what: string, node: Node, { level }: Place): void {
   if (level === 'row') return
   reject(
@@ -147,7 +147,7 @@ export function threshold(args: readonly Value[], node: Node, place: Place, lowe
   return scalar({ kind: 'local', type: 'f32', name })
 }
 
-/** A histogram, which waits for a name or for the output that holds it. */
+/** A histogram, pending until it gets a name or an output. */
 export function histogram(args: readonly Value[], node: Node, place: Place): Value {
   const [bins, length, of] = args
   const example = 'write histogram(bins, n, (c) => toInt(x(m, c)))'
@@ -165,7 +165,7 @@ export function histogram(args: readonly Value[], node: Node, place: Place): Val
   }
 }
 
-/** Gives a histogram its place: a row of counts. */
+/** Emits a histogram as a named row of counts. */
 export function placeHistogram(counted: ValueOf<'histogram'>, wanted: string, place: Place, lowering: Lowering): Value {
   const { bins, length, element, node } = counted
   expectRowLevel('a histogram', node, place)
@@ -184,14 +184,14 @@ export function placeHistogram(counted: ValueOf<'histogram'>, wanted: string, pl
   return { kind: 'row', name, type: 'i32', length: bins }
 }
 
-/** Gives a pending row its place: a named row of the kernel. */
+/** Emits a pending row as a named row of the kernel. */
 export function placeRow(row: ValueOf<'pendingRow'>, wanted: string, place: Place, lowering: Lowering): Value {
   expectRowLevel('a row', row.node, place)
   const name = lowering.unique(wanted)
   const { index, value } = loop(row.length, row.element, row.node, place, lowering)
-  const kept = value.type === 'bool' ? asInteger(value) : value
-  lowering.emit({ kind: 'row', name, type: kept.type, length: row.length, index, value: kept })
-  // What is kept may be read anywhere.
+  const stored = value.type === 'bool' ? asInteger(value) : value
+  lowering.emit({ kind: 'row', name, type: stored.type, length: row.length, index, value: stored })
+  // Short rows are stored, so they may be read anywhere.
   if (!isShort(row.length)) followOrder(name, value, lowering)
   return { kind: 'row', name, type: value.type, length: row.length }
 }

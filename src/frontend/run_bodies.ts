@@ -1,6 +1,6 @@
 /**
- * The bodies of a project's ops as the functions they are: what kernels are held against. Every module of the spec folder is translated
- * and run, as `index.ts` is for graphs and plans.
+ * The bodies of a project's ops as JavaScript functions, the references that kernels are checked against. Every module of the spec folder is
+ * transpiled and run, as `index.ts` is for graphs and plans.
  */
 import { readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -12,9 +12,9 @@ import { translate } from './declarations.js'
 import { SourceMaps } from './source_maps.js'
 
 export interface Bodies {
-  /** By the names of their kernels. */
+  /** By kernel name. */
   readonly ops: Readonly<Record<string, Op>>
-  /** Modules that cannot be run, and why: their ops are held against what was read of them alone. */
+  /** Modules that cannot be run, and the reason: their ops are checked against their IR alone. */
   readonly failed: Readonly<Record<string, string>>
 }
 

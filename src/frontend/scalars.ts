@@ -1,6 +1,6 @@
 /**
- * Scalars and their types: this is where a body is checked beyond what TypeScript's `number` says. Integers, floats and
- * booleans are told apart, and an index is held to the dimension it runs over.
+ * Scalars and their types: checks of a body beyond TypeScript's `number`. Integers, floats and
+ * booleans are distinguished, and an index is checked against the dimension it runs over.
  */
 import { Node } from 'ts-morph'
 import { call, constant, tryCall } from '../ir/build.js'
@@ -12,7 +12,7 @@ import { quote, reject } from './diagnostics.js'
 import { isGuarded } from './guards.js'
 import { describe, type Lowering, type Place, scalar, usable, type Value } from './values.js'
 
-/** The node an argument was written at; the call itself where it is not written as a call. */
+/** Node of an argument; the node itself if it is not a call. */
 export const argumentAt = (node: Node, at: number): Node =>
   Node.isCallExpression(node) ? (node.getArguments()[at] ?? node) : node
 
@@ -24,7 +24,7 @@ export const mismatchHints: Readonly<Record<string, string>> = {
   'f32 to i32': 'use toInt, idiv or an integer tensor',
 }
 
-/** What makes counts readable. */
+/** Hint for reading the counts of a histogram. */
 export const nameHistogram = 'name it, and read its counts: const count = histogram(...), then count(j)'
 
 /** The scalar a value is. @throws refusal of kind `row` or `dtype` for anything else. */
@@ -65,7 +65,7 @@ function checkComparison(args: readonly Expr[], node: Node): void {
   reject('comparison', node, `${quote(node)} compares ${left} with ${right}`, hint)
 }
 
-/** Operations on 32 bits, whose literals may be written without a sign: 0x9e3779b9 is the integer of these bits, as for JavaScript. */
+/** Operations on 32 bits, whose literals may be unsigned: 0x9e3779b9 is the integer with these bits, as in JavaScript. */
 const ofBits: ReadonlySet<IntrinsicName> = new Set([
   'bitAnd',
   'bitOr',
@@ -82,7 +82,7 @@ const asBits = (arg: Expr): Expr => {
   return isUnsigned ? constant('i32', Number(arg.value) | 0) : arg
 }
 
-/** Applies a row of the intrinsics table, or says which argument it does not take. */
+/** Applies an intrinsic, or refuses the argument that it does not accept. */
 export function applyIntrinsic(fn: IntrinsicName, given: readonly Expr[], nodes: readonly Node[], node: Node): Expr {
   const args = ofBits.has(fn) ? given.map(asBits) : given
   const { signatures, symbol } = intrinsic(fn)
@@ -104,7 +104,7 @@ export function applyIntrinsic(fn: IntrinsicName, given: readonly Expr[], nodes:
   const accepts = (arg: Expr, at: number): boolean =>
     signatures.some(({ params }) => params[at] === arg.type || (params[at] === 'f32' && arg.type === 'i32'))
   const found = args.findIndex((arg, at) => !accepts(arg, at))
-  // Where each argument alone would do, they differ from each other: the last is held to the one before it.
+  // If each argument alone is accepted, their types differ: the last is compared with the one before it.
   const at = found === -1 ? args.length - 1 : found
   const wrong = args[at]
   if (wrong === undefined) throw new Error(`internal: ${fn} refuses no argument`)
@@ -119,7 +119,7 @@ export function applyIntrinsic(fn: IntrinsicName, given: readonly Expr[], nodes:
   )
 }
 
-/** Refuses an integer division by what is known to be 0: there is no quotient, and devices differ in what they do. */
+/** Refuses an integer division by a known 0: there is no quotient, and the behaviour of devices differs. */
 function checkDivisor(fn: IntrinsicName, made: Expr, nodes: readonly Node[], node: Node): void {
   const divisor = made.kind === 'call' && (fn === 'idiv' || fn === 'mod') ? made.args[1] : undefined
   if (divisor === undefined) return
@@ -140,15 +140,15 @@ export function asIndex(value: Value, node: Node, what: string): Expr {
   )
 }
 
-/** What an index is for: the dimension it is read in, and what a message calls that. */
+/** Use of an index: the dimension that it indexes, and its description in messages. */
 interface Wanted {
   readonly dim: string
   readonly what: string
 }
 
 /**
- * An index as it is read. Refuses one that provably runs over another dimension than the one it is used for, unless a condition keeps it
- * inside: that one is an offset, which nothing reads where the condition does not hold.
+ * An index as it is read. Refuses an index that provably runs over another dimension than the one it is used for, unless a condition keeps it
+ * inside. A guarded index becomes an offset, which is read only where the condition holds.
  */
 export function checkSpan(index: Expr, { dim: wanted, what }: Wanted, node: Node, place: Place, lowering: Lowering): Expr {
   if (index.kind === 'const' && Number(index.value) < 0)
@@ -157,7 +157,7 @@ export function checkSpan(index: Expr, { dim: wanted, what }: Wanted, node: Node
   const spans = lowering.spans.get(index.name)
   if (spans === undefined || spans === wanted) return index
   if (isGuarded(index.name, wanted, place, lowering)) return call('add', index, constant('i32', 0))
-  // An index that no loop has is one of the body's own.
+  // An index of no loop is one of the body's row indices.
   const ofBody = lowering.loops.has(index.name)
     ? ''
     : '; the indices of a body run over the leading dimensions of its outputs, in their order'

@@ -1,7 +1,7 @@
 /**
- * One search path for what is declared: the project's ops, layouts, graphs and plans, and the package's behind them. A graph of the
- * project may use shipped ops; a shipped plan is there under its name unless the project has one for the same graph. Names of the
- * project win, and what they hide is told.
+ * The search path of declarations: the project's ops, layouts, graphs and plans, then the package's. A graph of the
+ * project may use shipped ops; a shipped plan is available under its name unless the project has one for the same graph. Names of the
+ * project win, and the names that they hide are reported.
  */
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -23,26 +23,27 @@ import type { SpecProject } from './project.js'
 import type { Shipped } from './read.js'
 
 export interface SearchedSpecs extends Declarations {
-  /** Of the project's ops. */
+  /** Kernels of the project's ops. */
   readonly kernels: readonly Kernel[]
-  /** Behind them: of the standard library and, of the shipped ops, those that a graph uses. */
+  /** Further kernels: of the standard library, and of shipped ops that a graph uses. */
   readonly standard: readonly Kernel[]
   readonly layouts: readonly Layout[]
-  /** Shipped graphs and plans (`plan for graph`) whose names the project has for something else. */
+  /** Shipped graphs and plans (`plan for graph`) whose names the project uses for something else. */
   readonly hidden: readonly string[]
 }
 
 export interface SearchOptions {
-  /** True if the shipped graphs and plans count as well, and not only the shipped ops that the project's graphs use. */
+  /** True to include the shipped graphs and plans, in addition to the shipped ops that the project's graphs use. */
   readonly shipped?: boolean
-  /** Shipped ops that are wanted whether or not a graph uses them. */
+  /** Shipped ops to include even if no graph uses them. */
   readonly ops?: readonly string[]
-  /** False leaves out the ops that shipped graphs use, and those graphs; names leave out those of all other shipped graphs. */
+  /** False leaves out the shipped graphs and the ops they use; a set of names leaves out all other shipped graphs and their ops. */
   readonly graphs?: boolean | ReadonlySet<string>
 }
 
 /**
- * @throws usage `frontend.*` for spec modules with errors, `specs.*` for what declaring graphs and plans throws, `specs.shadow` where a
+ * Reads the specs of a project and, as far as needed, of the package.
+ * @throws usage `frontend.*` for spec modules with errors, `specs.*` for errors of declaring graphs and plans, `specs.shadow` if a
  * graph uses a shipped op and the project has another op of that name
  */
 export async function readSearched(
@@ -56,17 +57,17 @@ export async function readSearched(
     return { ...found.read, ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
   }
   const among = typeof graphs === 'boolean' ? undefined : graphs
-  return behind({ root, folder, own: found }, found.read, declared, { shipped: shipped && graphs !== false, ops, among })
+  return withShipped({ root, folder, own: found }, found.read, declared, { shipped: shipped && graphs !== false, ops, among })
 }
 
-/** What the project declares, and how it is read. */
+/** Declarations of the project, and the settings and project they were read with. */
 interface OwnSpecs {
   readonly read: Declared
   readonly settings: Settings
   readonly project: () => Promise<SpecProject>
 }
 
-/** The project's specs. TypeScript is loaded where they have changed. */
+/** The project's specs. TypeScript is loaded only if they have changed. */
 async function readOwn(root: string, specs: string, shipped: boolean): Promise<OwnSpecs> {
   const known = knownSpecs(root, specs)
   const open = async (): Promise<SpecProject> => (await import('./project.js')).openProject(root)
@@ -79,13 +80,13 @@ async function readOwn(root: string, specs: string, shipped: boolean): Promise<O
   const project = reopened(root, specs)
   const library = packageOf(project)
   const settings = settingsOf(project.root, configsOf(project), library)
-  // A project without specs has the shipped ones, where those are asked for.
+  // A project without specs has the shipped ones, if these are requested.
   const isEmpty = shipped && shippedFolder(library, root) !== undefined && !existsSync(resolve(root, specs))
   const read = isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])
   return { read, settings, project: async () => project }
 }
 
-/** What two actions return. @throws one error of what they ended in */
+/** Runs two actions concurrently and returns both results. @throws one error that combines theirs */
 async function allOf<A, B>([first, second]: readonly [() => Promise<A>, () => Promise<B>]): Promise<readonly [A, B]> {
   const settled = await Promise.allSettled([first(), second()])
   const reasons = settled.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
@@ -95,7 +96,7 @@ async function allOf<A, B>([first, second]: readonly [() => Promise<A>, () => Pr
   throw other ?? together(reasons.filter((reason) => reason instanceof HeddleError))
 }
 
-/** The graphs that count as the project's: those it exports, and those its programs apply. */
+/** The project's graphs: those it exports, and those its programs apply. */
 const withApplied = ({ graphs }: Declarations, applied: readonly GraphDecl[]): Declarations['graphs'] => ({
   ...graphs,
   ...Object.fromEntries(applied.map((decl) => [decl.name, decl])),
@@ -107,7 +108,7 @@ function withPlanned({ graphs, plans }: Declarations, module: ShippedModule): De
   return { ...Object.fromEntries(Object.entries(module.graphs).filter(([name]) => planned.has(name))), ...graphs }
 }
 
-/** A module that declares nothing: what is read with it is the standard library. */
+/** A module that declares nothing: reading it yields the standard library alone. */
 const nothing = { 'specs/nothing.ts': 'export {}\n' }
 
 interface ShippedModule {
@@ -118,18 +119,18 @@ interface ShippedModule {
   readonly conversions: readonly Conversion[]
 }
 
-/** What the package's `specs/index.js` exports. */
+/** Exports of the package's `specs/index.js`. */
 const shippedModule = async (folder: string): Promise<ShippedModule> =>
   (await import(pathToFileURL(join(folder, 'dist', 'specs', 'index.js')).href)) as ShippedModule
 
-/** What ships of some graphs. */
+/** The shipped module restricted to some graphs. */
 const partOf = (module: ShippedModule, among: ReadonlySet<string>): ShippedModule => ({
   ...module,
   graphs: Object.fromEntries(Object.entries(module.graphs).filter(([name]) => among.has(name))),
   plans: module.plans.filter(({ graph }) => among.has(graph)),
 })
 
-/** The project's graphs and plans, and the shipped ones behind them. */
+/** The project's graphs and plans, followed by the shipped ones. */
 function merge(declared: Declarations, module: ShippedModule): Pick<SearchedSpecs, 'graphs' | 'plans' | 'hidden'> {
   const key = ({ name, graph }: PlanDecl): string => `${name} for ${graph}`
   const ours = new Set(declared.plans.map(key))
@@ -168,7 +169,7 @@ export async function searchDeclarations(
   }
 }
 
-/** The folder of the package that `heddle` means in a project. @throws usage `frontend.heddle` */
+/** The folder of the package that `heddle` resolves to in a project. @throws usage `frontend.heddle` */
 async function libraryOf(root: string, specs: string): Promise<string | undefined> {
   const known = knownSpecs(root, specs)
   if (known !== undefined) return known.settings.library
@@ -176,19 +177,19 @@ async function libraryOf(root: string, specs: string): Promise<string | undefine
   return packageOf(openProject(root))
 }
 
-/** The package's folder; undefined where the project is the package. */
+/** The package's folder; undefined if the project is the package. */
 const shippedFolder = (library: string | undefined, root: string): string | undefined =>
   library === undefined || realpathSync(library) === realpathSync(resolve(root)) ? undefined : library
 
-interface Behind {
+interface SearchPlace {
   readonly root: string
-  /** The package's. */
+  /** Of the package. */
   readonly folder: string
   readonly own: OwnSpecs
 }
 
-async function behind(
-  place: Behind,
+async function withShipped(
+  place: SearchPlace,
   read: Declared,
   declared: Declarations,
   {
@@ -197,7 +198,7 @@ async function behind(
     among,
   }: Required<Pick<SearchOptions, 'shipped' | 'ops'>> & { readonly among: ReadonlySet<string> | undefined },
 ): Promise<SearchedSpecs> {
-  // The shipped graphs take longer to build than all of a project that uses none.
+  // Building the shipped graphs takes longer than all of a project that uses none.
   if (!withPlans && ops.length === 0 && isBare(declared)) return { ...read, ...declared, hidden: [] }
   const all = await shippedModule(place.folder)
   const module = among === undefined ? all : partOf(all, among)
@@ -232,12 +233,12 @@ async function behind(
   }
 }
 
-/** True if a project has nothing but ops and layouts, which use nothing that is shipped. */
+/** True if a project has only ops and layouts, which use nothing that is shipped. */
 const isBare = ({ graphs, plans, programs, applied }: Declarations): boolean =>
   [...Object.values(graphs), ...plans, ...programs, ...applied].length === 0
 
-/** Shipped ops and layouts: read once for a project's settings and the package's specs. */
-async function shippedSpecs({ root, folder, own }: Behind, names: ReadonlySet<string>): Promise<Shipped> {
+/** Shipped ops and layouts, cached by a project's settings and the package's specs. */
+async function shippedSpecs({ root, folder, own }: SearchPlace, names: ReadonlySet<string>): Promise<Shipped> {
   const follows = [structuralHash(own.settings), structuralHash(textsBelow(join(folder, 'specs'))), ...[...names].sort()]
   const slot = openMemo(root).slot<Shipped>('shipped', follows)
   const known = slot.read()
@@ -255,11 +256,11 @@ const textsBelow = (folder: string): readonly (readonly [string, string])[] =>
     .sort()
     .map((name) => [name, readFileSync(join(folder, name), 'utf8')])
 
-/** True if the project has another graph under the name of a shipped one: the groups of shipped plans mean nothing in it. */
+/** True if the project has another graph under the name of a shipped one: the groups of shipped plans do not apply to it. */
 const isOther = (declared: Declarations, module: ShippedModule, graph: string): boolean =>
   Object.hasOwn(declared.graphs, graph) && declared.graphs[graph] !== module.graphs[graph]
 
-/** A name stands for one op in generated text, so a graph cannot mean the shipped one where the project has another. */
+/** Refuses a shipped op that the project shadows: a name denotes one op in generated source, so a graph cannot use the shipped one. */
 function refuseShadowed(read: Declared, { graphs, applied }: Declarations, { ops }: ShippedModule): void {
   const names = new Set(read.kernels.map(({ name }) => name))
   for (const { name, ops: used = {} } of [...Object.values(graphs), ...applied]) {

@@ -1,6 +1,6 @@
 /**
- * The front end as verbs ask it: what a project declares, and what ships behind it. TypeScript's compiler is loaded where something has
- * changed since it was read last, and not otherwise.
+ * The front end's interface for verbs: the declarations of a project, and the shipped ones after them. TypeScript's compiler is loaded only
+ * if something has changed since the last read.
  */
 import { type Declared, partOf } from './cache/declared.js'
 import { knownSpecs } from './cache/known.js'
@@ -8,7 +8,7 @@ import { knownSpecs } from './cache/known.js'
 export { type Bodies, readBodies } from './run_bodies.js'
 export { readSearched, type SearchedSpecs, type SearchOptions, searchDeclarations } from './search.js'
 
-/** Specs of a project that must be free of errors. @param only ops of these names, and nothing of others. @throws usage `frontend.rejected` */
+/** Specs of a project that must be free of errors. @param only ops of these names; all others are left out. @throws usage `frontend.rejected` */
 export async function readDeclared(root: string, specs = 'specs', only?: ReadonlySet<string>): Promise<Declared> {
   const known = knownSpecs(root, specs)
   if (known !== undefined) return only === undefined ? known : partOf(known, only)

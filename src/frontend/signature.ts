@@ -1,4 +1,4 @@
-/** Op signatures to IR: dimensions, storage types, tensors with their layouts, attributes; each name known and written once. */
+/** Lowers op signatures to IR: dimensions, storage types, tensors with their layouts, attributes. Each name is declared exactly once. */
 import type { CallExpression, Node } from 'ts-morph'
 import type { DType } from '../ir/dtype.js'
 import type { Facts } from '../ir/facts/facts.js'
@@ -27,34 +27,34 @@ export interface Signature {
   readonly types: Readonly<Record<string, readonly DType[]>>
   readonly tensors: readonly TensorParam[]
   readonly attrs: readonly AttrParam[]
-  /** As stated. */
+  /** The stated facts. */
   readonly facts: Facts
   readonly body: Node
   /** Names of tensors and attributes that were refused. */
   readonly refused: ReadonlySet<string>
-  /** Where each dimension, type parameter, tensor and attribute is declared. */
+  /** Declaration node of each dimension, type parameter, tensor and attribute. */
   readonly written: ReadonlyMap<string, Node>
-  /** Where the op's name is written. */
+  /** Node of the op's name. */
   readonly nameNode: Node
 }
 
-/** What reading a signature needs from the project. */
+/** Project context for reading a signature. */
 export interface SignatureContext {
   readonly declarators: Declarators
   /** The lowered layout of a declaration. */
   readonly layoutOf: (declaration: CallExpression) => Layout
-  /** True if the declaration is the standard library's, whose names are qualified. */
+  /** True for a declaration of the standard library, whose names are qualified. */
   readonly isStandard: boolean
   readonly spanOf: SpanOf
 }
 
-/** Where a node is written. */
+/** Source span of a node. */
 export type SpanOf = (node: Node) => SourceSpan
 
-/** What to write for an extent that is no dimension of the op. */
+/** Hint for an extent that is not a dimension of the op. */
 function unknownExtentHint(extent: string, dims: readonly string[]): string {
   const declared = `the op declares ${dims.join(', ')}`
-  if (/^\d+$/.test(extent)) return `extents are names, and calls say how large they are: declare a dimension for it; ${declared}`
+  if (/^\d+$/.test(extent)) return `extents are names, and calls give their sizes: declare a dimension for it; ${declared}`
   if (/[*+/-]/.test(extent)) return `an extent is one name: declare a dimension of its own for ${extent}; ${declared}`
   return `${declared}, separated by single blanks`
 }
@@ -109,7 +109,7 @@ function readTensor(
   return { name, access, dtype: readDType(typeNode, types), dims: extents, layout }
 }
 
-/** Which input each output updates. The two have the same memory, so they must be stored alike. */
+/** Maps each output to the input that it updates. The two share memory, so they must be stored alike. */
 function readUpdates(
   field: Field | undefined,
   tensors: readonly TensorParam[],
@@ -124,7 +124,7 @@ function readUpdates(
       reject(
         'update',
         node,
-        `${name} is no ${access === 'in' ? 'input' : 'output'}`,
+        `${name} is not an ${access === 'in' ? 'input' : 'output'}`,
         "write updates: { y: 'x' } with the names of an output and an input",
       )
     const [after, before] = [find(output, 'out', key), find(input, 'in', value)]
@@ -153,8 +153,8 @@ function checkOpName(name: string, nameNode: Node, { isStandard }: SignatureCont
 
 /**
  * Reads `op(name, { ... })`.
- * @param refusals where what is wrong with a part is kept, so that the others are read as well
- * @throws Rejection located in the declaration, where there is no going on
+ * @param refusals collects the refusals of parts, so that the others are read as well
+ * @throws Rejection located in the declaration if reading cannot continue
  */
 export function readSignature(declaration: CallExpression, context: SignatureContext, refusals: Refusals): Signature {
   const [nameNode, config] = declaration.getArguments()
@@ -210,12 +210,12 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
     return before === undefined ? tensor : { ...tensor, updates: before }
   })
   const stated = (): Facts => readFacts(fields.get('facts'), { name, dims: dimNames, tensors, attrs })
-  // What facts are of may be what was refused.
+  // The subject of a fact may have been refused.
   const facts = (refused.size === 0 ? refusals.attempt(stated) : undefined) ?? { inputs: {}, dims: {}, attrs: {}, results: {} }
   return { name, dims: dimNames, types, tensors: updated, attrs, facts, body: required('body').value, refused, written, nameNode }
 }
 
-/** Refuses a name that is none, or that the signature has already. */
+/** Refuses an invalid name, and one that the signature already has. */
 function checkName(text: string, node: Node, op: string, written: ReadonlyMap<string, Node>): true {
   if (!/^[A-Za-z][A-Za-z0-9]*$/.test(text))
     reject('name', node, `"${text}" is not a name`, `use letters and digits${suggested(text)}`)

@@ -1,13 +1,13 @@
 /**
- * Spec modules run as JavaScript in a folder of their own. What goes wrong there, and what is found wrong with graphs and plans later, has
- * a stack with places in that folder; here they become the author's.
+ * Maps places of transpiled spec modules back to the author's. Spec modules run as JavaScript in their own folder. Errors there, and later
+ * errors of graphs and plans, have stacks with places in that folder.
  */
 import { SourceMap } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Place } from '../errors.js'
 
-/** A translated module: the file its author wrote, and the map of its text. */
+/** A transpiled module: its source file, and its source map. */
 interface Translated {
   readonly source: string
   readonly map: SourceMap
@@ -24,7 +24,7 @@ export class SourceMaps {
   readonly #root: string
   readonly #translated = new Map<string, Translated>()
 
-  /** @param root of the project, to which places are relative */
+  /** @param root folder of the project, to which places are relative */
   constructor(root: string) {
     this.#root = root
   }
@@ -34,7 +34,7 @@ export class SourceMaps {
     this.#translated.set(module, { source, map: new SourceMap(JSON.parse(map) as MapPayload) })
   }
 
-  /** The innermost of the author's own places in a stack; in one that has none, the innermost place of all that `isForeign` accepts. */
+  /** The innermost place of the author in a stack; without one, the innermost place that `isForeign` accepts. */
   placeOf(stack: string | undefined, isForeign: (path: string) => boolean = () => false): Place | undefined {
     let foreign: Place | undefined
     for (const line of (stack ?? '').split('\n')) {

@@ -1,4 +1,4 @@
-/** What a function of the subset may not hold, by name: each statement is refused as what the author takes it for, with what to write instead. */
+/** Refuses statements outside of the subset: each by its JavaScript name, with a replacement. */
 import {
   type Block,
   type Expression,
@@ -16,7 +16,7 @@ const reduceHint = 'reduce with sum, max or min, carry something along with fold
 
 const refusedStatements: Partial<Readonly<Record<SyntaxKind, readonly [what: string, hint: string]>>> = {
   [SyntaxKind.IfStatement]: ['an if statement', 'write condition ? a : b'],
-  [SyntaxKind.SwitchStatement]: ['a switch statement', 'write condition ? a : b, one behind the other'],
+  [SyntaxKind.SwitchStatement]: ['a switch statement', 'write nested conditions: a ? x : b ? y : z'],
   [SyntaxKind.ForStatement]: ['a for loop', reduceHint],
   [SyntaxKind.ForOfStatement]: ['a for loop', reduceHint],
   [SyntaxKind.ForInStatement]: ['a for loop', reduceHint],
@@ -32,11 +32,11 @@ const refusedStatements: Partial<Readonly<Record<SyntaxKind, readonly [what: str
   [SyntaxKind.ReturnStatement]: ['a return before the end', 'return once, at the end; choose with condition ? a : b'],
 }
 
-/** What a statement is called, as in `an if statement`. */
+/** Name of a statement, such as `an if statement`. */
 export const nameOf = (statement: Statement): string =>
   refusedStatements[statement.getKind()]?.[0] ?? `a statement (${quote(statement)})`
 
-/** The function a statement adds elements up by: `total += x(m, c)` in a loop. */
+/** The reduction that a loop computes: `sum` for `total += x(m, c)`. */
 function accumulates(loop: ForStatement | ForOfStatement): string | undefined {
   const sums = loop.getStatement().getDescendantsOfKind(SyntaxKind.PlusEqualsToken).length
   return sums === 1 ? 'sum' : undefined
@@ -58,7 +58,7 @@ export function refuseStatement(statement: Statement): never {
   )
 }
 
-/** An expression whose value nobody takes: what it is meant to do is what is refused. */
+/** Refuses an expression statement by its intended effect. */
 function refuseEffect(expression: Expression): never {
   if (Node.isBinaryExpression(expression)) {
     const kind = expression.getOperatorToken().getKind()
@@ -84,12 +84,12 @@ function refuseEffect(expression: Expression): never {
       Node.isBlock(block) && block.getStatements().length === 1
         ? `return it, or leave out the braces: (c) => ${quote(expression)}`
         : 'a body has no effects: give the value a name with const'
-    reject('statement', expression, `nothing takes the value of ${quote(expression)}`, hint)
+    reject('statement', expression, `the value of ${quote(expression)} is not used`, hint)
   }
   return reject(
     'statement',
     expression,
-    `nothing takes the value of ${quote(expression)}`,
+    `the value of ${quote(expression)} is not used`,
     'a body has no effects: give the value a name with const',
   )
 }
@@ -104,7 +104,7 @@ export function refuseAssignment(node: Node): never {
   return reject('mutable', node, `${bound}, but a body changes nothing`, hint)
 }
 
-/** Refuses `let` and `var`, saying what takes their place. */
+/** Refuses `let` and `var`, with a replacement. */
 export function refuseVariable(statement: VariableStatement): void {
   const kind = statement.getDeclarationKind()
   if (kind === VariableDeclarationKind.Const) return
@@ -122,7 +122,7 @@ export function refuseVariable(statement: VariableStatement): void {
 
 const isLoop = (node: Node): boolean => Node.isIterationStatement(node)
 
-/** True if an expression only assigns what a refused `let` of the same function declares: that was the mistake. */
+/** True if an expression only assigns a variable of a refused `let` of the same function: that error is already reported. */
 export function followsFromVariable(statement: Statement): boolean {
   if (!Node.isExpressionStatement(statement)) return false
   const expression = statement.getExpression()
@@ -141,5 +141,5 @@ export function followsFromVariable(statement: Statement): boolean {
   )
 }
 
-/** True if a block has a return somewhere, in a statement that is refused. */
+/** True if a block contains a return at any depth. */
 export const returnsSomewhere = (block: Block): boolean => block.getDescendantsOfKind(SyntaxKind.ReturnStatement).length > 0

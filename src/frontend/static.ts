@@ -1,5 +1,5 @@
 /**
- * Reading signatures: names, dimensions, types and defaults are data that the compiler needs without running the module.
+ * Static evaluation for signatures: names, dimensions, types and defaults are data that the compiler needs without running the module.
  * They are literals, or module-level constants made of literals, in this module or an imported one.
  */
 import { Node, type NumericLiteral, type ts, VariableDeclarationKind } from 'ts-morph'
@@ -8,7 +8,7 @@ import { quote, reject } from './diagnostics.js'
 import { givenFor } from './factory_scope.js'
 import { readBrand } from './resolve.js'
 
-/** A field of an object literal: where its name and its value are written. */
+/** A field of an object literal: the nodes of its name and its value. */
 export interface Field {
   readonly key: Node
   readonly value: Node
@@ -23,7 +23,7 @@ function refuse(node: Node, wanted: string): never {
   )
 }
 
-/** What a name stands for: the value of a module-level const, wherever it is, or what is written for a parameter. */
+/** Initializer of a name: that of a module-level const in any module, or the argument of a factory parameter. */
 function constantInitializer(node: Node, symbol = node.getSymbol()): Node | undefined {
   const argument = givenFor(symbol)
   if (argument !== undefined) return argument
@@ -33,7 +33,7 @@ function constantInitializer(node: Node, symbol = node.getSymbol()): Node | unde
   return statement?.getDeclarationKind() === VariableDeclarationKind.Const ? declaration.getInitializer() : undefined
 }
 
-/** Nodes that lead from one to the next. @throws a refusal where one leads back to itself */
+/** Nodes already followed, to detect cycles. */
 type Trail = readonly Node[]
 
 function onward(trail: Trail, node: Node): Trail {
@@ -68,7 +68,7 @@ export function staticString(node: Node): string {
   return value.getHead().getLiteralText() + parts.join('')
 }
 
-/** A text or a number as a template writes it. */
+/** A string or a number as a template literal formats it. */
 function textOf(node: Node): string {
   const value = follow(node)
   return Node.isNumericLiteral(value) ? String(literalNumber(value)) : staticString(value)
@@ -80,7 +80,7 @@ export const literalNumber = (node: NumericLiteral): number => Number(node.compi
 /** The largest float32. */
 const largestFloat = 2 ** 128 - 2 ** 104
 
-/** Refuses a number that float32 would turn into an infinity or into 0. An infinity that is meant is written as one. */
+/** Refuses a number that float32 would round to an infinity or to 0. An intended infinity is written as one. */
 export function checkFloat(value: number, node: Node): void {
   const single = Math.fround(value)
   if (Number.isFinite(value) && !Number.isFinite(single)) {
@@ -125,7 +125,7 @@ export function staticAttr(node: Node): { readonly type: 'f32' | 'i32'; readonly
   return { type: 'i32', value: integer }
 }
 
-/** A list of texts, each with the node it was written at. Spreads of constant lists are followed. */
+/** A list of strings, each with its node. Spreads of constant lists are followed. */
 export function staticStrings(node: Node, trail: Trail = []): { readonly text: string; readonly node: Node }[] {
   const list = follow(node, trail)
   if (!Node.isArrayLiteralExpression(list)) return refuse(node, 'a list of texts')
@@ -165,7 +165,7 @@ export function staticFields(node: Node, trail: Trail = []): Map<string, Field> 
 /** The exports of `heddle` that declare something, by symbol, so that any import, alias or re-export is recognised. */
 export type Declarators = ReadonlyMap<ts.Symbol, 'op' | 'layout' | 'tensor'>
 
-/** Which declaration a call makes, if any. */
+/** The kind of declaration that a call makes, if any. */
 export function declares(node: Node, declarators: Declarators): 'op' | 'layout' | 'tensor' | undefined {
   if (!Node.isCallExpression(node)) return undefined
   const { symbol } = node.getExpression().getType().compilerType

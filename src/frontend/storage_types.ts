@@ -1,4 +1,4 @@
-/** Storage types of op signatures: the choices of type parameters, and what tensors name; a type that is none is refused at its place. */
+/** Storage types of op signatures: the choices of type parameters, and the types that tensors name. An unknown type is refused at its place. */
 import type { Node } from 'ts-morph'
 import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
 import { getOwn } from '../ir/get_own.js'
@@ -10,7 +10,7 @@ import { type Field, staticFields, staticString, staticStrings } from './static.
 /** The storage types of each type parameter. */
 export type Types = Record<string, readonly DType[]>
 
-/** A type parameter that is refused holds what is left of it, so that nothing follows from that. */
+/** Reads the type parameters. A partly refused one keeps its valid choices, so that no further errors follow. */
 export function readTypes(field: Field | undefined, refusals: Refusals): Types {
   const types: Types = {}
   for (const [param, given] of field === undefined ? [] : staticFields(field.value)) {
@@ -44,13 +44,13 @@ function refuseChoice(param: string, text: string, node: Node): never {
     reject(
       'storageType',
       node,
-      `type parameter ${param} holds bool, of which a body reads conditions`,
+      `type parameter ${param} holds bool, which a body reads as conditions`,
       "declare the tensor by itself: tensor('bool', 'n')",
     )
   return reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`)
 }
 
-/** What other tools call storage types. */
+/** Storage types by their names in other tools. */
 const aliases: Readonly<Record<string, DType>> = {
   float32: 'f32',
   float: 'f32',
@@ -66,7 +66,7 @@ const aliases: Readonly<Record<string, DType>> = {
   mask: 'bool',
 }
 
-/** A storage type or a type parameter, as it is written. */
+/** Reads a storage type or a type parameter. */
 export function readDType(node: Node, types: Types): DTypeRef {
   const text = staticString(node)
   if (Object.hasOwn(types, text)) return { param: text }

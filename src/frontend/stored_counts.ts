@@ -1,6 +1,6 @@
 /**
- * Histograms that an author names and returns: counts that an output holds and nothing else reads are counted where that is stored, in as
- * many bins as it has, and take no shared memory. Asked when a body is lowered.
+ * Histograms that an author names and returns: counts that only one output reads are counted directly in that output, in as
+ * many bins as it has, and take no shared memory. Runs when a body is lowered.
  */
 import type { Expr } from '../ir/expr.js'
 import type { Stmt, StmtOf } from '../ir/kernel.js'
@@ -24,5 +24,5 @@ export function countWhereStored(body: readonly Stmt[], plain: ReadonlySet<strin
   })
 }
 
-const isElement = (value: Expr, own: string): boolean =>
-  value.kind === 'element' && value.index.kind === 'index' && value.index.name === own
+const isElement = (value: Expr, index: string): boolean =>
+  value.kind === 'element' && value.index.kind === 'index' && value.index.name === index

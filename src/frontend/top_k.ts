@@ -1,6 +1,6 @@
 /**
- * The largest elements of a row in a body: one statement of the kernel, of which two rows can be read; inside an element, what its thread
- * finds; of more than a warp keeps, the first of a sorted row.
+ * The largest elements of a row in a body: one kernel statement that defines two rows. Inside an element, the element's thread ranks them;
+ * more of them than a warp holds are the first elements of a sorted row.
  */
 import type { Node } from 'ts-morph'
 import { longestSorted } from '../ir/argsort.js'
@@ -16,7 +16,7 @@ import { describe, type Lowering, type Place, scalar, type Value } from './value
 
 const example = 'write topK(k, n, (c) => x(m, c))'
 
-/** A count that is written out; 0 for a dimension, whose counts are ranked. */
+/** A constant count; 0 for a dimension, for whose values kernels are compiled. */
 const countIn = (count: Expr): number => (count.kind === 'const' ? Number(count.value) : 0)
 
 /** Lowers a call of `topK`, named `wanted` if the author names it, to a record of its rows. */
@@ -42,9 +42,9 @@ export function topK(args: readonly Value[], node: Node, place: Place, lowering:
     const hint = value.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toFloat'
     return reject('dtype', at, `topK ranks floats, its element is ${describe(scalar(value))}`, hint)
   }
-  // What is taken apart where it is made has no name of its own.
+  // A destructured result has no name.
   const name = /^\w+$/.test(wanted) ? wanted : 'top'
-  // What does not depend on the element is ranked once, in front of the row.
+  // A ranking that does not depend on the element is computed once, before the row.
   if (around !== undefined && [value, extent].some((expr) => freeNames(expr).has(around.index))) {
     checkCount(count, node)
     const names = { values: `${name}Value`, indices: `${name}Index` }

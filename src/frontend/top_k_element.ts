@@ -1,7 +1,7 @@
 /**
- * The largest elements of a row inside an element: the best two of each group of a row. Each of them is two reductions that the thread of the
- * element makes, the largest that comes behind those before it and the first place that it has, in rows of their own, so that the
- * next reads what was found. A few are cheap so; more are ranked by a warp, in an op whose row indices name the group.
+ * The largest elements of a row inside an element, such as the best two of each group of a row. Each of them takes two reductions by the
+ * element's thread: the largest value that ranks after those before it, and its first index. Both are stored as rows, so that the
+ * next rank reads them. A few are cheap this way; more are ranked by a warp, in an op whose row indices name the group.
  */
 import type { Node } from 'ts-morph'
 import { call, f32, i32, index as indexVar } from '../ir/build.js'
@@ -11,28 +11,28 @@ import { quote, reject } from './diagnostics.js'
 import { refuseInOrder } from './in_order.js'
 import type { Lowering, Place, Value } from './values.js'
 
-/** Elements that a thread ranks by itself. */
+/** Most elements that a single thread ranks. */
 const most = 8
-/** No place of any element. */
+/** Index of no element. */
 const nowhere = i32(0x7fffffff)
 
 const hint =
   'make it an op whose row indices name the group, (t, g) => ({ best: topK(2, e, (j) => x(t, g, j)).values(0) }), and read its output'
 
-/** The loop of the element that a topK stands in; undefined at row level. @throws refusal where the ranking need not be made for each element */
+/** The loop of the element that contains a topK; undefined at row level. @throws refusal in a branch, or in a loop inside an element */
 export function rankingLoop(node: Node, place: Place): Place['loop'] {
   if (place.level === 'element' && place.loop === undefined)
     reject('row', node, 'a topK cannot be made in a branch, or in a loop inside an element', hint)
   return place.loop
 }
 
-/** Refuses more than the thread of an element ranks. */
+/** Refuses a count larger than one thread ranks. */
 export function checkCount(count: Expr, node: Node): void {
   if (count.kind !== 'const' || Number(count.value) > most)
     reject('row', node, `a topK inside an element ranks 1 to ${most} elements, a number that is written out`, hint)
 }
 
-/** What a topK takes, and the names of what it makes. */
+/** Arguments of a topK, and the names of its rows. */
 interface Ranked {
   readonly count: number
   readonly length: Expr
@@ -42,7 +42,7 @@ interface Ranked {
   readonly names: { readonly values: string; readonly indices: string }
 }
 
-/** Lowers a topK inside an element to rows over the elements, and the values and places that an element reads of them. */
+/** Lowers a topK inside an element to rows over the elements, and returns the values and indices that an element reads from them. */
 export function rankInElement(
   { count, length, index, value, names }: Ranked,
   of: NonNullable<Place['loop']>,
@@ -59,9 +59,9 @@ export function rankInElement(
     return { kind: 'element', type, row: name, index: indexVar(of.index) }
   }
   const values: Expr[] = []
-  const places: Expr[] = []
+  const indices: Expr[] = []
   for (let rank = 0; rank < count; rank++) {
-    const [above, before] = [values[rank - 1], places[rank - 1]]
+    const [above, before] = [values[rank - 1], indices[rank - 1]]
     const moved = (expr: Expr, at: string, i: string): Expr =>
       substitute(
         expr,
@@ -70,7 +70,7 @@ export function rankInElement(
           [of.index, indexVar(i)],
         ]),
       )
-    // A NaN is equal to nothing, and below nothing.
+    // A NaN is neither equal to nor below any value.
     const isLeft =
       above === undefined || before === undefined
         ? call('eq', value, value)
@@ -78,13 +78,13 @@ export function rankInElement(
     const best = row(names.values, 'max', (at, i) => moved(call('select', isLeft, value, f32(Number.NEGATIVE_INFINITY)), at, i))
     const isBest = call('and', isLeft, call('eq', value, best))
     values.push(best)
-    places.push(row(names.indices, 'min', (at, i) => moved(call('select', isBest, indexVar(index), nowhere), at, i)))
+    indices.push(row(names.indices, 'min', (at, i) => moved(call('select', isBest, indexVar(index), nowhere), at, i)))
   }
-  const found = places.map((at) => call('select', call('eq', at, nowhere), i32(-1), at))
+  const found = indices.map((at) => call('select', call('eq', at, nowhere), i32(-1), at))
   return { values: { kind: 'list', items: values }, indices: { kind: 'list', items: found } }
 }
 
-/** Reads an item of a list at any index: one that is written out, or the one that an index chooses. */
+/** Reads an item of a list at a constant index, or selects one by a computed index. */
 export function itemOf(items: readonly Expr[], at: Expr, node: Node): Expr {
   const [first, ...others] = items
   if (first === undefined) throw new Error('internal: a list without items')

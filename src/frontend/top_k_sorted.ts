@@ -1,6 +1,6 @@
 /**
- * More of the largest elements than a warp keeps: the row is sorted, and the first of it are the largest. Descending order is ascending order of
- * what is negated, equal elements stay in the order of their places, and NaN comes last, where the ranking ends.
+ * The largest elements of a row, more than a warp holds: the row is sorted, and its first elements are the largest. Keys are negated for descending
+ * order, equal elements stay in the order of their indices, and NaN comes last, where the ranking ends.
  */
 import type { Node } from 'ts-morph'
 import { longestSorted } from '../ir/argsort.js'
@@ -12,7 +12,7 @@ import { refuseInOrder } from './in_order.js'
 import { argumentAt } from './scalars.js'
 import type { Lowering } from './values.js'
 
-/** What a topK takes, and the names of the rows that it makes. */
+/** Arguments of a topK, and the names of its rows. */
 interface Ranked {
   readonly count: Expr
   readonly length: Expr
@@ -23,7 +23,7 @@ interface Ranked {
   readonly indices: string
 }
 
-/** Emits a sorted row, and the rows of its first places and their values. */
+/** Emits a sorted row, and the rows of its first indices and their values. */
 export function rankBySorting({ count, length, index, value, values, indices }: Ranked, node: Node, lowering: Lowering): void {
   refuseInOrder(value, 'topK', node, lowering)
   if (length.kind !== 'dim' && !(length.kind === 'const' && Number(length.value) <= longestSorted))

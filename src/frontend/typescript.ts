@@ -1,6 +1,6 @@
 /**
- * ts-morph, and in it TypeScript's compiler, loaded by whoever needs it first: loading takes as long as everything else that a verb does
- * where no spec has changed. What V8 made of their 13 MB is kept in the user's cache: loading takes a third of the time with it.
+ * Lazy loading of ts-morph, which contains TypeScript's compiler: loading takes as long as everything else that a verb does
+ * if no spec has changed. V8's code of their 13 MB is stored in the user's cache, with which loading takes a third of the time.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -14,28 +14,31 @@ type Morph = typeof import('ts-morph')
 
 let loaded: Morph | undefined
 
-/** Loads it in the first call. */
+/** Returns ts-morph; the first call loads it. */
 export function tsMorph(): Morph {
   if (loaded === undefined) {
     const morph = createRequire(import.meta.url).resolve('ts-morph')
     const load = createRequire(morph)
     const common = load.resolve('@ts-morph/common')
-    // Each requires the ones in front of it.
-    for (const file of [join(dirname(common), 'typescript.js'), common, morph]) loadKept(file)
+    // Each requires the ones before it.
+    for (const file of [join(dirname(common), 'typescript.js'), common, morph]) loadCached(file)
     loaded = load(morph) as Morph
   }
   return loaded
 }
 
-/** What Node makes of the text of a CommonJS module. */
+/** Wrapper function of a CommonJS module. */
 type Run = (this: unknown, exports: unknown, require: NodeJS.Require, module: NodeJS.Module, file: string, folder: string) => void
 
-/** Puts a module where `require` finds it. Its code is V8's of an earlier run, or kept for later ones when the process ends: it holds every function that was used. */
-function loadKept(file: string): void {
+/**
+ * Loads a module into the cache of `require`. V8's code comes from an earlier run; otherwise it is stored when the process ends, with every
+ * function that was used.
+ */
+function loadCached(file: string): void {
   const require = createRequire(file)
   if (require.cache[file] !== undefined || !existsSync(file)) return
   const text = readFileSync(file)
-  const slot = userKept().slot<Uint8Array>('code', [createHash('sha256').update(text).digest('base64url')])
+  const slot = userMemo().slot<Uint8Array>('code', [createHash('sha256').update(text).digest('base64url')])
   const cachedData = slot.read()
   const wrapped = `(function (exports, require, module, __filename, __dirname) { ${text.toString()}\n})`
   const script = new Script(wrapped, { filename: file, ...(cachedData === undefined ? {} : { cachedData }) })
@@ -50,8 +53,8 @@ function loadKept(file: string): void {
   module.loaded = true
 }
 
-/** Results of no one project. A user without a home keeps none. */
-function userKept(): Memo {
+/** Cache shared by all projects of a user. Without a home directory nothing is cached. */
+function userMemo(): Memo {
   try {
     return memoIn(join(cacheFolder(), 'kept'))
   } catch {

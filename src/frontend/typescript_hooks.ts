@@ -1,6 +1,6 @@
 /**
- * Hooks of Node's module loader for TypeScript: types are taken away file by file, with source maps so that breakpoints and errors are where
- * they were written. Nothing is checked: that is what `tsc` and `heddle gen` are for. Modules of packages are left alone.
+ * Hooks of Node's module loader for TypeScript: types are stripped file by file, with source maps so that breakpoints and errors have
+ * their source places. Nothing is type-checked: `tsc` and `heddle gen` do that. Modules of packages are left alone.
  */
 import { readFile } from 'node:fs/promises'
 import type { LoadHook, ResolveHook } from 'node:module'
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 const isTypeScript = (url: string): boolean => /^file:.*\.m?ts(\?|$)/.test(url) && !url.includes('/node_modules/')
 
-/** In TypeScript `./ops.js` means `./ops.ts` where that is what there is. */
+/** Resolves `./ops.js` to `./ops.ts` if only that exists, as TypeScript does. */
 export const resolve: ResolveHook = async (specifier, context, next) => {
   try {
     return await next(specifier, context)
@@ -19,7 +19,7 @@ export const resolve: ResolveHook = async (specifier, context, next) => {
     try {
       return await next(source, context)
     } catch {
-      // What is missing is named as it was written.
+      // The error names the missing module as it was written.
       throw error
     }
   }

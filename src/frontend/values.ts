@@ -1,5 +1,5 @@
 /**
- * What expressions of a body mean while it is lowered. Only scalars have a place in the IR; accessors, rows, functions
+ * Compile-time values of a body's expressions while it is lowered. Only scalars are represented in the IR; accessors, rows, functions
  * and records are known statically and disappear.
  */
 import type { ArrowFunction, FunctionDeclaration, Node, ts } from 'ts-morph'
@@ -33,12 +33,12 @@ export type Value =
   | { readonly kind: 'list'; readonly items: readonly Expr[] }
   /** A method of a monoid that an author declared. */
   | { readonly kind: 'monoid'; readonly definition: Node; readonly does: 'reduce' | 'scan' }
-  /** `row(length, element)` before a place has been chosen for it: a named row, or an output. */
+  /** `row(length, element)` before it is assigned to a named row or an output. */
   | { readonly kind: 'pendingRow'; readonly length: Expr; readonly element: Value; readonly node: Node }
   /** Counts of a row's integers, which only an output can hold. */
   | { readonly kind: 'histogram'; readonly bins: Expr; readonly length: Expr; readonly element: Value; readonly node: Node }
   | { readonly kind: 'function'; readonly node: FunctionNode; readonly scope: Scope }
-  /** What was refused. Whatever needs it ends without a word. */
+  /** A refused value. Code that depends on it ends without another error. */
   | { readonly kind: 'refused' }
   | { readonly kind: 'brand'; readonly brand: Brand }
   /** The inputs, the environment, or an object literal. */
@@ -46,7 +46,7 @@ export type Value =
 
 export type ValueOf<K extends Value['kind']> = Extract<Value, { kind: K }>
 
-/** Bindings of the author's symbols. An inlined function gets a scope of its own below the scope it was written in. */
+/** Bindings of the author's symbols. An inlined function gets a new scope inside the scope of its definition. */
 export interface Scope {
   readonly bindings: Map<ts.Symbol, Value>
   readonly outer: Scope | undefined
@@ -59,58 +59,58 @@ export function lookUp(scope: Scope, symbol: ts.Symbol): Value | undefined {
 }
 
 /**
- * Where code runs. At `row` level, statements can be emitted before it; in a `branch` of a row-level conditional they
- * would run when the branch is not taken, so they cannot; an `element` is inside a loop over a row.
+ * Level of code. At `row` level, statements can be emitted before it. In a `branch` of a row-level conditional they
+ * cannot, as they would run when the branch is not taken. An `element` is inside a loop over a row.
  */
 export type Level = 'row' | 'branch' | 'element'
 
 export interface Place {
   readonly scope: Scope
   readonly level: Level
-  /** Of an element: the loop over the row that it is of, where it is computed for every element of that. */
+  /** The loop over the row of an element that is computed for every element. */
   readonly loop?: { readonly index: string; readonly length: Expr }
-  /** What holds where it is computed (guards.ts). */
+  /** Conditions that hold here (guards.ts). */
   readonly guards?: readonly { readonly condition: Expr; readonly holds: boolean }[]
 }
 
-/** A name no other value of the kernel has: the wanted one, or with the lowest free number. A `derived` name always has a number. */
+/** Returns an unused name of the kernel: the wanted one, or with the lowest free number. A `derived` name always has a number. */
 export type Unique = (name: string, derived?: 'derived') => string
 
-/** The row that is made in order: the row itself, or the first that it is computed from. */
+/** The origin of a row made in order: the row itself, or the first such row that it is computed from. */
 export interface InOrder {
   readonly made: 'scan' | 'fold'
   readonly row: string
 }
 
-/** Lowering of one declaration: what its parts share. Passing it down instead of importing each other keeps them acyclic. */
+/** Shared state of the lowering of one declaration. Passing it down keeps its modules from importing each other in cycles. */
 export interface Lowering {
-  /** The value of an expression. `name` is what the author calls it, where they do. */
+  /** The value of an expression. `name` is the author's name for it, if any. */
   readonly evaluate: (node: Node, place: Place, name?: string) => Value
   /** Calls a value. */
   readonly call: (callee: Value, args: readonly Value[], node: Node, place: Place, name?: string) => Value
   readonly emit: (stmt: Stmt) => void
-  /** What an action makes, and the statements it emits, which are then not the kernel's own. */
+  /** Returns the result of an action and the statements it emits, which are removed from the kernel. */
   readonly collect: <T>(action: () => T) => { readonly made: T; readonly statements: readonly Stmt[] }
   readonly unique: Unique
-  /** Dimension each loop and row index runs over, where that is known. */
+  /** Dimension of each loop and row index, where known. */
   readonly spans: Map<string, string>
-  /** What scalars that the author names at row level are. */
+  /** Expressions of scalars that the author names at row level. */
   readonly named: Map<string, Expr>
   /** Length of each loop over a row, by its index. */
   readonly loops: Map<string, Expr>
-  /** Indices of loops inside an element, which run anew for each. */
+  /** Indices of loops inside an element, which run again for each element. */
   readonly inner: Set<string>
-  /** Rows whose elements are known in the loop that makes them only, by name. */
+  /** Rows whose elements are available only in the loop that makes them, by name. */
   readonly inOrder: Map<string, InOrder>
-  /** What an action returns; undefined where it is refused, after which those beside it are tried. */
+  /** Returns the result of an action; undefined if it is refused, so that its siblings are still tried. */
   readonly attempt: <T>(action: () => T) => T | undefined
-  /** Where the lowering stands; what is returned takes it back there after a refusal that is not passed on. */
+  /** Saves the state of the lowering; the returned function restores it after a refusal that is dropped. */
   readonly mark: () => () => void
   /** Functions being inlined, outermost first. */
   readonly stack: FunctionNode[]
 }
 
-/** Names handed out in order, none of them `taken`. */
+/** Creates a generator of unique names, none of them `taken`. */
 export function uniqueNames(taken: Iterable<string>): Unique {
   const used = new Set(taken)
   return (name, derived) => freshName(name, used, derived === undefined ? { from: 1 } : { from: 0, numbered: true })
@@ -120,13 +120,13 @@ export const scalar = (expr: Expr): Value => ({ kind: 'scalar', expr })
 
 export const refused: Value = { kind: 'refused' }
 
-/** A value that can be used. @throws Reported for one that was refused */
+/** The value itself. @throws Reported for a refused one */
 export function usable(value: Value): Value {
   if (value.kind === 'refused') throw new Reported()
   return value
 }
 
-/** What messages call a value. */
+/** Description of a value, for messages. */
 export function describe(value: Value): string {
   switch (value.kind) {
     case 'scalar':

@@ -40,8 +40,8 @@ describe('argsort', () => {
     })
     refuses(op('argsort(64, «k(m)», (c) => x(m, c))'), {
       code: 'shape',
-      message: 'the length of argsort is a dimension, k(m) is none',
-      hint: 'sort all of a row, with keys of Infinity where there is nothing',
+      message: 'expected a dimension as the length of argsort, got k(m)',
+      hint: 'sort the whole row, with keys of Infinity for missing elements',
     })
     const two = op('argsort(4096, n, (c) => x(m, c) + other(c))').replace(
       'const order',

@@ -37,7 +37,7 @@ describe('a dimension that only facts name', () => {
     expect(factsOf("'m', 'n', 'u', 'w'", "{ n: '4*u', u: '2*w' }")).toEqual({ n: { multipleOf: 8 } })
   })
   it.each([
-    ["{ n: 'm*u' }", 'facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
+    ["{ n: 'm*u' }", 'facts state sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
     ['{}', 'use it or remove it'],
   ])('is refused if nothing follows from it: %s', (facts, hint) =>
     refuses(text("'m', 'n', «'u'»", facts), { code: 'unused', message: 'dimension u of turned is never used', hint }),

@@ -61,7 +61,7 @@ describe('readDeclarations', () => {
     await write({ 'deep/loss.ts': 'export const plans = [1]\n' })
     await expect(readDeclarations(root)).rejects.toMatchObject({
       code: 'specs.run',
-      message: 'specs/deep/loss.ts exports graphs, plans, programs or conversions that are none',
+      message: 'specs/deep/loss.ts exports graphs, plans, programs or conversions of the wrong type',
     })
   })
 
@@ -74,8 +74,8 @@ describe('readDeclarations', () => {
   it.each([
     ['a module that throws', "throw new Error('no such luck')\n", 'cannot be imported: no such luck'],
     ['a module that is missing', "import './nowhere.js'\n", 'cannot be imported'],
-    ['plans that are none', 'export const plans = [1]\n', 'that are none'],
-    ['graphs that are none', 'export const graphs = { a: {} }\n', 'that are none'],
+    ['plans that are none', 'export const plans = [1]\n', 'of the wrong type'],
+    ['graphs that are none', 'export const graphs = { a: {} }\n', 'of the wrong type'],
   ])('refuses %s', async (_, text, message) => {
     await write({ 'index.ts': text })
     await expect(readDeclarations(root)).rejects.toMatchObject({ code: 'specs.run', message: expect.stringContaining(message) })

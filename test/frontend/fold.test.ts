@@ -60,7 +60,7 @@ describe('a fold', () => {
     refuses(op(step('h > 0 ? x(m, k(m, t)) : h')), {
       code: 'branch',
       message: 'x[m1, k[m1, t]] stands in a branch that what is carried decides, but is computed for every element',
-      hint: 'make it a row before the fold, row(n, (t) => ...), which says what it is for every element',
+      hint: 'make it a row before the fold, row(n, (t) => ...), which is defined for every element',
     })
   })
 

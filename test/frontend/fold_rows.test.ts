@@ -96,17 +96,17 @@ describe('a fold that carries a row', () => {
     refuses(atStep(`({ s }, i) => { const q = scan(n, (c) => s(c) * ${reads}); return { s: row(n, (c) => q(c)), y: 0 } }`), {
       code: 'row',
       message: 'the step makes a scan, a step that carries a row makes sums, extremes and rows',
-      hint: 'make it before the fold or behind it, or in an op of its own',
+      hint: 'make it before or after the fold, or in an op of its own',
     })
     refuses(atStep(`({ s }, i) => ({ s, y: fold(n, { h: 0 }, ({ h }, j) => ({ h: h + w(m, i, j) * p(m, i) })).h })`), {
       code: 'row',
       message: 'the step makes a fold of its own, a step that carries a row makes sums, extremes and rows',
-      hint: 'make it before the fold or behind it, or in an op of its own',
+      hint: 'make it before or after the fold, or in an op of its own',
     })
     refuses(atStep(`({ s }, i) => ({ s, y: sum(t, (j) => p(m, j) * ${reads}) })`), {
       code: 'shape',
       message: 'y1 runs over another length than the rows that are carried',
-      hint: 'the rows and reductions of a step run over the elements of what is carried; what is otherwise is made in an op before it',
+      hint: 'the rows and reductions of a step run over the elements of the carried rows; make any other in an op before it',
     })
   })
 
@@ -129,7 +129,7 @@ describe('a fold that carries a row', () => {
       code: 'row',
       message:
         'all_y has a number for each step of a fold that carries a row, which is stored with the step and computed with nowhere else',
-      hint: 'return it as an output as it is, row(t, (i) => all.y(i)); what is computed of it belongs into the step, or into an op behind',
+      hint: 'return it as an output as it is, row(t, (i) => all.y(i)); compute with it in the step, or in a later op',
     })
     refuses(
       op(
@@ -140,7 +140,7 @@ describe('a fold that carries a row', () => {
       ),
       {
         code: 'row',
-        message: 'the op carries a row from step to step, as the lanes of a warp do, and makes a sorted row besides',
+        message: 'the op carries a row from step to step, as the lanes of a warp do, and also makes a sorted row',
         hint: 'make it two ops',
       },
     )

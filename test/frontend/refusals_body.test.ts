@@ -265,13 +265,13 @@ describe('statements', () => {
     ],
     ['try', '«try { } catch { }»', 'a try statement', 'a kernel throws nothing: choose with condition ? a : b'],
     ['throw', '«throw 1»', 'a throw statement', 'a kernel throws nothing: state what inputs may be in facts of the op'],
-    ['switch', '«switch (1) { }»', 'a switch statement', 'write condition ? a : b, one behind the other'],
+    ['switch', '«switch (1) { }»', 'a switch statement', 'write nested conditions: a ? x : b ? y : z'],
   ]
   it.each(cases)('refuses %s', (_, text, what, hint) =>
     refuses(rowBody(`${text}\n    ${rest}`), { code: 'statement', message: `${what} is not part of the language`, hint }),
   )
   it.each<[string, string, Refusal['code'], string, string]>([
-    ['a bare call', '«exp(1)»', 'statement', 'nothing takes the value of exp(1)', constHint],
+    ['a bare call', '«exp(1)»', 'statement', 'the value of exp(1) is not used', constHint],
     [
       'console.log',
       '«console.log(eps)»',
@@ -304,7 +304,7 @@ describe('statements', () => {
   it('refuses an element without its value', () =>
     refuses(rowBody('return { y: row(n, (c) => { «x(m, c)» }) }'), {
       code: 'statement',
-      message: 'nothing takes the value of x(m, c)',
+      message: 'the value of x(m, c) is not used',
       hint: 'return it, or leave out the braces: (c) => x(m, c)',
     }))
   it('refuses a body without a result', () =>

@@ -40,7 +40,7 @@ describe('signatures', () => {
   it('refuses a type parameter of conditions', () =>
     refuses(copy({ types: "{ T: ['u8', «'bool'»] }" }), {
       code: 'storageType',
-      message: 'type parameter T holds bool, of which a body reads conditions',
+      message: 'type parameter T holds bool, which a body reads as conditions',
       hint: "declare the tensor by itself: tensor('bool', 'n')",
     }))
   it('refuses a type parameter of floats and integers', () =>
@@ -56,7 +56,7 @@ describe('signatures', () => {
       hint: 'the op declares m, n, separated by single blanks',
     }))
   it.each([
-    ['m 16', '16', 'extents are names, and calls say how large they are: declare a dimension for it'],
+    ['m 16', '16', 'extents are names, and calls give their sizes: declare a dimension for it'],
     ['m n*2', 'n*2', 'an extent is one name: declare a dimension of its own for n*2'],
   ])('refuses "%s" as the name of an extent', (dims, extent, hint) =>
     refuses(copy({ inputs: `{ x: tensor('T', «'${dims}'») }` }), {
@@ -197,8 +197,8 @@ describe('outputs and unused names', () => {
   )
   it.each([
     ["{ n: { atLeast: 'u' } }", 'use it or remove it'],
-    ["{ n: 'm*u' }", 'facts tell sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
-  ])('refuses a dimension that only %s names, with a repair', (facts, hint) =>
+    ["{ n: 'm*u' }", 'facts state sizes of dimensions that a tensor or the body has: remove it, and its fact of n'],
+  ])('refuses a dimension that nothing but %s names, and says what to write', (facts, hint) =>
     refuses(copy({ dims: "['m', 'n', «'u'»]", facts }), { code: 'unused', message: 'dimension u of t is never used', hint }),
   )
   it('counts an input as unused that only an unused constant reads', () =>
@@ -429,19 +429,19 @@ describe('facts', () => {
   it('refuses one of an undeclared name', () =>
     refuses(fact("{ «id»: { index: 'n' } }"), {
       code: 'fact',
-      message: 'a fact is of id, which t does not declare',
+      message: 'there is a fact of id, which t does not declare',
       hint: 'facts are of inputs, dimensions, attributes and outputs',
     }))
   it('refuses an unknown dimension', () =>
     refuses(fact("{ ids: { index: «'v'» } }"), {
       code: 'fact',
-      message: '"v" is no dimension and no integer attribute',
+      message: '"v" is neither a dimension nor an integer attribute',
       hint: 'there are m, n',
     }))
   it('shows how to state a multiple, if a name stands for any number', () =>
     refuses(fact("{ n: «'4*u'» }"), {
       code: 'fact',
-      message: '"u" is no dimension and no integer attribute',
+      message: '"u" is neither a dimension nor an integer attribute',
       hint: 'there are m, n; of a dimension that 4 divides, write { multipleOf: 4 }',
     }))
   it.each(['0', '-4', '1.5', "'m'"])('refuses a multiple of %s', (given) =>
@@ -451,22 +451,22 @@ describe('facts', () => {
       hint: 'write { multipleOf: 4 }',
     }),
   )
-  it('refuses an unknown fact about an input', () =>
+  it('refuses an unknown fact of an input', () =>
     refuses(fact("{ ids: { «below»: 'n' } }"), {
       code: 'fact',
-      message: 'below says nothing of an input',
+      message: 'unknown fact below of an input',
       hint: 'write one of index, from, to, values, first, also, order, packed, batch, rows, seq, scales',
     }))
   it('refuses packed rows without their number', () =>
     refuses(fact("{ ids: «{ packed: 'starts' }» }"), {
       code: 'fact',
-      message: 'packed rows are told by `batch` and `rows`',
+      message: 'packed rows need `batch` and `rows`',
       hint: "write { packed: 'starts', batch: 'b', rows: 't' }",
     }))
   it('refuses an unknown class', () =>
     refuses(fact("{ y: «'roughly'» }"), {
       code: 'fact',
-      message: 'roughly is no way to err',
+      message: 'roughly is not an error class',
       hint: 'write one of exact, elementwise, transcendental, reduction, matmul',
     }))
   it('accepts declared names', () => {

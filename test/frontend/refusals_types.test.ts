@@ -88,7 +88,7 @@ export const t = op('t', {
         code: 'shape',
         message:
           'output y has the dimensions (b t k), but the body takes 1 row indices, and stores a number or a row with them: of a row that a fold carries only the last is left',
-        hint: 'return what is left of it, and numbers of each step; for a row of each step make the step an op of its own, launched for each, whose row is an output',
+        hint: 'return the last row, and numbers of each step; for a row of each step make the step an op of its own, launched for each, whose row is an output',
       },
     ))
   it('refuses a row of another length', () =>

@@ -165,12 +165,12 @@ describe('declarations of updates', () => {
   it('refuses names that are no output or input', () => {
     refuses(update('s === at(r) ? x(s, r) : cache(s, r)', { updates: "{ y: «'z'» }" }), {
       code: 'update',
-      message: 'z is no input',
+      message: 'z is not an input',
       hint: "write updates: { y: 'x' } with the names of an output and an input",
     })
     refuses(update('s === at(r) ? x(s, r) : cache(s, r)', { updates: "{ «cache»: 'x' }" }), {
       code: 'update',
-      message: 'cache is no output',
+      message: 'cache is not an output',
       hint: "write updates: { y: 'x' } with the names of an output and an input",
     })
   })

@@ -1,36 +1,36 @@
-/** What spec modules declare, as it is kept between runs, and put together: plain data, for whoever needs no TypeScript. */
+/** Cached declarations of spec modules, and their combination: plain data, usable without loading TypeScript. */
 import type { Kernel } from '../../ir/kernel.js'
 import type { Layout } from '../../ir/layout.js'
 
 /** Verified kernels and layouts of a project. */
 export interface Declared {
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly kernels: readonly Kernel[]
-  /** Those of the standard library that no spec module re-exports: for what graphs and plans bring in. */
+  /** Kernels of the standard library that no spec module re-exports, for use by graphs and plans. */
   readonly standard: readonly Kernel[]
   readonly layouts: readonly Layout[]
 }
 
-/** What one module declares, and what it has to do with others: all that is kept of it where it has no errors. */
+/** Declarations of one module without errors, and its relations to others: everything that is cached of it. */
 export interface FileRead {
   readonly kernels: Kernel[]
-  /** Layouts that it declares or uses, and where each is declared. */
+  /** Layouts that it declares or uses, by the place of their declaration. */
   readonly layouts: Map<string, Layout>
   /** Exported constants of the standard library, as `placeOfConstant` names them. */
   readonly reexported: string[]
-  /** Ops that functions return, which are declared where it calls them. */
+  /** Ops that factories return, declared by calls in this module. */
   readonly returned: Set<string>
-  /** Those of them that are written here, in a function that others call. */
+  /** Ops written here in a factory that other modules call. */
   readonly uncalled: string[]
 }
 
-/** A kernel of the standard library, by the constant that is its op. */
+/** A kernel of the standard library, with the constant that holds its op. */
 export interface StandardRead {
   readonly constant: string | undefined
   readonly kernel: Kernel
 }
 
-/** What modules declare together. */
+/** Combined declarations of modules. */
 export function assemble(files: ReadonlyMap<string, FileRead>, standard: readonly StandardRead[]): Declared {
   const reads = [...files.values()]
   const reexported = new Set(reads.flatMap((read) => read.reexported))
@@ -44,7 +44,7 @@ export function assemble(files: ReadonlyMap<string, FileRead>, standard: readonl
   }
 }
 
-/** Ops of some names, and all layouts. */
+/** Ops with the given names, and all layouts. */
 export const partOf = ({ kernels, layouts }: Declared, only: ReadonlySet<string>): Declared => ({
   kernels: kernels.filter(({ name }) => only.has(name)),
   standard: [],

@@ -1,6 +1,6 @@
 /**
- * What the specs of a project were read as by an earlier run, where nothing has changed since that reading looked at: found without loading
- * TypeScript, which most verbs then never do. reading.ts writes what is known, and reads what has changed.
+ * Cached reads of a project's specs, valid while no file that the reading depended on has changed. They are found without loading
+ * TypeScript, which most verbs then never do. reading.ts writes the cache, and reads changed modules.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
@@ -9,39 +9,39 @@ import { dirname, join, resolve } from 'node:path'
 import { openMemo } from '../../memo.js'
 import { assemble, type Declared, type FileRead, type StandardRead } from './declared.js'
 
-/** A module of the project: a spec, or what one imports. */
+/** A module of the project: a spec, or an import of one. */
 export interface Module {
   readonly digest: string
-  /** A digest of what others can see of it (skeleton.ts). */
+  /** A digest of the part that importing modules see (skeleton.ts). */
   readonly skeleton: string | undefined
   /** Modules of the project that it imports. */
   readonly imports: readonly string[]
-  /** Of a spec. */
+  /** The cached read of a spec. */
   readonly read: FileRead | undefined
 }
 
-/** What a reading looked at, and what it found. */
+/** Dependencies and results of a reading. */
 export interface Trace {
   readonly settings: Settings
-  /** Files of packages and of the language, by path. */
+  /** Digests of files of packages and of the language, by path. */
   readonly base: ReadonlyMap<string, string>
   /** Modules of the project, by path. */
   readonly modules: ReadonlyMap<string, Module>
-  /** Names of the modules in their folders: a new one may be what an import means. */
+  /** Names of the modules in their folders: an import may resolve to a new one. */
   readonly folders: ReadonlyMap<string, string>
   readonly standard: readonly StandardRead[]
-  /** True if what one module says has a meaning for those alone that import it. */
+  /** True if every module affects only the modules that import it. */
   readonly separable: boolean
 }
 
-/** What decides how TypeScript reads and what `heddle` means. */
+/** Settings that determine how TypeScript reads, and the package that `heddle` resolves to. */
 export interface Settings {
-  /** Digests of configurations and package files by path; undefined for those that are not there. */
+  /** Digests of configurations and package files by path; undefined for missing files. */
   readonly files: ReadonlyMap<string, string | undefined>
-  /** What `heddle` is in the `node_modules` of each folder from the project up. */
+  /** Real paths of `heddle` in the `node_modules` of each folder from the project up. */
   readonly installed: string
   readonly typescript: string
-  /** The folder of the package that `heddle` means. */
+  /** The folder of the package that `heddle` resolves to. */
   readonly library: string | undefined
   /** Names of its standard library's modules. */
   readonly standard: string
@@ -49,13 +49,13 @@ export interface Settings {
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
-/** The digest of a text as TypeScript reads it, without a byte order mark. */
+/** The digest of a source as TypeScript reads it, without a byte order mark. */
 export const digestOfText = (text: string): string => digest(text.replace(/^\uFEFF/, ''))
 
 export const digestAt = (path: string): string | undefined =>
   existsSync(path) ? digestOfText(readFileSync(path, 'utf8')) : undefined
 
-/** @param configs configurations that the settings are read from */
+/** @param configs configuration files of the settings */
 export function settingsOf(root: string, configs: readonly string[], library: string | undefined): Settings {
   const packages = [join(root, 'package.json'), ...(library === undefined ? [] : [join(library, 'package.json')])]
   return {
@@ -73,7 +73,7 @@ const isSame = (root: string, { files, installed, typescript, library, standard 
   typescriptVersion() === typescript &&
   (library === undefined || namesIn(join(library, 'src', 'std')) === standard)
 
-/** Where `heddle` is installed for a folder: it may be replaced by a nearer one, or by a link to another. */
+/** Installation paths of `heddle` seen from a folder: a nearer one, or a link to another, may replace it. */
 function installedIn(root: string): string {
   const found: string[] = []
   for (let folder = root; ; folder = dirname(folder)) {
@@ -85,7 +85,7 @@ function installedIn(root: string): string {
 
 let version: string | undefined
 
-/** Which TypeScript reads: the package files of what brings it. */
+/** Version of TypeScript: digests of the package files of ts-morph and of its copy of TypeScript. */
 function typescriptVersion(): string {
   if (version !== undefined) return version
   const morph = createRequire(import.meta.url).resolve('ts-morph')
@@ -99,19 +99,19 @@ export const namesIn = (folder: string): string =>
 
 const isModule = (name: string): boolean => /\.([mc]?[jt]sx?|json)$/.test(name)
 
-/** The place of what is known of specs. A project may be read under several configurations. */
+/** Cache slot of a project's specs. A project may be read under several configurations. */
 export const slotOf = (root: string, specs: readonly string[], config: string) =>
   openMemo(root).slot<Trace>('specs', [root, config, ...specs])
 
 export const configOf = (root: string, config?: string): string => resolve(root, config ?? 'tsconfig.json')
 
-/** What is known, where the settings and the packages are the same and the specs are those of the given paths. */
+/** The cached trace, if the settings and packages are unchanged and the specs are those of the given paths. */
 export function knownTrace(root: string, specs: readonly string[], config: string, paths: readonly string[]): Trace | undefined {
   const trace = slotOf(root, specs, config).read()
   return trace !== undefined && isSame(root, trace.settings) && isBaseSame(trace, paths) ? trace : undefined
 }
 
-/** True if nothing has changed but modules of the project. */
+/** True if nothing but modules of the project has changed. */
 function isBaseSame({ base, modules, folders }: Trace, paths: readonly string[]): boolean {
   const specs = [...modules].flatMap(([path, { read }]) => (read === undefined ? [] : [path]))
   if (specs.length !== paths.length || !paths.every((path) => modules.get(path)?.read !== undefined)) return false
@@ -122,8 +122,8 @@ function isBaseSame({ base, modules, folders }: Trace, paths: readonly string[])
 }
 
 /**
- * Modules whose text is another, and those that import them.
- * @param isContained whether a module whose text is another is the same for those that import it
+ * Modules with changed text, and those that import them.
+ * @param isContained true if a changed module looks the same to those that import it
  */
 export function changedModules({ modules }: Trace, isContained: (path: string) => boolean = () => false): Set<string> {
   const texts = [...modules].flatMap(([path, module]) => (digestAt(path) === module.digest ? [] : [path]))
@@ -145,7 +145,7 @@ export interface KnownSpecs extends Declared {
   readonly settings: Settings
 }
 
-/** The specs of a folder as they were read last; undefined where anything has changed since, or nothing is known. */
+/** The cached specs of a folder; undefined if anything has changed since, or nothing is cached. */
 export function knownSpecs(root: string, specs: string): KnownSpecs | undefined {
   const base = resolve(root)
   const paths = filesBelow(resolve(base, specs))
@@ -155,7 +155,7 @@ export function knownSpecs(root: string, specs: string): KnownSpecs | undefined 
   return { ...wholeOf(trace), settings: trace.settings }
 }
 
-/** The TypeScript files below a folder, sorted; undefined for what is none, or one with links, which a glob would follow. */
+/** The TypeScript files below a folder, sorted; undefined if it is no folder, or has links, which a glob would follow. */
 function filesBelow(folder: string): string[] | undefined {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })

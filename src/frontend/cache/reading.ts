@@ -1,8 +1,8 @@
 /**
- * What spec modules were read as, kept between runs. An entry says which files TypeScript read for it, with their digests (known.ts): where
- * all are the same, no module is parsed. Where spec modules have changed, they and those that import them are read anew, and the others are
- * not; where a change is inside of bodies of ops, which no other module can see, they alone. Any other change, such as of a library's types,
- * has everything read.
+ * Caches the reads of spec modules between runs. An entry lists the files that TypeScript read for it, with their digests (known.ts): if
+ * all are unchanged, no module is parsed. If spec modules have changed, only they and those that import them are read again. If a change
+ * is inside of bodies of ops, which no other module can see, only they are. Any other change, such as of a library's types,
+ * causes everything to be read.
  */
 import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -27,7 +27,7 @@ import { skeletonAt, skeletonOf } from './skeleton.js'
 
 type ReadSpecs = Declared & { readonly diagnostics: readonly Diagnostic[] }
 
-/** The specs of a project. @param only as `ReadOptions` has it: what is known of all serves as well */
+/** The specs of a project. @param only as in `ReadOptions`; a cached read of all specs serves it as well */
 export function readCached(opened: SpecProject, specs: readonly string[], only?: ReadonlySet<string>): ReadSpecs {
   const { root, config } = opened
   const paths = specPaths(opened, specs)
@@ -36,14 +36,14 @@ export function readCached(opened: SpecProject, specs: readonly string[], only?:
   const changed = known === undefined ? undefined : changedModules(known, (path) => isContained(opened, known, path))
   if (known !== undefined && changed?.size === 0) return whole(known, only)
   const isPart = known?.separable === true && [...(changed ?? [])].every((path) => known.modules.has(path))
-  const anew = known !== undefined && changed !== undefined && isPart ? readChanged(opened, known, changed) : undefined
-  if (anew !== undefined && !('diagnostics' in anew)) {
-    slot.write(anew)
-    return whole(anew, only)
+  const updated = known !== undefined && changed !== undefined && isPart ? readChanged(opened, known, changed) : undefined
+  if (updated !== undefined && !('diagnostics' in updated)) {
+    slot.write(updated)
+    return whole(updated, only)
   }
-  // What is wrong with others is not asked for.
+  // Errors of other ops do not matter.
   if (only !== undefined) return readAll(opened, specs, only)
-  if (anew !== undefined) return { kernels: [], standard: [], layouts: [], diagnostics: anew.diagnostics }
+  if (updated !== undefined) return { kernels: [], standard: [], layouts: [], diagnostics: updated.diagnostics }
   const sources = specFiles(opened, specs, {})
   const { files, standard, diagnostics } = readFiles(opened, sources)
   if (diagnostics.length === 0) slot.write(traced(opened, files, standard))
@@ -60,7 +60,7 @@ function readAll(opened: SpecProject, specs: readonly string[], only: ReadonlySe
   return { ...assemble(files, standard), diagnostics }
 }
 
-/** True if a module says the same to those that import it, and nothing that was read of them holds a place in it. */
+/** True if a changed module looks the same to those that import it, and no cached read of others holds a place in it. */
 function isContained(opened: SpecProject, { modules }: Trace, path: string): boolean {
   const skeleton = modules.get(path)?.skeleton
   if (skeleton === undefined || skeletonAt(path) !== skeleton) return false
@@ -69,7 +69,7 @@ function isContained(opened: SpecProject, { modules }: Trace, path: string): boo
   return !others.some(({ layouts, returned }) => [...layouts.keys(), ...returned].some((id) => id.startsWith(inside)))
 }
 
-/** Reads what has changed beside what is known. Undefined where only all of it together tells what is wrong. */
+/** Reads the changed modules and merges them with the cached ones. Undefined if only a complete read can report the errors. */
 function readChanged(
   opened: SpecProject,
   trace: Trace,
@@ -79,7 +79,7 @@ function readChanged(
   const kept = new Map([...readsOf(trace.modules)].filter(([path]) => !changed.has(path)))
   const sources = paths.sort().map((path) => opened.project.addSourceFileAtPath(path))
   const { files, diagnostics } = readFiles(opened, sources, { known: { files: kept, standard: trace.standard } })
-  // Which of two is one too many, the order of all modules tells.
+  // The order of all modules decides which of two declarations is the duplicate.
   if (diagnostics.some(({ code }) => code === codes.duplicate)) return undefined
   if (diagnostics.length > 0) return { diagnostics }
   const all = new Map([...kept, ...atPaths(opened, files)])
@@ -101,7 +101,7 @@ function readChanged(
 const atPaths = ({ root }: SpecProject, files: ReadonlyMap<string, FileRead>): Map<string, FileRead> =>
   new Map([...files].map(([name, read]) => [join(root, name), read]))
 
-/** What TypeScript has read for modules. */
+/** Trace of a reading: all files that TypeScript has read for the modules. */
 function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, standard: readonly StandardRead[]): Trace {
   const { project } = opened
   const program = project.getProgram().compilerObject
@@ -115,7 +115,7 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
     (library !== undefined && parts.some((part) => file.fileName.startsWith(`${library}/${part}/`)))
   const [base, own] = [new Map<string, string>(), new Map<string, ts.SourceFile>()]
   for (const file of program.getSourceFiles()) {
-    // The language's own declarations are ts-morph's, in no folder: the version of TypeScript says which they are.
+    // The language's declarations come from ts-morph, in no folder: the version of TypeScript determines them.
     if (program.isSourceFileDefaultLibrary(file) && !existsSync(file.fileName)) continue
     if (isBase(file)) base.set(file.fileName, digestOfText(file.text))
     else own.set(file.fileName, file)
@@ -142,7 +142,7 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
   }
 }
 
-/** True if a module has a meaning for those alone that import it: no script, and none that adds to others. */
+/** True if a module affects only those that import it: it is no script, and augments no other module. */
 const isSeparable = (file: ts.SourceFile): boolean =>
   ts.isExternalModule(file) &&
   !file.isDeclarationFile &&

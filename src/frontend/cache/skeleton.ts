@@ -1,12 +1,12 @@
 /**
- * What a spec module says to those that import it: its text without the bodies of its ops. The type of an op follows from its signature, and
- * a body is read where its op is declared, so that a change inside of bodies is no change for another module.
+ * The part of a spec module that importing modules see: its source without the bodies of its ops. The type of an op follows from its signature,
+ * and a body is read with the declaration of its op, so a change inside of bodies does not affect other modules.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { ts } from 'ts-morph'
 import { digestOfText } from './known.js'
 
-/** A digest of what is left of a module without the functions that are bodies of exported `op(...)` of `heddle`. */
+/** Digest of a module without the functions that are bodies of `op(...)` of `heddle`. */
 export function skeletonOf(file: ts.SourceFile): string {
   const declarators = declaratorsOf(file)
   const bodies = file.statements.flatMap((statement) =>
@@ -42,7 +42,7 @@ function declaratorsOf(file: ts.SourceFile): ReadonlySet<string> {
   return new Set(names)
 }
 
-/** The function in the place of `body` of `op('name', { ... })`. */
+/** The function of the field `body` of `op('name', { ... })`. */
 function bodyOf(value: ts.Expression | undefined, declarators: ReadonlySet<string>): ts.Expression[] {
   if (value === undefined || !ts.isCallExpression(value) || !ts.isIdentifier(value.expression)) return []
   const config = value.arguments[1]
