@@ -1,4 +1,4 @@
-/** Misuse of a device must end in a typed error that names the value, and leave the device usable. */
+/** Checks that misuse of a device ends in a typed error that names the value, and leaves the device usable. */
 import { HeddleError } from '../errors.js'
 import type { NativeDevice } from '../runtime/native.js'
 import type { CheckResult } from './conformance.js'

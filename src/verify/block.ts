@@ -28,7 +28,7 @@ export interface Placed {
   readonly bytes: number
 }
 
-/** Lays the buffers of a case out: guard, buffer, guard, buffer, ..., guard. */
+/** Lays out the buffers of a case: guard, buffer, guard, buffer, ..., guard. */
 export function place(entry: KernelEntry, dims: Readonly<Record<string, number>>, shift: number, layouts: Layouts) {
   let end = guardBytes
   const known = new Map<string, Placed>()
@@ -47,7 +47,7 @@ export function place(entry: KernelEntry, dims: Readonly<Record<string, number>>
   return { placed, bytes: end }
 }
 
-/** Where logical element i of a buffer is stored, in elements; the identity for row-major buffers. */
+/** Storage offset, in elements, of logical element i of a buffer; the identity for row-major buffers. */
 export function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (flat: number) => number {
   if (buffer.layout === 'row') return (flat) => flat
   const { axes, offset } = findLayout(layouts, buffer.layout, shape.length)
@@ -65,7 +65,7 @@ export function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (fla
   }
 }
 
-/** Values as a buffer holds them, by its layout. */
+/** The bytes of a buffer that holds the values in its layout. */
 export function store(placed: Placed, values: ArrayLike<number>, layouts: Layouts): Uint8Array {
   const { dtype, layout } = placed.buffer
   if (layout === 'row') return encodeNumbers(dtype, values)
@@ -78,7 +78,7 @@ export function store(placed: Placed, values: ArrayLike<number>, layouts: Layout
 
 export function load(placed: Placed, block: Uint8Array, layouts: Layouts): ArrayLike<number> {
   const raw = decode(placed.buffer.dtype, block.subarray(placed.offset, placed.offset + placed.bytes))
-  // Poisoned int8 is one step from the least result there is, which a tolerance of a step would accept.
+  // Poisoned int8 is one step below the smallest result, which a tolerance of one step would accept.
   const stored = placed.buffer.dtype === 'i8' ? new Float64Array(raw).map((value) => (value === -128 ? Number.NaN : value)) : raw
   if (placed.buffer.layout === 'row') return stored
   const offset = elementOffset(placed, layouts)
@@ -86,7 +86,7 @@ export function load(placed: Placed, block: Uint8Array, layouts: Layouts): Array
   return new Float64Array(length).map((_, i) => stored[offset(i)] ?? Number.NaN)
 }
 
-/** The block before the run: guards, inputs as stored, outputs poisoned. @param poison of every byte of outputs; by their types without */
+/** The block before the run: guards, inputs as stored, outputs poisoned. @param poison byte for all outputs; by default chosen by type */
 export function initialBlock(
   placed: readonly Placed[],
   bytes: number,
@@ -112,7 +112,7 @@ export function findTrespass(before: Uint8Array, after: Uint8Array, outputs: rea
     if (before[byte] === after[byte]) continue
     const output = inside(byte, outputs)
     if (output !== undefined) {
-      // All of it may change.
+      // The run may change the whole output.
       byte = output.offset + output.bytes - 1
       continue
     }

@@ -1,6 +1,6 @@
 /**
- * The shapes, alignments and values every kernel instance is run with. Generated from the manifest alone, so a new op is
- * covered the moment it is compiled. A case is named by what it is; its name seeds its values.
+ * The shapes, alignments and values that every kernel instance is run with. Generated from the manifest alone, so a new op is
+ * covered as soon as it is compiled. A case is named by its parameters; its name seeds its values.
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -13,7 +13,7 @@ import { roundTo } from './storage.js'
 /** `integer`: +-1 and +-2, on which `exact` ops are exact; `normal`: standard normal. */
 export type Draw = 'integer' | 'normal'
 
-/** The root mean square of what is drawn: of 1, 1, 2 and 2, and of the standard normal distribution. */
+/** The root mean square of drawn values: of 1, 1, 2 and 2, and of the standard normal distribution. */
 export const drawnSize: Readonly<Record<Draw, number>> = { integer: Math.sqrt(2.5), normal: 1 }
 
 export interface KernelCase {
@@ -27,7 +27,7 @@ export interface KernelCase {
   readonly shift: number
 }
 
-/** Around the widths at which schedules change: one vector, one warp, a block's threads, what registers hold, and beyond. */
+/** Lengths around the widths at which schedules change: one vector, one warp, a block's threads, the capacity of registers, and beyond. */
 function rowLengths(vector: number): number[] {
   const edges = [vector, 2 * vector, 32, 64, 128, 256, 512, 1024, 4096, 8192]
   return [...new Set([1, 2, 3, 5, 7, ...edges.flatMap((edge) => [edge - 1, edge, edge + 1]), 96, 192, 768, 1536, 3072, 10_007])]
@@ -43,25 +43,25 @@ const outerExtents: readonly (readonly number[])[] = [
   [7, 5, 2],
 ]
 
-/** More rows than one dimension of a CUDA grid may hold besides the first; and so many that a schedule no longer spreads them. */
+/** More rows than the second dimension of a CUDA grid may have; and so many that a schedule no longer spreads them. */
 const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[] = [
   [65_537, [1, 4]],
   [600, [100, 300, 500]],
 ]
 
-/** Elements a buffer may have: what a body computes in a moment. */
+/** Most elements of a buffer: a body computes them in a moment. */
 const largestCase = 330_000
 
-/** Elements that a buffer may have where nothing smaller keeps to the facts: a tile of two extents that are multiples of 1024. */
+/** Most elements of a buffer if facts allow nothing smaller: a tile of two extents that are multiples of 1024. */
 const largestLeast = 2_000_000
 
-/** Sizes that are tried there: the least, and one that differs from it. */
+/** Number of sizes tried in that case: the least, and another one. */
 const leastSizes = 2
 
-/** Elements that a body may read where each element of a column reads all of it. */
+/** Most elements that a body may read if each element of a column reads the whole column. */
 const largestAcross = 1_000_000
 
-/** Elements of the largest buffers of a check: so many that every length is tried, and few enough for the slower interpreter; all with `thorough`. */
+/** Most elements of a buffer in a check: enough to try every length, and few enough for the slower interpreter; all with `thorough`. */
 export const checkedElements = { usual: 12_000, thorough: largestCase } as const
 
 /** A dimension that takes every row length, and those that take a few extents. */
@@ -71,9 +71,9 @@ interface Sweep {
 }
 
 /**
- * The row is the last dimension of the buffer that spans the most, unless facts say another. Where it is fixed, the kernel was written for
- * its extent alone, and every other dimension is swept in its turn. What loops combine away takes every length as well, and what they
- * reduce columns across as long as a body, which computes a reduction for each element, ends in a moment.
+ * The swept dimensions of a kernel. The row is the last dimension of the buffer with the most dimensions, unless facts state another. If it is
+ * fixed, the kernel was written for its extent alone, and every other dimension is swept in turn. Dimensions that loops reduce take every
+ * length as well. So do those that column reductions run across, while a body, which computes a reduction for each element, ends in a moment.
  */
 function sweepsOf(entry: KernelEntry, { derived, swept }: OpRule): Sweep[] {
   const row = rowOf(entry)
@@ -85,7 +85,7 @@ function sweepsOf(entry: KernelEntry, { derived, swept }: OpRule): Sweep[] {
   const combined = (entry.facts?.loops ?? []).filter(isSwept)
   const usual = entry.fixedDims[row] === undefined && !derived.includes(row) ? [row, ...combined] : free
   const rows = swept?.filter((name) => free.includes(name)) ?? usual
-  // A kernel of fixed sizes has its one case.
+  // A kernel of fixed sizes has a single case.
   const each = rows.length === 0 ? [row] : rows
   return each.map((name) => ({ row: name, outer: free.filter((other) => other !== name) }))
 }
@@ -98,15 +98,15 @@ const draws: readonly Draw[] = ['integer', 'normal']
 /** Elements by which buffers start after an aligned address. */
 const shifts: readonly number[] = [1, 3]
 
-/** The cases of a kernel: `each` one; or `by turns`, few of them: see `casesOf`. */
+/** Selection of a kernel's cases: `each` one, or few of them `by turns`: see `casesOf`. */
 export type Drawn = 'each' | 'by turns'
 
 /**
- * Every case of one kernel instance whose buffers have at most `largest` elements; those of the least sizes where facts leave no such one
- * (extents that are 128 times others). Empty only where not even those can be run: see `whyNone`.
- * @param drawn by turns, which are a fifth as many: every length of the row meets one choice of outer extents and one draw, every other one a
- *   shift; of what else is swept, a third of the lengths. Instances of an op, which share schedules, take other turns.
- * @throws usage `verify.fact` for one that reads integers of which nothing is known
+ * Every case of one kernel instance whose buffers have at most `largest` elements; those of the least sizes if facts allow no such case
+ * (extents that are 128 times others). Empty only if not even those can be run: see `whyNone`.
+ * @param drawn `by turns` gives a fifth of the cases: every row length is combined with one choice of outer extents and one draw, every other
+ *   one with a shift; other swept dimensions take a third of the lengths. Instances of an op, which share schedules, take different turns.
+ * @throws usage `verify.fact` for an instance that reads integers without a fact
  */
 export function casesOf(entry: KernelEntry, largest = largestCase, drawn: Drawn = 'each'): readonly KernelCase[] {
   const found = casesWithin(entry, largest, drawn)
@@ -119,7 +119,7 @@ function leastOf(cases: readonly KernelCase[]): readonly KernelCase[] {
   return cases.filter(({ entry, dims }) => sizes.includes(elementsOf(entry, dims)))
 }
 
-/** Why a kernel has no cases, for whoever has to say so. */
+/** Message that explains why a kernel has no cases. */
 export function whyNone(entry: KernelEntry): string {
   const dims = ruleOf(entry).extents({ ...Object.fromEntries(entry.dims.map((name) => [name, 1])), ...entry.fixedDims })
   const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
@@ -135,7 +135,7 @@ function casesWithin(entry: KernelEntry, largest: number, drawn: Drawn): KernelC
   const cases = new Map<string, KernelCase>()
   const own = shareOf(entry.key)
 
-  /** True if there is such a case. */
+  /** Adds a case. Returns true if it is within the limits. */
   const add = ({ row, outer }: Sweep, outerSizes: readonly number[], length: number, draw: Draw, shift: number): boolean => {
     const free = Object.fromEntries(outer.map((name, i) => [name, outerSizes[i] ?? 1]))
     const given = { ...free, [row]: length, ...entry.fixedDims }
@@ -164,8 +164,8 @@ function casesWithin(entry: KernelEntry, largest: number, drawn: Drawn): KernelC
     for (const [i, length] of rowLengths(16 / elementBytes).entries()) {
       const turn = i + own
       if (!isFirst && turn % 3 !== 0) continue
-      // The next choice of outer extents at each length, the other draw once all have been met. Where one is too large or too short a row
-      // for the draw, another takes its turn.
+      // Each length takes the next choice of outer extents, and the other draw once all choices have been used. If a combination is too
+      // large, or the row too short for the draw, another takes its turn.
       const sizes = inTurn(outerExtents, turn)
       const drawnNow = inTurn(draws, Math.floor(turn / outerExtents.length))
       sizes.some((chosen) => drawnNow.some((draw) => add(sweep, chosen, length, draw, 0)))
@@ -176,14 +176,14 @@ function casesWithin(entry: KernelEntry, largest: number, drawn: Drawn): KernelC
 
   for (const [i, sweep] of sweepsOf(entry, rule).entries()) drawn === 'each' ? addEach(sweep) : addByTurns(sweep, i === 0)
   const { shared } = rule
-  // By turns, one instance tries what several do otherwise.
+  // By turns, one instance tries the cases of several.
   const turns = drawn === 'each' ? shared : Math.ceil(shared / triedBy)
-  // Where there are fewer cases than instances, some try the same.
+  // With fewer cases than instances, some try the same.
   const share = Math.max(1, Math.min(turns, cases.size))
   return [...cases.values()].filter((_, i) => i % share === own % share)
 }
 
-/** All of a list, from another one first at each turn. */
+/** The list rotated by the turn. */
 const inTurn = <T>(list: readonly T[], turn: number): readonly T[] => {
   const first = turn % list.length
   return [...list.slice(first), ...list.slice(0, first)]

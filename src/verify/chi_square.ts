@@ -1,13 +1,13 @@
 /** Pearson's chi-square test of draws against the probabilities they should have. */
 import { drawQuantile } from './tolerance.js'
 
-/** Cells that expect fewer draws are counted together: the statistic is not chi-square distributed with them. */
+/** Cells that expect fewer draws are merged: with them, the statistic is not chi-square distributed. */
 const fewestExpected = 5
 
 export interface ChiSquare {
   readonly statistic: number
   readonly degrees: number
-  /** What the statistic of right draws exceeds once in a thousand times. */
+  /** The value that the statistic of correct draws exceeds once in a thousand times. */
   readonly critical: number
   readonly passed: boolean
 }
@@ -22,7 +22,7 @@ export function criticalValue(degrees: number): number {
   return degrees * (1 - variance + drawQuantile * Math.sqrt(variance)) ** 3
 }
 
-/** Holds how often each outcome was drawn against its probability. An outcome that cannot be fails the test if it is drawn at all. */
+/** Compares the count of each outcome with its probability. An outcome of probability 0 fails the test if it is drawn at all. */
 export function chiSquare(counts: readonly number[], probabilities: readonly number[]): ChiSquare {
   const draws = counts.reduce((sum, count) => sum + count, 0)
   const cells: { count: number; expected: number }[] = []

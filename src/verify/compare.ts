@@ -1,7 +1,6 @@
 /**
- * Comparing what a device computed with what was expected. Strict where it matters: NaN passes nowhere, not even against
- * NaN, so that poisoned output cannot, but where the caller knows that it was computed; an infinity equals only the same infinity; a
- * missing element is a failure.
+ * Compares a device's results with expected values, strictly. NaN never passes, not even against NaN, so that poisoned output fails,
+ * unless the caller knows that it was computed. An infinity equals only the same infinity. A missing element is a failure.
  */
 import type { Tolerance } from './tolerance.js'
 
@@ -9,7 +8,7 @@ export interface WorstElement {
   readonly index: number
   readonly actual: number
   readonly expected: number
-  /** Absolute error, infinite where no number describes it. */
+  /** Absolute error, infinite if it is not a number. */
   readonly error: number
   readonly allowed: number
 }
@@ -19,16 +18,16 @@ export interface Comparison {
   readonly elements: number
   /** Elements outside their tolerance. */
   readonly failures: number
-  /** The element whose error is largest in relation to what it may be; absent when nothing differs at all. */
+  /** The element with the largest ratio of error to tolerance; absent if nothing differs. */
   readonly worst: WorstElement | undefined
   /** One line: what differs, where, by how much. */
   readonly summary: string
 }
 
 /**
- * Compares element by element. Buffers of different lengths fail whatever they hold.
- * @param tolerance of every element, or of the element with an index
- * @param nan whether NaN is right where NaN is expected
+ * Compares element by element. Buffers of different lengths always fail.
+ * @param tolerance for every element, or by index
+ * @param nan `equals` if NaN passes where NaN is expected
  */
 export function compare(
   actual: ArrayLike<number>,
@@ -63,7 +62,7 @@ export function compare(
   return { passed: failures === 0, elements, failures, worst, summary: describe(elements, failures, worst) }
 }
 
-/** Of two values that each element may have, the nearer one; the first where that is as near, or no number is. */
+/** The nearer of the two values that each element may have; the first if both are equally near, or neither is a number. */
 export const nearer = (actual: ArrayLike<number>, first: ArrayLike<number>, other: ArrayLike<number>): Float64Array =>
   Float64Array.from(first, (value, i) => {
     const [found, second] = [actual[i] ?? Number.NaN, other[i] ?? Number.NaN]

@@ -1,8 +1,8 @@
 /**
  * Runs one case of one kernel on a device and compares it with the op's body run by Node. All buffers of a case lie in one
  * block of device memory with guard bands between them; outputs are poisoned. After the run the guards and the inputs
- * must be as they were, and every output element must have been written. An output that updates an input is that input's buffer:
- * it starts from the input, and what is not replaced must be as it was to the last bit.
+ * must be unchanged, and every output element must have been written. An output that updates an input is that input's buffer:
+ * it starts from the input, and elements that are not replaced must stay equal to the last bit.
  */
 import { setImmediate } from 'node:timers/promises'
 import type { KernelEntry } from '../emit/manifest.js'
@@ -21,7 +21,7 @@ import { ruleOf } from './rules.js'
 import { roundTo } from './storage.js'
 import { type Tolerance, tolerance, unitRoundoff, withNaiveError } from './tolerance.js'
 
-/** What a device run needs besides the case. */
+/** Context of a device run, in addition to the case. */
 export interface Subject extends Oracle {
   readonly device: NativeDevice
   readonly library: KernelSource
@@ -31,13 +31,13 @@ export interface Subject extends Oracle {
 export interface CheckResult {
   readonly name: string
   readonly passed: boolean
-  /** What differs, or the worst error when it passed. */
+  /** The difference, or the worst error of a passed case. */
   readonly detail: string
   /** Elements not judged of a case that passed, with the reason. */
   readonly note?: string
 }
 
-/** The first element of an update that the oracle leaves as it was and the run did not. */
+/** The first element of an update that the oracle leaves unchanged and the run did not. */
 function findChanged(stored: ArrayLike<number>, before: ArrayLike<number> | undefined, expected: ArrayLike<number>) {
   if (before === undefined) return undefined
   const at = Array.from(expected).findIndex((value, i) => value === before[i] && stored[i] !== before[i])
@@ -62,17 +62,17 @@ export const saturated = (dtype: DType, expected: ArrayLike<number>): ArrayLike<
   )
 }
 
-/** Expected values of an exact comparison are what a correctly rounded store leaves. */
+/** Expected values in storage: correctly rounded for an exact comparison, else saturated. */
 const expectedAs = (dtype: DType, expected: ArrayLike<number>, { absolute, relative }: Tolerance): ArrayLike<number> =>
   absolute === 0 && relative === 0 ? roundTo(dtype, expected) : saturated(dtype, expected)
 
-/** Where the buffers of a case lie, and their block before the run. */
+/** Placement of a case's buffers, and their block before the run. */
 function memoryOf({ layouts }: Subject, { entry, dims, shift }: KernelCase, inputs: Tensors, poison?: number) {
   const { placed, bytes } = place(entry, dims, shift, layouts)
   return { placed, before: initialBlock(placed, bytes, inputs, layouts, poison) }
 }
 
-/** Runs the case's kernel over a block and returns the block afterwards. Rejects with what the device rejects with. */
+/** Runs the case's kernel over a block and returns the block afterwards. Rejects with the device's error. */
 async function runOnDevice(
   subject: Subject,
   test: KernelCase,
@@ -104,8 +104,8 @@ async function runOnDevice(
 }
 
 /**
- * The memory after a run, unchecked: equal to what `runCase` saw where the run was the same to the last bit. Rejects with what the
- * device rejects with.
+ * The memory after a run, unchecked. It equals the memory that `runCase` saw if the runs were identical to the last bit. Rejects with the
+ * device's error.
  */
 export async function memoryAfter(subject: Subject, given: KernelCase): Promise<Uint8Array> {
   const test = filling(given, (attempt, inputs) => expectedFrom(subject, attempt, inputs))
@@ -113,15 +113,15 @@ export async function memoryAfter(subject: Subject, given: KernelCase): Promise<
   return runOnDevice(subject, test, placed, before)
 }
 
-/** A case with everything its run starts from and is held against. */
+/** A case with all inputs of its run, and the values that it is compared with. */
 export interface PreparedCase {
-  /** With the attributes it is run with. */
+  /** The case, with its final attributes. */
   readonly test: KernelCase
   readonly inputs: Tensors
   readonly expected: Tensors
   readonly placed: readonly Placed[]
   readonly before: Uint8Array
-  /** Of each output: what it may be, in logical order, the likeliest first, and how far it may be from that. */
+  /** For each output: its allowed values in logical order, the likeliest first, and their tolerance. */
   readonly wanted: ReadonlyMap<string, { readonly values: readonly ArrayLike<number>[]; readonly bound: Tolerance }>
 }
 
@@ -151,7 +151,7 @@ function prepared(subject: Subject, given: KernelCase): PreparedCase {
 export const runCase = async (subject: Subject, given: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> =>
   runPrepared(subject, prepareCase(subject, given), onBlock)
 
-/** Runs cases one after the other. The device is at one while the next is prepared, which takes as long. */
+/** Runs cases in sequence. The next case is prepared while the device runs, which takes as long. */
 export async function runCases(
   subject: Subject,
   cases: Iterable<KernelCase>,
@@ -165,12 +165,12 @@ export async function runCases(
       const next = prepareCase(subject, test)
       if (running !== undefined) results.push(await running)
       running = runPrepared(subject, next)
-      // Lets it begin.
+      // Lets the run start.
       await setImmediate()
     }
     return running === undefined ? results : [...results, await running]
   } finally {
-    // Nothing runs on a device that the caller closes.
+    // The caller may close the device: nothing may still run on it.
     await Promise.allSettled([running])
   }
 }
@@ -200,7 +200,7 @@ async function runPrepared(
   for (const output of outputs) {
     const { name: tensor } = output.buffer
     const stored = load(output, after, subject.layouts)
-    const result = held(subject, prepared, output.buffer, stored)
+    const result = compareResult(subject, prepared, output.buffer, stored)
     if (!result.passed) return failed(`${rung(subject, test, inputs, expected)}: ${tensor}: ${result.summary}`)
     const changed = findChanged(stored, inputs[output.buffer.updates ?? '']?.data, expected[tensor]?.data ?? [])
     if (changed !== undefined) return failed(`${tensor}: element ${changed}, which is not replaced, changed`)
@@ -209,8 +209,8 @@ async function runPrepared(
   return { name, passed: true, detail: details.join('; ') }
 }
 
-/** An output against what it may be: each of its values, or element by element what float32 makes of the case. */
-function held(
+/** Compares an output with each of its allowed values, and else element by element with the float32 result of the case. */
+function compareResult(
   subject: Subject,
   { test, inputs, expected, wanted }: PreparedCase,
   { name, dtype }: Placed['buffer'],
@@ -227,7 +227,7 @@ function held(
     const either = compare(stored, nearer(stored, double, expectedAs(dtype, single, bound)), bound, 'equals')
     if (either.passed) return either
   }
-  // A step of an integer is no error of float32.
+  // A difference of one integer step is not a float32 error.
   if (unitRoundoff[dtype] === 0) return first
   const error = strayedError(subject, test, inputs, expected)?.[name]
   if (error === undefined) return first
@@ -236,8 +236,8 @@ function held(
 }
 
 /**
- * Outputs are poisoned with NaN. Where a body gives NaN itself, a second run over zeros tells whether it was written.
- * @returns the first element that was not
+ * Finds unwritten elements of outputs. They are poisoned with NaN; where a body itself gives NaN, a second run over zeros shows whether it was written.
+ * @returns a description of the first unwritten element
  */
 async function findUnwritten(
   subject: Subject,

@@ -1,4 +1,4 @@
-/** The elements of an input by its domain: indices, lengths, flags, places of packed rows, and floats within bounds. */
+/** Draws the elements of an input by its domain: indices, lengths, flags, positions of packed rows, and floats within bounds. */
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { type Count, type Domain, evaluateCount, type Packed } from '../ir/facts/facts.js'
@@ -9,10 +9,10 @@ import type { Sequences } from './sizes.js'
 
 type Buffer = KernelEntry['buffers'][number]
 
-/** One in this many elements is one of the values that are allowed besides. */
+/** One in this many elements is one of the additionally allowed values. */
 const seldom = 8
 
-/** Draws the elements of an input; undefined where any number will do. */
+/** Returns the draw of an input's elements; undefined if any number is allowed. */
 export function drawOf({ dtype }: Buffer, domain: Domain | undefined, sequences: Sequences) {
   if (domain === undefined) return undefined
   const { packed, divide } = domain
@@ -51,7 +51,7 @@ function drawn({ from, to, values, first, also, order }: Domain, { next, dims, s
   })
 }
 
-/** Along the last axis: from the least to the greatest without falling, or no two alike while there are enough. */
+/** Draws ordered elements along the last axis: ascending from the least to the greatest, or distinct while there are enough values. */
 function ordered(order: 'ascending' | 'distinct', low: number, high: number, shape: readonly number[], next: Random) {
   const row = shape.at(-1) ?? 1
   const made = new Float64Array(elementsIn(shape))
@@ -74,10 +74,10 @@ function shuffled(low: number, high: number, next: Random): number[] {
   return places
 }
 
-/** Numbers of the usual distribution, divided by a power of two. */
+/** Numbers of the case's distribution, divided by a power of two. */
 function divided(divide: Count, { next, value, dims, shape }: DrawRequest): Float64Array {
-  const step = 2 ** -Math.round(Math.log2(evaluateCount(divide, dims) ?? 1) / 2)
-  return filled(shape, () => step * value(next))
+  const scale = 2 ** -Math.round(Math.log2(evaluateCount(divide, dims) ?? 1) / 2)
+  return filled(shape, () => scale * value(next))
 }
 
 function packedRows({ role, batch }: Packed, { dims, shape }: DrawRequest, sequences: Sequences): Float64Array {

@@ -1,6 +1,6 @@
 /**
- * Exported programs as ops of PyTorch, held by the script that `heddle bench` runs its peers with: eager, compiled and in CUDA graphs against what the
- * CPU device gave. Where Python has no PyTorch, nothing is run, and the reason is what is said.
+ * Checks exported programs as ops of PyTorch, with the script that `heddle bench` runs its peers with: eager, compiled and in CUDA graphs, against the
+ * results of the CPU device. If Python has no PyTorch, nothing is run, and the reason is reported.
  */
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -21,17 +21,17 @@ export const exportsCommand = (): readonly [string, ...string[]] => ['python3', 
 
 export interface CheckedExports {
   readonly results: readonly CheckResult[]
-  /** Why nothing was run. */
+  /** Reason why nothing was run. */
   readonly skipped?: string
 }
 
-/** The folders below one that can be checked, as test/peers/make_exports.ts writes them. */
+/** The checkable folders below a folder, as test/peers/make_exports.ts writes them. */
 export async function exportFolders(of: string): Promise<readonly string[]> {
   const names = await readdir(of).catch(() => [])
   return names.map((name) => join(of, name)).filter((folder) => existsSync(join(folder, 'check.json')))
 }
 
-/** The same of a folder that somebody named. @throws usage `selftest.exports` where there are none */
+/** The same for an explicitly named folder. @throws usage `selftest.exports` if there are none */
 export async function expectExports(of: string): Promise<readonly string[]> {
   const folders = await exportFolders(of)
   if (folders.length > 0) return folders
@@ -40,7 +40,7 @@ export async function expectExports(of: string): Promise<readonly string[]> {
   })
 }
 
-/** A result for each folder, and one for what all of them have in common. @throws the signal's reason when it fires; nothing else */
+/** One result per folder, and one if the script itself fails. @throws the signal's reason when it fires; nothing else */
 export async function checkExports(
   folders: readonly string[],
   signal: AbortSignal | undefined,
@@ -71,7 +71,7 @@ export async function checkExports(
   return { results: [...results, { name: 'exports', passed: false, detail }] }
 }
 
-/** Undefined for a line that is none of the script's: libraries print too. */
+/** Undefined for a line of another origin: libraries print too. */
 function parse(text: string): z.infer<typeof scriptLine> | undefined {
   try {
     return scriptLine.parse(JSON.parse(text))

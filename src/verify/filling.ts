@@ -1,7 +1,7 @@
 /**
- * Numbers that scale what is stored as int8 (facts `fills`), chosen so that results span what it holds: only then is a step of the result
- * a tight bound. The scale lies half between two integers, so that products of integers are ties, and a little above what would fit, so
- * that some results lie beyond.
+ * Scales of int8 results (facts `fills`), chosen so that results span the range of int8: only then is one step of the result
+ * a tight bound. A scale lies halfway between two integers, so that products of integers are rounding ties, and slightly above the fitting
+ * one, so that some results saturate.
  */
 import type { HostTensor } from '../ir/evaluate.js'
 import { casesOf, inputsOf, type KernelCase } from './cases.js'
@@ -10,18 +10,18 @@ import { ruleOf } from './rules.js'
 type Tensors = Readonly<Record<string, HostTensor>>
 type Run = (test: KernelCase, inputs: Tensors) => Tensors
 
-/** The largest int8, and where the largest results are brought to. */
+/** The largest int8, and the target of the largest results. */
 const [largest, aim] = [127, 160]
-/** Elements of the buffers of the case that is measured on, and tries at finding a scale that shows how large its results are. */
+/** Elements of the buffers of the measured case, and attempts at finding a scale at which its results are measurable. */
 const [sample, tries] = [4096, 12]
 
 const known = new Map<string, number>()
 
-/** The case with these attributes chosen. @param run what the kernel should give */
+/** The case with its scales chosen. @param run computes the expected results of the kernel */
 export function filling(test: KernelCase, run: Run): KernelCase {
   const { entry, draw } = test
   const { fills } = ruleOf(entry)
-  // What is asked for stays as it is.
+  // Explicitly given attributes stay as they are.
   const names = Object.keys(fills).filter((name) => test.attrs[name] === entry.attrs.find((attr) => attr.name === name)?.default)
   if (names.length === 0) return test
   const attrs = { ...test.attrs }
@@ -34,7 +34,7 @@ export function filling(test: KernelCase, run: Run): KernelCase {
   return { ...test, attrs }
 }
 
-/** The largest small case of the same draw: its results tell what those of others are like. */
+/** The largest small case of the same draw: its results are representative of the others. */
 const sampleOf = (test: KernelCase): KernelCase =>
   casesOf(test.entry, sample).findLast(({ draw, shift }) => draw === test.draw && shift === 0) ?? test
 
@@ -52,5 +52,5 @@ function scaleOf(test: KernelCase, attr: string, output: string, run: Run): numb
   return 1
 }
 
-/** The scale that is half between two integers, or of small ones a power of two. */
+/** A scale that puts values halfway between integers (rounding ties); a power of two when small. */
 const stepped = (scale: number): number => (scale >= 1 ? Math.floor(scale) + 0.5 : 2 ** Math.floor(Math.log2(scale)))

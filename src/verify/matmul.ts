@@ -31,7 +31,7 @@ export interface MatmulCase {
   readonly epilogue: Epilogue
 }
 
-/** What follows the product. */
+/** Epilogue of the matmul. */
 export interface Epilogue {
   readonly bias: boolean
   readonly residual: boolean
@@ -71,9 +71,9 @@ export function matmulCases(): MatmulCase[] {
   const add = (test: Omit<MatmulCase, 'name'>): void => {
     const { dtype, batch, m, n, k, orders, pad, broadcast, draw, epilogue } = test
     const form = `a=${orders[0]} b=${orders[1]} out=${orders[2]}`
-    const behind = [epilogue.bias ? ' bias' : '', epilogue.residual ? ' residual' : '', epilogue.relu ? ' relu' : '']
-    const product = `matmul ${dtype} batch=${batch}${broadcast ? ' shared' : ''} m=${m} n=${n} k=${k} ${form} pad=${pad} ${draw}`
-    cases.push({ name: epilogue === none ? product : product + behind.join(''), ...test })
+    const suffix = [epilogue.bias ? ' bias' : '', epilogue.residual ? ' residual' : '', epilogue.relu ? ' relu' : '']
+    const base = `matmul ${dtype} batch=${batch}${broadcast ? ' shared' : ''} m=${m} n=${n} k=${k} ${form} pad=${pad} ${draw}`
+    cases.push({ name: epilogue === none ? base : base + suffix.join(''), ...test })
   }
   for (const dtype of floatTypes) {
     for (const [m, n, k] of extents) {
@@ -109,8 +109,8 @@ interface Operand {
 
 function operand(batch: number, rows: number, columns: number, order: Order, pad: number): Operand {
   const [line, lines] = order === 'n' ? [columns, rows] : [rows, columns]
-  const step = (line + pad) * lines
-  return { strides: [step, order === 'n' ? line + pad : 1, order === 'n' ? 1 : line + pad], elements: batch * step }
+  const size = (line + pad) * lines
+  return { strides: [size, order === 'n' ? line + pad : 1, order === 'n' ? 1 : line + pad], elements: batch * size }
 }
 
 const offset = ({ strides }: Operand, batch: number, row: number, column: number): number =>
@@ -123,7 +123,7 @@ type Added = readonly [bias: Numbers, residual: Numbers]
 
 interface Expected {
   readonly result: Float64Array
-  /** Product + residual: what a bias is added to. */
+  /** Matmul result + residual, before the bias is added. */
   readonly unbiased: Float64Array
 }
 
@@ -151,7 +151,7 @@ function reference(
   return { result, unbiased }
 }
 
-/** Bytes between operands, also the alignment a matmul library asks for. */
+/** Alignment of operands, in bytes, as a matmul library requires. */
 const gap = 256
 
 /** Runs one case. A rejection by the device is a failed case. */

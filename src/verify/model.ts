@@ -1,6 +1,6 @@
 /**
- * Whole-model checks against golden files: what HF transformers computed in float32, and a labelled test set. Only tokens
- * the attention mask marks valid are compared; what padded positions hold is no one's business.
+ * Whole-model checks against golden files: results of HF transformers in float32, and a labelled test set. Only tokens
+ * that the attention mask marks valid are compared; the contents of padded positions are arbitrary.
  */
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import type { CheckResult } from './conformance.js'
 import { argmax, microF1 } from './score.js'
 import { modelTolerance } from './tolerance.js'
 
-/** Inputs and expected rows of a golden file, padding left out. */
+/** Inputs and expected rows of a golden file, without padding. */
 interface Golden {
   readonly cases: readonly { readonly inputIds: number[] }[]
   readonly expected: Readonly<Record<string, Float32Array | undefined>>
@@ -68,7 +68,7 @@ const rowsOf = (result: EncoderResult): readonly Float32Array[] =>
 const rootMeanSquare = (values: Float32Array): number =>
   Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / Math.max(values.length, 1))
 
-/** Runs the inputs of one golden file, one batch as in the file, and compares element by element, by norm and by label. */
+/** Runs the inputs of one golden file as one batch, as in the file, and compares by element, by norm and by label. */
 export async function checkGolden(encoder: Encoder, path: string, name: string): Promise<CheckResult[]> {
   const golden = await readGolden(path)
   const tensor = encoder.config.kind === 'token-classifier' ? 'logits' : 'last_hidden_state'
@@ -127,8 +127,8 @@ export async function checkTestSet(
 }
 
 /**
- * Every check a model folder allows: each `golden*.safetensors`, and `test-set.json` where there is one.
- * @throws usage `golden.missing` when it holds neither
+ * Runs every check that a model folder allows: each `golden*.safetensors`, and `test-set.json` if it exists.
+ * @throws usage `golden.missing` if it has neither
  */
 export async function checkModel(
   encoder: Encoder,

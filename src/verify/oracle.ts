@@ -1,6 +1,6 @@
 /**
- * What a kernel should compute in a case: what its op's body does, run by Node, or for a fused kernel, which has no body, what its IR says,
- * interpreted.
+ * Expected results of a kernel in a case: those of its op's body, run by Node, or for a fused kernel, which has no body, those of its
+ * interpreted IR.
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -22,18 +22,18 @@ import { strayedRuns, tolerance, unitRoundoff } from './tolerance.js'
 
 export type Tensors = Readonly<Record<string, HostTensor>>
 
-/** Where the meanings of kernels come from. */
+/** Sources of the reference results of kernels. */
 export interface Oracle {
   readonly ops: Readonly<Record<string, Op>>
-  /** The IR by op, where the front end is at hand: the oracle of fused kernels, and what tells a wrong lowering from a wrong schedule. */
+  /** The IR by op, if the front end is available: the oracle of fused kernels, which also distinguishes a wrong lowering from a wrong schedule. */
   readonly kernels?: ReadonlyMap<string, PlannedKernel>
 }
 
-/** True if the subject can tell what a kernel should compute: its op's body, or the IR of a fused kernel, which has no body. */
+/** True if there is a reference for a kernel: its op's body, or the IR of a fused kernel, which has no body. */
 export const hasOracle = ({ ops, kernels }: Oracle, { op }: KernelEntry): boolean =>
   Object.hasOwn(ops, op) || kernels?.has(op) === true
 
-/** @throws usage `verify.oracle` when there is neither body nor IR of the op */
+/** The expected outputs of a case. @throws usage `verify.oracle` if there is neither a body nor IR of the op */
 export function expected({ ops, kernels }: Oracle, { entry, dims, attrs }: KernelCase, inputs: Tensors): Tensors {
   const op = Object.hasOwn(ops, entry.op) ? ops[entry.op] : undefined
   if (op !== undefined) return runOp(op, inputs, { dims, attrs })
@@ -55,7 +55,7 @@ function evaluate(
   return evaluateProducts(kernel, entry, inputs, dims, attrs)
 }
 
-/** Evaluates a kernel of products, whose computed factors are first rounded to their storage type. */
+/** Evaluates a matmul kernel, whose computed operands are first rounded to their storage type. */
 function evaluateProducts(
   kernel: MatmulKernel,
   { types }: KernelEntry,
@@ -69,7 +69,7 @@ function evaluateProducts(
 }
 
 /**
- * What a product of one row may give besides: a row that is scaled when its products are added up is not rounded in front of them
+ * Alternative results of a one-row matmul: a row that is scaled while its products are summed is not rounded before them
  * (matmul_products_one.cuh).
  */
 export function unrounded({ kernels }: Oracle, { entry, dims, attrs }: KernelCase, inputs: Tensors): readonly Tensors[] {
@@ -79,9 +79,9 @@ export function unrounded({ kernels }: Oracle, { entry, dims, attrs }: KernelCas
 }
 
 /**
- * What float32 arithmetic gives in a case. A rounding to an integer, or a choice of the nearest, turns where a double is a hair from a half:
- * such an element may be either. Undefined where the IR is not at hand, says more than rows, or is not what was wanted: no oracle but the
- * body speaks for it then.
+ * Results of a case in float32 arithmetic. A rounding to an integer, or a choice of the nearest, flips where a double is very close to a half:
+ * such an element may have either value. Undefined if the IR is not available, is a template, or disagrees with the expected results: then
+ * the body is the only oracle.
  */
 export function inSingle(
   { kernels }: Oracle,
@@ -95,13 +95,13 @@ export function inSingle(
   return evaluateKernel(kernel, inputs, dims, attrs, 'single')
 }
 
-/** The distance of float32 numbers, relative to those that have the most of them. */
+/** Distance between adjacent float32 numbers, at its largest relative to the numbers. */
 const lastPlace = 2 * unitRoundoff.f32
 
 /**
- * How far float32 arithmetic may be from what is wanted, by output and element: the largest error of several runs whose roundings go astray.
- * Where terms are large and cancel, a mask of -10000 in a row that is masked whole say, few roundings decide, and one run by itself may meet none that
- * goes wrong. Undefined where the IR does not tell.
+ * Possible error of float32 arithmetic, by output and element: the largest error of several runs with perturbed roundings.
+ * If terms are large and cancel, such as a mask of -10000 in a fully masked row, few roundings decide, and a single run may meet no unfavourable
+ * one. Undefined if the IR is not available or disagrees.
  */
 export function strayedError(
   { kernels }: Oracle,
@@ -113,7 +113,7 @@ export function strayedError(
   if (kernel === undefined) return undefined
   const next = random(`${seed} stray`)
   if (isTemplate(kernel) && kernel.kind === 'matmul') {
-    // Roundings of so many partial sums, none larger than all terms together, add up as steps of a random walk do.
+    // Roundings of k partial sums, none larger than the sum of all magnitudes, add up like the steps of a random walk.
     const reach = lastPlace * Math.sqrt(dims[kernel.k] ?? 1)
     const stray: StraySum = (sum, magnitude) => sum + reach * magnitude * uniform(next, -1, 1)
     const runs = Array.from({ length: strayedRuns }, () => evaluateProducts(kernel, entry, inputs, dims, attrs, stray))
@@ -124,13 +124,13 @@ export function strayedError(
       ? evaluateAttention(kernel, inputs, dims, attrs, precision, stray)
       : evaluateKernel(kernel, inputs, dims, attrs, precision, stray)
   if (!isTemplate(kernel) && !agree(run('double'), wanted)) return undefined
-  // Scores are scaled before the largest is taken away, so that exponents are of 2: what float32 holds exactly is rounded as well.
+  // Scores are scaled before their maximum is subtracted, so that exponents are of 2: values that float32 holds exactly are rounded as well.
   const stray = (value: number): number =>
     !isTemplate(kernel) && Math.fround(value) === value ? value : Math.fround(value * (1 + lastPlace * uniform(next, -1, 1)))
   return largestError([run('single'), ...Array.from({ length: strayedRuns }, () => run('strayed', stray))], wanted)
 }
 
-/** The largest finite error of each element of several runs. */
+/** The largest finite error of each element over several runs. */
 const largestError = (runs: readonly Tensors[], wanted: Tensors): Readonly<Record<string, Float64Array>> =>
   Object.fromEntries(
     Object.entries(wanted).map(([name, { data }]) => [
@@ -142,7 +142,7 @@ const largestError = (runs: readonly Tensors[], wanted: Tensors): Readonly<Recor
     ]),
   )
 
-/** True if the IR gives just what was wanted. */
+/** True if the IR gives exactly the expected results. */
 function agree(evaluated: Tensors, wanted: Tensors): boolean {
   const exact = tolerance({ dtype: 'f32', class: 'exact' })
   return Object.entries(wanted).every(
@@ -150,7 +150,7 @@ function agree(evaluated: Tensors, wanted: Tensors): boolean {
   )
 }
 
-/** The first stage on the road whose result leaves the oracle's. */
+/** The first stage of the pipeline whose result differs from the oracle. */
 export function rung({ ops, kernels }: Oracle, { entry, dims, attrs }: KernelCase, inputs: Tensors, wanted: Tensors): string {
   if (!Object.hasOwn(ops, entry.op)) return 'device differs from IR'
   const kernel = kernels?.get(entry.op)

@@ -1,6 +1,6 @@
-/** The probabilities that words should be drawn with, written out by sorting: what draws on a device are held against. */
+/** The correct probabilities of drawn words, computed by sorting: the reference for draws on a device. */
 
-/** What a row asks for. */
+/** Sampling parameters of a row. */
 export interface Request {
   readonly temperature: number
   readonly topK: number
@@ -31,7 +31,7 @@ export function probabilities(logits: readonly number[], { temperature, topK, to
   if (topP < 1) {
     const before = scores
     const mass = softmax(before)
-    // From the least likely on, words go until what has gone would exceed 1 - topP. The last always stays.
+    // Words are removed from the least likely on until their mass would exceed 1 - topP. The last always stays.
     const ascending = mass.map((_, i) => i).sort((a, b) => (mass[a] ?? 0) - (mass[b] ?? 0))
     const gone = new Set<number>()
     let sum = 0

@@ -1,6 +1,6 @@
 /**
- * What quantising costs a token classifier: calibrated on some sentences of its labelled set, each INT8 plan is scored on the others
- * beside the float32 model, which has no golden for that part of the set.
+ * Accuracy loss of a quantised token classifier: calibrated on some sentences of its labelled set, each INT8 plan is scored on the others
+ * next to the float32 model, which has no golden for that part of the set.
  */
 import { join } from 'node:path'
 import type { FloatType } from '../checkpoint/convert.js'
@@ -28,10 +28,10 @@ export interface QuantisedConfig {
   readonly signal?: AbortSignal | undefined
 }
 
-/** Sentences the scales are made from; they are not scored. */
+/** Number of sentences used for calibration; they are not scored. */
 const calibrated = 64
 
-/** Sentences run together. */
+/** Sentences per batch. */
 const batch = 16
 
 type Planned = Readonly<Record<string, Graph>>
@@ -40,17 +40,17 @@ type Planned = Readonly<Record<string, Graph>>
 export const quantisedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[] =>
   Object.keys(plans).filter((name) => Object.values(plans[name] ?? {}).some(isQuantised))
 
-/** Those of them whose activations have scales that calibration gives: encoders'. */
+/** Plans whose activations have calibrated scales: those of encoders. */
 export const calibratedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[] =>
   Object.keys(plans).filter((name) => Object.values(plans[name] ?? {}).some(({ scales = {} }) => Object.keys(scales).length > 0))
 
-/** True if layers hand on nothing but int8. */
+/** True if layers pass on only int8 values. */
 const hasInt8Residual = (graphs: Planned): boolean =>
   Object.values(graphs).some((graph) => isQuantised(graph) && graph.values[graph.inputs.x ?? -1]?.dtype === 'i8')
 
 /**
- * One result for each plan. @param dir a model folder with `test-set.json` @param sentences how many of its are scored, by default all
- * @throws usage for a folder that cannot be read, and what the device rejects with
+ * One result per plan. @param dir a model folder with `test-set.json` @param sentences number of scored sentences, by default all
+ * @throws usage for a folder that cannot be read, and errors of the device
  */
 export async function checkQuantised(
   config: QuantisedConfig,
@@ -121,7 +121,7 @@ async function scalesOf(
   { device, library, manifest, signal }: QuantisedConfig,
   dir: string,
   cases: readonly (readonly number[])[],
-  // The largest magnitude is told without a histogram.
+  // The largest magnitude needs no histogram.
   {
     method,
     bins = method.name === 'max' ? 1 : defaultBins,

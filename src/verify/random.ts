@@ -13,7 +13,7 @@ function seedOf(name: string): number {
   return hash >>> 0
 }
 
-/** A stream of its own for `name`: a Weyl sequence through the `lowbias32` finaliser (C. Wellons, Hash Prospector). */
+/** Creates the stream of `name`: a Weyl sequence through the `lowbias32` finaliser (C. Wellons, Hash Prospector). */
 export function random(name: string): Random {
   let state = seedOf(name)
   return () => {

@@ -1,10 +1,10 @@
-/** What is to blame where a body reads outside of a tensor on data that was drawn by its facts. Runs while cases are prepared. */
+/** Explains reads of a body outside of a tensor, on data drawn by its facts. Runs while cases are prepared. */
 import type { KernelEntry } from '../emit/manifest.js'
 import { findingError, HeddleError } from '../errors.js'
 
 /**
- * What a read outside of a tensor follows from, as far as facts tell: an input that may be as large as a dimension is no index of it.
- * @throws finding `evaluate.bounds` with a hint that says what to state instead
+ * Runs an action and explains a read outside of a tensor by its facts: an input that may be as large as a dimension is not an index of it.
+ * @throws finding `evaluate.bounds` with a hint for the correct fact
  */
 export function locatingReads<T>(facts: KernelEntry['facts'], run: () => T): T {
   try {

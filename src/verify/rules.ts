@@ -1,6 +1,6 @@
 /**
- * The rule of a kernel from its facts: which sizes and values it is tried on, and how its results are judged. Nothing here knows a kernel
- * by its name: facts are stated on ops, read off bodies and composed by plans (src/ir/facts), and come with the manifest.
+ * Derives the rule of a kernel from its facts: the sizes and values it is tested on, and the judgement of its results. Nothing here depends on
+ * a kernel's name: facts are stated on ops, inferred from bodies and composed by plans (src/ir/facts), and come with the manifest.
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -14,23 +14,23 @@ import { type Sequences, sizesOf } from './sizes.js'
 
 type Facts = NonNullable<KernelEntry['facts']>
 
-/** Below so many elements the statistics of a random row may be ill-conditioned. */
+/** Elements below which the statistics of a random row may be ill-conditioned. */
 const steadyRow = 31
 
-/** Results of a kernel nobody knows anything of: statistics of a row are the worst it may do. */
+/** Facts of a kernel without any: statistics of a row are the worst case. */
 const unknown: Facts = { inputs: {}, dims: {}, attrs: {}, results: {}, loops: [] }
 
-/** Integers of so few bits that any of them may be drawn. */
+/** Integer types so small that any value may be drawn. */
 const isSmall: ReadonlySet<DType> = new Set(['u8', 'i16', 'bool'])
 
-/** Instances of an op that ranks are as many as there are counts and types; so many of them try a case. */
+/** Number of instances that try each case of a ranking op, which has one instance per count and type. */
 export const triedBy = 3
 const storageTypes = 3
 
 /**
  * The rule of a kernel instance.
- * @param sequences of packed rows: of differing lengths, or of one for measuring
- * @throws usage `verify.fact` for one that reads integers of which no fact says what they may be
+ * @param sequences lengths of packed sequences: differing, or all equal for measurements
+ * @throws usage `verify.fact` for an instance that reads integers without a fact about their values
  */
 export function ruleOf(entry: KernelEntry, sequences: Sequences = 'ragged'): OpRule {
   const facts = entry.facts ?? unknown
@@ -54,7 +54,7 @@ export function ruleOf(entry: KernelEntry, sequences: Sequences = 'ragged'): OpR
       return (reduced.length === 0 ? [swept] : reduced).reduce((product, dim) => product * (dims[dim] ?? 1), 1)
     },
     derived,
-    // Places of a memory, from one to more than all warps of a block take at once: other than the row's length, but found from it.
+    // Positions of attention's memory, from one to more than all warps of a block process at once: derived from the row's length, but different.
     extents: (given) =>
       extents({ ...given, ...Object.fromEntries(places.map((dim) => [dim, 1 + ((7 * (given[row] ?? 1)) % 83)])) }),
     inputs: Object.fromEntries(
@@ -72,7 +72,7 @@ export function ruleOf(entry: KernelEntry, sequences: Sequences = 'ragged'): OpR
 }
 
 const missingFact = ({ op }: KernelEntry, input: string) =>
-  usageError('verify.fact', `${op} reads integers of which no fact says what they may be: ${input}`, {
+  usageError('verify.fact', `${op} reads integers whose values no fact states: ${input}`, {
     hint: `state it on the op: facts: { ${input}: { index: 'n' } }, or { from: 1, to: 'n' }`,
   })
 
@@ -83,7 +83,7 @@ const sweptDims = ({ dims }: Facts): readonly string[] | undefined => {
   return swept.length === 0 ? undefined : swept
 }
 
-/** The buffer that spans the most dimensions tells which dimension is the row: its last one. */
+/** The row dimension: the last one of the buffer with the most dimensions. */
 export function rowOf({ buffers }: Pick<KernelEntry, 'buffers'>): string {
   const widest = buffers.reduce((best, buffer) => (buffer.dims.length > best.dims.length ? buffer : best))
   return widest.dims.at(-1) ?? ''
@@ -105,7 +105,7 @@ function resultRule(result: Facts['results'][string] | undefined): ResultRule {
 
 const longest = (dims: Extents): number => Math.max(1, ...Object.values(dims))
 
-/** Attributes that say how long the longest sequence is, where no tensor does. */
+/** Attributes that hold the length of the longest sequence, if no tensor does. */
 function sequenceAttrs({ attrs }: KernelEntry, facts: Facts, sequences: Sequences, dims: Extents): Record<string, number> {
   const made: Record<string, number> = {}
   for (const { packed, to = [] } of Object.values(facts.inputs)) {

@@ -1,6 +1,6 @@
 /**
- * The whole verification of one device: every kernel instance against its body, matmuls against a plain loop, misuse, draws
- * by their frequencies, and models against goldens. Needs no compiler and no test framework, so it runs from a bundle on a machine that has neither.
+ * Complete verification of one device: every kernel instance against its body, matmuls against a plain loop, misuse, frequencies
+ * of draws, and models against goldens. Needs no compiler and no test framework, so it runs from a bundle on a machine that has neither.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ export interface SelftestConfig {
   readonly device: NativeDevice
   readonly library: KernelSource
   readonly manifest: Manifest
-  /** The kernels that are shipped, of which a project may have hidden some behind its own; all of the manifest's by default. */
+  /** The shipped kernels, some of which a project may shadow with its own; by default all of the manifest. */
   readonly kernels?: Manifest['kernels'] | undefined
   /** Model folders with goldens. */
   readonly models: readonly { readonly name: string; readonly dir: string }[]
@@ -33,7 +33,7 @@ export interface SelftestConfig {
   readonly dtypes: readonly FloatType[]
   /** Only checks whose name matches are run. Must not be a global expression. */
   readonly filter?: RegExp | undefined
-  /** Other checks are run besides: the filter may leave none of these. */
+  /** True if the caller runs other checks as well: the filter may then match none of these. */
   readonly besides?: boolean | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -42,7 +42,7 @@ export interface GroupReport {
   readonly name: string
   readonly passed: number
   readonly failures: readonly CheckResult[]
-  /** Every result, in groups whose numbers are worth reading: models. */
+  /** Every result, in groups whose numbers are of interest, such as models. */
   readonly details: readonly CheckResult[]
   readonly seconds: number
 }
@@ -55,15 +55,15 @@ export interface SelftestReport {
 
 interface Group {
   readonly name: string
-  /** True if the results that passed are worth reading too. */
+  /** True to report passed results as well. */
   readonly verbose: boolean
-  /** The instance key of the kernel that all tests run, where it is one. */
+  /** The instance key of the kernel that all tests run, if it is a single one. */
   readonly kernel?: string
-  /** Each runs one check or a few that belong together; the filter sees its name. */
+  /** Each runs one check or a few related ones; the filter matches its name. */
   readonly tests: readonly { readonly name: string; readonly run: () => Promise<readonly CheckResult[]> }[]
 }
 
-/** The cases of a kernel; one that says so where it has none. */
+/** The cases of a kernel; without any, one failing test with the reason. */
 function testsOf(subject: Subject, entry: Manifest['kernels'][number]): Group['tests'] {
   const cases = casesOf(entry)
   if (cases.length === 0)
@@ -71,12 +71,12 @@ function testsOf(subject: Subject, entry: Manifest['kernels'][number]): Group['t
   return cases.map((test) => ({ name: test.name, run: async () => [await runCase(subject, test)] }))
 }
 
-/** Everything there is to run. */
+/** All groups of tests. */
 function allGroups(config: SelftestConfig): Group[] {
   const { device, library, manifest } = config
   const subject: Subject = { device, library, layouts, ops }
   const quantised = quantisedPlans(manifest)
-  // Fused kernels have no body to be held against here; the models run with every plan instead.
+  // Fused kernels have no body to compare with here; the models run with every plan instead.
   const kernels = (config.kernels ?? manifest.kernels)
     .filter((entry) => hasOracle(subject, entry))
     .map(
@@ -111,7 +111,7 @@ function allGroups(config: SelftestConfig): Group[] {
         }),
     ),
   )
-  // Labels are needed to say what quantising costs.
+  // The accuracy loss of quantisation is measured with labels.
   const scored = config.models.flatMap(({ name, dir }): Group[] => {
     const group = `model ${name} int8`
     const run = () => checkQuantised(config, dir, { dtype: 'f16', plans: calibratedPlans(manifest) }, group)
@@ -144,7 +144,7 @@ async function runGroup({ name, tests, verbose }: Group, signal: AbortSignal | u
     try {
       results.push(...(await test.run()))
     } catch (error) {
-      // A check that cannot run has not passed; the others still say what works.
+      // A check that cannot run has not passed; the others still run.
       results.push({ name: test.name, passed: false, detail: error instanceof Error ? error.message : String(error) })
     }
   }
@@ -160,8 +160,8 @@ async function runGroup({ name, tests, verbose }: Group, signal: AbortSignal | u
 }
 
 /**
- * Runs everything the filter leaves, one group after the other, and reports each as it ends.
- * @throws usage `selftest.selection` where the filter leaves nothing; the signal's reason when it aborts
+ * Runs all tests that match the filter, group by group, and reports each group when it ends.
+ * @throws usage `selftest.selection` if the filter matches nothing; the signal's reason when it aborts
  */
 export async function selftest(config: SelftestConfig, onGroup?: (report: GroupReport) => void): Promise<SelftestReport> {
   const groups: GroupReport[] = []
@@ -170,7 +170,7 @@ export async function selftest(config: SelftestConfig, onGroup?: (report: GroupR
     .map((group) => ({ ...group, tests: group.tests.filter(({ name }) => config.filter?.test(name) ?? true) }))
     .filter(({ tests }) => tests.length > 0)
   const keys = selected.flatMap(({ kernel }) => kernel ?? [])
-  // What cannot be compiled fails its own checks; the others run.
+  // A kernel that does not compile fails its own checks; the others run.
   await config.library.ensure(keys, { signal: config.signal }).catch(() => config.signal?.throwIfAborted())
   for (const group of selected) {
     const report = await runGroup(group, config.signal)

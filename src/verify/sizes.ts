@@ -1,20 +1,20 @@
-/** Extents of a kernel's dimensions by its facts: which follow from others, and what they are. */
+/** Extents of a kernel's dimensions by its facts: the derived dimensions, and their values. */
 import type { KernelEntry } from '../emit/manifest.js'
 import { type Count, evaluateCount, namesOf } from '../ir/facts/facts.js'
 import { at, type Extents, longestRagged, raggedRows } from './ragged.js'
 
 type Facts = NonNullable<KernelEntry['facts']>
 
-/** How sequences are drawn: of differing lengths, or all of one for measuring. */
+/** Lengths of drawn sequences: differing, or all equal for measurements. */
 export type Sequences = 'ragged' | { readonly rows: number }
 
-/** Rows of a table that nothing but its indices bounds: a prime, and more than a warp. */
+/** Rows of a table that only its indices bound: a prime, and more than a warp. */
 const tableRows = 61
-/** Of one whose rows are tensors themselves, so that many cases stay small. */
+/** Rows of a table whose rows are tensors themselves, so that many cases stay small. */
 const tablesOfTensors = 7
-/** By how much an extent exceeds its least. */
+/** Excess of an extent over its least. */
 const spare = 3
-/** The most a dimension that is only bounded above is given: bodies of such ops compare each with each. */
+/** Largest extent of a dimension that is only bounded above: bodies of such ops compare all pairs. */
 const mostBounded = 7
 
 export interface Sizes {
@@ -50,7 +50,7 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
     if (typeof rows === 'string' && entry.dims.includes(rows)) set(rows, (known) => rowsOf(count(known), sequences))
     if (typeof seq === 'string' && entry.dims.includes(seq)) set(seq, () => longestOf(sequences))
   }
-  // Attributes that extents depend on are as they are by default.
+  // Attributes that extents depend on have their defaults.
   const usual = Object.fromEntries(entry.attrs.map((attr) => [attr.name, attr.default]))
   for (const [name, { equal, atLeast, atMost, multipleOf }] of Object.entries(facts.dims)) {
     if (atMost !== undefined) set(name, (known) => Math.min(mostBounded, evaluateCount(atMost, { ...usual, ...known }) ?? 1))
@@ -66,7 +66,7 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
     derived: [...derived],
     extents: (given) => {
       const known: Record<string, number> = { ...given, ...entry.fixedDims }
-      // Twice: an extent may follow from one that a later rule gives.
+      // Two passes: an extent may follow from one that a later rule sets.
       for (let pass = 0; pass < 2; pass++) for (const rule of rules) rule(known)
       return { ...known, ...entry.fixedDims }
     },
@@ -86,7 +86,7 @@ const rowsOf = (batch: number, sequences: Sequences): number =>
 
 const longestOf = (sequences: Sequences): number => (sequences === 'ragged' ? longestRagged : sequences.rows)
 
-/** The largest extent of a name with which a count is within a limit. */
+/** The largest extent of a dimension for which a count is within a limit. */
 function largestWithin(count: Count, name: string, limit: number): number {
   for (let extent = mostBounded; extent > 1; extent--) if ((evaluateCount(count, { [name]: extent }) ?? 0) <= limit) return extent
   return 1

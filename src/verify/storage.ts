@@ -27,5 +27,5 @@ export function encodeNumbers(dtype: DType, values: ArrayLike<number>): Uint8Arr
   }
 }
 
-/** What remains of `values` after storing and loading them. */
+/** Rounds `values` to their storage type by storing and loading them. */
 export const roundTo = (dtype: DType, values: ArrayLike<number>): ArrayLike<number> => decode(dtype, encodeNumbers(dtype, values))

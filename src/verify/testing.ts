@@ -1,10 +1,10 @@
 /**
- * Checking what one wrote, from a test file: what `import ... from 'heddle/testing'` offers.
+ * Checks of an author's own ops, graphs and programs from a test file: the exports of `heddle/testing`.
  *
  *     import { check } from 'heddle/testing'
  *     it('normalises rows', async () => expect(await check(rmsNorm)).toMatchObject({ failed: 0 }))
  *
- * A subject is compiled from its declaration below `specs/` and held against its body on sizes that find tails: one element, lengths on
+ * A subject is compiled from its declaration below `specs/` and checked against its body on sizes that exercise tails: one element, lengths on
  * both sides of a vector, of a warp and of a block, extents that differ from each other, and buffers that start between vectors.
  *
  * @module heddle/testing
@@ -27,11 +27,11 @@ export type { CheckResult } from './conformance.js'
 export { type OpClass, type Tolerance, type ToleranceQuery, tolerance } from './tolerance.js'
 
 export interface CheckOptions {
-  /** Of a graph or program: under this plan only; under each that the project has for it by default. */
+  /** Checks a graph or program under this plan only; by default under each plan that the project has for it. */
   readonly plan?: string | undefined
-  /** The GPU where there is one, else the CPU device. */
+  /** By default the GPU if there is one, else the CPU device. */
   readonly device?: DeviceName | undefined
-  /** Storage types; all that are declared by default. */
+  /** Storage types; by default all declared ones. */
   readonly dtypes?: readonly DType[] | undefined
   /** The project whose `specs/` declares the subject: a folder, by default the current one. */
   readonly root?: string | undefined
@@ -45,10 +45,10 @@ type AnyOp = Pick<Op<Tensors, Tensors, Readonly<Record<string, number>>>, 'name'
 }
 
 /**
- * Holds an op against its own body, or a graph or a program under its plans against its nodes, on a device.
- * @returns what passed and what did not, with the first element that differs and both numbers; it does not throw for that
- * @throws usage `check.selection` for what no spec module of the project declares, and for a plan the graph has not; errors of the front
- * end; finding `check.untried` where nothing of it can be tried for want of a fact; environment for a missing device, addon or compiler; the signal's reason
+ * Checks an op against its own body, or a graph or a program under its plans against its nodes, on a device.
+ * @returns passed and failed results, with the first differing element and both numbers; it does not throw for failures
+ * @throws usage `check.selection` for a subject that no spec module of the project declares, and for an unknown plan; errors of the front
+ * end; finding `check.untried` if a missing fact prevents all tests; environment for a missing device, addon or compiler; the signal's reason
  */
 export async function check(subject: AnyOp | GraphDecl | ProgramDecl, options: CheckOptions = {}): Promise<CheckReport> {
   const { root = process.cwd(), plan, device, dtypes, thorough, signal } = options
@@ -59,7 +59,7 @@ export async function check(subject: AnyOp | GraphDecl | ProgramDecl, options: C
   return tried(await checkProject({ ...common, names: [name], bodies: { [name]: subject as Op } }))
 }
 
-/** A test that nothing was tried of must not pass. */
+/** Returns the report; throws if nothing was tried, so that such a test does not pass. */
 function tried(report: CheckReport): CheckReport {
   const reason = report.groups.find((group) => group.untried !== undefined)?.untried
   if (report.passed > 0 || report.failed > 0 || reason === undefined) return report

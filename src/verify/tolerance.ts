@@ -1,20 +1,20 @@
 /**
- * The one table of tolerances. Every comparison of the project asks here, so that a bound has one place and one reason.
+ * The single table of tolerances. Every comparison of the project uses it, so that each bound is defined once, with its reason.
  *
  * The yardstick is a naive implementation of the same storage type: inputs rounded to storage, float32 arithmetic in loop
  * order, one rounding on the store. A correct store rounds no worse than that, so storage error counts once; arithmetic
- * may err twice as much as the naive one. Expected values are computed in double precision from inputs that are already
+ * may have twice the error of the naive one. Expected values are computed in double precision from inputs that are already
  * rounded to their storage type.
  *
- * Every room may import this file, which imports types alone.
+ * Every folder may import this file, which imports only types.
  */
 import type { DType } from '../ir/dtype.js'
 import type { Size } from '../ir/facts/facts.js'
 
 /**
- * `exact`: small integers, or data that is only moved. `elementwise`: a few float operations per element, division and
- * square root included. `transcendental`: library functions. `reduction`: statistics over a row of `length` elements.
- * `matmul`: dot products of `length` terms. `attention`: averages by weights that come from dot products of `length` terms. `model`: a
+ * `exact`: small integers, or data that is only moved. `elementwise`: a few float operations per element, including division and
+ * square root. `transcendental`: library functions. `reduction`: statistics over a row of `length` elements.
+ * `matmul`: dot products of `length` terms. `attention`: averages whose weights come from dot products of `length` terms. `model`: a
  * whole encoder of `length` layers.
  */
 export type OpClass = 'exact' | 'elementwise' | 'transcendental' | 'reduction' | 'matmul' | 'attention' | 'model'
@@ -41,7 +41,7 @@ export const unitRoundoff: Readonly<Record<DType, number>> = {
   bool: 0,
 }
 
-/** Half the smallest subnormal: what a store near zero may lose. */
+/** Half the smallest subnormal: the largest error of a store near zero. */
 const underflow: Readonly<Record<DType, number>> = {
   f32: 2 ** -150,
   f16: 2 ** -25,
@@ -74,15 +74,15 @@ const arithmeticError: Readonly<Record<Exclude<OpClass, 'exact' | 'model'>, (len
 
 const float32 = unitRoundoff.f32
 
-/** Where two sides of a monoid's law count as one, relative to the largest field: 16 roundings of float32, which a device makes in any case. */
+/** Distance at which two sides of a monoid's law count as equal, relative to the largest field: 16 roundings of float32, which a device makes in any case. */
 export const lawError = 16 * float32
 
-/** How far sums of doubles in another order may be apart, relative to 1 and their size: a kernel's meaning and that of its nodes. */
+/** Distance of sums of doubles in different orders, relative to 1 and their size: a kernel's reference result and that of its nodes. */
 export const reordered = 1e-9
 
 /**
- * Quantised results that are not exact: a value within its arithmetic error of a half may round to either side. No more than one
- * step, however long the reduction, so that a case whose results span many steps is held tightly.
+ * Tolerance of quantised results that are not exact: a value within its arithmetic error of a half may round to either side. It is one
+ * step for any reduction length, so that a case whose results span many steps is checked tightly.
  */
 const quantisationStep: Tolerance = { absolute: 1, relative: 0 }
 
@@ -90,45 +90,45 @@ export interface ToleranceQuery {
   /** Storage type of the output. */
   readonly dtype: DType
   readonly class: OpClass
-  /** Reduction length; layers of a model. */
+  /** Reduction length; the number of layers of a model. */
   readonly length?: number
   /**
-   * Magnitude of the largest terms that cancel or add up; 0 where nothing cancels. Of a model, the root mean square of the
+   * Magnitude of the largest terms that cancel or add up; 0 if nothing cancels. For a model, the root mean square of the
    * expected values.
    */
   readonly scale?: number
-  /** How often that magnitude grows with the root of the length, as sums of random terms do: 0 by default. */
+  /** Number of times that this magnitude grows with the root of the length, as sums of random terms do: 0 by default. */
   readonly roots?: number
   /**
-   * Of attention whose queries or keys are rounded to storage on the way: how far a score of `length` terms moves when each of them moves by
-   * its own size. Nothing where both lie in memory.
+   * For attention whose queries or keys are rounded to storage on the way: change of a score of `length` terms when each of them changes by
+   * its own size. Absent if both lie in memory.
    */
   readonly rounded?: Omit<Size, 'degree'> | undefined
 }
 
 /**
- * Of a rounding of the terms of a score, how much reaches a result. It moves a random number by 0.43 of what it may, and a score by four
- * times as much now and then: 1.7. A weight changes by a quarter of that at most, and moves a result from one value to another, 7 apart.
+ * Factor from a rounding of a score's terms to a result. A rounding moves a random number by 0.43 of its bound, and a score occasionally by
+ * four times as much: 1.7. A weight changes by at most a quarter of that, and moves a result from one value to another, 7 apart.
  */
 const scoreRounding = 3
 
-/** The largest product of four random numbers is what four standard deviations of the sum of so many are. */
+/** Number of terms whose sum has four standard deviations equal to the largest product of four random numbers. */
 const fewTerms = 16
 
-/** How far roundings of what scores are made of move a result. */
+/** Change of a result by roundings of the terms of scores. */
 function scoreError(length: number, rounded: ToleranceQuery['rounded']): number {
   if (rounded === undefined) return 0
   const terms = rounded.roots > 0 ? Math.max(length, fewTerms) : length
   return scoreRounding * rounded.rms * terms ** (rounded.roots / 2)
 }
 
-/** The tolerance of one output element. */
+/** Tolerance of one output element. */
 export function tolerance({ dtype, class: opClass, length = 1, scale = 1, roots = 0, rounded }: ToleranceQuery): Tolerance {
   if (opClass === 'exact') return { absolute: 0, relative: 0 }
   if (opClass === 'model') return { absolute: modelTolerance(dtype, length, scale).absolute, relative: 0 }
   if (dtype === 'i8') return quantisationStep
   const arithmetic = 2 * arithmeticError[opClass](length) * float32
-  // Tensor cores take the weights in storage precision: an average of values up to 4 then errs by half a rounding of each at most.
+  // Tensor cores take the weights in storage precision: an average of values up to 4 then errs by at most half a rounding of each.
   const weights = opClass === 'attention' ? 2 * unitRoundoff[dtype] : 0
   const scores = scoreError(length, rounded) * unitRoundoff[dtype]
   return {
@@ -164,10 +164,10 @@ const naiveModel: Readonly<Record<'f32' | 'f16' | 'bf16', { perLayer: number; la
 /** The largest of some 10^5 errors was 4 to 10 times their root mean square; among 10^7 the tail is a fifth longer. */
 const tail = 12
 
-/** Distance of F1 that is always allowed: two labels of the test set, what float32 promises. */
+/** Distance of F1 that is always allowed: two labels of the test set, the guarantee for float32. */
 const f1Promise = 1e-3
 
-/** float32 has a promise of its own for every logit and hidden element. */
+/** Guarantee of float32 for every logit and hidden element. */
 const float32Promise = 1e-4
 
 /**
@@ -187,8 +187,8 @@ export function modelTolerance(dtype: DType, layers: number, scale = 1): ModelTo
 }
 
 /**
- * For a graph of `steps` kernels that each store their results: none errs more than a layer of a model does. `scale` is the root mean
- * square of the expected values.
+ * Tolerance of a graph of `steps` kernels that each store their results: none has a larger error than a layer of a model. `scale` is the root
+ * mean square of the expected values.
  */
 export function graphTolerance(dtype: DType, steps: number, scale: number): Tolerance {
   if (dtype !== 'f32' && dtype !== 'f16' && dtype !== 'bf16')
@@ -198,20 +198,20 @@ export function graphTolerance(dtype: DType, steps: number, scale: number): Tole
 }
 
 /**
- * How far the F1 score of a quantised token classifier may lie below that of float32, with scales from 64 sentences: by what its layers
- * hand on. FasterTransformer v3.0 states 0.005 and 0.011 for SQuAD after calibration; a small model on a small set gets twice that.
+ * Allowed drop of the F1 score of a quantised token classifier from that of float32, with scales from 64 sentences, by the type that its layers
+ * pass on. FasterTransformer v3.0 states 0.005 and 0.011 for SQuAD after calibration; a small model on a small set gets twice that.
  */
 export const quantisedF1Drop = { float: 0.01, int8: 0.02 } as const
 
-/** For two results that are each within a tolerance of what is right: they are within twice it of each other. */
+/** Tolerance between two results that are each within a tolerance of the exact one: twice that. */
 export const betweenResults = ({ absolute, relative }: Tolerance): Tolerance => ({
   absolute: 2 * absolute,
   relative: 2 * relative,
 })
 
 /**
- * For a result one part of which may be rounded to storage on its way: cuBLASLt (13.0 in f16 and bf16) stores product + residual before it
- * adds a bias in some of its kernels, as the steps of an unfused graph store each of their results. One rounding, at the size of that part.
+ * Tolerance of a result with one part that may be rounded to storage on the way: cuBLASLt (13.0 in f16 and bf16) stores matmul result + residual
+ * before it adds a bias in some of its kernels, as the steps of an unfused graph store each of their results. One rounding, at the size of that part.
  */
 export const withStoredPart = ({ absolute, relative }: Tolerance, dtype: DType, part: number): Tolerance => ({
   absolute: absolute + unitRoundoff[dtype] * Math.abs(part) + underflow[dtype],
@@ -219,36 +219,36 @@ export const withStoredPart = ({ absolute, relative }: Tolerance, dtype: DType, 
 })
 
 /**
- * Runs of a case in float32 whose roundings go up to one place astray, twice as far as they may: of so many, the largest error of an element is
- * at least half of what a right implementation makes, but for one element in 10^6 of those that few roundings decide.
+ * Number of float32 runs of a case whose roundings are perturbed by up to one place, twice their bound. Over these runs, the largest error of an
+ * element is at least half of that of a correct implementation, except for one in 10^6 of the elements that few roundings decide.
  */
 export const strayedRuns = 16
 
-/** Where the error of a naive float32 implementation was measured: arithmetic may err twice as much. */
+/** Tolerance with the measured error of a naive float32 implementation: arithmetic may have twice that error. */
 export const withNaiveError = ({ absolute, relative }: Tolerance, error: number): Tolerance => ({
   absolute: absolute + 2 * error,
   relative,
 })
 
-/** Draws are held to what right ones exceed once in a thousand times: the quantile of the normal distribution at 0.999. */
+/** Quantile of the normal distribution at 0.999: the statistic of correct draws exceeds the bound once in a thousand times. */
 export const drawQuantile = 3.090232306167813
 
 /**
- * Beams in float32 against goldens. `absolute`: the sum of the log-probabilities of a text of up to 20 tokens, each of which may err by what
- * is promised of a logit. `separated`: hypotheses nearer than this may change places; goldens of five decimals are themselves uncertain.
+ * Beams in float32 against goldens. `absolute`: the sum of the log-probabilities of a text of up to 20 tokens, each with the error guaranteed for
+ * a logit. `separated`: hypotheses closer than this may change places; goldens of five decimals are themselves uncertain.
  */
 export const hypothesisTolerance = { absolute: 20 * float32Promise, separated: 1e-3 } as const
 
 /**
  * Logits of small language models in float32 against another float32 implementation, relative to 1 + the largest: sums in other orders
- * differ by a few 1e-6 of it behind a few layers. Two words whose logits lie closer than `separated` may change places.
+ * differ by a few 1e-6 of it after a few layers. Two words whose logits lie closer than `separated` may change places.
  */
 export const logitTolerance = { relative: 1e-4, separated: 1e-3 } as const
 
 /**
- * How far int8 may move the mean negative log-likelihood of a text from what float32 finds, in nats: with int8 weights alone, and with
+ * Allowed change of the mean negative log-likelihood of a text by int8, relative to float32, in nats: with int8 weights alone, with
  * activations whose rows are quantised as well, or with caches of keys and values. Channels that are far larger than others cost at least
- * `outliers`, where nothing smooths them.
+ * `outliers` without smoothing.
  */
 export const int8Likelihood = { weights: 0.005, activations: 0.02, caches: 0.02, outliers: 0.05 } as const
 
@@ -259,10 +259,10 @@ export const int8Likelihood = { weights: 0.005, activations: 0.02, caches: 0.02,
 export const int8CacheTolerance = { relative: 0.03, separated: 0.2 } as const
 
 /**
- * An INT8 encoder on two devices: what lies in the middle between two steps becomes one of them on each, which later layers hand on. Logits
- * relative to the largest (0.013 on an H200 beside the CPU device, four layers), and the share of labels that may be others (none there).
+ * An INT8 encoder on two devices: a value halfway between two steps may round differently on each, and later layers propagate that. Logits
+ * relative to the largest (0.013 on an H200 against the CPU device, four layers), and the share of labels that may differ (none there).
  */
 export const int8BetweenDevices = { relative: 0.03, labelsDiffer: 0.01 } as const
 
-/** Sums of some doubles around one in another order: absolute. */
+/** Absolute distance of sums of some doubles around one in different orders. */
 export const resummed = 5e-12

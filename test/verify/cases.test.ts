@@ -83,11 +83,11 @@ describe('casesOf', () => {
     expect(named.map(({ dims }) => dims)).toEqual(casesOf(entryOf('embedding_lookup', 'f32')).map(({ dims }) => dims))
   })
 
-  it('refuses integers without a fact about their range', () => {
+  it('refuses integers whose values no fact states', () => {
     const entry = entryOf('embedding_lookup', 'f32')
     const facts = { inputs: {}, dims: {}, attrs: {}, results: {}, loops: [] }
     expect(() => casesOf({ ...entry, facts })).toThrow(
-      'embedding_lookup reads integers of which no fact says what they may be: ids',
+      'embedding_lookup reads integers whose values no fact states: ids',
     )
   })
 

@@ -155,7 +155,7 @@ export const same = op('same', {
     expect(code).toBe(2)
     expect(log).toContain('none same: not tried')
     expect(log).toContain(
-      "reads integers of which no fact says what they may be: a; state it on the op: facts: { a: { index: 'n' } }",
+      "reads integers whose values no fact states: a; state it on the op: facts: { a: { index: 'n' } }",
     )
     expect(log).not.toContain('npx heddle repro')
   })

@@ -1,6 +1,6 @@
 /**
- * Holds a project's own ops, what its plans derive, and its graphs and programs under each of their plans against their bodies on a device: what
- * `heddle check` and `check` of heddle/testing run. Specs are read, their text is generated and compiled as far as it is checked, all in
+ * Checks a project's ops, the kernels its plans derive, and its graphs and programs under each of their plans against their bodies on a device.
+ * `heddle check` and `check` of heddle/testing run this. Specs are read, and the source of the checked kernels is generated and compiled, all in
  * one process; `generated/` is left alone.
  */
 
@@ -20,28 +20,28 @@ import { opsOf, whyUntried } from './untried.js'
 
 export interface CheckOptions extends SetupOptions {
   readonly onGroup?: ((group: CheckGroup) => void) | undefined
-  /** Compiles sources of what is checked on the CPU device with nvcc, too. */
+  /** Also compiles the sources of kernels checked on the CPU device with nvcc. */
   readonly gpuBuild?: GpuBuild | undefined
 }
 
-/** What was found of one kernel, or of one graph or program under a plan, in a storage type. */
+/** Results of one kernel, or of one graph or program under a plan, in a storage type. */
 export interface CheckGroup {
   readonly kind: 'op' | 'derived' | 'graph' | 'program'
   /** `rms_norm__f16`, `layer my-plan f32`. */
   readonly name: string
-  /** The op or derived kernel that it is an instance of; absent of graphs and programs. */
+  /** The op or derived kernel that it is an instance of; absent for graphs and programs. */
   readonly op?: string
-  /** Of an op: its body run by Node; `ir` where its module cannot be run. Else what its members' bodies compose to. */
+  /** The reference. For an op, its body run by Node, or `ir` if its module cannot be run; else the composition of its members' bodies. */
   readonly against: 'body' | 'ir' | 'nodes'
-  /** Sizes that were run and compared; 0 of what was not run, and of nothing else. */
+  /** Number of sizes that were run and compared; 0 only if the group was not run. */
   readonly tried: number
   readonly passed: number
   readonly failures: readonly CheckResult[]
-  /** Elements not judged of sizes that passed, with the reason; absent where all were judged. */
+  /** Elements not judged of sizes that passed, with the reason; absent if all were judged. */
   readonly notes?: readonly Pick<CheckResult, 'name' | 'note'>[]
-  /** Nothing was run: the one failure says why, and how that is mended. */
+  /** Set if nothing was run: the only failure states the reason and the fix. */
   readonly unrun?: true
-  /** Nothing could be tried for want of a fact: why, and which fact to state. Nothing is known to be wrong, and nothing to be right. */
+  /** Set if a missing fact prevented all tests: the reason, and the fact to state. The group has neither passed nor failed. */
   readonly untried?: string
   readonly seconds: number
 }
@@ -50,17 +50,17 @@ export interface CheckReport {
   readonly device: { readonly kind: DeviceKind; readonly name: string }
   readonly passed: number
   readonly failed: number
-  /** Groups that could not be tried: they are neither passed nor failed. */
+  /** Number of groups that could not be tried: they have neither passed nor failed. */
   readonly untried: number
   readonly groups: readonly CheckGroup[]
-  /** What nvcc said of the sources; absent where it was not asked, or is not there. Each finding counts as failed. */
+  /** Results of nvcc on the sources; absent if it was not requested, or is not installed. Each finding counts as failed. */
   readonly gpu?: GpuSources
-  /** Graphs and programs that cannot be held as a whole, and why: of these the kernels were checked. */
+  /** Graphs and programs that cannot be checked as a whole, and the reason; their kernels were checked. */
   readonly apart: readonly { readonly name: string; readonly reason: string }[]
 }
 
 /**
- * @throws usage `check.selection` where nothing is selected, with what there is; errors of the front end and of plans; environment for a
+ * @throws usage `check.selection` if nothing is selected, with the available names; errors of the front end and of plans; environment for a
  * missing device, addon or compiler
  */
 export const checkProject = (options: CheckOptions): Promise<CheckReport> =>
@@ -111,7 +111,7 @@ async function runAll(
     const explain = (error: unknown): string | undefined => whyUntried(error, own, members.length === 0 ? ops : members)
     add({ ...(await timed(kind, entry.key, against, run, signal, explain)), op: entry.op })
   }
-  // Reports of one project are alike.
+  // Reports of one project have the same order.
   const places = new Map(entries.map(({ key }, at) => [key, at]))
   groups.sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0))
   const whole = { device, library, manifest: text.searched.manifest, layouts, ops: specs.ops }
@@ -146,16 +146,16 @@ async function runAll(
   return { device: { kind: device.kind, name: device.info().name }, passed, failed, untried, groups, apart: left }
 }
 
-/** True if what went wrong is no fault of a kernel: there is no compiler, or no room for what it makes. */
+/** True if an error is not the fault of a kernel: there is no compiler, or no space for its output. */
 const isMachines = (reason: unknown): boolean => reason instanceof HeddleError && /^(cache|toolchain)\./.test(reason.code)
 
-/** A kernel that can be launched, or why it cannot. */
+/** A kernel that can be launched, or the reason why not. */
 interface Ready {
   readonly entry: KernelEntry
   readonly failure: { readonly reason: unknown } | undefined
 }
 
-/** Kernels in the order in which compilers end. */
+/** Yields kernels as their compilers finish. */
 async function* asReady(entries: readonly KernelEntry[], library: KernelSource): AsyncGenerator<Ready> {
   const settled = (entry: KernelEntry): Promise<Ready> =>
     library.ensure([entry.key]).then(
@@ -178,7 +178,7 @@ const detailOf = (error: unknown): string => {
 
 const untriedHint = 'give the op facts that allow smaller extents, or check it at its sizes with device.call'
 
-/** Runs a group. One that cannot be run at all has failed, unless it lacks a fact to be tried by; the others still tell what works. */
+/** Runs a group. A group that cannot be run at all has failed, unless it lacks a fact for its tests; the other groups still run. */
 async function timed(
   kind: CheckGroup['kind'],
   name: string,

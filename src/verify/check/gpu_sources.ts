@@ -1,6 +1,6 @@
 /**
- * Holds the sources of a check against nvcc, for kernels that run on the CPU device: what is right there may still not build for a GPU, or
- * spill. Runs at the end of `heddle check`, where nvcc is; an object is found by the content of its source, so that the next check is free.
+ * Compiles the sources of a check with nvcc, for kernels that run on the CPU device: a kernel that is correct there may still not build for a GPU,
+ * or spill. Runs at the end of `heddle check` if nvcc is installed; objects are cached by the content of their source, so the next check is free.
  */
 import { cacheFolder } from '../../cache_folder.js'
 import type { KernelEntry } from '../../emit/manifest.js'
@@ -13,30 +13,30 @@ import { recipeFor } from '../../toolchain/recipe.js'
 import { keyFiles } from '../../toolchain/sources.js'
 import type { PreparedText } from './prepare.js'
 
-/** `brief`: one source of each op and at most `mostSources` of them, where nvcc is; `all`: every source, and nvcc has to be there. */
+/** `brief`: one source per op and at most `mostSources` of them, if nvcc is installed; `all`: every source, and nvcc is required. */
 export type GpuBuild = 'brief' | 'all'
 
-/** What nvcc said. */
+/** Results of nvcc. */
 export interface GpuSources {
   readonly nvcc: string
-  /** Sources that were compiled, now or into the cache. */
+  /** Number of sources that were compiled, now or earlier into the cache. */
   readonly compiled: number
-  /** Sources of the kernels that were checked. */
+  /** Number of sources of the checked kernels. */
   readonly sources: number
-  /** What does not compile, is warned of, or spills. */
+  /** Compile errors, warnings and spills. */
   readonly findings: readonly string[]
 }
 
-/** A source takes nvcc some seconds. */
+/** Most sources of a brief build: each takes nvcc some seconds. */
 export const mostSources = 24
 
-/** The architecture whose products and attention have code of their own. */
+/** The architecture with its own code for matmuls and attention. */
 const architecture = '90'
 
 /**
- * @param entries the kernels that were checked
- * @returns undefined where a brief build finds no nvcc
- * @throws environment `toolchain.nvcc` where all sources are asked for without one; environment `cache.*`; the signal's reason
+ * @param entries the checked kernels
+ * @returns undefined if a brief build finds no nvcc
+ * @throws environment `toolchain.nvcc` if all sources are requested without one; environment `cache.*`; the signal's reason
  */
 export async function compileForGpu(
   entries: readonly KernelEntry[],

@@ -1,4 +1,4 @@
-/** Sizes and values that whole graphs and programs are checked with, and the tolerance that what they give is held to. */
+/** Sizes and values for checks of whole graphs and programs, and the comparison of their results within tolerances. */
 import type { Manifest } from '../../emit/manifest.js'
 import { type DType, dtypeInfo, isFloat8 } from '../../ir/dtype.js'
 import type { Facts } from '../../ir/facts/facts.js'
@@ -18,7 +18,7 @@ import { graphTolerance, unitRoundoff, withNaiveError } from '../tolerance.js'
 export type Numbers = Readonly<Record<string, number>>
 type Data = ArrayLike<number>
 
-/** Extents of the dimensions of a graph, in turns: one, few that differ, and some around a warp. */
+/** Extents assigned to the dimensions of a graph in turn: all one, small distinct ones, and some around a warp. */
 export const extents: readonly (readonly number[])[] = [
   [1, 1, 1],
   [2, 3, 5, 4, 7, 6],
@@ -29,7 +29,7 @@ export const extents: readonly (readonly number[])[] = [
 const largestValue = ({ values }: Graph, dims: Numbers): number =>
   Math.max(...values.map(({ shape }) => shape.reduce((product, extent) => product * evaluateExtent(extent, dims), 1)))
 
-/** Sizes whose largest value is within a limit; the least of them where none is, since nothing tried is nothing found. */
+/** Sizes whose largest value is within a limit; the smallest size if none is, so that at least one is tried. */
 export function withinReach(graph: Graph, sizes: readonly Numbers[], limit: number): readonly Numbers[] {
   const near = sizes.filter((dims) => largestValue(graph, dims) <= limit)
   if (near.length > 0) return near
@@ -49,11 +49,11 @@ export interface Drawing extends Stage {
   readonly seed: string
   /** Values that are not drawn, by name. */
   readonly known?: Readonly<Record<string, Data>>
-  /** Names of matrices: their elements are so small that what they multiply keeps its size. */
+  /** Names of matrices with small elements, so that a matmul preserves the magnitude of the other operand. */
   readonly small?: ReadonlySet<string>
 }
 
-/** Values by their facts, rounded to their types, and the bytes they are in memory. */
+/** Draws values by their facts, rounded to their types, and encodes them as they lie in memory. */
 export function drawGiven(
   given: Readonly<Record<string, ValueId>>,
   { graph, facts, dims, types, layouts, seed, known = {}, small = new Set() }: Drawing,
@@ -66,8 +66,8 @@ export function drawGiven(
     const draw = drawOf(buffer, facts.inputs[input], 'ragged')
     const length = shape.reduce((product, extent) => product * extent, 1)
     const request = { next, value: normal, dims: { ...dims, '(seq)': longestRagged }, shape }
-    const step = small.has(input) && shape.length > 1 ? 1 / Math.sqrt(shape.at(-1) ?? 1) : 1
-    const any = () => Float64Array.from({ length }, () => (dtypeInfo[buffer.dtype].scalar === 'i32' ? 1 : step * normal(next)))
+    const scale = small.has(input) && shape.length > 1 ? 1 / Math.sqrt(shape.at(-1) ?? 1) : 1
+    const any = () => Float64Array.from({ length }, () => (dtypeInfo[buffer.dtype].scalar === 'i32' ? 1 : scale * normal(next)))
     const data = roundTo(buffer.dtype, Float64Array.from(known[input] ?? draw?.(request) ?? any()))
     values.set(id, data)
     bytes[input] = bytesOf(input, id, data, { graph, dims, types, layouts })
@@ -75,7 +75,7 @@ export function drawGiven(
   return { values, bytes }
 }
 
-/** A value's bytes as they lie in memory. */
+/** The bytes of a value as they lie in memory. */
 export function bytesOf(name: string, id: ValueId, data: Data, stage: Stage): Uint8Array {
   const { buffer, shape } = formOf(name, id, stage)
   const size = layoutSize(findLayout(stage.layouts, buffer.layout, shape.length), shape) * dtypeInfo[buffer.dtype].bytes
@@ -96,21 +96,21 @@ function formOf(name: string, id: ValueId, { graph, dims, types }: Stage) {
 }
 
 export interface Holding extends Stage {
-  /** Of the run. */
+  /** Storage type of the run. */
   readonly dtype: DType
-  /** The coarsest type that a value on the way is stored in; that of the run where undefined. */
+  /** The coarsest type that an intermediate value is stored in; by default that of the run. */
   readonly coarsest?: DType
-  /** Kernels that a value has passed through. */
+  /** Number of kernels that a value has passed through. */
   readonly steps: number
-  /** The elements that mean something; all where undefined. */
+  /** True for elements that are compared; all if undefined. */
   readonly valid?: (index: number) => boolean
-  /** The error of each element that storing values between kernels may make; Infinity where their type holds no such number. */
+  /** Possible error of each element by storing values between kernels; Infinity if their type cannot represent such a number. */
   readonly storedError: (id: ValueId) => Data
 }
 
 const isCoarser = (a: DType, b: DType): boolean => unitRoundoff[b] > 0 && unitRoundoff[a] > unitRoundoff[b]
 
-/** The coarsest of types of 16 bits or more that values between the nodes of a graph are stored in. */
+/** The coarsest type of 16 bits or more that values between the nodes of a graph are stored in. */
 export function coarsestOf(graph: Graph, dtype: DType, types: Readonly<Record<string, DType>>): DType {
   const given = new Set([...Object.values(graph.inputs), ...Object.values(graph.weights)])
   const made = graph.values.flatMap((value, id) => (given.has(id) ? [] : [resolveDType(value.dtype, types)]))
@@ -118,7 +118,7 @@ export function coarsestOf(graph: Graph, dtype: DType, types: Readonly<Record<st
   return floats.reduce((coarsest, each) => (isCoarser(each, coarsest) ? each : coarsest), dtype)
 }
 
-/** True if nothing can be said of an output: a place that was chosen among floats may be another where those are rounded. */
+/** True if an output cannot be compared: an index chosen among floats may differ when these are rounded. */
 export const isUnsure = (of: DType, run: DType): boolean => dtypeInfo[of].scalar === 'i32' && run !== 'f32'
 
 interface Comparison {
@@ -128,7 +128,7 @@ interface Comparison {
   readonly note?: string
 }
 
-/** Holds what a device gave against what the nodes compute; undefined where nothing can be said of it, or it has no element that means something. */
+/** Compares a device's output with that of the nodes; undefined if it cannot be compared, or has no element to compare. */
 export function compareOutput(
   output: string,
   id: ValueId,
@@ -144,9 +144,9 @@ export function compareOutput(
   if (expected.length === 0) return undefined
   const numbers = Array.from(expected).filter(Number.isFinite)
   const scale = Math.sqrt(numbers.reduce((sum, each) => sum + each * each, 0) / Math.max(1, numbers.length))
-  // A float32 result may be made of values that are stored in a coarser type.
+  // A float32 result may depend on values stored in a coarser type.
   const coarser = isCoarser(coarsest, buffer.dtype) ? coarsest : buffer.dtype
-  // What is NaN by the nodes themselves, of rows that are masked whole say, is NaN.
+  // NaN in the nodes' own results, such as in fully masked rows, is expected.
   const bound = graphTolerance(coarser, steps, scale)
   const first = compare(found, expected, bound, 'equals')
   if (first.passed || unitRoundoff[buffer.dtype] === 0) return { passed: first.passed, detail: `${output}: ${first.summary}` }
@@ -166,7 +166,7 @@ export function compareOutput(
   }
 }
 
-/** One result of all outputs: the first that is not as it must be. Undefined where none can be compared. */
+/** Combines the results of all outputs: the first failure, or all details. Undefined if no output can be compared. */
 export function held(
   name: string,
   outputs: readonly (readonly [string, ValueId])[],

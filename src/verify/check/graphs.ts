@@ -1,7 +1,7 @@
 /**
- * Whole graphs on a device, under each of their plans, held against their nodes run one by one on the host: products by their definition,
- * ops by their bodies. What the host runs is the graph behind the passes of the plan that say how values are held, so that both have the
- * same inputs; what those passes keep is theirs to prove.
+ * Whole graphs on a device, under each of their plans, compared with their nodes run one by one on the host: matmuls by their definition,
+ * ops by their bodies. The host runs the graph after those passes of the plan that decide how values are stored, so that both have the
+ * same inputs; these passes have their own proofs.
  */
 
 import type { Manifest } from '../../emit/manifest.js'
@@ -23,15 +23,15 @@ import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
 import { coarsestOf, compareOutput, drawGiven, extents, held, isUnsure, withinReach } from './graph_values.js'
 import { lazily, storedError } from './stored.js'
 
-/** A graph as a plan has it, and as it is before nodes become kernels. */
+/** A graph as planned, and as it is before nodes become kernels. */
 export interface GraphSubject {
   readonly name: string
-  /** `unfused` where the graph runs as it is declared. */
+  /** `unfused` if the graph runs as declared. */
   readonly plan: string
   readonly planned: Graph
   readonly prepared: Graph
   readonly facts: Facts
-  /** Names of the nodes that became one kernel, for each group of the plan. */
+  /** Names of the nodes of each group, which became one kernel. */
   readonly groups: readonly (readonly string[])[]
 }
 
@@ -45,12 +45,12 @@ export interface GraphStage {
 
 type Numbers = Readonly<Record<string, number>>
 
-/** Elements of the largest value that is computed on the host. */
+/** Most elements of a value that is computed on the host. */
 const largest = 60_000
 
 /**
- * Why a graph cannot be held as a whole; undefined where it can. A rounding that turns between few steps moves all behind it, and a product
- * that no kernel of the plan computes is the library's, which does not multiply everything.
+ * Reason why a graph cannot be checked as a whole; undefined if it can. A flipped rounding to a coarse type changes everything after it. A matmul
+ * that no kernel of the plan computes is left to the library, which does not support all types.
  */
 export function whyApart({ planned }: Pick<GraphSubject, 'planned'>): string | undefined {
   if (isQuantised(planned)) return storedAsInt8
@@ -59,20 +59,20 @@ export function whyApart({ planned }: Pick<GraphSubject, 'planned'>): string | u
     const [coarse] = outputsOf(node).flatMap((id) => (read.has(id) ? coarseType(planned.values[id]?.dtype) : []))
     if (coarse !== undefined) return `node ${node.name} stores ${coarse}, which another reads`
   }
-  const kept = Object.values(planned.outputs).flatMap((id) => coarseType(planned.values[id]?.dtype))
-  if (kept.some((dtype) => dtype !== 'u8')) return `it gives ${kept.join(' and ')}`
+  const coarse = Object.values(planned.outputs).flatMap((id) => coarseType(planned.values[id]?.dtype))
+  if (coarse.some((dtype) => dtype !== 'u8')) return `it returns ${coarse.join(' and ')}`
   return whyUnmultiplied([planned])
 }
 
 export const storedAsInt8 = 'its plan stores values as int8'
 
-/** Why no storage type is left in which a library computes what is left to it; undefined where one is. */
+/** Reason why no storage type remains in which the library computes all matmuls left to it; undefined if one does. */
 export function whyUnmultiplied(graphs: readonly Graph[]): string | undefined {
   const reasons = floatTypes.map((type) => graphs.flatMap((graph) => unmultiplied(graph, type) ?? [])[0])
   return reasons.includes(undefined) ? undefined : reasons[0]
 }
 
-/** Why a library computes no product of a graph that is left to it, in a storage type; undefined where it computes all. */
+/** Reason why the library cannot compute a matmul of a graph in a storage type; undefined if it computes all that are left to it. */
 export function unmultiplied({ nodes, values }: Graph, type: DType): string | undefined {
   const typeOf = (id: ValueId): DType => {
     const dtype = values[id]?.dtype
@@ -87,13 +87,13 @@ export function unmultiplied({ nodes, values }: Graph, type: DType): string | un
   return undefined
 }
 
-/** A storage type in which neighbouring numbers are far apart. */
+/** The type in a list if it is coarse, with adjacent numbers far apart; else empty. */
 const coarseType = (dtype: DTypeRef | undefined): readonly string[] =>
   typeof dtype === 'string' && (dtype === 'i8' || dtype === 'u8' || isFloat8(dtype)) ? [dtype] : []
 
 const floatTypes = ['f32', 'f16', 'bf16'] as const
 
-/** The storage types a graph can run in: those that all its ops take, of those that are wanted. */
+/** The storage types that a graph can run in: the wanted ones that all its ops support. */
 export function graphTypes(
   { planned, prepared }: Pick<GraphSubject, 'planned' | 'prepared'>,
   ops: ReadonlyMap<string, Kernel>,
@@ -108,7 +108,7 @@ export function graphTypes(
   return floatTypes.filter((type) => choices.every((list) => list.includes(type)) && (wanted?.includes(type) ?? true))
 }
 
-/** The storage types in which a graph is held as a whole, and why it is not in others. */
+/** The storage types in which a graph is checked as a whole, and the reasons for the others. */
 export function wholeTypes(graph: GraphSubject, ops: ReadonlyMap<string, Kernel>, wanted: readonly DType[] | undefined) {
   const types = graphTypes(graph, ops, wanted).map((type) => ({ type, reason: whyTypeApart(graph, type) }))
   return {
@@ -122,11 +122,11 @@ function whyTypeApart({ planned }: GraphSubject, type: DType): string | undefine
     const dtype = planned.values[id]?.dtype
     return typeof dtype === 'string' ? dtype : type
   })
-  if (given.every((dtype) => isUnsure(dtype, type))) return `it gives integers alone, which rounding to ${type} may change`
+  if (given.every((dtype) => isUnsure(dtype, type))) return `it returns only integers, which rounding to ${type} may change`
   return unmultiplied(planned, type)
 }
 
-/** Every size of a graph in a storage type. */
+/** Checks every size of a graph in a storage type. */
 export async function checkGraph(stage: GraphStage, subject: GraphSubject, dtype: DType): Promise<CheckResult[]> {
   const results: CheckResult[] = []
   const sizes = extents.map((each) => dimsOf(subject, each))
@@ -141,7 +141,7 @@ export async function checkGraph(stage: GraphStage, subject: GraphSubject, dtype
 
 function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Numbers {
   const { packing } = planned
-  // A packed graph may have its batch in no shape.
+  // The batch of a packed graph may be in no shape.
   const shapes = [
     ...planned.values.map(({ shape }) => shape),
     packing === undefined ? [] : [packing.batch, packing.tokens, packing.seq],
@@ -161,7 +161,7 @@ function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Num
   return constrained(dims, facts, longestRagged)
 }
 
-/** A graph's attributes: quarters where they are floats, and for an integer what the op that takes it has by default. */
+/** Values of a graph's attributes: multiples of a quarter for floats, and the default of the op that takes it for an integer. */
 function attrsOf({ attrs, nodes }: Graph, ops: GraphStage['ops']): Numbers {
   const taken = nodes.flatMap((node) => {
     if (node.kind !== 'op') return []
@@ -191,7 +191,7 @@ async function runOne(
   const given = { ...prepared.inputs, ...prepared.weights }
   const { values, bytes } = drawGiven(given, { graph: prepared, facts, dims, types, layouts: stage.layouts, seed: name })
   const run = (store: (id: ValueId, made: ArrayLike<number>) => ArrayLike<number>) => {
-    // It knows what it has seen of one run.
+    // Its state belongs to one run.
     const masked = maskedRules(prepared, groups, stage.ops)
     const revise = (id: ValueId, made: HostTensor) => store(id, masked(id, made))
     return runNodes(prepared, prepared.nodes, { values, dims, attrs, kernels: stage.ops, revise })
@@ -225,7 +225,7 @@ async function runOnDevice(
 ): Promise<Readonly<Record<string, Uint8Array>>> {
   const session = await openSession({ device, library, manifest, layouts, weights: {} })
   const same = (names: readonly string[]) => Object.fromEntries(names.map((each) => [each, each]))
-  // Weights are given with each run, as inputs are: sizes differ from run to run.
+  // Weights are passed with each run like inputs: sizes differ from run to run.
   const graph: Graph = { ...planned, inputs: { ...planned.inputs, ...planned.weights }, weights: {} }
   const [names, outputs] = [Object.keys(graph.inputs), Object.keys(graph.outputs)]
   const wired = Object.fromEntries(outputs.map((output) => [output, `out ${output}`]))

@@ -1,4 +1,4 @@
-/** Layouts as functions, from what the front end has read of them. */
+/** Layouts as functions, made from their IR. */
 import { integerFunction } from '../../ir/integer_function.js'
 import type { Layout } from '../../ir/layout.js'
 import type { LayoutDecl } from '../../lang/layout.js'
@@ -9,7 +9,7 @@ export const runtimeLayouts = (layouts: readonly Layout[]): Layouts =>
   Object.fromEntries(layouts.map((layout) => [layout.name, layoutOf(layout)]))
 
 function layoutOf({ name, axes, offset, size }: Layout): LayoutDecl {
-  // Indices stand first, extents behind them.
+  // Indices come first, then extents.
   const index = new Map(axes.map((axis, at) => [axis, at]))
   const dim = new Map(axes.map((axis, at) => [axis, axes.length + at]))
   const offsetAt = integerFunction(offset, { index, dim })

@@ -1,4 +1,4 @@
-/** The text of chosen kernels in a folder of its own, and where a device gets them: what they are now, whatever `generated/` holds. */
+/** Generates the current source of chosen kernels in a separate folder for a device to load, independent of `generated/`. */
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { KernelEntry, Manifest } from '../../emit/manifest.js'
@@ -13,11 +13,11 @@ import { makeScratch } from '../../scratch.js'
 import { type SearchedManifest, searchManifests } from '../../toolchain/index.js'
 import type { SpecKernels } from './specs.js'
 
-/** Text that is compiled for a check, and removed after it. */
+/** Source that is compiled for a check, and removed after it. */
 export interface PreparedText {
   /** Kernels to check. */
   readonly entries: readonly KernelEntry[]
-  /** These, with all others of the search path behind them where graphs may run some. */
+  /** The kernels to check, followed by all others of the search path if graphs may run some. */
   readonly searched: SearchedManifest
   remove(): Promise<void>
 }
@@ -25,11 +25,11 @@ export interface PreparedText {
 export interface PrepareOptions {
   readonly dtypes: readonly DType[] | undefined
   readonly tuning: Tuning | undefined
-  /** True if nothing but these kernels is run: the package's manifest takes longer to read than a small project's text to write. */
+  /** True if only these kernels are run: reading the package's manifest takes longer than writing a small project's source. */
   readonly alone: boolean
 }
 
-/** Writes the text of kernels in storage types. @throws what generating throws */
+/** Writes the source of kernels in storage types. @throws errors of generating it */
 export async function prepareText(
   root: string,
   specs: SpecKernels,
@@ -60,7 +60,7 @@ export async function prepareText(
   }
 }
 
-/** The text as it lies in the project, of the kernels with these names: whoever asks for it has edited it, or trusts who did. */
+/** The existing source in `generated/` of the kernels with these names: the caller has edited it, or trusts its author. */
 export async function generatedText(root: string, names: ReadonlySet<string>): Promise<PreparedText> {
   const searched = await searchManifests(root, { asItLies: true })
   const own = join(root, 'generated')
@@ -69,12 +69,12 @@ export async function generatedText(root: string, names: ReadonlySet<string>): P
   return { entries, searched: { ...searched, asItLies }, remove: async () => undefined }
 }
 
-function inFront({ kernels, plans }: Manifest, folder: string, behind: SearchedManifest): SearchedManifest {
+function inFront({ kernels, plans }: Manifest, folder: string, rest: SearchedManifest): SearchedManifest {
   const keys = new Set(kernels.map(({ key }) => key))
-  const others = behind.manifest.kernels.filter(({ key }) => !keys.has(key))
+  const others = rest.manifest.kernels.filter(({ key }) => !keys.has(key))
   return {
-    manifest: { ...behind.manifest, kernels: [...kernels, ...others], plans: { ...behind.manifest.plans, ...plans } },
-    folderOf: (key) => (keys.has(key) ? folder : behind.folderOf(key)),
+    manifest: { ...rest.manifest, kernels: [...kernels, ...others], plans: { ...rest.manifest.plans, ...plans } },
+    folderOf: (key) => (keys.has(key) ? folder : rest.folderOf(key)),
     hidden: [],
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Whole programs on a device, in their usual configuration and under each of their plans, held against their nodes run one by one on the
- * host: results, and what states hold behind a run. Float32 runs twice, so that the second starts from what the first has left.
+ * Whole programs on a device, in their default configuration and under each of their plans, compared with their nodes run one by one on the
+ * host: results, and the contents of states after a run. Float32 runs twice, so that the second run starts from the states of the first.
  */
 import type { DType } from '../../ir/dtype.js'
 import type { HostTensor } from '../../ir/evaluate.js'
@@ -23,7 +23,7 @@ import { coarsestOf, compareOutput, drawGiven, extents, held, type Numbers, with
 import { type GraphStage, storedAsInt8, whyUnmultiplied } from './graphs.js'
 import { lazily, storedError } from './stored.js'
 
-/** A program under a plan, and the one graph that it is without any. */
+/** A program under a plan, and its nodes inlined into one graph, without any plan. */
 export interface ProgramSubject {
   readonly name: string
   readonly plan: string
@@ -31,18 +31,18 @@ export interface ProgramSubject {
   readonly compiled: CompiledProgram
   readonly inlined: Graph
   readonly facts: Facts
-  /** Storage types that the plan's kernels are generated for; all where undefined. */
+  /** Storage types that the plan's kernels are generated for; all if undefined. */
   readonly dtypes: readonly string[] | undefined
-  /** Names of the nodes of `inlined` that became one kernel, for each group of the plan in each use of its graph. */
+  /** Names of the nodes of `inlined` in each group of the plan, for each use of its graph. */
   readonly groups: readonly (readonly string[])[]
 }
 
-/** Elements of the largest value that is computed on the host. */
+/** Most elements of a value that is computed on the host. */
 const largest = 30_000
 
 /**
- * Why a program cannot be held as a whole; undefined where it can. Of one that is quantised, a rounding that turns moves all behind it; and a
- * library does not multiply everything.
+ * Reason why a program cannot be checked as a whole; undefined if it can. In a quantised program, a flipped rounding changes everything after it;
+ * and the matmul library does not support all types.
  */
 export function whyProgramApart({ compiled }: Pick<ProgramSubject, 'compiled'>): string | undefined {
   const graphs = Object.values(compiled.graphs)
@@ -50,7 +50,7 @@ export function whyProgramApart({ compiled }: Pick<ProgramSubject, 'compiled'>):
   return whyUnmultiplied(graphs)
 }
 
-/** Every size of a program in a storage type. */
+/** Checks every size of a program in a storage type. */
 export async function checkProgram(stage: GraphStage, subject: ProgramSubject, dtype: DType): Promise<CheckResult[]> {
   const results: CheckResult[] = []
   const sizes = [...extents.map((each) => sizesOf(subject, each)), subject.program.dims]
@@ -62,7 +62,7 @@ export async function checkProgram(stage: GraphStage, subject: ProgramSubject, d
   return results
 }
 
-/** Extents in turns, as facts want them; sequences have room for the longest. */
+/** Extents assigned to the dimensions in turn, constrained by facts; sequences have room for the longest. */
 function sizesOf({ program, facts }: ProgramSubject, sizes: readonly number[]): Numbers {
   const names = Object.keys(program.dims).sort()
   const dims: Record<string, number> = Object.fromEntries(names.map((name, i) => [name, sizes[i % sizes.length] ?? 1]))
@@ -74,7 +74,7 @@ function sizesOf({ program, facts }: ProgramSubject, sizes: readonly number[]): 
   return constrained(dims, facts, longestRagged)
 }
 
-/** Lengths of sequences by the inputs that hold them, and rows enough for the tokens. */
+/** Lengths of sequences by the inputs that hold them, and enough rows for their tokens. */
 function raggedOf({ inputs, ragged }: Program, dims: Numbers) {
   const lengths: Record<string, number[]> = {}
   const tokens: Record<string, number> = {}
@@ -87,7 +87,7 @@ function raggedOf({ inputs, ragged }: Program, dims: Numbers) {
   return { lengths, tokens }
 }
 
-/** Which elements of a value are of tokens; undefined where all are. */
+/** Predicate for the elements of a value that belong to tokens; undefined if all do. */
 function validIn(
   { inputs, ragged }: Program,
   shape: Graph['values'][number]['shape'],

@@ -1,6 +1,6 @@
 /**
- * Everything that holding a project's kernels against their bodies needs, made once: specs as kernels, the text of what is chosen, bodies, and
- * an open device. What `heddle check` and `heddle repro` run on.
+ * Shared setup of checks of a project's kernels against their bodies: specs as kernels, the source of the chosen ones, bodies, and
+ * an open device. `heddle check` and `heddle repro` use it.
  */
 import type { KernelEntry } from '../../emit/manifest.js'
 import type { PlannedKernel } from '../../fuse/planned_kernel.js'
@@ -26,26 +26,26 @@ import { matching, type Subjects, selected } from './subjects.js'
 export interface SetupOptions {
   /** The project: a folder. */
   readonly root: string
-  /** Names of ops, derived kernels and graphs; all of them without any. */
+  /** Names of ops, derived kernels and graphs; by default all. */
   readonly names?: readonly string[] | undefined
-  /** Only what has a name that matches: `rms_norm__f16`, `layer my-plan f32`. */
+  /** Only groups whose name matches: `rms_norm__f16`, `layer my-plan f32`. */
   readonly filter?: RegExp | undefined
-  /** Graphs under this plan only. */
+  /** Only graphs under this plan. */
   readonly plan?: string | undefined
   readonly device?: DeviceName | undefined
-  /** Storage types; all that are declared without any. */
+  /** Storage types; by default all declared ones. */
   readonly dtypes?: readonly DType[] | undefined
   /** Every size that `selftest` tries, which takes minutes, instead of those of some seconds. */
   readonly thorough?: boolean | undefined
-  /** A fifth of the usual cases, each length of a row among them, for whoever has changed something and waits. */
+  /** A fifth of the usual cases, including each length of a row, for an author who has changed something and waits. */
   readonly brief?: boolean | undefined
-  /** The text that lies in `generated/`, as it is there. */
+  /** Uses the existing source in `generated/`. */
   readonly generated?: boolean | undefined
   readonly specs?: string | undefined
-  /** True if compilers start on everything chosen before the rest is loaded: for whoever runs all of it. */
+  /** True to start compilers on all chosen kernels before the rest is loaded, for a caller that runs all of them. */
   readonly ahead?: boolean | undefined
   readonly tuning?: Tuning | undefined
-  /** Bodies by name, in the place of those of the spec modules. */
+  /** Bodies by name, instead of those of the spec modules. */
   readonly bodies?: Readonly<Record<string, Op>> | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
@@ -64,15 +64,15 @@ export interface CheckSetup {
 }
 
 /**
- * What an action makes of the setup, which is gone after it.
- * @throws usage `check.selection` for names of nothing, with what there is; errors of the front end and of plans; environment for a
+ * Runs an action with the setup, which is released after it.
+ * @throws usage `check.selection` for unknown names, with the available ones; errors of the front end and of plans; environment for a
  * missing device, addon or compiler
  */
 export async function withSetup<T>(options: SetupOptions, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
   const { root, signal, onNotice } = options
   const ended = new AbortController()
   const signals = signal === undefined ? [ended.signal] : [ended.signal, signal]
-  // Reading takes the processor, opening the device mostly waits. Specs that are refused end the wait.
+  // Reading specs is CPU-bound, opening the device mostly waits. Refused specs end the wait.
   const native = prepareNative(options.device, { root, signal: AbortSignal.any(signals), onNotice })
   native.catch(() => undefined)
   try {
@@ -84,7 +84,7 @@ export async function withSetup<T>(options: SetupOptions, action: (setup: CheckS
 
 async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
   const { root, signal, onProgress, dtypes, tuning } = options
-  // Asking a compiler its version takes a process.
+  // Querying a compiler's version takes a process.
   if (parseDevice(options.device ?? 'simt').kind === 'simt') findCxx().catch(() => undefined)
   const { names = [], plan } = options
   const named = names.length > 0 && plan === undefined ? await readNamed(root, names, options.specs) : undefined
@@ -107,7 +107,7 @@ async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (s
     await native
     const device = openDevice(options.device ?? defaultDevice())
     try {
-      // The fewer cases there are, the more of the time is the compiler's.
+      // With fewer cases, compiling takes a larger share of the time.
       const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
       const library = demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
       const keys = entries.map(({ key }) => key).filter((key) => matching(options.filter, key))
@@ -128,7 +128,7 @@ async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (s
   }
 }
 
-/** Starts compilers, which `end` stops where they still run. What does not compile is told where it is asked for. */
+/** Starts compilers; `end` stops those that still run. Compile errors are reported where the kernel is requested. */
 function compileAhead(library: KernelSource, batches: readonly (readonly string[])[]): { end: () => Promise<unknown> } {
   const ended = new AbortController()
   const compiling = Promise.allSettled(batches.map((batch) => library.ensure(batch, { signal: ended.signal })))
@@ -140,10 +140,10 @@ function compileAhead(library: KernelSource, batches: readonly (readonly string[
   }
 }
 
-/** Libraries that kernels are linked into: one is checked while compilers are at the next, and each takes room in the process. */
+/** Most libraries that kernels are linked into: one is checked while the next is compiled, and each takes memory in the process. */
 const mostLibraries = 16
 
-/** Keys by the library they come in. */
+/** Splits keys by library. */
 function batchesOf(keys: readonly string[]): readonly (readonly string[])[] {
   const size = Math.ceil(keys.length / mostLibraries)
   return Array.from({ length: Math.min(keys.length, mostLibraries) }, (_, at) => keys.slice(at * size, (at + 1) * size)).filter(
@@ -155,7 +155,7 @@ async function bodiesOf({ root, specs, onNotice }: SetupOptions): Promise<Readon
   const { readBodies } = await import('../../frontend/searched.js')
   const { ops, failed } = await readBodies(root, specs)
   for (const [file, reason] of Object.entries(failed))
-    onNotice?.(`${file} cannot be run, so its ops are held against what was read of them: ${reason}`)
+    onNotice?.(`${file} cannot be run, so its ops are checked against their IR: ${reason}`)
   return ops
 }
 

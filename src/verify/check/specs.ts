@@ -1,4 +1,4 @@
-/** A project's specs as kernels: what `gen` writes the text of, and `check` holds against bodies. The front end is loaded when it is asked for. */
+/** A project's specs as kernels, which `gen` writes and `check` compares with bodies. The front end is loaded on demand. */
 
 import { HeddleError } from '../../errors.js'
 import type { SearchOptions } from '../../frontend/searched.js'
@@ -11,31 +11,31 @@ import { openMemo } from '../../memo.js'
 import { type AheadProgram, compileAhead } from '../../program/ahead.js'
 import { readVerifiedGroups } from './verified_groups.js'
 
-/** What a project declares, and what follows from it. */
+/** Declarations of a project, and the kernels derived from them. */
 export interface SpecKernels extends Linked {
-  /** As they are declared. */
+  /** The declared graphs. */
   readonly declared: Readonly<Record<string, { readonly graph: Graph }>>
   readonly plans: readonly PlanDecl[]
-  /** The same with the groups that were found for those that leave them to a search. */
+  /** The plans, with the groups that a search found for those that request one. */
   readonly resolved: readonly PlanDecl[]
-  /** Kernels of all ops that graphs may use, by the names of the ops. */
+  /** Kernels of all ops that graphs may use, by op name. */
   readonly ops: ReadonlyMap<string, Kernel>
   readonly layouts: readonly Layout[]
   /** Names of kernels that plans derive. */
   readonly derived: ReadonlySet<string>
-  /** Runs what may refuse a graph or a plan; a refusal names the place where that is written. */
+  /** Runs an action that may refuse a graph or a plan; the refusal gets the place of its declaration. */
   readonly locating: <T>(action: () => T) => T
-  /** Programs in their usual configuration, under each plan that is for them. */
+  /** Programs in their default configuration, under each of their plans. */
   readonly programs: readonly AheadProgram[]
-  /** Programs that one of several plans cannot hold, and why. */
+  /** Errors of programs that one of several plans does not support. */
   readonly refused: readonly HeddleError[]
-  /** A declared graph by the names of kernels. */
+  /** Links a declared graph to kernels by name. */
   link(graph: Graph): Graph
 }
 
 /**
- * The ops of a project with these names and nothing else: several times faster than all of a project. Undefined where a name is of something
- * else, such as a graph.
+ * Only the ops of a project with these names: several times faster than reading the whole project. Undefined if a name is not that of an op,
+ * but of a graph, for example.
  */
 export async function readNamed(root: string, names: readonly string[], specs = 'specs'): Promise<SpecKernels | undefined> {
   const { readDeclared } = await import('../../frontend/searched.js')
@@ -67,7 +67,7 @@ export async function readKernels(root: string, specs = 'specs', search: SearchO
   const { kernels, standard, layouts, graphs, plans, programs, conversions, locating } = await readSearched(root, specs, search)
   const verified = await readVerifiedGroups(root)
   const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified, openMemo(root)))
-  // A project that cannot be written to is checked anew each time.
+  // A read-only project is verified again each time.
   await verified.save().catch(() => undefined)
   const ops = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))
   const derived = new Set([...planned.kernels, ...planned.templates].map(({ name }) => name))
@@ -90,7 +90,7 @@ export async function readKernels(root: string, specs = 'specs', search: SearchO
   }
 }
 
-/** An error with the place of what it is about, without being thrown. */
+/** An error with the place of its subject, without throwing it. */
 function placed(error: HeddleError, locating: SpecKernels['locating']): HeddleError {
   try {
     return locating(() => {

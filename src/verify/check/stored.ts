@@ -1,6 +1,6 @@
 /**
- * What storing values between kernels costs a graph's results, element by element: where terms are large and cancel (scores beside -10000 in a
- * row that is masked whole), a rounding in the storage type is more than any bound that knows steps and sizes alone. Asked where a
+ * Error of a graph's results by storing values between kernels, per element: if terms are large and cancel (scores next to -10000 in a
+ * fully masked row), a rounding in the storage type exceeds any bound that depends on steps and sizes alone. Used if a
  * result is not within such a bound.
  */
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
@@ -12,22 +12,22 @@ import { strayedRuns, unitRoundoff } from '../tolerance.js'
 
 type Data = ArrayLike<number>
 
-/** What becomes of a value that a node has computed. */
+/** Rounds the result of a node to storage, or returns it unchanged. */
 type Store = (id: ValueId, made: Data) => Data
 
 export interface Storing {
   readonly graph: Graph
-  /** Names of nodes that are one kernel, by groups: what only they read is stored nowhere. */
+  /** Names of the nodes of each kernel: values that only they read are not stored. */
   readonly groups: readonly (readonly string[])[]
   readonly types: Readonly<Record<string, DType>>
   readonly seed: string
-  /** Runs the nodes with what becomes of each value. */
+  /** Runs the nodes, with each result passed through `store`. */
   readonly run: (store: Store) => ReadonlyMap<ValueId, Data>
 }
 
 /**
- * The largest error of each element of some values, of several runs whose stored values are rounded, and rounded otherwise. Infinity where a
- * value on the way is beyond what its type holds, so that no number is left.
+ * The largest error of each element over one run with rounded stored values, and several with perturbed roundings. Infinity if an
+ * intermediate value exceeds the range of its type, so that the element is not a number.
  */
 export function storedError(
   { graph, groups, types, seed, run }: Storing,
@@ -61,20 +61,20 @@ export function storedError(
     })
 }
 
-/** Values that a kernel leaves in memory. */
+/** Values that kernels store in memory. */
 function storedIn({ nodes, outputs }: Graph, groups: readonly (readonly string[])[]): ReadonlySet<ValueId> {
-  const kept = new Set(Object.values(outputs))
+  const results = new Set(Object.values(outputs))
   const readers = (id: ValueId): readonly string[] =>
     nodes.flatMap((node) => {
       if (!inputsOf(node).includes(id)) return []
       return node.kind === 'view' ? outputsOf(node).flatMap(readers) : [node.name]
     })
   const isWithin = (name: string, id: ValueId): boolean =>
-    !kept.has(id) && groups.some((group) => group.includes(name) && readers(id).every((reader) => group.includes(reader)))
+    !results.has(id) && groups.some((group) => group.includes(name) && readers(id).every((reader) => group.includes(reader)))
   return new Set(nodes.flatMap((node) => (node.kind === 'view' ? [] : outputsOf(node).filter((id) => !isWithin(node.name, id)))))
 }
 
-/** What `make` returns, made once and where it is asked for. */
+/** Memoises `make`: it runs at the first call. */
 export function lazily<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined
   return () => {

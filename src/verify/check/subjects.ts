@@ -1,4 +1,4 @@
-/** What there is to check in a project: kernels of its ops, kernels its plans derive, graphs and programs under each of their plans. */
+/** Subjects of a project's check: kernels of its ops, kernels derived by its plans, and graphs and programs under each of their plans. */
 import { usageError } from '../../errors.js'
 import { graphFacts } from '../../fuse/facts.js'
 import { prepareGraph } from '../../fuse/passes.js'
@@ -15,11 +15,11 @@ export interface Subjects {
   readonly kernels: readonly PlannedKernel[]
   readonly graphs: readonly GraphSubject[]
   readonly programs: readonly ProgramSubject[]
-  /** Graphs and programs whose kernels are checked, and which themselves are not. */
+  /** Graphs and programs that are not checked as a whole, only their kernels. */
   readonly apart: readonly Apart[]
 }
 
-/** A graph or program under a plan that cannot be held as a whole, and why. */
+/** A graph or program under a plan that cannot be checked as a whole, and the reason. */
 export interface Apart {
   readonly name: string
   readonly plan: string
@@ -33,10 +33,10 @@ export interface Wanted {
   readonly filter?: RegExp | undefined
 }
 
-/** The plan of a graph that runs as it is declared. */
+/** Plan name of a graph that runs as declared. */
 const bare = 'unfused'
 
-/** Everything there is. */
+/** All subjects of a project. */
 export function subjectsOf(specs: SpecKernels): Subjects {
   const { kernels, templates, declared, resolved, ops, layouts } = specs
   const byName = new Map(layouts.map((layout) => [layout.name, layout]))
@@ -65,7 +65,7 @@ export function subjectsOf(specs: SpecKernels): Subjects {
 const leftOut = ({ name, plan }: Pick<Apart, 'name' | 'plan'>, reason: string | undefined, graphs: readonly Graph[]): Apart[] =>
   reason === undefined ? [] : [{ name, plan, reason, graphs }]
 
-/** Programs under their plans. Facts of one are those of its nodes, whatever the plan. */
+/** Programs under their plans. The facts of a program are those of its nodes under any plan. */
 function programsOf({ programs, ops, plans, resolved, declared }: SpecKernels): ProgramSubject[] {
   const known = new Map<Program, Pick<ProgramSubject, 'inlined' | 'facts'>>()
   return programs.map(({ program, compiled }) => {
@@ -80,7 +80,7 @@ function programsOf({ programs, ops, plans, resolved, declared }: SpecKernels): 
   })
 }
 
-/** The groups that a plan makes of an application's nodes, by their names in the program as one graph. */
+/** The groups of an application's nodes under a plan, by their names in the inlined program. */
 const groupsIn = (
   { graph, label }: Application,
   name: string,
@@ -100,7 +100,10 @@ const subject = (
   groups: GraphSubject['groups'],
 ): GraphSubject => ({ name: planned.name, plan, planned, prepared, facts: graphFacts(prepared, ops), groups })
 
-/** What names and a plan leave of it. The name of a graph or program selects what its plans derive for it. @throws usage `check.selection` for a name of nothing */
+/**
+ * The subjects selected by names and a plan. The name of a graph or program also selects its derived kernels.
+ * @throws usage `check.selection` for an unknown name
+ */
 export function selected(specs: SpecKernels, { names = [], plan }: Wanted): Subjects {
   const all = subjectsOf(specs)
   const everything = [...all.kernels, ...all.graphs, ...all.programs, ...all.apart]

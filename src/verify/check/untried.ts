@@ -1,13 +1,13 @@
 /**
- * Why a kernel, a graph or a program could not be tried for want of a fact: nothing of it was run, so that nothing is known to be wrong. Asked
- * by `check` where a group ends before its first comparison.
+ * Explains why a missing fact prevented all tests of a kernel, a graph or a program: nothing was run, so it has not failed. Used
+ * by `check` if a group ends before its first comparison.
  */
 import { HeddleError } from '../../errors.js'
 import { unstatedRelations } from '../../ir/facts/relations.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 
-/** Codes of what has no size or value that may be tried. */
+/** Codes of errors without a size or value to try. */
 const noFact: ReadonlySet<string> = new Set(['check.untried', 'verify.fact'])
 
 const placeOf = ({ source: { file, line } }: Kernel): string => `${file}:${line}`
@@ -20,9 +20,9 @@ export const opsOf = ({ nodes }: Pick<Graph, 'nodes'>, ops: ReadonlyMap<string, 
   nodes.flatMap((node) => (node.kind === 'op' ? (ops.get(node.op) ?? []) : []))
 
 /**
- * The reason; undefined where a group was not run for another.
- * @param own the kernel that was to be tried, where it is one
- * @param ops of the project, or of the graph that was to be tried
+ * The missing fact; undefined if a group was not run for another reason.
+ * @param own the kernel under test, if it is a single one
+ * @param ops of the project, or of the graph under test
  */
 export function whyUntried(error: unknown, own: Kernel | undefined, ops: readonly Kernel[]): string | undefined {
   if (!(error instanceof HeddleError)) return undefined

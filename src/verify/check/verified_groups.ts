@@ -1,13 +1,13 @@
 /**
- * Which groups of plans were held against their bodies before: a file of digests in `.heddle`, so that `gen` tries only what changed. A
- * digest is of everything the check reads; the file may be deleted at any time.
+ * Record of the groups of plans that were checked against their bodies before: a file of digests in `.heddle`, so that `gen` checks only
+ * changed groups. A digest covers everything that the check reads; the file may be deleted at any time.
  */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Verified } from '../../fuse/check/derived.js'
 import { writeWhole } from '../../output.js'
 
-/** Digests kept, those asked for last at the end: more than a project has groups. */
+/** Most digests in the file, the last used at the end: more than a project has groups. */
 const most = 20_000
 
 export interface VerifiedGroups extends Verified {
@@ -25,7 +25,7 @@ export async function readVerifiedGroups(root: string): Promise<VerifiedGroups> 
   const before = known.size
   return {
     has: (key) => {
-      // What is asked for again counts as new: what no plan has any more goes first.
+      // A used digest moves to the end: digests of removed groups are dropped first.
       if (!known.delete(key)) return false
       known.add(key)
       return true
