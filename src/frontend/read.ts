@@ -14,7 +14,8 @@ import { type Diagnostic, printDiagnostic } from './diagnostics.js'
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
-import { readFiles, refusalsOf } from './read_files.js'
+import { readFiles } from './read_files.js'
+import { refusalsOf } from './refusals.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */

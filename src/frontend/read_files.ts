@@ -2,88 +2,20 @@
  * Reads chosen modules of a project: the declarations of each, and its relations to others, so that cached results of unchanged modules
  * can be combined with newly read ones (cache/reading.ts).
  */
-import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
+import { type CallExpression, Node, type SourceFile, SyntaxKind } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import type { FileRead, StandardRead } from './cache/declared.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
-import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
-import { otherFunctions, unlistedHint } from './hints.js'
+import { type Diagnostic, printDiagnostic, reject, toDiagnostic } from './diagnostics.js'
 import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
-import { Refused } from './refusals.js'
-
-/** TypeScript's error codes for a missing module. */
-const noModule: ReadonlySet<number> = new Set([2307, 2792])
-
-/** TypeScript's error codes for a value of another type, such as a string outside of a union. */
-const noSuchText: ReadonlySet<number> = new Set([2322, 2820])
-
-/** Hint for a missing `heddle` package, and for a name that it does not export. */
-function missingHint(message: string): string | undefined {
-  if (/^Cannot find module 'heddle'/.test(message)) return 'install it beside the specs: npm install heddle'
-  const [, name = ''] = /^Module '"heddle"' has no exported member (?:named )?'(\w+)'/.exec(message) ?? []
-  const written = Object.hasOwn(otherFunctions, name) ? otherFunctions[name] : undefined
-  return written === undefined ? undefined : `write ${written}`
-}
-
-/** Syntax errors of a file: with any, no other errors can be found in it. */
-const syntaxErrors = (file: SourceFile, { project }: SpecProject): readonly ts.Diagnostic[] =>
-  guarded(
-    () => project.getProgram().compilerObject.getSyntacticDiagnostics(file.compilerNode),
-    () => [],
-  )
-
-/** TypeScript's own errors in a file, except those that the front end has already reported. */
-function typeErrors(file: SourceFile, opened: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
-  const { project, fileName } = opened
-  const check = (): readonly ts.Diagnostic[] =>
-    guarded(
-      () => project.getProgram().compilerObject.getSemanticDiagnostics(file.compilerNode),
-      (failure) => {
-        // A refusal in the file is also what TypeScript failed on.
-        if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
-          reject('typeScript', file, failure, failureHint)
-        return []
-      },
-    )
-  const syntax = syntaxErrors(file, opened)
-  const found = syntax.length > 0 ? syntax : check()
-  // Imports from a missing module have no types; TypeScript would report that again at every use.
-  const absent = found.filter(({ code }) => noModule.has(code))
-  return (absent.length > 0 ? absent : found).flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
-    const place = locate(file, start, length)
-    const isCovered = refused.some(
-      ({ declaration, diagnostic }) =>
-        (declaration.getSourceFile() === file && declaration.getPos() <= start && start < declaration.getEnd()) ||
-        (diagnostic.file === fileName(file) && diagnostic.line === place.line),
-    )
-    const message = ts.flattenDiagnosticMessageText(messageText, '\n')
-    const hint = missingHint(message) ?? (noSuchText.has(code) ? unlistedHint(file.getDescendantAtPos(start)) : undefined)
-    return isCovered
-      ? []
-      : [{ code: `TS${code}`, message, file: fileName(file), ...place, ...(hint === undefined ? {} : { hint }) }]
-  })
-}
-
-/** The refusals that an action throws; empty if it succeeds. */
-export function refusalsOf(action: () => void): readonly Rejection[] {
-  try {
-    action()
-    return []
-  } catch (error) {
-    if (error instanceof Rejection) return [error]
-    if (error instanceof Refused) return error.rejections
-    throw error
-  }
-}
-
-interface Rejected {
-  readonly declaration: Node
-  readonly diagnostic: Diagnostic
-}
+import { refusalsOf } from './refusals.js'
+import type { SignatureContext } from './signature.js'
+import type { Declarators } from './static.js'
+import { type Rejected, syntaxErrors, typeErrors } from './type_errors.js'
 
 const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
 
@@ -117,6 +49,150 @@ interface ReadFiles {
 const placeOfConstant = (node: Node | undefined): string | undefined =>
   Node.isVariableDeclaration(node) ? `${node.getSourceFile().getBaseName()} ${node.getName()}` : undefined
 
+/** State of one read: its inputs, and the declarations found so far. */
+interface Reading {
+  readonly project: SpecProject
+  readonly declarators: Declarators
+  readonly library: ReadonlySet<SourceFile>
+  /** Names of all ops, also of modules that are not read now. */
+  readonly names: Set<string>
+  /** Layouts by the place of their declaration. */
+  readonly layouts: Map<string, Layout>
+  /** Places of the `op(...)` that factories return. */
+  readonly returned: Set<string>
+  readonly refusedFactories: Set<Node>
+  readonly reads: Map<SourceFile, FileRead>
+  readonly rejected: Rejected[]
+  /** The module that is being read. */
+  current?: FileRead
+}
+
+function readOf({ reads }: Reading, file: SourceFile): FileRead {
+  const made = reads.get(file) ?? { kernels: [], layouts: new Map(), reexported: [], returned: new Set(), uncalled: [] }
+  reads.set(file, made)
+  return made
+}
+
+const idOf = ({ project }: Reading, call: CallExpression): string =>
+  `${project.fileName(call.getSourceFile())} ${call.getStart()}`
+
+function layoutOf(reading: Reading, call: CallExpression): Layout {
+  const { layouts, current } = reading
+  const id = idOf(reading, call)
+  const layout = layouts.get(id) ?? lowerLayout(call)
+  const twin = [...layouts].some(([other, { name }]) => other !== id && name === layout.name)
+  if (twin) reject('duplicate', call.getArguments()[0] ?? call, `layout ${layout.name} is declared twice`, uniqueHint)
+  layouts.set(id, layout)
+  current?.layouts.set(id, layout)
+  return layout
+}
+
+function placeOf({ project, library }: Reading, node: Node): SourceSpan {
+  const file = node.getSourceFile()
+  const { line, column } = file.getLineAndColumnAtPos(node.getStart())
+  return { file: library.has(file) ? `src/std/${file.getBaseName()}` : project.fileName(file), line, column }
+}
+
+const contextOf = (reading: Reading, isStandard: boolean): SignatureContext => ({
+  declarators: reading.declarators,
+  layoutOf: (call) => layoutOf(reading, call),
+  isStandard,
+  spanOf: (node) => placeOf(reading, node),
+})
+
+function readOp(reading: Reading, { call, made }: Declaration): void {
+  const { kernel, nameNode } = lowerOp(call, placeOf(reading, made?.at ?? call), contextOf(reading, false))
+  if (reading.names.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
+  reading.names.add(kernel.name)
+  reading.current?.kernels.push(kernel)
+}
+
+function readDeclaration(reading: Reading, declaration: Declaration): void {
+  const { kind, call, isExported } = declaration
+  // Ops that functions return are read where these are called.
+  if (!isExported && reading.returned.has(idOf(reading, call))) {
+    reading.current?.uncalled.push(idOf(reading, call))
+    return
+  }
+  if (!isExported) {
+    const around = call.getFirstAncestor(isFunctionLike)
+    // The error of the function was reported where it is called.
+    if (around !== undefined && reading.refusedFactories.has(around)) return
+    const hint = unexportedHint(kind, call, around)
+    reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)
+  }
+  if (kind === 'layout') layoutOf(reading, call)
+  else
+    whileReading(
+      declaration,
+      (node) => placeOf(reading, node),
+      () => readOp(reading, declaration),
+    )
+}
+
+/** Runs an action and records its refusals. */
+function attempt({ project, rejected }: Reading, node: Node, action: () => void): void {
+  const refusals = refusalsOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
+  for (const refusal of refusals) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
+}
+
+/** Reads the modules of the standard library. */
+const readLibrary = (reading: Reading): readonly StandardRead[] =>
+  [...reading.library].flatMap((file) =>
+    declarationsIn(file, reading.declarators).map(({ kind, call }): StandardRead => {
+      if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
+      const { kernel } = lowerOp(call, placeOf(reading, call), contextOf(reading, true))
+      return { constant: placeOfConstant(call.getParent()), kernel }
+    }),
+  )
+
+/** Finds the ops that factory calls make in each module, and records the places of the `op(...)` that the factories return. */
+function findMade(reading: Reading, sources: readonly SourceFile[]): ReadonlyMap<SourceFile, readonly Declaration[]> {
+  const refuse = (node: Node, action: () => void): void => attempt(reading, node, action)
+  const made = new Map(
+    sources.map((file) => [file, madeIn(file, reading.declarators, refuse, reading.refusedFactories)] as const),
+  )
+  for (const [file, declarations] of made) {
+    for (const { call } of declarations) {
+      reading.returned.add(idOf(reading, call))
+      readOf(reading, file).returned.add(idOf(reading, call))
+    }
+  }
+  return made
+}
+
+/** Exported constants of a module that are ops of the standard library. */
+function reexportsOf({ library }: Reading, file: SourceFile, standard: readonly StandardRead[]): readonly string[] {
+  const constants = new Set(standard.map(({ constant }) => constant))
+  return exportsOf(file).flatMap((symbol) => {
+    const declared = symbol.getValueDeclaration()
+    const constant = placeOfConstant(declared)
+    const isStandard = declared !== undefined && library.has(declared.getSourceFile())
+    return isStandard && constant !== undefined && constants.has(constant) ? [constant] : []
+  })
+}
+
+/** All diagnostics of a read, sorted by place. @param typed modules whose TypeScript errors count */
+function diagnosticsOf(
+  { project, rejected }: Reading,
+  sources: readonly SourceFile[],
+  typed: readonly SourceFile[],
+): readonly Diagnostic[] {
+  const unreadable = new Set(sources.filter((file) => syntaxErrors(file, project).length > 0))
+  const readable = rejected.filter(({ declaration }) => !unreadable.has(declaration.getSourceFile()))
+  const distinct = new Map(readable.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
+  const ofTypeScript = typed.flatMap((file): Diagnostic[] => {
+    let errors: Diagnostic[] = []
+    const refusals = refusalsOf(() => {
+      errors = typeErrors(file, project, readable)
+    })
+    return [...errors, ...refusals.map((refusal) => toDiagnostic(refusal, project.fileName))]
+  })
+  return [...distinct.values(), ...ofTypeScript].sort((a, b) =>
+    a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1,
+  )
+}
+
 /**
  * Reads the declarations of modules.
  * @param given `only` as in `ReadOptions`; `known`: reads of all other modules and of the standard library; `alone`: skips the
@@ -131,124 +207,40 @@ export function readFiles(
     alone = false,
   }: { readonly only?: ReadonlySet<string>; readonly known?: KnownReads; readonly alone?: boolean } = {},
 ): ReadFiles {
-  const library = only === undefined && !alone ? standardFiles(project) : []
+  const library = new Set(only === undefined && !alone ? standardFiles(project) : [])
   const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
   // Types come from all files together, so nothing is checked while one is too deep.
   if (deep.length > 0) return { files: new Map(), standard: [], diagnostics: deep }
-  const declarators = findDeclarators(project)
-  const rejected: Rejected[] = []
   const others = [...(known?.files.values() ?? [])]
-  const names = new Set(others.flatMap(({ kernels }) => kernels.map(({ name }) => name)))
-  const layouts = new Map(others.flatMap((read) => [...read.layouts]))
-  const reads = new Map<SourceFile, FileRead>()
-  const readOf = (file: SourceFile): FileRead => {
-    const made = reads.get(file) ?? { kernels: [], layouts: new Map(), reexported: [], returned: new Set(), uncalled: [] }
-    reads.set(file, made)
-    return made
+  const reading: Reading = {
+    project,
+    declarators: findDeclarators(project),
+    library,
+    names: new Set(others.flatMap(({ kernels }) => kernels.map(({ name }) => name))),
+    layouts: new Map(others.flatMap((read) => [...read.layouts])),
+    returned: new Set(others.flatMap((read) => [...read.returned])),
+    refusedFactories: new Set(),
+    reads: new Map(),
+    rejected: [],
   }
-  let current: FileRead | undefined
-
-  const idOf = (call: CallExpression): string => `${project.fileName(call.getSourceFile())} ${call.getStart()}`
-  const layoutOf = (call: CallExpression): Layout => {
-    const id = idOf(call)
-    const layout = layouts.get(id) ?? lowerLayout(call)
-    const twin = [...layouts].some(([other, { name }]) => other !== id && name === layout.name)
-    if (twin) reject('duplicate', call.getArguments()[0] ?? call, `layout ${layout.name} is declared twice`, uniqueHint)
-    layouts.set(id, layout)
-    current?.layouts.set(id, layout)
-    return layout
-  }
-  const ofLibrary = new Set(library)
-  const placeOf = (node: Node): SourceSpan => {
-    const file = node.getSourceFile()
-    const { line, column } = file.getLineAndColumnAtPos(node.getStart())
-    return { file: ofLibrary.has(file) ? `src/std/${file.getBaseName()}` : project.fileName(file), line, column }
-  }
-  const readOp = ({ call, made }: Declaration): void => {
-    const { kernel, nameNode } = lowerOp(call, placeOf(made?.at ?? call), {
-      declarators,
-      layoutOf,
-      isStandard: false,
-      spanOf: placeOf,
-    })
-    if (names.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
-    names.add(kernel.name)
-    current?.kernels.push(kernel)
-  }
-  const returned = new Set<string>(others.flatMap((read) => [...read.returned]))
-  const refusedFactories = new Set<Node>()
-  const read = (declaration: Declaration): void => {
-    const { kind, call, isExported } = declaration
-    // Ops that functions return are read where these are called.
-    if (!isExported && returned.has(idOf(call))) {
-      current?.uncalled.push(idOf(call))
-      return
-    }
-    if (!isExported) {
-      const around = call.getFirstAncestor(isFunctionLike)
-      // The error of the function was reported where it is called.
-      if (around !== undefined && refusedFactories.has(around)) return
-      const hint = unexportedHint(kind, call, around)
-      reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)
-    }
-    if (kind === 'layout') layoutOf(call)
-    else whileReading(declaration, placeOf, () => readOp(declaration))
-  }
-  const refuse = (node: Node, action: () => void): void => {
-    const refusals = refusalsOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
-    for (const refusal of refusals) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
-  }
-
-  const constants = new Set<string>()
-  const standard: StandardRead[] = [...(known?.standard ?? [])]
   const isWanted = (declaration: Declaration): boolean =>
     only === undefined || (declaration.kind === 'op' && only.has(nameOf(declaration)))
-  for (const file of known === undefined ? library : []) {
-    for (const { kind, call } of declarationsIn(file, declarators)) {
-      if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
-      const { kernel } = lowerOp(call, placeOf(call), { declarators, layoutOf, isStandard: true, spanOf: placeOf })
-      standard.push({ constant: placeOfConstant(call.getParent()), kernel })
-    }
-  }
-  for (const { constant } of standard) if (constant !== undefined) constants.add(constant)
-  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse, refusedFactories)]))
-  for (const [file, declarations] of made) {
-    for (const { call } of declarations) {
-      returned.add(idOf(call))
-      readOf(file).returned.add(idOf(call))
-    }
-  }
+  const standard = known === undefined ? readLibrary(reading) : known.standard
+  const made = findMade(reading, sources)
   const seen = new Set<SourceFile>()
   for (const file of sources) {
-    current = readOf(file)
-    for (const symbol of exportsOf(file)) {
-      const declared = symbol.getValueDeclaration()
-      const constant = placeOfConstant(declared)
-      const isStandard = declared !== undefined && library.includes(declared.getSourceFile())
-      if (isStandard && constant !== undefined && constants.has(constant)) current.reexported.push(constant)
-    }
-    for (const declaration of [...declarationsIn(file, declarators), ...(made.get(file) ?? [])].filter(isWanted)) {
+    const current = readOf(reading, file)
+    reading.current = current
+    current.reexported.push(...reexportsOf(reading, file, standard))
+    for (const declaration of [...declarationsIn(file, reading.declarators), ...(made.get(file) ?? [])].filter(isWanted)) {
       seen.add(file)
-      refuse(declaration.made?.at ?? declaration.call, () => read(declaration))
+      attempt(reading, declaration.made?.at ?? declaration.call, () => readDeclaration(reading, declaration))
     }
   }
-  const unreadable = new Set(sources.filter((file) => syntaxErrors(file, project).length > 0))
-  const readable = rejected.filter(({ declaration }) => !unreadable.has(declaration.getSourceFile()))
-  const distinct = new Map(readable.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
-  const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
-    if (alone || (only !== undefined && !seen.has(file))) return []
-    let errors: Diagnostic[] = []
-    const refusals = refusalsOf(() => {
-      errors = typeErrors(file, project, readable)
-    })
-    return [...errors, ...refusals.map((refusal) => toDiagnostic(refusal, project.fileName))]
-  })
-  const diagnostics = [...distinct.values(), ...ofTypeScript]
+  const typed = sources.filter((file) => !alone && (only === undefined || seen.has(file)))
   return {
-    files: new Map([...reads].map(([file, each]) => [project.fileName(file), each])),
+    files: new Map([...reading.reads].map(([file, each]) => [project.fileName(file), each])),
     standard,
-    diagnostics: diagnostics.sort((a, b) =>
-      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1,
-    ),
+    diagnostics: diagnosticsOf(reading, sources, typed),
   }
 }

@@ -63,3 +63,15 @@ export class Refusals {
     if (!this.#found.some((other) => isAt(other, rejection))) this.#found.push(rejection)
   }
 }
+
+/** The refusals that an action throws; empty if it succeeds. */
+export function refusalsOf(action: () => void): readonly Rejection[] {
+  try {
+    action()
+    return []
+  } catch (error) {
+    if (error instanceof Rejection) return [error]
+    if (error instanceof Refused) return error.rejections
+    throw error
+  }
+}
