@@ -4,38 +4,20 @@
  */
 import type { DType } from '../../ir/dtype.js'
 import type { HostTensor } from '../../ir/evaluate.js'
-import { constrained } from '../../ir/facts/constrained.js'
-import type { Facts } from '../../ir/facts/facts.js'
 import { type Graph, isQuantised, type ValueId } from '../../ir/graph.js'
 import type { Program } from '../../ir/program.js'
 import { evaluateExtent, multiplyExtents, printExtent } from '../../ir/shape.js'
-import type { CompiledProgram } from '../../program/index.js'
 import { nextName } from '../../program/inline.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram } from '../../runtime/program.js'
 import { programSizes, stateDecls, wireProgram } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
 import { openStates } from '../../runtime/states.js'
-import type { WeightTensor } from '../../runtime/weight.js'
 import type { CheckResult } from '../conformance.js'
-import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { coarsestOf, compareOutput, drawGiven, extents, held, type Numbers, withinReach } from './graph_values.js'
+import { coarsestOf, compareOutput, extents, held, type Numbers, withinReach } from './graph_values.js'
 import { type GraphStage, storedAsInt8, whyUnmultiplied } from './graphs.js'
+import { type ProgramSubject, type Sized, sizedOf, sizesOf, weightsOf } from './program_size.js'
 import { lazily, storedError } from './stored.js'
-
-/** A program under a plan, and its nodes inlined into one graph, without any plan. */
-export interface ProgramSubject {
-  readonly name: string
-  readonly plan: string
-  readonly program: Program
-  readonly compiled: CompiledProgram
-  readonly inlined: Graph
-  readonly facts: Facts
-  /** Storage types that the plan's kernels are generated for; all if undefined. */
-  readonly dtypes: readonly string[] | undefined
-  /** Names of the nodes of `inlined` in each group of the plan, for each use of its graph. */
-  readonly groups: readonly (readonly string[])[]
-}
 
 /** Most elements of a value that is computed on the host. */
 const largest = 30_000
@@ -62,31 +44,6 @@ export async function checkProgram(stage: GraphStage, subject: ProgramSubject, d
   return results
 }
 
-/** Extents assigned to the dimensions in turn, constrained by facts; sequences have room for the longest. */
-function sizesOf({ program, facts }: ProgramSubject, sizes: readonly number[]): Numbers {
-  const names = Object.keys(program.dims).sort()
-  const dims: Record<string, number> = Object.fromEntries(names.map((name, i) => [name, sizes[i % sizes.length] ?? 1]))
-  for (const { batch, seq } of program.ragged) {
-    const [name, ...others] = seq.dims
-    if (name === undefined || others.length > 0 || batch.dims.includes(name)) continue
-    dims[name] = Math.max(1, ...Array.from({ length: evaluateExtent(batch, dims) }, (_, i) => raggedLength(i)))
-  }
-  return constrained(dims, facts, longestRagged)
-}
-
-/** Lengths of sequences by the inputs that hold them, and enough rows for their tokens. */
-function raggedOf({ inputs, ragged }: Program, dims: Numbers) {
-  const lengths: Record<string, number[]> = {}
-  const tokens: Record<string, number> = {}
-  for (const axis of ragged) {
-    const [sequences, places] = [evaluateExtent(axis.batch, dims), evaluateExtent(axis.seq, dims)]
-    const name = Object.keys(inputs).find((input) => inputs[input] === axis.lengths)
-    tokens[axis.tokens] = name === undefined ? sequences * places : Math.min(sequences * places, raggedRows(sequences))
-    if (name !== undefined) lengths[name] = Array.from({ length: sequences }, (_, i) => Math.min(places, raggedLength(i)))
-  }
-  return { lengths, tokens }
-}
-
 /** Predicate for the elements of a value that belong to tokens; undefined if all do. */
 function validIn(
   { inputs, ragged }: Program,
@@ -109,105 +66,66 @@ function validIn(
   return undefined
 }
 
-async function runSize(
-  stage: GraphStage,
-  { program, compiled, inlined, facts, groups }: ProgramSubject,
-  dtype: DType,
-  dims: Numbers,
-  name: string,
-): Promise<CheckResult[]> {
+type HostRun = (store: (id: ValueId, made: ArrayLike<number>) => ArrayLike<number>) => Map<ValueId, ArrayLike<number>>
+
+/** Returns a function that runs the nodes of a program on the host, on the current values of a size. */
+async function hostRun({ ops }: GraphStage, { inlined, groups }: ProgramSubject, { values, dims }: Sized): Promise<HostRun> {
   const [{ runNodes }, { maskedRules }] = await Promise.all([
     import('../../fuse/check/compose.js'),
     import('../../fuse/check/masked.js'),
   ])
-  const { layouts, ops, device, library, manifest } = stage
-  const params = [...program.values, ...Object.values(program.weights)].flatMap(({ dtype: of }) =>
-    typeof of === 'string' ? [] : [of.param],
-  )
-  const types = Object.fromEntries(['T', ...params].map((param) => [param, dtype]))
-  const { lengths, tokens } = raggedOf(program, dims)
-  const cleared = Object.entries(program.states).flatMap(([state, { value, cleared }]) => {
-    const shape = inlined.values[value]?.shape ?? []
-    return cleared
-      ? [[state, new Float64Array(shape.reduce((product, extent) => product * evaluateExtent(extent, dims), 1))] as const]
-      : []
-  })
-  const given = { ...inlined.inputs, ...inlined.weights }
-  const known = { ...lengths, ...Object.fromEntries(cleared) }
-  const small = new Set(Object.keys(inlined.weights))
-  const { values, bytes } = drawGiven(given, { graph: inlined, facts, dims, types, layouts, seed: name, known, small })
+  return (store) => {
+    const masked = maskedRules(inlined, groups, ops)
+    const revise = (id: ValueId, made: HostTensor) => store(id, masked(id, made))
+    return runNodes(inlined, inlined.nodes, { values, dims, attrs: {}, kernels: ops, revise })
+  }
+}
+
+/** A program on a device. `run` returns its outputs and the contents of its states, by the names of the inlined graph's outputs. */
+interface Deployed {
+  /** Names of the states. */
+  readonly states: readonly string[]
+  readonly run: () => Promise<Readonly<Record<string, Uint8Array>>>
+}
+
+/** Runs an action with a program on the device, which is released after it. */
+async function onDevice<T>(
+  { device, library, manifest, layouts }: GraphStage,
+  subject: ProgramSubject,
+  sized: Sized,
+  action: (deployed: Deployed) => Promise<T>,
+): Promise<T> {
+  const { program, compiled } = subject
+  const { dims, types, tokens, bytes } = sized
   const sizes = programSizes(compiled, {
     ...Object.fromEntries(Object.keys(program.dims).map((dim) => [dim, dims[dim] ?? 1])),
     ...tokens,
   })
   const { applications, inputs } = wireProgram(compiled)
-  const weights = Object.entries(program.weights).map(([weight, { shape, layout }]): [string, WeightTensor] => {
-    const id = inlined.weights[weight] ?? -1
-    const stored = inlined.values[id]?.dtype
-    const of = typeof stored === 'string' ? stored : dtype
-    return [
-      weight,
-      { dtype: of, shape: shape.map((extent) => evaluateExtent(extent, dims)), layout, data: bytes[weight] ?? new Uint8Array() },
-    ]
-  })
-  const prepared = prepareWeights(applications, Object.fromEntries(weights), layouts)
+  const prepared = prepareWeights(applications, weightsOf(subject, sized), layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared })
   const states = await openStates({ device, layouts }, stateDecls(compiled, sizes, types))
   try {
     for (const [state, { slice }] of Object.entries(states.tensors))
       await slice.buffer.write(slice.offset, bytes[state] ?? new Uint8Array())
-    const kept = Object.entries(compiled.states).flatMap(([state, { next }]) => {
+    const stored = Object.entries(compiled.states).flatMap(([state, { next }]) => {
       const tensor = states.tensors[state]
       return tensor === undefined ? [] : [[state, { tensor, ...(next === undefined ? {} : { next }) }] as const]
     })
     const wires = [...new Set(Object.values(compiled.outputs))]
-    const wired = { applications, inputs, outputs: wires, states: Object.fromEntries(kept), dims: sizes, types }
+    const wired = { applications, inputs, outputs: wires, states: Object.fromEntries(stored), dims: sizes, types }
     const built = await buildProgram({ session, ...wired })
+    const fed = Object.fromEntries(inputs.map((input) => [input, bytes[input] ?? new Uint8Array()]))
+    const run = async (): Promise<Readonly<Record<string, Uint8Array>>> => {
+      const found: Record<string, Uint8Array> = {}
+      const returned = await built.run(fed)
+      for (const [output, wire] of Object.entries(compiled.outputs)) found[output] = returned[wire] ?? new Uint8Array()
+      for (const [state, { tensor }] of stored)
+        found[nextName(state)] = await tensor.slice.buffer.read(tensor.slice.offset, tensor.slice.bytes)
+      return found
+    }
     try {
-      const fed = Object.fromEntries(inputs.map((input) => [input, bytes[input] ?? new Uint8Array()]))
-      const steps = compiled.steps.reduce(
-        (sum, step) => sum + (compiled.graphs[step.graph]?.nodes.filter(({ kind }) => kind !== 'view').length ?? 0),
-        0,
-      )
-      const results: CheckResult[] = []
-      for (let run = 1; run <= (dtype === 'f32' && kept.length > 0 ? 2 : 1); run++) {
-        const runHost = (store: (id: ValueId, made: ArrayLike<number>) => ArrayLike<number>) => {
-          const masked = maskedRules(inlined, groups, ops)
-          const revise = (id: ValueId, made: HostTensor) => store(id, masked(id, made))
-          return runNodes(inlined, inlined.nodes, { values, dims, attrs: {}, kernels: ops, revise })
-        }
-        const expected = runHost((_, made) => made)
-        const errorOf = lazily(() =>
-          storedError({ graph: inlined, groups, types, seed: `${name} run ${run}`, run: runHost }, expected),
-        )
-        const found: Record<string, Uint8Array> = {}
-        const returned = await built.run(fed)
-        for (const [output, wire] of Object.entries(compiled.outputs)) found[output] = returned[wire] ?? new Uint8Array()
-        for (const [state, { tensor }] of kept)
-          found[nextName(state)] = await tensor.slice.buffer.read(tensor.slice.offset, tensor.slice.bytes)
-        const outputs = Object.entries(inlined.outputs)
-        const result = held(`${name} run ${run}`, outputs, (output, id) => {
-          const valid = validIn(program, inlined.values[id]?.shape ?? [], dims, lengths)
-          const holding = {
-            graph: inlined,
-            dims,
-            types,
-            layouts,
-            dtype,
-            coarsest: coarsestOf(inlined, dtype, types),
-            steps: steps * run,
-            storedError: (of: ValueId) => errorOf()(of),
-            ...(valid === undefined ? {} : { valid }),
-          }
-          return compareOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding)
-        })
-        if (result !== undefined) results.push(result)
-        for (const [state] of kept) {
-          const [from, to] = [inlined.outputs[nextName(state)], inlined.inputs[state]]
-          if (from !== undefined && to !== undefined) values.set(to, expected.get(from) ?? [])
-        }
-      }
-      return results
+      return await action({ states: stored.map(([state]) => state), run })
     } finally {
       built.release()
     }
@@ -215,4 +133,53 @@ async function runSize(
     states.release()
     session.release()
   }
+}
+
+/** Runs one size of a program on the device and on the host, and compares the results. */
+async function runSize(
+  stage: GraphStage,
+  subject: ProgramSubject,
+  dtype: DType,
+  dims: Numbers,
+  name: string,
+): Promise<CheckResult[]> {
+  const { program, compiled, inlined, groups } = subject
+  const sized = sizedOf(stage, subject, dtype, dims, name)
+  const { types, lengths, values } = sized
+  const runHost = await hostRun(stage, subject, sized)
+  const steps = compiled.steps.reduce(
+    (sum, step) => sum + (compiled.graphs[step.graph]?.nodes.filter(({ kind }) => kind !== 'view').length ?? 0),
+    0,
+  )
+  return onDevice(stage, subject, sized, async (deployed) => {
+    const results: CheckResult[] = []
+    for (let run = 1; run <= (dtype === 'f32' && deployed.states.length > 0 ? 2 : 1); run++) {
+      const expected = runHost((_, made) => made)
+      const errorOf = lazily(() =>
+        storedError({ graph: inlined, groups, types, seed: `${name} run ${run}`, run: runHost }, expected),
+      )
+      const found = await deployed.run()
+      const result = held(`${name} run ${run}`, Object.entries(inlined.outputs), (output, id) => {
+        const valid = validIn(program, inlined.values[id]?.shape ?? [], dims, lengths)
+        const holding = {
+          graph: inlined,
+          dims,
+          types,
+          layouts: stage.layouts,
+          dtype,
+          coarsest: coarsestOf(inlined, dtype, types),
+          steps: steps * run,
+          storedError: (of: ValueId) => errorOf()(of),
+          ...(valid === undefined ? {} : { valid }),
+        }
+        return compareOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding)
+      })
+      if (result !== undefined) results.push(result)
+      for (const state of deployed.states) {
+        const [from, to] = [inlined.outputs[nextName(state)], inlined.inputs[state]]
+        if (from !== undefined && to !== undefined) values.set(to, expected.get(from) ?? [])
+      }
+    }
+    return results
+  })
 }

@@ -8,7 +8,8 @@ import { kernelName } from '../../ir/op_name.js'
 import type { Application, Program } from '../../ir/program.js'
 import { inlinedName, inlineProgram } from '../../program/inline.js'
 import { type GraphSubject, whyApart } from './graphs.js'
-import { type ProgramSubject, whyProgramApart } from './programs.js'
+import type { ProgramSubject } from './program_size.js'
+import { whyProgramApart } from './programs.js'
 import type { SpecKernels } from './specs.js'
 
 export interface Subjects {
