@@ -11,7 +11,7 @@ import type { KernelSource } from '../../runtime/library.js'
 import { casesOf, checkedElements, type Drawn, whyNone } from '../cases.js'
 import { type CheckResult, runCases } from '../conformance.js'
 import { compileForGpu, type GpuBuild, type GpuSources } from './gpu_sources.js'
-import { checkGraph, graphTypes, unmultiplied, wholeTypes } from './graphs.js'
+import { checkGraph, type GraphStage, graphTypes, unmultiplied, wholeTypes } from './graphs.js'
 import { checkProgram } from './programs.js'
 import { type CheckSetup, type SetupOptions, withSetup } from './setup.js'
 import type { SpecKernels } from './specs.js'
@@ -77,21 +77,20 @@ async function withGpuSources(
   return gpu === undefined ? report : { ...report, failed: report.failed + gpu.findings.length, gpu }
 }
 
-async function runAll(
-  { specs, chosen, text, bodies, subject, ...setup }: CheckSetup,
-  options: CheckOptions,
-): Promise<CheckReport> {
+/** A check that is running. */
+interface Run {
+  readonly setup: CheckSetup
+  readonly options: CheckOptions
+  /** Records a group, and reports it. */
+  readonly add: (group: CheckGroup) => void
+}
+
+/** Checks the instances of ops and derived kernels, as their compilers finish. */
+async function checkKernels({ setup, options, add }: Run, entries: readonly KernelEntry[]): Promise<void> {
+  const { specs, chosen, bodies, subject } = setup
   const { signal } = options
-  const { device, library, layouts } = subject
-  const entries = setup.entries.filter(({ key }) => matching(options.filter, key))
-  const groups: CheckGroup[] = []
   const ops = [...specs.ops.values()]
-  const explained = (error: unknown): string | undefined => whyUntried(error, undefined, ops)
-  const add = (group: CheckGroup): void => {
-    groups.push(group)
-    options.onGroup?.(group)
-  }
-  for await (const { entry, failure } of asReady(entries, library)) {
+  for await (const { entry, failure } of asReady(entries, subject.library)) {
     signal?.throwIfAborted()
     const limit = checkedElements[options.thorough === true ? 'thorough' : 'usual']
     const drawn: Drawn = options.brief === true ? 'by turns' : 'each'
@@ -111,11 +110,23 @@ async function runAll(
     const explain = (error: unknown): string | undefined => whyUntried(error, own, members.length === 0 ? ops : members)
     add({ ...(await timed(kind, entry.key, against, run, signal, explain)), op: entry.op })
   }
-  // Reports of one project have the same order.
-  const places = new Map(entries.map(({ key }, at) => [key, at]))
-  groups.sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0))
-  const whole = { device, library, manifest: text.searched.manifest, layouts, ops: specs.ops }
-  const partly: { readonly name: string; readonly reason: string }[] = []
+}
+
+const stageOf = ({ specs, text, subject: { device, library, layouts } }: CheckSetup): GraphStage => ({
+  device,
+  library,
+  manifest: text.searched.manifest,
+  layouts,
+  ops: specs.ops,
+})
+
+type Left = { readonly name: string; readonly reason: string }
+
+/** Checks graphs under their plans. @returns storage types that are left out, with the reasons */
+async function checkGraphs({ setup, options, add }: Run): Promise<readonly Left[]> {
+  const { specs, chosen } = setup
+  const stage = stageOf(setup)
+  const partly: Left[] = []
   for (const graph of chosen.graphs) {
     const { whole: types, left } = wholeTypes(graph, specs.ops, options.dtypes)
     const explain = (error: unknown): string | undefined => whyUntried(error, undefined, opsOf(graph.prepared, specs.ops))
@@ -123,9 +134,18 @@ async function runAll(
     for (const dtype of types) {
       const name = `${graph.name} ${graph.plan} ${dtype}`
       if (matching(options.filter, name))
-        add(await timed('graph', name, 'nodes', () => checkGraph(whole, graph, dtype), signal, explain))
+        add(await timed('graph', name, 'nodes', () => checkGraph(stage, graph, dtype), options.signal, explain))
     }
   }
+  return partly
+}
+
+/** Checks programs under their plans. */
+async function checkPrograms({ setup, options, add }: Run): Promise<void> {
+  const { specs, chosen } = setup
+  const stage = stageOf(setup)
+  const ops = [...specs.ops.values()]
+  const explain = (error: unknown): string | undefined => whyUntried(error, undefined, ops)
   for (const program of chosen.programs) {
     const { name: of, plan, inlined, compiled, dtypes } = program
     for (const dtype of graphTypes({ planned: inlined, prepared: inlined }, specs.ops, options.dtypes)) {
@@ -133,17 +153,37 @@ async function runAll(
       const isRun = Object.values(compiled.graphs).every((graph) => unmultiplied(graph, dtype) === undefined)
       const isMade = isRun && (dtypes?.includes(dtype) ?? true)
       if (isMade && matching(options.filter, name)) {
-        add(await timed('program', name, 'nodes', () => checkProgram(whole, program, dtype), signal, explained))
+        add(await timed('program', name, 'nodes', () => checkProgram(stage, program, dtype), options.signal, explain))
       }
     }
   }
-  const failed = groups.reduce((sum, { failures }) => sum + failures.length, 0)
-  const passed = groups.reduce((sum, group) => sum + group.passed, 0)
-  const untried = groups.filter((group) => group.untried !== undefined).length
-  if (groups.length === 0) throw nothingSelected(specs, options)
-  const apart = [...chosen.apart.map(({ name, plan, reason }) => ({ name: `${name} ${plan}`, reason })), ...partly]
-  const left = apart.filter(({ name }) => matching(options.filter, name))
-  return { device: { kind: device.kind, name: device.info().name }, passed, failed, untried, groups, apart: left }
+}
+
+async function runAll(setup: CheckSetup, options: CheckOptions): Promise<CheckReport> {
+  const { device } = setup.subject
+  const entries = setup.entries.filter(({ key }) => matching(options.filter, key))
+  const groups: CheckGroup[] = []
+  const add = (group: CheckGroup): void => {
+    groups.push(group)
+    options.onGroup?.(group)
+  }
+  const run: Run = { setup, options, add }
+  await checkKernels(run, entries)
+  // Reports of one project have the same order.
+  const places = new Map(entries.map(({ key }, at) => [key, at]))
+  groups.sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0))
+  const partly = await checkGraphs(run)
+  await checkPrograms(run)
+  if (groups.length === 0) throw nothingSelected(setup.specs, options)
+  const apart = [...setup.chosen.apart.map(({ name, plan, reason }) => ({ name: `${name} ${plan}`, reason })), ...partly]
+  return {
+    device: { kind: device.kind, name: device.info().name },
+    passed: groups.reduce((sum, group) => sum + group.passed, 0),
+    failed: groups.reduce((sum, { failures }) => sum + failures.length, 0),
+    untried: groups.filter((group) => group.untried !== undefined).length,
+    groups,
+    apart: apart.filter(({ name }) => matching(options.filter, name)),
+  }
 }
 
 /** True if an error is not the fault of a kernel: there is no compiler, or no space for its output. */
