@@ -16,7 +16,7 @@ import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan, nameHistogram } from './scalars.js'
 import { topK } from './top_k.js'
 import { itemOf } from './top_k_element.js'
-import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+import { type Brand, describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
 function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, place: Place, lowering: Lowering): Value {
   const { tensor: name, dims, type } = tensor
@@ -74,6 +74,42 @@ function fieldsHint({ fields }: ValueOf<'record'>, node: Node): string {
   return names.length === 0 ? 'only functions, tensors and rows can be called' : `call a field of it: ${names.join(', ')}`
 }
 
+/** Calls a function of `heddle`. */
+function callBrand(
+  brand: Brand,
+  args: readonly Value[],
+  node: Node,
+  place: Place,
+  lowering: Lowering,
+  wanted: string | undefined,
+): Value {
+  const { kind, name } = brand
+  if (kind === 'intrinsic' && isIntrinsicName(name)) {
+    const nodes = args.map((_, at) => argumentAt(node, at))
+    return scalar(
+      applyIntrinsic(
+        name,
+        args.map((arg, at) => asScalar(arg, nodes[at] ?? node)),
+        nodes,
+        node,
+      ),
+    )
+  }
+  if (kind === 'reduction' && isMonoidName(name)) return reduction(name, args, node, place, lowering, wanted)
+  if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
+  if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
+  if (kind === 'histogram') return histogram(args, node, place)
+  if (kind === 'argsort') return argsort(args, node, place, lowering, wanted)
+  if (kind === 'topK') return topK(args, node, place, lowering, wanted)
+  if (kind === 'fold' && (name === 'last' || name === 'each')) return foldCall(name, args, node, place, lowering, wanted)
+  if (kind === 'int') return integer(args, node)
+  if (kind === 'row') {
+    const { length, of } = lengthAndElement(name, args, node)
+    return { kind: 'pendingRow', length, element: of, node }
+  }
+  throw new Error(`internal: a body calls ${kind} ${name}`)
+}
+
 /** Calls any value. `wanted` is the name the author gives the result. */
 export function callValue(
   callee: Value,
@@ -96,33 +132,8 @@ export function callValue(
       return userMonoid(callee, args, node, place, lowering, wanted)
     case 'pendingRow':
       return callValue(callee.element, args, node, place, lowering)
-    case 'brand': {
-      const { kind, name } = callee.brand
-      if (kind === 'intrinsic' && isIntrinsicName(name)) {
-        const nodes = args.map((_, at) => argumentAt(node, at))
-        return scalar(
-          applyIntrinsic(
-            name,
-            args.map((arg, at) => asScalar(arg, nodes[at] ?? node)),
-            nodes,
-            node,
-          ),
-        )
-      }
-      if (kind === 'reduction' && isMonoidName(name)) return reduction(name, args, node, place, lowering, wanted)
-      if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
-      if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
-      if (kind === 'histogram') return histogram(args, node, place)
-      if (kind === 'argsort') return argsort(args, node, place, lowering, wanted)
-      if (kind === 'topK') return topK(args, node, place, lowering, wanted)
-      if (kind === 'fold' && (name === 'last' || name === 'each')) return foldCall(name, args, node, place, lowering, wanted)
-      if (kind === 'int') return integer(args, node)
-      if (kind === 'row') {
-        const { length, of } = lengthAndElement(name, args, node)
-        return { kind: 'pendingRow', length, element: of, node }
-      }
-      throw new Error(`internal: a body calls ${kind} ${name}`)
-    }
+    case 'brand':
+      return callBrand(callee.brand, args, node, place, lowering, wanted)
     default:
       return reject(
         'callee',
