@@ -10,6 +10,21 @@ import { nestingHint } from './nesting.js'
 import type { Refusals } from './refusals.js'
 import { type Lowering, uniqueNames } from './values.js'
 
+/** Refuses too many expressions, and too deeply nested ones. @param path nodes being evaluated, outermost first */
+function checkSize(expressions: number, path: readonly Node[], root: Node): void {
+  if (expressions <= limits.expressions && path.length <= limits.nesting) return
+  const inRoot = path.filter(
+    (node) => node.getSourceFile() === root.getSourceFile() && root.containsRange(node.getPos(), node.getEnd()),
+  )
+  const place = inRoot.at(-1) ?? root
+  if (expressions > limits.expressions) {
+    const reason = `this makes more than ${limits.expressions} expressions, the functions it calls written out`
+    reject('size', place, reason, 'call a function once and name its result; repeat with a row or a reduction')
+  }
+  const reason = `this has more than ${limits.nesting} expressions inside one another`
+  reject('size', place, reason, nestingHint)
+}
+
 /**
  * Creates a lowering. Statements are appended to `body`; `taken` are reserved names. An expression that is too large is refused at the
  * innermost node of `root`, the declaration's function, that leads to it: its source may lie in a called function.
@@ -25,23 +40,10 @@ export function lowering(
 ): Lowering {
   const path: Node[] = []
   let expressions = 0
-  const place = (): Node => {
-    const own = path.filter(
-      (node) => node.getSourceFile() === root.getSourceFile() && root.containsRange(node.getPos(), node.getEnd()),
-    )
-    return own.at(-1) ?? root
-  }
   const self: Lowering = {
     evaluate: (node, at, name) => {
       path.push(node)
-      if (++expressions > limits.expressions) {
-        const reason = `this makes more than ${limits.expressions} expressions, the functions it calls written out`
-        reject('size', place(), reason, 'call a function once and name its result; repeat with a row or a reduction')
-      }
-      if (path.length > limits.nesting) {
-        const reason = `this has more than ${limits.nesting} expressions inside one another`
-        reject('size', place(), reason, nestingHint)
-      }
+      checkSize(++expressions, path, root)
       const value = evaluate(node, at, self, name)
       path.pop()
       return value.kind !== 'scalar' || spanOf === undefined
