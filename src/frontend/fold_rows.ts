@@ -9,7 +9,7 @@ import type { Expr } from '../ir/expr.js'
 import { sameExpr } from '../ir/expr_hash.js'
 import { substitute } from '../ir/walk.js'
 import { reject } from './diagnostics.js'
-import { floatOf, isRow, madeBy, partOf, withoutCopies } from './fold_rows_step.js'
+import { floatOf, isRow, madeBy, partOf, type Step, withoutCopies } from './fold_rows_step.js'
 import { loop } from './rows.js'
 import { argumentAt, asScalar } from './scalars.js'
 import { type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
@@ -45,23 +45,15 @@ export function foldRows(does: 'last' | 'each', { extent, start, step, node, pla
   })
   const kinds = [...start.fields.values()].map((value): StateField['is'] => (isRow(value) ? 'row' : 'number'))
   const before = names.map((field) => lowering.unique(`before_${field}`))
-  const carried: Value = {
-    kind: 'record',
-    fields: new Map(
-      names.map((field, i): [string, Value] => {
-        const own = before[i] ?? ''
-        return [field, kinds[i] === 'row' ? { kind: 'row', name: own, type: 'f32', length: width } : scalar(local(own, 'f32'))]
-      }),
-    ),
-    node: at,
-  }
+  const site: Step = { names, kinds, width, node: at, place }
+  const carried = carriedIn(site, before)
   const index = lowering.unique(step.node.getParameters()[1]?.getName() ?? 'i')
   if (extent.kind === 'dim') lowering.spans.set(index, extent.name)
   lowering.loops.set(index, extent)
   const given = [carried, scalar(indexVar(index))].slice(0, Math.max(1, step.node.getParameters().length))
   const { made: returned, statements: emitted } = lowering.collect(() => {
     const made = lowering.call(step, given, at, { ...place, level: 'row' })
-    return madeBy(made, names, kinds, width, at, place, lowering)
+    return madeBy(made, site, lowering)
   })
   const { after, statements } = withoutCopies(returned, emitted)
   const parts = statements.map((s) => partOf(s, width, over, at))
@@ -93,6 +85,18 @@ export function foldRows(does: 'last' | 'each', { extent, start, step, node, pla
   })
   return { kind: 'record', fields: new Map(results), node }
 }
+
+/** Argument of the step: the carried values, by the names in `before`. */
+const carriedIn = ({ names, kinds, width, node }: Step, before: readonly string[]): Value => ({
+  kind: 'record',
+  fields: new Map(
+    names.map((field, i): [string, Value] => {
+      const name = before[i] ?? ''
+      return [field, kinds[i] === 'row' ? { kind: 'row', name, type: 'f32', length: width } : scalar(local(name, 'f32'))]
+    }),
+  ),
+  node,
+})
 
 /** The common length of the carried rows. */
 function widthOf({ fields }: ValueOf<'record'>, node: Node): Expr {

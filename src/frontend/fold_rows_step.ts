@@ -22,16 +22,63 @@ export const floatOf = (value: Expr, what: string, node: Node): Expr =>
     : (coerce(value, 'f32') ??
       reject('dtype', node, `${what} ${describe(scalar(value))}, a fold that carries a row carries floats`, 'use toFloat'))
 
-/** Names of a step's new values, by field. */
-export function madeBy(
-  made: Value,
-  names: readonly string[],
-  kinds: readonly StateField['is'][],
-  width: Expr,
-  node: Node,
-  place: Place,
-  lowering: Lowering,
-): readonly string[] {
+/** The step of a recurrence: its fields, and the length of the carried rows. */
+export interface Step {
+  readonly names: readonly string[]
+  readonly kinds: readonly StateField['is'][]
+  readonly width: Expr
+  /** The step function. */
+  readonly node: Node
+  readonly place: Place
+}
+
+/** Emits the new value of a field that is a row, and returns its name. */
+function rowBy(field: string, value: Value, { width, node, place }: Step, lowering: Lowering): string {
+  if (!isRow(value))
+    return reject(
+      'dtype',
+      node,
+      `field ${field} starts as a row, the step returns ${describe(value)}`,
+      `return a row of it: row(n, (c) => ${field}(c) + ...)`,
+    )
+  const after = lowering.unique(`after_${field}`)
+  if (!sameExpr(value.length, width))
+    return reject(
+      'shape',
+      node,
+      `field ${field} starts as a row of another length than the step returns`,
+      'a row that is carried has one length',
+    )
+  // A new statement even for an existing row, so that each field has its own memory.
+  const pending: ValueOf<'pendingRow'> =
+    value.kind === 'pendingRow' ? value : { kind: 'pendingRow', length: width, element: value, node }
+  const placed = placeRow(pending, after, { ...place, level: 'row' }, lowering)
+  if (placed.kind !== 'row') throw new Error('internal: a row has no place')
+  return placed.name
+}
+
+/** Emits the new value of a field that is a number, and returns its name. */
+function numberBy(field: string, value: Value, { node }: Step, lowering: Lowering): string {
+  const after = lowering.unique(`after_${field}`)
+  if (isRow(value))
+    return reject(
+      'dtype',
+      node,
+      `field ${field} starts as a number, the step returns a row`,
+      `start with a row, { ${field}: row(n, (c) => 0) }, or reduce what the step returns`,
+    )
+  lowering.emit({
+    kind: 'let',
+    name: after,
+    type: 'f32',
+    value: floatOf(asScalar(value, node), `field ${field} is`, node),
+  })
+  return after
+}
+
+/** Emits a step's new values, and returns their names by field. */
+export function madeBy(made: Value, step: Step, lowering: Lowering): readonly string[] {
+  const { names, kinds, node } = step
   const wanted = names.join(', ')
   if (made.kind !== 'record') return reject('dtype', node, `the step returns ${describe(made)}`, `return ({ ${wanted} })`)
   const extra = [...made.fields.keys()].find((field) => !names.includes(field))
@@ -45,43 +92,7 @@ export function madeBy(
   return names.map((field, i) => {
     const value = made.fields.get(field)
     if (value === undefined) return reject('dtype', node, `the step returns no field ${field}`, `the fields are ${wanted}`)
-    const after = lowering.unique(`after_${field}`)
-    if (kinds[i] === 'row') {
-      if (!isRow(value))
-        return reject(
-          'dtype',
-          node,
-          `field ${field} starts as a row, the step returns ${describe(value)}`,
-          `return a row of it: row(n, (c) => ${field}(c) + ...)`,
-        )
-      if (!sameExpr(value.length, width))
-        return reject(
-          'shape',
-          node,
-          `field ${field} starts as a row of another length than the step returns`,
-          'a row that is carried has one length',
-        )
-      // A new statement even for an existing row, so that each field has its own memory.
-      const pending: ValueOf<'pendingRow'> =
-        value.kind === 'pendingRow' ? value : { kind: 'pendingRow', length: width, element: value, node }
-      const placed = placeRow(pending, after, { ...place, level: 'row' }, lowering)
-      if (placed.kind !== 'row') throw new Error('internal: a row has no place')
-      return placed.name
-    }
-    if (isRow(value))
-      return reject(
-        'dtype',
-        node,
-        `field ${field} starts as a number, the step returns a row`,
-        `start with a row, { ${field}: row(n, (c) => 0) }, or reduce what the step returns`,
-      )
-    lowering.emit({
-      kind: 'let',
-      name: after,
-      type: 'f32',
-      value: floatOf(asScalar(value, node), `field ${field} is`, node),
-    })
-    return after
+    return kinds[i] === 'row' ? rowBy(field, value, step, lowering) : numberBy(field, value, step, lowering)
   })
 }
 
