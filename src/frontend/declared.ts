@@ -83,7 +83,7 @@ function refuseFactory(call: CallExpression): never {
   return reject(
     'notExported',
     call,
-    `${name} gives an op, but does not only return op(...)${because}`,
+    `${name} returns an op, but does more than return op(...)${because}`,
     'a function that makes ops declares constants and returns op(...); its parameters may choose by condition ? a : b in a body',
   )
 }

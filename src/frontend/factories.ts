@@ -116,7 +116,7 @@ function bind(parameter: ParameterDeclaration, argument: Node, given: Map<ts.Sym
     return
   }
   if (!Node.isObjectBindingPattern(name))
-    reject('parameter', name, `${quote(name)} takes a list apart`, 'take fields by name: ({ name, factor }) => op(...)')
+    reject('parameter', name, `${quote(name)} destructures a list`, 'take fields by name: ({ name, factor }) => op(...)')
   const fields = staticFields(argument)
   for (const element of name.getElements()) {
     const field = element.getPropertyNameNode() ?? element.getNameNode()

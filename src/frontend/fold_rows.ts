@@ -126,7 +126,7 @@ function widthOf({ fields }: ValueOf<'record'>, node: Node): Expr {
       'range',
       node,
       `row ${first.name} has ${length.value} elements, a fold carries rows of 1 to ${longestCarried}`,
-      'what is carried lies in the shared memory of a block: divide the row, or make a step an op of its own',
+      'carried rows lie in the shared memory of a block: divide the row, or make a step an op of its own',
     )
   return length
 }

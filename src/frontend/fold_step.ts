@@ -61,14 +61,14 @@ function refuseCarried(e: Expr, carries: ReadonlySet<Expr>, node: Node): void {
     reject(
       'row',
       node,
-      `${printExpr(e)} is read at a place that depends on what is carried`,
+      `${printExpr(e)} is read at an index that depends on carried values`,
       'what a step reads is loaded before the steps run: read a place that follows from the index, and choose with condition ? a : b',
     )
   if (e.kind === 'fold' && operands(e).some((each) => carries.has(each)))
     reject(
       'row',
       node,
-      `the ${e.monoid} over ${e.index} in the step reads what is carried`,
+      `the ${e.monoid} over ${e.index} in the step reads carried values`,
       'reduce before the fold, or write the terms out',
     )
 }
@@ -90,7 +90,7 @@ function checkTaken(branch: Expr, carries: ReadonlySet<Expr>, node: Node, loweri
       reject(
         'branch',
         node,
-        `${printExpr(e)} stands in a branch that what is carried decides, but is computed for every element`,
+        `${printExpr(e)} is in a branch that depends on carried values, but is computed for every element`,
         'make it a row before the fold, row(n, (t) => ...), which is defined for every element',
       )
   })

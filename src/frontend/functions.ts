@@ -85,7 +85,7 @@ function bindName(name: BindingName, value: Value, place: Place, lowering: Lower
   const hint = 'take fields by name: ({ x, gamma }, { n, eps })'
   if (!Node.isObjectBindingPattern(name) || value.kind !== 'record') {
     bindRefused(name, place)
-    reject('parameter', name, `${quote(name)} cannot take ${describe(value)} apart`, hint)
+    reject('parameter', name, `${quote(name)} cannot destructure ${describe(value)}`, hint)
   }
   for (const element of name.getElements()) {
     const field = lowering.attempt(() => fieldFor(element, value))
@@ -109,7 +109,7 @@ function fieldFor(element: BindingElement, { fields }: ValueOf<'record'>): Value
   const property = element.getPropertyNameNode() ?? element.getNameNode()
   return (
     fields.get(property.getText()) ??
-    reject('unknownIdentifier', property, `there is no ${quote(property)} to take`, `there are ${[...fields.keys()].join(', ')}`)
+    reject('unknownIdentifier', property, `there is no field ${quote(property)}`, `there are ${[...fields.keys()].join(', ')}`)
   )
 }
 

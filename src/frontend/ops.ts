@@ -54,10 +54,10 @@ function checkUnused(signature: Signature, kernel: Kernel, used: ReadonlySet<str
 
 /** Hint for a dimension that only a fact names, and that does not follow from another. */
 function unusedHint(name: string, { facts }: Signature): string {
-  const told = Object.entries(facts.dims).find(([, { equal = 0 }]) => namesOf(equal).includes(name))
-  return told === undefined
+  const stated = Object.entries(facts.dims).find(([, { equal = 0 }]) => namesOf(equal).includes(name))
+  return stated === undefined
     ? 'use it or remove it'
-    : `facts state sizes of dimensions that a tensor or the body has: remove it, and its fact of ${told[0]}`
+    : `facts state sizes of dimensions that a tensor or the body has: remove it, and its fact of ${stated[0]}`
 }
 
 /** Refuses an integer divisor attribute whose default is 0. */

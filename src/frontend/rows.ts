@@ -76,7 +76,7 @@ export function reduction(
     reject(
       'branch',
       node,
-      `${name} stands in a branch, but a row reduction always runs`,
+      `${name} is in a branch, but a row reduction always runs`,
       `make it a const before the conditional: const t = ${quote(node)}`,
     )
   }

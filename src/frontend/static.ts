@@ -63,7 +63,7 @@ export function follow(node: Node, trail: Trail = []): Node {
 export function staticString(node: Node): string {
   const value = follow(node)
   if (Node.isStringLiteral(value) || Node.isNoSubstitutionTemplateLiteral(value)) return value.getLiteralValue()
-  if (!Node.isTemplateExpression(value)) return refuse(node, 'a text')
+  if (!Node.isTemplateExpression(value)) return refuse(node, 'a string')
   const parts = value.getTemplateSpans().map((span) => textOf(span.getExpression()) + span.getLiteral().getLiteralText())
   return value.getHead().getLiteralText() + parts.join('')
 }
@@ -88,7 +88,7 @@ export function checkFloat(value: number, node: Node): void {
     reject('range', node, reason, 'write Infinity or -Infinity where that is meant')
   }
   if (value !== 0 && single === 0)
-    reject('range', node, `${quote(node)} is ${value}, which float32 has as 0: its smallest number is ${2 ** -149}`, 'write 0')
+    reject('range', node, `${quote(node)} is ${value}, which float32 rounds to 0: its smallest number is ${2 ** -149}`, 'write 0')
 }
 
 export function staticNumber(node: Node): number {
@@ -128,7 +128,7 @@ export function staticAttr(node: Node): { readonly type: 'f32' | 'i32'; readonly
 /** A list of strings, each with its node. Spreads of constant lists are followed. */
 export function staticStrings(node: Node, trail: Trail = []): { readonly text: string; readonly node: Node }[] {
   const list = follow(node, trail)
-  if (!Node.isArrayLiteralExpression(list)) return refuse(node, 'a list of texts')
+  if (!Node.isArrayLiteralExpression(list)) return refuse(node, 'a list of strings')
   return list
     .getElements()
     .flatMap((element) =>

@@ -31,7 +31,7 @@ export function storageOf({ dtype }: TensorParam, types: Signature['types']): DT
 }
 
 /** An output to store: its node in the returned object, and the row indices of the body. */
-export interface Site {
+interface Site {
   readonly tensor: TensorParam
   readonly node: Node
   readonly rows: readonly Expr[]

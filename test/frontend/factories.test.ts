@@ -83,7 +83,7 @@ describe('refusals of ops made by functions', () => {
         .replace('op(name', 'op(«name»'),
       {
         code: 'signature',
-        message: 'name is not a text known at compile time, in the op made at specs/memory/refused.ts:10',
+        message: 'name is not a string known at compile time, in the op made at specs/memory/refused.ts:10',
         hint: 'write literals, or a module-level const made of literals',
       },
     ))
@@ -107,7 +107,7 @@ export const two = make('two')
 export const one = «chosen(true)»`,
       {
         code: 'notExported',
-        message: 'chosen gives an op, but does not only return op(...): it has an if statement in line 3',
+        message: 'chosen returns an op, but does more than return op(...): it has an if statement in line 3',
         hint: 'a function that makes ops declares constants and returns op(...); its parameters may choose by condition ? a : b in a body',
       },
     ))

@@ -49,17 +49,17 @@ describe('a fold', () => {
   it('must not read at indices that depend on the carried state', () => {
     refuses(op(step('x(m, h > 0 ? t : 0)')), {
       code: 'row',
-      message: 'x[m1, before_h > 0.0 ? t : 0] is read at a place that depends on what is carried',
+      message: 'x[m1, before_h > 0.0 ? t : 0] is read at an index that depends on carried values',
       hint: 'what a step reads is loaded before the steps run: read a place that follows from the index, and choose with condition ? a : b',
     })
     refuses(op(step('sum(n, (j) => x(m, j) * h)')), {
       code: 'row',
-      message: 'the sum over j in the step reads what is carried',
+      message: 'the sum over j in the step reads carried values',
       hint: 'reduce before the fold, or write the terms out',
     })
     refuses(op(step('h > 0 ? x(m, k(m, t)) : h')), {
       code: 'branch',
-      message: 'x[m1, k[m1, t]] stands in a branch that what is carried decides, but is computed for every element',
+      message: 'x[m1, k[m1, t]] is in a branch that depends on carried values, but is computed for every element',
       hint: 'make it a row before the fold, row(n, (t) => ...), which is defined for every element',
     })
   })

@@ -78,7 +78,7 @@ describe('a fold that carries a row', () => {
     refuses(atStart('{ s: row(2000, (c) => w(m, 0, 0) + p(m, 0) + x(m, 0)), y: 0 }'), {
       code: 'range',
       message: 'row s has 2000 elements, a fold carries rows of 1 to 1024',
-      hint: 'what is carried lies in the shared memory of a block: divide the row, or make a step an op of its own',
+      hint: 'carried rows lie in the shared memory of a block: divide the row, or make a step an op of its own',
     })
     refuses(
       atStart(

@@ -36,7 +36,7 @@ describe('names', () => {
   it('refuses an unknown field of the environment', () =>
     refuses(rowBody(rest).replace('n, eps }', 'n, «k», eps }'), {
       code: 'unknownIdentifier',
-      message: 'there is no k to take',
+      message: 'there is no field k',
       hint: 'there are m, n, eps',
     }))
   it('refuses a field that a tensor does not have', () =>
@@ -229,7 +229,7 @@ describe('arity', () => {
   it('refuses destructuring of a number', () =>
     refuses(rowBody('const «{ toFixed }» = eps\n    return { y: row(n, (c) => x(m, c)) }'), {
       code: 'parameter',
-      message: '{ toFixed } cannot take a float apart',
+      message: '{ toFixed } cannot destructure a float',
       hint: 'take fields by name: ({ x, gamma }, { n, eps })',
     }))
   it('refuses defaults in a pattern', () =>

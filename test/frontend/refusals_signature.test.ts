@@ -86,7 +86,7 @@ describe('signatures', () => {
   it('refuses a name that is computed', () =>
     refuses(copy({ dims: "[«'mm'.slice(1)», 'n']" }), {
       code: 'signature',
-      message: "'mm'.slice(1) is not a text known at compile time",
+      message: "'mm'.slice(1) is not a string known at compile time",
       hint: literalHint,
     }))
   it('refuses a default that is computed', () =>

@@ -111,7 +111,7 @@ describe('numbers beyond float32', () => {
   it('refuses one that would vanish', () =>
     refuses(element('x(m, c) * «1e-320»'), {
       code: 'range',
-      message: '1e-320 is 1e-320, which float32 has as 0: its smallest number is 1.401298464324817e-45',
+      message: '1e-320 is 1e-320, which float32 rounds to 0: its smallest number is 1.401298464324817e-45',
       hint: 'write 0',
     }))
   it('refuses a default that is no finite number', () => {

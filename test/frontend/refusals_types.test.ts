@@ -338,7 +338,7 @@ describe('rows', () => {
   it('refuses a reduction in a branch', () =>
     refuses(rowBody('const t = eps > 0 ? «sum(n, (c) => x(m, c))» : 0\n    return { y: row(n, (c) => x(m, c) + t) }'), {
       code: 'branch',
-      message: 'sum stands in a branch, but a row reduction always runs',
+      message: 'sum is in a branch, but a row reduction always runs',
       hint: 'make it a const before the conditional: const t = sum(n, (c) => x(m, c))',
     }))
 })

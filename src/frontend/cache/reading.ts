@@ -76,15 +76,15 @@ function readChanged(
   changed: ReadonlySet<string>,
 ): Trace | { readonly diagnostics: readonly Diagnostic[] } | undefined {
   const paths = [...changed].filter((path) => trace.modules.get(path)?.read !== undefined && existsSync(path))
-  const kept = new Map([...readsOf(trace.modules)].filter(([path]) => !changed.has(path)))
+  const unchanged = new Map([...readsOf(trace.modules)].filter(([path]) => !changed.has(path)))
   const sources = paths.sort().map((path) => opened.project.addSourceFileAtPath(path))
-  const { files, diagnostics } = readFiles(opened, sources, { known: { files: kept, standard: trace.standard } })
+  const { files, diagnostics } = readFiles(opened, sources, { known: { files: unchanged, standard: trace.standard } })
   // The order of all modules decides which of two declarations is the duplicate.
   if (diagnostics.some(({ code }) => code === codes.duplicate)) return undefined
   if (diagnostics.length > 0) return { diagnostics }
-  const all = new Map([...kept, ...atPaths(opened, files)])
+  const all = new Map([...unchanged, ...atPaths(opened, files)])
   const returned = new Set([...all.values()].flatMap((read) => [...read.returned]))
-  if ([...kept.values()].some(({ uncalled }) => uncalled.some((id) => !returned.has(id)))) return undefined
+  if ([...unchanged.values()].some(({ uncalled }) => uncalled.some((id) => !returned.has(id)))) return undefined
   const made = traced(opened, files, trace.standard)
   const others = [...trace.modules].filter(([path]) => !changed.has(path))
   const modules = new Map([...others, ...[...made.modules].filter(([path]) => changed.has(path) || !trace.modules.has(path))])

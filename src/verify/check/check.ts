@@ -246,14 +246,14 @@ async function timed(
 }
 
 const nothingSelected = (specs: SpecKernels, { names, filter, plan }: CheckOptions) => {
-  const asked = [
+  const selectors = [
     ...(names ?? []),
     ...(filter === undefined ? [] : [String(filter)]),
     ...(plan === undefined ? [] : [`plan ${plan}`]),
   ]
   const { kernels, graphs, programs } = subjectsOf(specs)
   const there = [...new Set([...kernels, ...graphs, ...programs].map(({ name }) => name))]
-  return usageError('check.selection', `nothing is selected${asked.length === 0 ? '' : ` by ${asked.join(', ')}`}`, {
+  return usageError('check.selection', `nothing is selected${selectors.length === 0 ? '' : ` by ${selectors.join(', ')}`}`, {
     hint: there.length === 0 ? 'the project declares no op, graph or program' : `there are ${there.join(', ')}`,
   })
 }
