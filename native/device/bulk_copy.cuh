@@ -1,5 +1,5 @@
-// Copies of neighbouring bytes from memory to shared memory that the copy engine of sm_90a makes, where one thread asks for all of them, and
-// what counts their arrival. Elsewhere a copy is complete when it returns, and whoever waits has met the thread that asked.
+// Copies of contiguous bytes from global to shared memory by the copy engine of sm_90a, all of them started by one thread, and a counter of
+// their arrival. Elsewhere a copy is complete when it returns, and a waiting thread must have synchronised with the thread that started it.
 #ifndef HEDDLE_BULK_COPY_CUH
 #define HEDDLE_BULK_COPY_CUH
 
@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-/// Whether copies go on while threads do something else, or, on the CPU device, are to be tried.
+/// True if copies run asynchronously; also true on the CPU device, so that their callers are tested there.
 #if defined(HEDDLE_SIMT) || defined(HEDDLE_HOPPER_CODE)
 constexpr bool has_bulk_copies = true;
 #else
@@ -26,16 +26,16 @@ class CopyCounter {
 #if defined(HEDDLE_HOPPER_CODE)
   __device__ __forceinline__ explicit CopyCounter(Shared16 at) : barrier_{at.address} {}
 
-  /// By one thread, before any other; publish() follows.
+  /// Called by one thread, before any other; publish() follows.
   __device__ __forceinline__ void initialise() const { barrier_.initialise(1); }
 
-  /// Makes counters known to the copy engine.
+  /// Makes counters visible to the copy engine.
   static __device__ __forceinline__ void publish() { publish_barriers(); }
 
   /// Begins a phase, which ends when `count` bytes have arrived.
   __device__ __forceinline__ void expect(uint32_t count) const { barrier_.arrive_expecting(count); }
 
-  /// Starts the copy of `count` elements from `offset` on, whose bytes are a multiple of 16 at a multiple of 16.
+  /// Starts the copy of `count` elements from `offset` on. Their size and address must be multiples of 16 bytes.
   template <class T>
   __device__ __forceinline__ void copy(Shared16 to, const In<T>& from, int64_t offset, int count) const {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to.address),

@@ -1,5 +1,5 @@
-// Thread-block clusters: blocks that run at the same time and write into one another's shared memory. From sm_90; older devices
-// and the CPU device know clusters of one block, which exchanges with itself.
+// Thread-block clusters: blocks that run at the same time and write to one another's shared memory. Requires sm_90; on older devices and
+// the CPU device clusters have one block, which exchanges with itself.
 #ifndef HEDDLE_CLUSTER_CUH
 #define HEDDLE_CLUSTER_CUH
 
@@ -19,14 +19,14 @@ namespace heddle {
 
 #if HEDDLE_CLUSTERS
 
-/// Tells the blocks of the cluster that this thread is here, without waiting for theirs. Orders barrier objects that were made
-/// known by a fence, not ordinary writes, which would have to be waited for.
+/// Arrives at the cluster's barrier without waiting for other threads. Orders barrier objects that a fence has published, but not ordinary
+/// writes, since that would wait for them.
 __device__ __forceinline__ void announce_to_cluster() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 
-/// Waits until all threads of the cluster have announced themselves.
+/// Waits until all threads of the cluster have arrived.
 __device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 
-/// Where `here` lies in the shared memory of the cluster's block `rank`.
+/// Address of `here` in the shared memory of the cluster's block `rank`.
 __device__ __forceinline__ uint32_t address_in_block(uint32_t here, int rank) {
   uint32_t there;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
@@ -47,19 +47,19 @@ __device__ __forceinline__ void send_16(uint32_t to, uint32_t counter, const Pac
 
 #endif
 
-/// An exchange of data among the blocks of a cluster, each of which knows how much it will receive. The receiver counts arriving
-/// bytes in a barrier object, so neither side waits for a fence: ordering memory by the cluster's hardware barrier waits for all
-/// of a thread's writes to reach the whole GPU.
+/// An exchange of data among the blocks of a cluster, each of which knows how much it will receive. The receiver counts arriving bytes in a
+/// barrier object, so neither side waits for a fence: ordering memory by the cluster's hardware barrier waits for all of a thread's writes
+/// to reach the whole GPU.
 ///
-/// In this order, by all threads: announce(), ready() before the first send(), receive() before what arrived is read.
+/// All threads call, in this order: announce(), ready() before the first send(), receive() before reading received data.
 class ClusterExchange {
  public:
   static constexpr uint32_t barrier_bytes = 16;
 
-  /// The barrier object lies at `barrier`, whose place is the same in every block.
+  /// The barrier object is at `barrier`, at the same offset in every block.
   __device__ __forceinline__ ClusterExchange(Shared16 barrier, int blocks) : barrier_(barrier), blocks_(blocks) {}
 
-  /// Prepares to receive `bytes` and tells the other blocks, without waiting for them.
+  /// Prepares to receive `bytes` and informs the other blocks, without waiting for them.
   __device__ __forceinline__ void announce([[maybe_unused]] uint32_t bytes) const {
 #if HEDDLE_CLUSTERS
     if (blocks_ == 1) return;
@@ -80,7 +80,7 @@ class ClusterExchange {
 #endif
   }
 
-  /// A place in some block of the cluster, and what counts the bytes that go there.
+  /// A place in some block of the cluster, and the counter of the bytes that are sent there.
   struct Destination {
     Shared16 place;
     uint32_t barrier;
@@ -96,7 +96,7 @@ class ClusterExchange {
     return {to, 0};
   }
 
-  /// Writes 16 bytes, `bytes` after the destination. `Clustered`: the cluster has more than one block.
+  /// Writes 16 bytes, at offset `bytes` from the destination. `Clustered`: the cluster has more than one block.
   template <bool Clustered, class T>
   __device__ __forceinline__ void send(const Destination& to, uint32_t bytes, const Pack<T, 4>& pack) const {
 #if HEDDLE_CLUSTERS
@@ -108,7 +108,7 @@ class ClusterExchange {
     store_shared_16(to.place + bytes, pack);
   }
 
-  /// Waits until everything announced has arrived. It comes from other blocks, so their writes are acquired at the cluster's scope.
+  /// Waits until all announced bytes have arrived. They come from other blocks, so their writes are acquired at cluster scope.
   __device__ __forceinline__ void receive() const {
 #if HEDDLE_CLUSTERS
     if (blocks_ > 1) {

@@ -1,6 +1,6 @@
-// What only Hopper (sm_90a) offers, one named wrapper an instruction: barriers that count bytes, tiles that the copy engine (TMA)
-// brings to shared memory, thread-block clusters, registers moved between warpgroups. Included by bodies written for that GPU;
-// elsewhere, and in passes for other architectures, the names do not exist.
+// Features of Hopper (sm_90a) only, one named wrapper per instruction: barriers that count bytes, tiles that the copy engine (TMA) loads to
+// shared memory, thread-block clusters, registers moved between warpgroups. Included by bodies written for that GPU; elsewhere, and in
+// passes for other architectures, the names do not exist.
 #ifndef HEDDLE_HOPPER_CUH
 #define HEDDLE_HOPPER_CUH
 
@@ -17,7 +17,7 @@ constexpr int warpgroup_threads = 128;
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define HEDDLE_HOPPER_CODE 1
 
-/// An 8-byte barrier in shared memory. A phase ends when all expected arrivals came and all expected bytes landed; phases
+/// An 8-byte barrier in shared memory. A phase ends when all expected arrivals have come and all expected bytes have landed; phases
 /// alternate in parity, starting with 0.
 struct PhaseBarrier {
   uint32_t address;
@@ -26,13 +26,13 @@ struct PhaseBarrier {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address), "r"(arrivals) : "memory");
   }
 
-  /// Arrives, and has the phase wait for `bytes` that the copy engine will bring.
+  /// Arrives, and makes the phase wait for `bytes` from the copy engine.
   __device__ __forceinline__ void arrive_expecting(uint32_t bytes) const {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address), "r"(bytes) : "memory");
   }
 
-  /// Arrives at the barrier that lies in this place in the cluster's block `rank`. Orders no writes of the thread: a release at
-  /// cluster scope would have it wait for all of them, and the reads that end here are those of wgmma, known to be complete.
+  /// Arrives at the barrier at this offset in the cluster's block `rank`. Orders no writes of the thread: a release at cluster scope would
+  /// wait for all of them, and the reads that end here are those of wgmma, known to be complete.
   __device__ __forceinline__ void arrive_at(uint32_t rank) const {
     asm volatile(
         "{\n"
@@ -44,8 +44,8 @@ struct PhaseBarrier {
         : "memory");
   }
 
-  /// Waits for the end of the phase with this parity. Passes when that phase was the one before the present one. For what this block's
-  /// own threads and copies brought.
+  /// Waits for the end of the phase with this parity. Returns at once if that phase was the previous one. For data from this block's own
+  /// threads and copies.
   __device__ __forceinline__ void wait(uint32_t parity) const {
     asm volatile(
         "{\n"
@@ -58,8 +58,8 @@ struct PhaseBarrier {
         : "memory");
   }
 
-  /// The same for what other blocks of the cluster wrote, whose writes are acquired at their scope. It drops the L1 cache, so it is
-  /// nothing for a loop: tiles that another block's copy engine brings are read by wgmma, and need the count of bytes only.
+  /// Waits likewise for data from other blocks of the cluster, whose writes are acquired at cluster scope. It invalidates the L1 cache, so
+  /// it is unsuitable for loops. Tiles from another block's copy engine are read by wgmma and need only the count of bytes, that is wait().
   __device__ __forceinline__ void wait_across_blocks(uint32_t parity) const {
     asm volatile(
         "{\n"
@@ -73,7 +73,7 @@ struct PhaseBarrier {
   }
 };
 
-/// Makes initialised barriers known to the cluster and to the copy engine; a cluster barrier follows.
+/// Makes initialised barriers visible to the cluster and to the copy engine; a cluster barrier must follow.
 __device__ __forceinline__ void publish_barriers() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 __device__ __forceinline__ uint32_t cluster_rank() {
@@ -82,17 +82,17 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   return rank;
 }
 
-/// A barrier of all threads of the cluster. It orders no ordinary writes, which would have to be waited for.
+/// Synchronises all threads of the cluster. Orders no ordinary writes, since that would wait for them.
 __device__ __forceinline__ void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
 }
 
-/// Brings a tensor map's description near, so that the first copy does not wait for it.
+/// Prefetches a tensor map, so that the first copy does not wait for it.
 __device__ __forceinline__ void prefetch_map(const CUtensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
-/// Starts the copy of the map's box at (column, row) to `to`; `done` receives its bytes. Outside of the tensor are zeros.
+/// Starts the copy of the map's box at (column, row) to `to`; `done` counts its bytes. Elements outside of the tensor are zeros.
 __device__ __forceinline__ void copy_box(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int row) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
@@ -101,7 +101,8 @@ __device__ __forceinline__ void copy_box(Shared16 to, const CUtensorMap& map, Ph
       : "memory");
 }
 
-/// The same to the same place in each of the cluster's `Blocks` blocks; the barrier in the place of `done` receives the bytes in each.
+/// Starts the same copy to the same offset in each of the cluster's `Blocks` blocks; the barrier at the offset of `done` counts the bytes
+/// in each.
 template <int Blocks>
 __device__ __forceinline__ void copy_box_to_all(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int row) {
   asm volatile(
@@ -120,7 +121,8 @@ __device__ __forceinline__ void copy_permuted(Shared16 to, const CUtensorMap& ma
       : "memory");
 }
 
-/// The same to the same place in both blocks of a cluster of two; the barrier in the place of `done` receives the bytes in each.
+/// Starts the same copy to the same offset in both blocks of a cluster of two; the barrier at the offset of `done` counts the bytes in
+/// each.
 __device__ __forceinline__ void copy_permuted_to_both(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column,
                                                       int group) {
   asm volatile(
@@ -130,7 +132,7 @@ __device__ __forceinline__ void copy_permuted_to_both(Shared16 to, const CUtenso
       : "memory");
 }
 
-/// Sets how many registers each thread of the calling warpgroup has: fewer for those that only start copies.
+/// Sets the number of registers of each thread of the calling warpgroup: fewer for threads that only start copies.
 template <int Registers>
 __device__ __forceinline__ void shrink_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
@@ -140,7 +142,7 @@ __device__ __forceinline__ void grow_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 
-/// Two warpgroups meet at named barrier `id`: one signals and goes on, the other waits for the signal.
+/// Synchronises two warpgroups at named barrier `id`: one signals and goes on, the other waits for the signal.
 __device__ __forceinline__ void signal_warpgroup(int id) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "n"(2 * warpgroup_threads) : "memory");
 }

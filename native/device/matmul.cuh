@@ -1,20 +1,22 @@
-// Matmul with a compiled epilogue: the functions generated text calls, and the choice of how to run it.
+// Matmul with a compiled epilogue: the functions that generated source calls, and the choice among implementations.
 //
-//   acc[m, n] = sum over k of a[m, k] * b[n, k]; rows of a and b are k long: b is a weight as checkpoints store it. Sums are
-//   float32, of int8 int32: exact; a k whose sums int32 might not hold is refused.
+//   acc[m, n] = sum over k of a[m, k] * b[n, k]
+//
+// Rows of a and b are k long: b is a weight as checkpoints store it. Sums are float32; those of int8 are int32 and exact. A k whose sums
+// might overflow int32 is refused.
 //
 // An epilogue is a struct with `static constexpr int VEC = 8` and, const and __device__,
 //
 //   operator()(int64_t row, int column, int valid, const float (&acc)[8])       of int8: const int (&acc)[8], also in finish()
 //
-// which is given the first `valid` of eight neighbouring columns of a row, every one of them exactly once. One that reads tensors
-// does better in two steps, so that its loads are under way during the product:
+// It is called with the first `valid` of eight neighbouring columns of a row, exactly once per column. An epilogue that reads tensors is
+// faster in two steps, so that its loads overlap the matmul:
 //
-//   struct Loaded;                                                             what it loads for one chunk
-//   bool whole_chunks()                                                        host: all its chunks can be moved whole
+//   struct Loaded;                                                             operands loaded for one chunk
+//   bool whole_chunks()                                                        host: true if all its chunks are loaded and stored whole
 //   template <bool Whole> Loaded load(row, column, valid)
 //   template <bool Whole> void finish(row, column, valid, acc, loaded)
-//   void prefetch(int column)       may be left out: heddle::prefetch() of what it reads of a column and no launch writes
+//   void prefetch(int column)       optional: heddle::prefetch() of the operands of a column that no launch writes
 #ifndef HEDDLE_MATMUL_CUH
 #define HEDDLE_MATMUL_CUH
 
@@ -38,8 +40,8 @@
 
 namespace heddle {
 
-/// A matmul that is to run: epilogue(a x b transposed). a: m x k, b: n x k, row-major. `constant_b`: no launch writes b, so that it
-/// may be read while earlier launches run.
+/// A matmul to run: epilogue(a x b transposed). a: m x k, b: n x k, row-major. `constant_b`: no launch writes b, so that b may be read
+/// while earlier launches run.
 template <class T, class Epilogue>
 struct Matmul {
   const heddle_launch* queue;
@@ -55,12 +57,12 @@ struct Matmul {
     return tensor_core_type<T> && k * static_cast<int64_t>(sizeof(T)) % word == 0 && a.aligned(0, word) && b.aligned(0, word);
   }
 
-  /// What the rules choose.
+  /// The choice of the rules.
   MatmulChoice choose() const {
     if constexpr (tensor_core_type<T>) {
       if (!aligned()) return {MatmulTile::simple};
       if (!std::is_same_v<T, signed char> && m <= few::most_rows) {
-        // Tensor cores gain from the second row on; a small matrix has too few blocks for them.
+        // Tensor cores pay off from the second row on; a small matrix has too few blocks for them.
         constexpr int64_t small = int64_t{1} << 20;
         if (m == 1 || (m <= RowsTile::most_rows && n * k <= small)) return {MatmulTile::rows};
         if (n * k > small) return {MatmulTile::few};
@@ -83,7 +85,7 @@ struct Matmul {
     return {MatmulTile::simple};
   }
 
-  /// Whether this product can be computed so, on this device.
+  /// True if this choice can compute the matmul on this device.
   bool can(const MatmulChoice& choice) const {
     const MatmulTile tile = choice.tile;
     const int split = choice.split;
@@ -110,7 +112,7 @@ struct Matmul {
 #endif
   }
 
-  /// Enqueues the matmul in a way that it can be computed.
+  /// Enqueues the matmul with a choice that can() compute it.
   int32_t run(const MatmulChoice& choice) const {
     if constexpr (tensor_core_type<T>) {
       const auto run_mma = [&](auto shape) {
@@ -153,7 +155,7 @@ struct Matmul {
     return launch_matmul_simple(queue, error, name, m, n, k, a, b, epilogue);
   }
 
-  /// Refuses sums of int8 that int32 might not hold.
+  /// Refuses int8 sums that might overflow int32.
   int32_t check() const {
     static_assert(Epilogue::VEC == 8, "an epilogue takes eight columns");
     if constexpr (std::is_same_v<T, signed char>) return check_int8_terms(error, name, k);
@@ -163,9 +165,9 @@ struct Matmul {
   bool empty() const { return m <= 0 || n <= 0 || k <= 0; }
 };
 
-/// Enqueues a matmul: in the way that was `measured` to be fast where it can be computed so, else as the rules say. m, n and k are at
-/// least 1, or nothing happens. Results do not depend on timing. Refuses a launch of more blocks than a grid has, and of int8 one
-/// whose sums int32 might not hold.
+/// Enqueues a matmul with the `measured` choice where it can compute the matmul, else with that of the rules. Does nothing unless m, n and
+/// k are at least 1. Results do not depend on timing. Refuses a launch of more blocks than a grid has, and an int8 one whose sums might
+/// overflow int32.
 template <class T, class Epilogue>
 int32_t launch_matmul(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k, In<T> a,
                       In<T> b, Epilogue epilogue, bool constant_b = false, MatmulChoice measured = {}) {
@@ -177,7 +179,7 @@ int32_t launch_matmul(const heddle_launch* queue, heddle_error* error, const cha
   return matmul.run(known ? measured : matmul.choose());
 }
 
-/// The same in one way alone: refuses a product that cannot be computed so.
+/// Enqueues a matmul with exactly this choice; refuses a matmul that it cannot compute.
 template <class T, class Epilogue>
 int32_t launch_matmul_as(const MatmulChoice& choice, const heddle_launch* queue, heddle_error* error, const char* name, int64_t m,
                          int64_t n, int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool constant_b = false) {

@@ -1,5 +1,5 @@
-// The ways to compute a matmul, by name: a tile of one of the bodies, and by how many blocks of a cluster its k is divided. The rules
-// of matmul.cuh choose one; `heddle tune` times the others, and generated text names those that were faster.
+// Implementations of a matmul, by name: the tile of a kernel body, and the number of blocks of a cluster that divide k. The rules of
+// matmul.cuh choose one; `heddle tune` times the others, and generated source names those that were faster.
 #ifndef HEDDLE_MATMUL_CHOICE_CUH
 #define HEDDLE_MATMUL_CHOICE_CUH
 
@@ -7,9 +7,9 @@
 
 namespace heddle {
 
-// By body: `rows` of matmul_rows.cuh, `few` of matmul_few.cuh, `simple` of matmul_simple.cuh, mma_* of matmul_mma.cuh, cluster_* of matmul_cluster.cuh, single_*
-// of wgmma_single.cuh, and of matmul_wgmma.cuh both pair_*, whose warpgroups share a tile, and turns_*, whose warpgroups take turns.
-// Numbers are rows x columns of a block's tile. src/schedule/tiles.ts has the same list.
+// Tiles by body: `rows` of matmul_rows.cuh, `few` of matmul_few.cuh, `simple` of matmul_simple.cuh, mma_* of matmul_mma.cuh, cluster_* of
+// matmul_cluster.cuh, single_* of wgmma_single.cuh. From matmul_wgmma.cuh, pair_* (the warpgroups share a tile) and turns_* (ping-pong: the
+// warpgroups take turns). Numbers are rows x columns of a block's tile. src/schedule/tiles.ts has the same list.
 #define HEDDLE_MATMUL_TILES(tile)                                                                                      \
   tile(rows) tile(few) tile(simple) tile(mma_64x32_deep) tile(mma_64x32) tile(mma_64x64) tile(mma_128x96) tile(cluster_64x64)    \
   tile(cluster_64x96) tile(single_128x64) tile(single_128x96) tile(single_128x128) tile(pair_128x128)                  \
@@ -33,7 +33,7 @@ inline const char* name_of(MatmulTile tile) {
 
 struct MatmulChoice {
   MatmulTile tile = MatmulTile::none;
-  /// Blocks that divide k.
+  /// Number of blocks that divide k.
   int split = 1;
 };
 

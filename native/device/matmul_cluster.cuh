@@ -1,10 +1,10 @@
-// The matmul for few rows on Hopper: up to a few hundred rows, where a product is bound by how often the L2 cache is read and by
-// latency. Large tiles read the factors less often; that leaves few tiles, so the blocks of a cluster divide a tile's k. The copy
-// engine brings whole shares of k, the weights while the launch before still runs; warpgroups multiply each step as it lands.
+// The matmul for up to a few hundred rows on Hopper, where a matmul is bound by reads of the L2 cache and by latency. Large tiles read the
+// factors less often, but there are few of them, so the blocks of a cluster divide a tile's k. The copy engine (TMA) loads whole shares of
+// k, those of the weights while the previous launch still runs; warpgroups multiply each step as it lands.
 //
-// A warp's sums fall into units of 8 rows x 32 columns, dealt out to the blocks. A thread keeps its sums of the units its block
-// owns in registers, sends the others to the same thread of their owner, adds what it receives in the order of the senders, so
-// timing changes no bit, and runs the epilogue. Little is sent, and nobody waits for a whole block.
+// A warp's sums are split into units of 8 rows x 32 columns, each owned by one block. A thread holds its sums of the units that its block
+// owns in registers and sends the others to the same thread of their owner. It adds the received sums in the order of the senders, so that
+// timing changes no bit, and runs the epilogue. Little is sent, and no warp waits for a whole block.
 #ifndef HEDDLE_MATMUL_CLUSTER_CUH
 #define HEDDLE_MATMUL_CLUSTER_CUH
 
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
     }
     if (lane < Tile::warps) received_by(lane).initialise(1);
     publish_barriers();
-    // Each lane arrives at the barrier it initialised itself, but racecheck takes the two for a race unless the warp meets between them.
+    // Each lane arrives at the barrier that it initialised itself, but racecheck reports a race unless the warp synchronises in between.
     __syncwarp();
     if (lane < Tile::warps) received_by(lane).arrive_expecting((Tile::split - 1) * Tile::owned * Tile::unit_bytes);
   }
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
     return;
   }
 
-  // Thread q of four neighbours holds, of each unit's rows, columns 8 q and on.
+  // Thread q of a quad holds columns 8 q to 8 q + 7 of each row of a unit.
   using Call = EpilogueCall<Epilogue>;
   const int first_row = row0 + warp * 16 + lane / 4, first_column = column0 + lane % 4 * 8;
   const auto row_of = [&](int owned) { return first_row + (rank * Tile::owned + owned) % 2 * Tile::unit_rows; };
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
   const uint64_t b_rows = swizzled_rows(shared + Tile::a_bytes);
   wait_for_cluster();
 
-  // The next launch may start only now: what its blocks brought to the L1 cache before could be older than this launch's input.
+  // The next launch may start only now: lines that its blocks bring into the L1 cache before could be older than this launch's input.
   wait_for_producers();
   release_consumers();
   typename Call::Loaded loaded[Tile::owned] = {};
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
       }
     }
   }
-  // Sums arrive by st.async: the barrier counts their bytes, and its phase ends when all have landed.
+  // Sums arrive by st.async: the barrier counts their bytes, and its phase ends when all of them have landed.
   received_by(warp).wait_across_blocks(0);
   HEDDLE_UNROLL
   for (int i = 0; i < Tile::owned; ++i) {
@@ -157,7 +157,7 @@ namespace clusters {
 template <class Tile, class T, class Epilogue>
 int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                      const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool constant_b) {
-  // Rows that do not exist are not copied: what is multiplied in their place nobody looks at.
+  // Rows that do not exist are not copied; nothing reads the sums that are computed in their place.
   const int a_rows = static_cast<int>(std::min<int64_t>(Tile::rows, (m + 7) / 8 * 8));
   CUtensorMap a_map, b_map;
   int32_t status = row_map(&a_map, error, name, a, m, k, a_rows);
@@ -176,8 +176,8 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
 
 }  // namespace clusters
 
-/// Enqueues epilogue(a x b transposed) by a tile that exists(), for a product it can() compute. `constant_b`: no launch still under
-/// way writes b.
+/// Enqueues epilogue(a x b transposed) with a tile that exists(), for a matmul that it can() compute. `constant_b`: no launch still in
+/// flight writes b.
 template <class T, class Epilogue>
 int32_t launch_matmul_cluster(const MatmulChoice& choice, const heddle_launch* queue, heddle_error* error, const char* name,
                               int64_t m, int64_t n, int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool constant_b) {

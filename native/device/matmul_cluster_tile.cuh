@@ -11,20 +11,20 @@
 
 namespace heddle {
 
-/// Rows x Columns of the output, whose k is divided among the `Split` blocks of a cluster. A warpgroup multiplies 64 rows; one
-/// more warp starts the copies.
+/// Rows x Columns of the output, whose k is divided among the `Split` blocks of a cluster. A warpgroup multiplies 64 rows; one more warp
+/// starts the copies.
 template <int Rows, int Columns, int Split>
 struct ClusterTile {
   static constexpr int rows = Rows, columns = Columns, split = Split;
-  static constexpr int warps = Rows / 16;  // that multiply
+  static constexpr int warps = Rows / 16;  // warps that multiply
   static constexpr int threads = 32 * (warps + 1);
   static constexpr uint32_t a_bytes = Rows * step_row_bytes, b_bytes = Columns * step_row_bytes, stage_bytes = a_bytes + b_bytes;
   static constexpr int unit_rows = 8, unit_columns = 32;
-  static constexpr int units = 2 * Columns / unit_columns;  // of a warp
+  static constexpr int units = 2 * Columns / unit_columns;  // per warp
   static constexpr int owned = units / Split;
   static constexpr uint32_t unit_bytes = unit_rows * unit_columns * 4;
   static constexpr uint32_t sums_bytes = (Split - 1) * owned * warps * unit_bytes;
-  static constexpr uint32_t barrier_bytes = 16;  // of a stage: one for full, one for empty
+  static constexpr uint32_t barrier_bytes = 16;  // per stage: one for full, one for empty
   static_assert(Rows % 64 == 0 && Columns % unit_columns == 0, "whole warpgroups and units");
   static_assert(Split > 1 && units % Split == 0, "blocks own as much");
 
@@ -33,12 +33,12 @@ struct ClusterTile {
   }
 };
 
-/// What a launch works on.
+/// Parameters of a launch.
 struct ClusterWork {
   int m, n;
-  int share, rest;  // steps a block, and how many of a cluster's first blocks have one more
-  int stages;       // steps in shared memory
-  uint32_t bytes;   // that arrive of a step
+  int share, rest;  // steps per block; number of a cluster's first blocks that have one more
+  int stages;       // stages in shared memory
+  uint32_t bytes;   // bytes that arrive per step
   bool constant_b;
 };
 
@@ -58,7 +58,7 @@ struct ClusterStages {
   __device__ __forceinline__ PhaseBarrier empty_of(int stage) const { return {full_of(stage).address + Tile::barrier_bytes / 2}; }
 };
 
-/// The copies of a block, by one thread: steps [begin, begin + count) of the rows from row0 and the columns from column0.
+/// Starts the copies of a block, from one thread: steps [begin, begin + count) of the rows from row0 and the columns from column0.
 template <class T, class Tile>
 __device__ __forceinline__ void fill_stages(const ClusterStages<Tile>& stages, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                             const ClusterWork& work, int row0, int column0, int begin, int count) {

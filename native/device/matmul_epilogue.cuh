@@ -1,5 +1,4 @@
-// How a matmul hands its sums to a compiled epilogue: parts of k are added, and what the epilogue reads is fetched ahead where it
-// offers that.
+// Calls of a compiled epilogue by the matmuls: adds partial sums over k, and prefetches the epilogue's operands where it supports that.
 #ifndef HEDDLE_MATMUL_EPILOGUE_CUH
 #define HEDDLE_MATMUL_EPILOGUE_CUH
 
@@ -9,10 +8,10 @@
 
 namespace heddle {
 
-/// The most products of int8 whose sum int32 holds, for factors within [-127, 127].
+/// Maximum number of int8 products, of factors within [-127, 127], whose sum int32 holds.
 constexpr int64_t most_int8_terms = INT32_MAX / (127 * 127);
 
-/// Refuses an int8 matmul whose sums int32 might not hold.
+/// Refuses an int8 matmul whose sums might overflow int32.
 inline int32_t check_int8_terms(heddle_error* error, const char* name, int64_t k) {
   if (k <= most_int8_terms) return HEDDLE_OK;
   return fail(error, HEDDLE_INVALID, "kernel %s: k is %lld; int32 holds sums of at most %lld products of int8", name,
@@ -22,7 +21,7 @@ inline int32_t check_int8_terms(heddle_error* error, const char* name, int64_t k
 /// Adds `slots` partial sums of eight columns, `stride` bytes apart, in their order, which is the order of k.
 template <class S>
 __device__ __forceinline__ void add_parts(S (&total)[8], Shared16 from, int slots, uint32_t stride) {
-  constexpr int batch = 4;  // read together, so that their latencies overlap
+  constexpr int batch = 4;  // loaded together, so that their latencies overlap
   for (int first = 0; first < slots; first += batch) {
     Pack<S, 4> parts[batch][2] = {};
     HEDDLE_UNROLL
@@ -40,8 +39,8 @@ __device__ __forceinline__ void add_parts(S (&total)[8], Shared16 from, int slot
   }
 }
 
-/// Calls an epilogue, in two steps where it has them (see matmul.cuh): what it loads is under way during the product. `Sums`: eight
-/// columns, or of several products an array of such.
+/// Calls an epilogue, in two steps where it has them (see matmul.cuh), so that its loads overlap the matmul. `Sums`: eight columns, or an
+/// array of these for several matmuls.
 template <class Epilogue, class = void>
 struct EpilogueCall {
   struct Loaded {};
@@ -71,7 +70,7 @@ struct EpilogueCall<Epilogue, std::void_t<typename Epilogue::Loaded>> {
   }
 };
 
-/// Lets an epilogue that has constants bring those of eight columns near.
+/// Prefetches the epilogue's constants of eight columns, where it has any.
 template <class Epilogue>
 __device__ __forceinline__ auto prefetch_constants(const Epilogue& epilogue, int column, int)
     -> decltype(epilogue.prefetch(column)) {
@@ -80,7 +79,7 @@ __device__ __forceinline__ auto prefetch_constants(const Epilogue& epilogue, int
 template <class Epilogue>
 __device__ __forceinline__ void prefetch_constants(const Epilogue&, int, long) {}
 
-/// Brings the line of element `offset` into the cache all multiprocessors share.
+/// Prefetches the cache line of element `offset` into the L2 cache.
 template <template <class> class Tensor, class T>
 __device__ __forceinline__ void prefetch([[maybe_unused]] const Tensor<T>& tensor, [[maybe_unused]] int64_t offset) {
 #if !defined(HEDDLE_SIMT)

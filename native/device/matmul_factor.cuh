@@ -1,4 +1,4 @@
-// The factors of products as the slots of generated text give them (matmul_products.cuh says what these are).
+// The factors of matmuls as the slots of generated source provide them (documented in matmul_products.cuh).
 #ifndef HEDDLE_MATMUL_FACTOR_CUH
 #define HEDDLE_MATMUL_FACTOR_CUH
 
@@ -10,13 +10,13 @@
 
 namespace heddle {
 
-/// A factor by its number: 0 gives the rows, the others the columns.
+/// A factor by its number: 0 is the left one, whose rows are those of the output; the others are right ones, whose rows are its columns.
 template <int Which>
 struct Factor {
   static constexpr int which = Which;
 };
 
-/// Rows of a factor that may be copied as they are: one behind the other from element `first` on.
+/// Rows of a factor that may be copied unchanged: contiguous from element `first` on.
 template <class T>
 struct CopiedRows {
   In<T> tensor;
@@ -24,7 +24,7 @@ struct CopiedRows {
 };
 struct NotCopied {};
 
-/// Where a row program leaves a chunk that is multiplied at once instead of stored.
+/// Register destination of a row program's chunk that is multiplied directly instead of stored.
 template <int Vec, class S = float>
 struct KeptChunk {
   S (&values)[Vec];
@@ -35,7 +35,7 @@ __device__ __forceinline__ void store_chunk(const KeptChunk<Vec, S>& to, int64_t
   for (int i = 0; i < Vec; ++i) to.values[i] = values[i];
 }
 
-/// Calls `run` for each product, with its number as a type.
+/// Calls `run` for each matmul, with its number as a type.
 template <class Slots, class Run, int... P>
 __device__ __forceinline__ void for_each_product(Run run, std::integer_sequence<int, P...>) {
   (run(std::integral_constant<int, P>()), ...);
@@ -45,7 +45,7 @@ __device__ __forceinline__ void for_each_product(Run run) {
   for_each_product<Slots>(run, std::make_integer_sequence<int, Slots::PRODUCTS>());
 }
 
-/// What is known of a row of each of several factors, the first of which is Factor<First>.
+/// Precomputed values of one row of each of several factors, the first of which is Factor<First>.
 template <class Slots, int First, int Count>
 struct FactorRows {
   decltype(std::declval<const Slots&>().row_of(Factor<First>(), WarpTeam<1, 32>(), int64_t(), int())) row;
@@ -71,15 +71,15 @@ struct FactorRows<Slots, First, 0> {
   __device__ __forceinline__ void find(const Slots&, Team, int64_t, int) {}
 };
 
-/// What is known of a row of the left factor, and of one of all right ones.
+/// Precomputed values of one row of the left factor, and of one row of every right factor.
 template <class Slots>
 using LeftRow = FactorRows<Slots, 0, 1>;
 template <class Slots>
 using RightRows = FactorRows<Slots, 1, Slots::PRODUCTS>;
 
-/// Eight elements of a factor's row from `k` on: zero beyond `length`, and all of them where the row does not exist. What is multiplied
-/// is what would have been stored: elements are rounded to 16 bits where that is what tensor cores take, whichever body multiplies them.
-/// `Whole`: the slots say that rows are.
+/// Loads or computes eight elements of a factor's row from `k` on. Elements beyond `length` are zero, and all are where the row does not
+/// exist. The values are those that a stored factor would have: elements are rounded to 16 bits where tensor cores take 16 bits, in every
+/// body. `Whole`: the slots guarantee whole chunks.
 template <int Which, bool Whole = false, class Slots, class Row>
 __device__ __forceinline__ void factor_chunk(const Slots& slots, const Row& row, bool exists, int64_t matrix, int at, int k,
                                              int length, typename Slots::Sum (&values)[8]) {
@@ -96,8 +96,8 @@ __device__ __forceinline__ void factor_chunk(const Slots& slots, const Row& row,
   }
 }
 
-/// Keeps a fold over a group of 32 columns, of which four neighbouring threads hold eight each; `column` is the thread's first, and
-/// `valid` of its columns exist. Each thread folds its own in ascending order, then they combine as a butterfly.
+/// Stores a reduction over a group of 32 columns, of which four neighbouring threads hold eight each. `column` is the thread's first, and
+/// `valid` of its columns exist. Each thread reduces its own in ascending order; a butterfly then combines the results.
 template <class Monoid, class T>
 __device__ __forceinline__ void keep_part(const Out<T>& to, int64_t offset, int column, int valid,
                                           const typename Monoid::Element (&values)[8]) {
@@ -109,11 +109,11 @@ __device__ __forceinline__ void keep_part(const Out<T>& to, int64_t offset, int 
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
   part = combine_lanes<Monoid, threads>(part, 0xfu << (lane / threads * threads));
-  // Where columns of a group exist, its first does.
+  // If a group has any column, it has its first.
   if (lane % threads == 0 && valid > 0) write(to, offset, static_cast<Scalar<T>>(Monoid::result(part)));
 }
 
-/// Keeps what a kernel keeps of columns, if anything.
+/// Stores the partial reductions over columns, if the kernel has any.
 template <class Slots>
 __device__ __forceinline__ void keep_products(const Slots& slots, int64_t row, int column, int valid,
                                               const typename Slots::Sum (&sums)[Slots::PRODUCTS][8]) {
@@ -126,7 +126,7 @@ __device__ __forceinline__ void keep_products(const Slots& slots, int64_t row, i
   }
 }
 
-/// Hands sums to the epilogue: one product by itself, several as an array.
+/// Passes sums to the epilogue: those of one matmul directly, those of several as an array.
 template <bool Whole, class Slots, class Loaded>
 __device__ __forceinline__ void finish_products(const Slots& slots, int64_t row, int column, int valid,
                                                 const typename Slots::Sum (&sums)[Slots::PRODUCTS][8], const Loaded& loaded) {

@@ -1,8 +1,8 @@
-// The matmul for a handful of rows: as in matmul_rows.cuh a product takes as long as the weights take to arrive, but multiplying them by
-// this many rows takes tensor cores. Columns of the output are the rows of a warp's products and its rows are their columns, eight at a
-// time, so little is multiplied in vain. Which elements of k meet in a product does not matter as long as both factors agree, so a lane takes
-// 16 bytes of a column of weights and the same elements of a row of the left factor, which it reads from memory or computes. The warps of a
-// block divide k, and their sums are added in order.
+// The matmul for at most eight rows. As in matmul_rows.cuh it takes as long as the weights take to arrive, but multiplying them by this
+// many rows requires tensor cores. The mma is transposed: its rows are columns of the output and its columns are rows of the output, eight
+// at a time, so that little is computed in vain. The order of k within an mma does not matter as long as both factors agree. So a lane
+// takes 16 bytes of a column of weights and the same elements of a row of the left factor, which it loads or computes. The warps of a block
+// divide k, and their sums are added in order.
 #ifndef HEDDLE_MATMUL_FEW_CUH
 #define HEDDLE_MATMUL_FEW_CUH
 
@@ -12,8 +12,8 @@
 
 namespace heddle {
 
-/// A block for each `columns` columns of every product. Right factors lie in memory, in rows that are aligned to 16 bytes. `constant`: nothing
-/// writes them meanwhile. `Whole`: no chunk of the epilogue is cut off.
+/// One block per `columns` columns of every matmul. Right factors are in memory, in rows aligned to 16 bytes. `constant`: nothing writes
+/// them meanwhile. `Whole`: no chunk of the epilogue is cut off.
 template <class Tile, bool Whole, class Slots>
 __global__ void __launch_bounds__(Tile::threads, Whole ? Tile::resident : 1)
     matmul_few(const int m, const int64_t n, const int k, const bool constant, const Slots slots) {
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(Tile::threads, Whole ? Tile::resident : 1)
   const bool finishes = static_cast<int>(threadIdx.x) < Tile::chunks && own_row < m && own_column < n;
   const int valid = static_cast<int>(n - own_column < 8 ? n - own_column : 8);
   if (finishes && own_row == 0) prefetch_constants(slots, static_cast<int>(own_column), 0);
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   if (constant) wait_for_producers();
   release_consumers();
   typename Slots::Loaded loaded = {};
@@ -43,12 +43,12 @@ __global__ void __launch_bounds__(Tile::threads, Whole ? Tile::resident : 1)
   };
   if (Tile::loads_early) load();
 
-  // Rows that do not exist repeat the last, too. Four lanes have one row.
+  // Rows that do not exist repeat the last. Four lanes share one row.
   const FewLeft<Tile::warps, Slots> left(slots, m, min(lane / 4, m - 1), k);
   Sum sums[Tile::tiles][4] = {};
   const int count = ring.count();
   for (int i = 0; i < count; ++i) {
-    // What the sixteen bytes of a word are multiplied by, in as many bytes of the row's own type.
+    // The left factor's elements for the sixteen bytes of a word, in their own type: `shares` times sixteen bytes.
     constexpr int shares = Ring::vec * static_cast<int>(sizeof(T)) / 16, share = Ring::vec / shares;
     uint32_t rows[Tile::words / 4][shares][4];
     HEDDLE_UNROLL
@@ -76,11 +76,11 @@ __global__ void __launch_bounds__(Tile::threads, Whole ? Tile::resident : 1)
         }
       }
     }
-    // The piece after the next takes this one's place.
+    // The piece after the next overwrites this one.
     __syncwarp();
   }
   if (!Tile::loads_early) load();
-  // A lane has, of columns lane / 4 and 8 more of a tile, rows 2 (lane % 4) and the next.
+  // A lane holds rows 2 (lane % 4) and the next of columns lane / 4 and lane / 4 + 8 of a tile.
   HEDDLE_UNROLL
   for (int tile = 0; tile < Tile::tiles; ++tile) {
     HEDDLE_UNROLL
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Tile::threads, Whole ? Tile::resident : 1)
     }
   }
   __syncthreads();
-  // All threads add up parts of k, and leave the sums where the first warp's were: few of them finish, and one would take long.
+  // All threads add the parts of k and leave the sums in place of the first warp's: few threads finish, and one alone would take long.
   constexpr int all = Tile::rows * Tile::all_columns;
   for (int at = static_cast<int>(threadIdx.x); at < all; at += Tile::threads) {
     Sum sum = 0;
@@ -120,7 +120,8 @@ int32_t launch_tile(const heddle_launch* queue, heddle_error* error, const char*
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are 2147483647 and %lld", name,
                 static_cast<long long>(n), static_cast<long long>(k), static_cast<long long>(most_k));
   }
-  // What a launch may have without being granted it counts what the kernel declares, too: rings of just so much ask for more.
+  // The limit of shared memory without opt-in also counts the kernel's static shared memory. With spare bytes, rings of exactly that size
+  // opt in.
   constexpr uint32_t spare = 16;
   const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), Tile::ring_bytes + spare, Sync::block, true};
   const bool whole = n % 8 == 0 && slots.whole_chunks();
@@ -130,8 +131,8 @@ int32_t launch_tile(const heddle_launch* queue, heddle_error* error, const char*
   return run(whole ? matmul_few<Tile, true, Slots> : matmul_few<Tile, false, Slots>);
 }
 
-/// Enqueues products of at most most_rows rows, whose right factors lie in memory. Small blocks where there are several for each
-/// multiprocessor, k is too short for the many warps of large ones, or rows are computed, which takes the registers of those.
+/// Enqueues matmuls of at most most_rows rows, whose right factors are in memory. Blocks are small in three cases: there are several per
+/// multiprocessor, k is too short for the many warps of large blocks, or rows are computed, which takes registers that large blocks lack.
 template <class Slots>
 int32_t launch_stored(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k, bool constant,
                       const Slots& slots) {
@@ -149,7 +150,7 @@ int32_t launch_stored(const heddle_launch* queue, heddle_error* error, const cha
 
 }  // namespace few
 
-/// One product of factors that lie in memory, as slots (matmul_products.cuh says what these are).
+/// One matmul of factors in memory, as slots (documented in matmul_products.cuh).
 template <class T, class Epilogue>
 struct PlainSlots {
   using Sum = SumOf<T>;

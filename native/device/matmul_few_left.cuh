@@ -1,5 +1,5 @@
-// The left factor of the handful's kernels (matmul_few.cuh, matmul_products_few.cuh), and what both multiply: elements of a factor as words of a
-// fragment, read from memory or computed there.
+// The left factor of the kernels for at most eight rows (matmul_few.cuh, matmul_products_few.cuh), and their operands: elements of a factor
+// as words of a fragment, loaded from memory or computed there.
 #ifndef HEDDLE_MATMUL_FEW_LEFT_CUH
 #define HEDDLE_MATMUL_FEW_LEFT_CUH
 
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// What is known of the left factor's rows, of which there are at most eight: of row lane / 4, or of the last where that does not exist. A row
-/// alone is read by the block together, each of several by a warp. All threads of `Warps` warps call it.
+/// Precomputed values of the left factor's rows, at most eight: of row lane / 4, or of the last where that does not exist. A single row is
+/// read by the whole block, each of several by a warp. All threads of `Warps` warps must call it.
 template <int Warps, class Slots>
 __device__ __forceinline__ LeftRow<Slots> find_left(const Slots& slots, int m) {
   LeftRow<Slots> known = {};
@@ -29,7 +29,7 @@ __device__ __forceinline__ LeftRow<Slots> find_left(const Slots& slots, int m) {
   return known;
 }
 
-/// Eight elements of a factor's row as a lane's words of a fragment, zeros behind the row's end; `Inside`: none lies there.
+/// Eight elements of a factor's row as a lane's words of a fragment, zeros beyond the row's end. `Inside`: all of them are within the row.
 template <int Which, bool Inside, class Slots, class Row>
 __device__ __forceinline__ void factor_words(const Slots& slots, const Row& row, int at, int along, int k, uint32_t (&words)[4]) {
   using Element = typename Slots::Element;
@@ -44,7 +44,8 @@ __device__ __forceinline__ void factor_words(const Slots& slots, const Row& row,
   memcpy(words, &pack, sizeof pack);
 }
 
-/// Eight elements of a chunk from `first` on as words of a fragment of type Element, which has all values of the chunk's type.
+/// Eight elements of a chunk from `first` on as words of a fragment of type Element, which represents all values of the chunk's type
+/// exactly.
 template <class Element, class T, int Vec>
 __device__ __forceinline__ void stored_words(const Chunk<T, Vec>& chunk, int first, uint32_t (&words)[4]) {
   if constexpr (std::is_same_v<T, Element>) {
@@ -57,7 +58,7 @@ __device__ __forceinline__ void stored_words(const Chunk<T, Vec>& chunk, int fir
       words[w] = float8::halves_of(T(), static_cast<unsigned short>(chunk.words[first / 4 + w / 2] >> (w % 2 * 16)));
     }
   } else if constexpr (std::is_same_v<Element, __half> && std::is_same_v<T, signed char>) {
-    // Bytes from 0 to 255 behind the high byte of 1024 are halves from 1024 on, which lie 1 apart.
+    // With 0x64 as its high byte and a byte from 0 to 255 as its low byte, a half is 1024 plus that byte: halves from 1024 on are 1 apart.
     HEDDLE_UNROLL
     for (int w = 0; w < 4; ++w) {
       const uint32_t from_zero = chunk.words[first / 4 + w / 2] ^ 0x80808080u;
@@ -79,13 +80,13 @@ __device__ __forceinline__ void stored_words(const Chunk<T, Vec>& chunk, int fir
   }
 }
 
-/// The left factor's row of a lane, whose elements are computed when they are multiplied.
+/// The left factor's row of a lane, with elements computed where they are multiplied.
 template <int Warps, class Slots, class Copied = decltype(std::declval<const Slots&>().copy_of(Factor<0>(), int64_t()))>
 class FewLeft {
  public:
   __device__ __forceinline__ FewLeft(const Slots& slots, int m, int row, int k) : known_(find_left<Warps>(slots, m)), row_(row), k_(k) {}
 
-  /// Sixteen bytes of the row from an element of k on, zeros behind its end.
+  /// Sixteen bytes of the row from element `along` of k on, zeros beyond its end.
   __device__ __forceinline__ void read(const Slots& slots, int along, uint32_t (&words)[4]) const {
     factor_words<0, false>(slots, known_.template of<0>(), row_, along, k_, words);
   }
@@ -94,7 +95,7 @@ class FewLeft {
   LeftRow<Slots> known_;
   int row_, k_;
 };
-/// Or they are in memory as they are multiplied.
+/// A left factor in memory, in the type that is multiplied.
 template <int Warps, class Slots, class T>
 class FewLeft<Warps, Slots, CopiedRows<T>> {
  public:

@@ -1,7 +1,7 @@
-// Rows that int8 weights are multiplied by, in fixed point: sixteen neighbours as integers of three bytes in a unit of their own, so that
-// instructions for bytes multiply them. As floats, each weight takes three and a half instructions, and the weights of one row are waited
-// for by them; so it takes two. What an integer leaves of a number is at most 2^-22 of the largest of the sixteen, less than what float32
-// loses where thousands of products are added. Sums of bytes are exact.
+// Rows that int8 weights are multiplied by, in fixed point: sixteen neighbours as integers of three bytes with a common scale, so that byte
+// instructions (dp4a) multiply them. As floats each weight takes 3.5 instructions, which bound the time of a single row; in fixed point it
+// takes two. The rounding error of an integer is at most 2^-22 of the largest of the sixteen, less than float32 loses when thousands of
+// products are added. Sums of bytes are exact.
 #ifndef HEDDLE_MATMUL_FIXED_CUH
 #define HEDDLE_MATMUL_FIXED_CUH
 
@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// sum + the products of four bytes with sign, those at the same places of two words.
+/// sum + the products of four signed bytes, pairwise by position in two words.
 __device__ __forceinline__ int add_byte_products(unsigned int a, unsigned int b, int sum) {
 #if defined(HEDDLE_SIMT)
   for (int i = 0; i < 4; ++i) sum += static_cast<signed char>(a >> (8 * i)) * static_cast<signed char>(b >> (8 * i));
@@ -19,7 +19,7 @@ __device__ __forceinline__ int add_byte_products(unsigned int a, unsigned int b,
 #endif
 }
 
-/// Byte `i` of four words as one word.
+/// Byte `I` of four words as one word.
 template <int I>
 __device__ __forceinline__ unsigned int bytes_of(const unsigned int (&words)[4]) {
 #if defined(HEDDLE_SIMT)
@@ -32,7 +32,7 @@ __device__ __forceinline__ unsigned int bytes_of(const unsigned int (&words)[4])
 #endif
 }
 
-/// Sixteen numbers as integers of three digits to the base of 256, each digit a byte with sign.
+/// Sixteen numbers as integers of three digits in base 256, each digit a signed byte.
 class FixedPoint {
  public:
   static constexpr int count = 16;
@@ -41,7 +41,7 @@ class FixedPoint {
     float largest = 0.0f;
     HEDDLE_UNROLL
     for (int i = 0; i < count; ++i) largest = larger(largest, fabsf(values[i / 8][i % 8]));
-    // The exponents of floats: that of the largest, of what brings it to 2^21 and more, and of what takes that back.
+    // Exponent bits of floats: of the largest, of the scale that raises it to at least 2^21, and of that scale's inverse.
     constexpr unsigned int exponents = 0x7f800000u, step = 1u << 23, most = 253 * step, inverse = 254 * step;
     const unsigned int own = bits_of(largest) & exponents, wanted = (127 + 21 + 127) * step - own;
     const unsigned int raised = wanted < most ? wanted : most;
@@ -52,7 +52,7 @@ class FixedPoint {
       unsigned int integers[4];
       HEDDLE_UNROLL
       for (int i = 0; i < 4; ++i) {
-        // From 2^23 on floats are integers. One in the middle of there leaves room for 22 bits and their sign.
+        // Floats from 2^23 on are integers. The middle of that binade leaves room for 22 bits and their sign.
         constexpr float middle = 12582912.0f;
         constexpr unsigned int middle_bits = 0x4b400000u, halves = 0x00808080u;
         const int at = 4 * w + i;
@@ -64,7 +64,7 @@ class FixedPoint {
     }
   }
 
-  /// The sum of the products with sixteen bytes; NaN where one of the numbers is none or infinite.
+  /// The sum of the products with sixteen bytes; NaN where one of the numbers is NaN or infinite.
   __device__ __forceinline__ float times(const unsigned int (&bytes)[4]) const {
     int sums[digits] = {};
     HEDDLE_UNROLL
@@ -89,7 +89,7 @@ class FixedPoint {
     return value;
   }
 
-  unsigned int digits_[digits][words];  // the last digit first
+  unsigned int digits_[digits][words];  // least significant digit first
   float unit_;
 };
 

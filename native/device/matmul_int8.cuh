@@ -1,9 +1,8 @@
-// Int8 matmuls of many matrices at a time, in any of the orders of int8_order.cuh, with a compiled epilogue:
+// Batched int8 matmuls, in any of the orders of int8_order.cuh, with a compiled epilogue:
 //
 //   acc[i, r, c] = sum over k of a_i[r, k] * b_i[c, k]
 //
-// in int32, exactly. Epilogues are those of matmul.cuh, with sums of int; the row they are given counts through the batch,
-// i * m + r.
+// The sums are int32 and exact. Epilogues are those of matmul.cuh, with sums of int; their row counts through the batch, i * m + r.
 #ifndef HEDDLE_MATMUL_INT8_CUH
 #define HEDDLE_MATMUL_INT8_CUH
 
@@ -19,7 +18,7 @@
 
 namespace heddle {
 
-/// The CPU device chooses tiles as a large GPU would.
+/// Number of multiprocessors. The CPU device chooses tiles as a large GPU would.
 inline int64_t int8_multiprocessors() {
 #if defined(HEDDLE_SIMT)
   return 132;
@@ -28,14 +27,14 @@ inline int64_t int8_multiprocessors() {
 #endif
 }
 
-/// Refuses more blocks than a grid has. `tiles` is of all batches.
+/// Refuses more blocks than a grid has. `blocks`: those of all batches.
 inline int32_t check_int8_grid(heddle_error* error, const char* name, Count blocks) {
   if (blocks.value <= INT32_MAX) return HEDDLE_OK;
   return fail(error, HEDDLE_INVALID, "kernel %s: %lld blocks exceed the 2147483647 of a launch", name,
               static_cast<long long>(blocks.value));
 }
 
-/// Enqueues `kernel`, which computes a Tile a block.
+/// Enqueues `kernel`, which computes one Tile per block.
 template <class Tile, class Kernel, class Epilogue>
 int32_t launch_int8_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batches,
                           const Int8Shape& shape, const Int8Operands& operands, const Epilogue& epilogue, bool constant_b,
@@ -51,7 +50,7 @@ int32_t launch_int8_tiles(const heddle_launch* queue, heddle_error* error, const
                 operands, epilogue);
 }
 
-/// Whether no step of k and no chunk of columns is cut off.
+/// True if no step of k and no chunk of columns is cut off.
 template <class Epilogue>
 bool is_int8_whole(int64_t n, int64_t k, const Epilogue& epilogue) {
   return k % int8_step == 0 && n % 8 == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
@@ -66,7 +65,7 @@ int32_t launch_matmul_int8_tile(const heddle_launch* queue, heddle_error* error,
 }
 
 #if !defined(HEDDLE_SIMT)
-/// The same on Hopper's warpgroup products, for what is_int8_whole().
+/// Enqueues the matmul with wgmma on Hopper, for shapes that are is_int8_whole().
 template <class OrderA, class OrderB, class Tile, class Epilogue>
 int32_t launch_matmul_int8_wgmma(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batches,
                                  const Int8Shape& shape, const Int8Operands& operands, Epilogue epilogue, bool constant_b) {
@@ -75,7 +74,7 @@ int32_t launch_matmul_int8_wgmma(const heddle_launch* queue, heddle_error* error
 }
 #endif
 
-/// The same for operands of any alignment.
+/// Enqueues the matmul for operands of any alignment.
 template <class OrderA, class OrderB, class Epilogue>
 int32_t launch_matmul_int8_simple(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batches,
                                   const Int8Shape& shape, const Int8Operands& operands, Epilogue epilogue) {
@@ -88,11 +87,11 @@ int32_t launch_matmul_int8_simple(const heddle_launch* queue, heddle_error* erro
   return launch(queue, error, config, matmul_int8_simple<OrderA, OrderB, Epilogue>, shape, batches * shape.m, operands, epilogue);
 }
 
-/// Enqueues epilogue(a_i x b_i transposed) for `batches` pairs of matrices. a_i: m x k, `a_batch` elements after the one before;
-/// b_i: n x k, likewise; pitches as the orders define them. Nothing happens when one of the sizes is zero. What pads the matrices
-/// to the sizes of their orders may hold anything. `constant_b`: no launch writes b, so that it may be read while earlier
-/// launches run. Tiles are chosen from timings of a 768 wide layer on a GPU of 132 multiprocessors. Refuses k beyond 133,144,
-/// whose sums int32 might not hold, n beyond int32 and more blocks than a grid has.
+/// Enqueues epilogue(a_i x b_i transposed) for `batches` pairs of matrices. a_i: m x k, `a_batch` elements after the previous one; b_i: n x
+/// k, likewise; pitches as the orders define them. Does nothing if one of the sizes is zero. The padding of the matrices to the sizes of
+/// their orders may hold anything. `constant_b`: no launch writes b, so that b may be read while earlier launches run. Tiles are chosen
+/// from timings of a 768 wide layer on a GPU of 132 multiprocessors. Refuses k beyond 133,144, whose sums might overflow int32, n beyond
+/// int32 and more blocks than a grid has.
 template <class OrderA, class OrderB, class Epilogue>
 int32_t launch_matmul_int8(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batches, int64_t m,
                            int64_t n, int64_t k, In<signed char> a, int64_t a_batch, int64_t a_pitch, In<signed char> b,
@@ -119,11 +118,11 @@ int32_t launch_matmul_int8(const heddle_launch* queue, heddle_error* error, cons
   const int64_t multiprocessors = int8_multiprocessors();
 #if !defined(HEDDLE_SIMT)
   if (whole && !short_k && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9) {
-    // Reading rows in short pieces, or turning words, costs a tile so much that a larger one wins.
+    // Short reads of rows, or the conversion of words to rows, cost a tile so much that a larger tile is faster.
     constexpr bool turned = OrderB::mixes_rows;
     constexpr bool costly = turned || std::is_same_v<OrderA, RowOrder> || std::is_same_v<OrderB, RowOrder>;
     using Tile = std::conditional_t<costly, Int8WgmmaTile<256, 2, 8, 1, turned>, Int8WgmmaTile<128, 1, 6, 2, turned>>;
-    // With so few tiles that a third of the GPU idles, smaller ones win.
+    // Smaller tiles are faster where so few tiles leave a third of the GPU idle.
     if (3 * tiles(Tile()) >= 2 * multiprocessors) {
       return launch_matmul_int8_wgmma<OrderA, OrderB, Tile>(queue, error, name, batches, shape, operands, epilogue, constant_b);
     }

@@ -1,6 +1,6 @@
-// The int8 matmul on tensor cores, for operands in any order and many matrices at a time. A block computes a tile of one matrix:
-// a pipeline of asynchronous copies, fragments of the next panel of k loading while those of this one are multiplied, and an
-// epilogue straight from the sums, of which every lane holds chunks of eight columns.
+// The int8 matmul on tensor cores (mma), for operands in any order and many matrices at a time. A block computes a tile of one matrix with
+// a pipeline of asynchronous copies. Fragments of the next panel of k load while those of the current one are multiplied. The epilogue
+// takes the sums directly from registers: every lane holds chunks of eight columns.
 #ifndef HEDDLE_MATMUL_INT8_KERNEL_CUH
 #define HEDDLE_MATMUL_INT8_KERNEL_CUH
 
@@ -15,9 +15,9 @@ struct Int8Tile {
   static constexpr int rows = Rows, columns = Columns, stages = Stages, blocks = BlocksPerMultiprocessor;
   static constexpr int warps_m = WarpsM, threads = 32 * WarpsM * WarpsN;
   static constexpr int warp_rows = Rows / WarpsM, warp_columns = Columns / WarpsN;
-  static constexpr int piece_rows = 16;  // of a product
+  static constexpr int piece_rows = 16;  // of one mma
   static constexpr int row_pieces = warp_rows / piece_rows, column_groups = warp_columns / 32;
-  static constexpr int panels = int8_panels;  // of k in a stage
+  static constexpr int panels = int8_panels;  // of k per stage
   static constexpr int a_panel_bytes = Rows * panel_columns, b_panel_bytes = Columns * panel_columns;
   static constexpr int b_at = panels * a_panel_bytes;  // in a stage
   static constexpr int stage_bytes = b_at + panels * b_panel_bytes;
@@ -29,7 +29,7 @@ struct Int8Tile {
   }
 };
 
-/// The sums of a warp: its share of a tile, panel by panel as the pipeline brings them.
+/// The sums of a warp: its share of a tile, panel by panel as the pipeline delivers them.
 template <class OrderB, class Tile, bool Whole>
 class Int8Multiplier {
  public:
@@ -103,8 +103,8 @@ class Int8Multiplier {
   int k_, ragged_;  // ragged_: the panel that ends within a word, or -1
 };
 
-/// Neighbouring blocks compute neighbouring columns, so that the rows of a they share are read from memory once. `Whole`: no
-/// step of k and no chunk of columns is cut off. `constant_b`: no launch still under way writes b.
+/// One block computes one tile. Neighbouring blocks compute neighbouring columns, so that the rows of a that they share are read from
+/// memory once. `Whole`: no step of k and no chunk of columns is cut off. `constant_b`: no launch still in flight writes b.
 template <class OrderA, class OrderB, class Tile, bool Whole, class Epilogue>
 __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     matmul_int8(const Int8Shape shape, const uint32_t tiles_m, const uint32_t tiles_n, const bool constant_b,
@@ -132,10 +132,10 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   }
   Int8Multiplier<OrderB, Tile, Whole> multiplier(shared, warp_row, warp_column, shape.k);
   const int64_t row = row0 + warp_row + lane / 4, column = column0 + warp_column + lane % 4 * 8;
-  // Once for all rows: thousands of blocks asking for the same lines would wait for each other.
+  // Prefetched once for all rows: thousands of blocks that request the same lines would wait for each other.
   if (row < Tile::warp_rows && batch == 0 && column < shape.n) prefetch_constants(epilogue, static_cast<int>(column), 0);
 
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
   HEDDLE_UNROLL

@@ -1,5 +1,5 @@
-// What the int8 matmul's bodies share: how a launch describes its matrices, and how sums in the registers of a warp reach the
-// epilogue. Of every 32 columns a lane holds eight neighbours in each of two rows, over four products of eight columns.
+// Code shared by the bodies of the int8 matmul: the operands of a launch, and the path of sums from a warp's registers to the epilogue. Of
+// every 32 columns a lane holds eight neighbours in each of two rows, spread over four mmas of eight columns.
 #ifndef HEDDLE_MATMUL_INT8_OUTPUT_CUH
 #define HEDDLE_MATMUL_INT8_OUTPUT_CUH
 
@@ -13,18 +13,18 @@ struct Int8Operands {
   int64_t a_batch, a_pitch, b_batch, b_pitch;
 };
 
-/// What is multiplied: m x k by n x k.
+/// Sizes of the operands: m x k by n x k.
 struct Int8Shape {
   int64_t m, n;
   int k;
 };
 
-/// Calls the epilogue for a warp's sums. What it loads for some chunks is under way while earlier ones are finished: as many as
-/// the registers hold that fragments no longer need.
+/// Calls the epilogue for a warp's sums. Loads of later chunks are in flight while earlier chunks are finished, as many as fit the
+/// registers that fragments no longer need.
 template <class Tile, bool Whole, class Epilogue>
 class Int8Output {
  public:
-  /// `first_row` counts through the batch, `rows` is how many follow in the matrix; both are the lane's.
+  /// `first_row` counts through the batch; `rows` is the number of rows that follow in the matrix. Both are the lane's.
   __device__ __forceinline__ Int8Output(const Epilogue& epilogue, int64_t first_row, int64_t rows, int64_t column, int64_t n)
       : epilogue_(epilogue), first_row_(first_row), rows_(rows), column_(column), n_(n) {}
 
@@ -49,7 +49,7 @@ class Int8Output {
   static constexpr int free_bytes = 192, fitting = free_bytes / static_cast<int>(sizeof(typename Call::Loaded));
   static constexpr int ahead = fitting < 1 ? 1 : fitting < chunks ? fitting : chunks;
 
-  /// Chunks follow along a row, then in the row eight below, then in the next product's rows.
+  /// Chunks proceed along a row, then along the row eight below, then to the rows of the next mma.
   static __device__ __forceinline__ int row_in_tile(int c) { return c / groups / 2 * Tile::piece_rows + c / groups % 2 * 8; }
   __device__ __forceinline__ int64_t row(int c) const { return first_row_ + row_in_tile(c); }
   __device__ __forceinline__ int column(int c) const { return static_cast<int>(column_) + c % groups * 32; }

@@ -1,13 +1,13 @@
-// How operands of an int8 matmul come to shared memory and from there to the tensor cores, whatever order they are stored in. A
-// stage of the pipeline holds panels of 32 columns of k. Threads copy 16-byte words to consecutive places; which word a place
-// wants is the order's affair, so the products see one of two formats:
+// Loads of an int8 matmul's operands, of any storage order, to shared memory and from there to the tensor cores. A stage of the pipeline
+// holds panels of 32 columns of k. Threads copy 16-byte words to consecutive places. The order determines which word belongs at a place, so
+// that the matmul sees one of two formats:
 //
-// - rows: 32 bytes a row, the halves of every second four rows exchanged, for matrix loads. Of b, rows of every 32 lie as in
-//   COL32_2R_4R4.
-// - words of COL4_4R2_8C, where odd rows have halves of their words exchanged. One 16-byte load brings what four products need.
+// - rows: 32 bytes per row, with the halves of every second four rows exchanged, for matrix loads. The rows of b are permuted within every
+//   32 as in COL32_2R_4R4.
+// - words of COL4_4R2_8C, with the halves of words exchanged in odd rows. One 16-byte load provides the operands of four mmas.
 //
-// Both give a lane, over four products of eight columns each, eight neighbouring columns of the output: the epilogue needs no
-// exchange. Neither copies nor loads meet in a bank.
+// Both give a lane, over four mmas of eight columns each, eight neighbouring columns of the output, so the epilogue needs no exchange.
+// Neither copies nor loads have bank conflicts.
 #ifndef HEDDLE_MATMUL_INT8_PIPELINE_CUH
 #define HEDDLE_MATMUL_INT8_PIPELINE_CUH
 
@@ -18,15 +18,15 @@
 
 namespace heddle {
 
-/// An element of an operand.
+/// Position of an element in an operand.
 struct Int8Place {
   int row, column;
 };
 
-/// What a panel is staged for: a or b of a product, or to be turned into the other format first.
+/// Purpose of a staged panel: a or b of an mma, or b to be converted to rows first.
 enum class Int8Use { rows, columns, turned_columns };
 
-/// Which element begins the word that belongs at a 16-byte place of a staged panel; the column counts within the panel.
+/// Position of the first element of the word that belongs at a 16-byte place of a staged panel; the column counts within the panel.
 template <class Order, Int8Use Use>
 __device__ __forceinline__ Int8Place word_at(int place) {
   if constexpr (Order::mixes_rows && Use == Int8Use::turned_columns) {
@@ -41,9 +41,8 @@ __device__ __forceinline__ Int8Place word_at(int place) {
   }
 }
 
-/// One operand's part of the pipeline: this thread's copies of Rows rows, from `row0` on, Panels panels a step. Words beyond the
-/// last row repeat an earlier one, since nobody looks at what comes of them; words beyond k are zero and not read. `Whole`: k is
-/// a multiple of a step.
+/// One operand's part of the pipeline: this thread's copies of Rows rows, from `row0` on, Panels panels per step. Words beyond the last row
+/// repeat an earlier one, since their results are not used; words beyond k are zero and not read. `Whole`: k is a multiple of a step.
 template <class Order, Int8Use Use, int Rows, int Panels, int Threads, bool Whole>
 class Int8Copies {
  public:
@@ -85,13 +84,13 @@ class Int8Copies {
     return Order::offset(row < rows ? row : last, at.column, pitch);
   }
 
-  CopySource<signed char> from_[per_panel];  // the thread's words in the first panel, beyond k too: those are not read
+  CopySource<signed char> from_[per_panel];  // the thread's words in the first panel, also beyond k: those are not read
   int64_t panel_stride_;                     // elements
   int left_;                                 // of k from the words' column on
   uint32_t place_;                           // of the first word in a stage
 };
 
-/// 16 rows of a for each of RowPieces, one panel of k, as mma_m16n8k32() takes them.
+/// 16 rows of a for each of RowPieces, one panel of k, as operands of mma_m16n8k32().
 template <int RowPieces>
 struct Int8RowFragments {
   uint32_t a[RowPieces][4];
@@ -105,7 +104,7 @@ struct Int8RowFragments {
     HEDDLE_UNROLL
     for (int i = 0; i < RowPieces; ++i) load_matrix_x4(a[i], from + i * 512);
   }
-  /// Clears columns from `left` on: what a matrix is padded with counts as zero.
+  /// Clears columns from `left` on: the padding of a matrix counts as zero.
   __device__ __forceinline__ void clear_from(int left) {
     HEDDLE_UNROLL
     for (int half = 0; half < 2; ++half) {
@@ -120,8 +119,8 @@ struct Int8RowFragments {
   }
 };
 
-/// 32 rows of b, columns of the output, for each of Groups: four products each. Column 2j + c of eight, c < 2, that output lane
-/// l % 4 holds of its group belongs to product j.
+/// 32 rows of b, columns of the output, for each of Groups: four mmas each. Of the eight columns that output lane l % 4 holds of its group,
+/// column 2j + c, c < 2, belongs to mma j.
 template <class Order, int Groups>
 struct Int8ColumnFragments {
   uint32_t b[Groups][4][2];

@@ -1,5 +1,5 @@
-// The int8 matmul for operands that do not consist of aligned 16-byte words: a thread computes a chunk of eight columns, element
-// by element.
+// The int8 matmul for operands that do not consist of aligned 16-byte words: one thread computes a chunk of eight columns, element by
+// element.
 #ifndef HEDDLE_MATMUL_INT8_SIMPLE_CUH
 #define HEDDLE_MATMUL_INT8_SIMPLE_CUH
 

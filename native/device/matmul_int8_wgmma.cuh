@@ -1,6 +1,6 @@
-// The int8 matmul on Hopper's warpgroup products, for many tiles: both operands are multiplied straight from shared memory, in
-// the format of rows of matmul_int8_pipeline.cuh, which is wgmma's 32-byte swizzle. Operands of interleaved orders come there by
-// asynchronous copies; words of COL4_4R2_8C, which mix rows, are turned into rows a step before they are multiplied.
+// The int8 matmul with Hopper's wgmma, for many tiles. Both operands are multiplied directly from shared memory, in the row format of
+// matmul_int8_pipeline.cuh, which is wgmma's 32-byte swizzle. Operands of interleaved orders are loaded by asynchronous copies. Words of
+// COL4_4R2_8C, which mix rows, are converted to rows one step before they are multiplied.
 #ifndef HEDDLE_MATMUL_INT8_WGMMA_CUH
 #define HEDDLE_MATMUL_INT8_WGMMA_CUH
 
@@ -12,8 +12,8 @@
 
 namespace heddle {
 
-/// Rows x 128 of the output per block; each warpgroup computes its share of the rows. `Turned`: b is turned into
-/// rows, for which one of the stages gives its room.
+/// Rows x 128 of the output per block; each warpgroup computes its share of the rows. `Turned`: b is converted to rows, in the space of one
+/// of the stages.
 template <int Rows, int Warpgroups, int Stages, int BlocksPerMultiprocessor, bool Turned>
 struct Int8WgmmaTile {
   static constexpr int rows = Rows, columns = 128, panels = int8_panels, blocks = BlocksPerMultiprocessor;
@@ -21,21 +21,21 @@ struct Int8WgmmaTile {
   static constexpr int stages = Turned ? Stages - 1 : Stages;
   static constexpr int threads = warpgroup_threads * Warpgroups;
   static constexpr int group_rows = Rows / Warpgroups;
-  static constexpr int piece_rows = 64;  // of a product
+  static constexpr int piece_rows = 64;  // of one wgmma
   static constexpr int row_pieces = group_rows / piece_rows, column_groups = columns / 32;
   static constexpr int a_panel_bytes = Rows * panel_columns, b_panel_bytes = columns * panel_columns;
   static constexpr int b_at = panels * a_panel_bytes;  // in a stage
   static_assert(stages > 3, "copies of two steps are under way");
   static constexpr int stage_bytes = b_at + panels * b_panel_bytes;
-  // Of three turned steps one is written while the products of two are under way.
+  // Of three converted steps one is written while the wgmmas of the other two are in flight.
   static constexpr int turned_at = stages * stage_bytes, turned_bytes = panels * b_panel_bytes, turned_steps = Turned ? 3 : 0;
 
   static constexpr __host__ __device__ int64_t steps(int64_t k) { return k / int8_step; }
   static constexpr uint32_t shared_bytes(int64_t) { return turned_at + turned_steps * turned_bytes; }
 };
 
-/// Turns a stage of b in words that mix rows into one of rows: of four neighbouring words, word i holds columns 4i and on of four
-/// rows and row i takes its share of each. Copies of all threads have arrived.
+/// Converts a stage of b from words that mix rows to rows. Of four neighbouring words, word i holds columns 4i to 4i + 3 of four rows, and
+/// row i takes its share of each. Requires that the copies of all threads have arrived.
 template <class Tile>
 __device__ __forceinline__ void turn_columns(Shared16 from, Shared16 to) {
   constexpr int fours = Tile::panels * Tile::columns / 2;
@@ -43,7 +43,7 @@ __device__ __forceinline__ void turn_columns(Shared16 from, Shared16 to) {
   for (int first = 0; first < fours; first += Tile::threads) {
     const int four = first + static_cast<int>(threadIdx.x);
     if (four >= fours) break;
-    // Lanes of one load, and of one store, meet in no bank.
+    // The lanes of one load, or of one store, have no bank conflicts.
     const int half = four & 1, odd = four >> 1 & 1, tile = four >> 2;
     const uint32_t line = tile * 256 + odd * 128;
     Pack<uint32_t, 4> words[4];
@@ -61,7 +61,7 @@ __device__ __forceinline__ void turn_columns(Shared16 from, Shared16 to) {
 }
 
 #if defined(HEDDLE_HOPPER_CODE)
-/// What wgmma takes for rows of 32 bytes, the halves of every second four exchanged: eight rows, then the next eight.
+/// wgmma descriptor of 32-byte rows with the halves of every second four exchanged: eight rows, then the next eight.
 __device__ __forceinline__ uint64_t short_rows(Shared16 tile) {
   constexpr uint64_t swizzle_32 = uint64_t{3} << 62, next_eight_rows = uint64_t{256 / 16} << 32, unused = uint64_t{1} << 16;
   return swizzle_32 | next_eight_rows | unused | ((tile.address & 0x3ffff) >> 4);
@@ -80,13 +80,13 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   const int64_t batch = blockIdx.x / tiles_n / tiles_m;
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
   const int steps = static_cast<int>(Tile::steps(shape.k));
-  // A stage is refilled two steps after it was given to the products, so that one step's are always under way.
+  // A stage is refilled two steps after its wgmmas were issued, so that one step's wgmmas are always in flight.
   constexpr int ahead = Tile::stages - 2;
-  constexpr int early = Tile::turned ? 1 : 0;  // steps by which copies arrive before they are multiplied
+  constexpr int early = Tile::turned ? 1 : 0;  // steps between the arrival of copies and their wgmmas
   static_assert(Tile::turned == OrderB::mixes_rows, "what mixes rows is turned");
   const auto stage_at = [&](int stage) { return shared + stage * Tile::stage_bytes; };
 
-  // Copies that ask whether their words are within k were measured to leave the products more room than copies that need not.
+  // Measured: copies that check whether their words are within k leave the wgmmas more room than copies without the check.
   const Int8Copies<OrderA, Int8Use::rows, Tile::rows, Tile::panels, Tile::threads, false> a_copies(
       operands.a, batch * operands.a_batch, operands.a_pitch, row0, shape.m, shape.k);
   const Int8Copies<OrderB, Int8Use::turned_columns, Tile::columns, Tile::panels, Tile::threads, false> b_copies(
@@ -98,10 +98,10 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   }
   const int64_t row = row0 + group * Tile::group_rows + threadIdx.x % warpgroup_threads / 32 * 16 + threadIdx.x % 32 / 4;
   const int64_t column = column0 + threadIdx.x % 4 * 8;
-  // Once for all rows, as in matmul_int8_kernel.cuh.
+  // Prefetched once for all rows, as in matmul_int8_kernel.cuh.
   if (row < Tile::piece_rows && batch == 0 && column < shape.n) prefetch_constants(epilogue, static_cast<int>(column), 0);
 
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
   HEDDLE_UNROLL

@@ -1,9 +1,9 @@
-// The matmul for few rows, on tensor cores. Few rows mean few tiles and short kernels, so latency rules: k is split over the
-// blocks of a cluster to keep every multiprocessor loading, weights are fetched while the launch before still runs, addresses
-// are computed before the wait for it, and partial sums meet in shared memory, never in a second kernel.
+// The matmul for few rows, on tensor cores. Few rows mean few tiles and short kernels, which are bound by latency. So k is split over the
+// blocks of a cluster to keep every multiprocessor loading, weights are fetched while the previous launch still runs, and addresses are
+// computed before the wait for it. Partial sums are added in shared memory, never in a second kernel.
 //
-// A block multiplies its share of k in steps of 128 bytes. Its sums then go to the blocks of the cluster that own their rows;
-// owners add them in the order of k, so timing changes no bit, and run the epilogue.
+// A block multiplies its share of k in steps of 128 bytes. Its sums then go to the blocks of the cluster that own their rows. Owners add
+// them in the order of k, so that timing changes no bit, and run the epilogue.
 #ifndef HEDDLE_MATMUL_MMA_CUH
 #define HEDDLE_MATMUL_MMA_CUH
 
@@ -13,14 +13,14 @@
 
 namespace heddle {
 
-/// Where partial sums of eight columns of a row lie among those of eight rows: rows of a piece side by side, so that a warp sends
-/// whole lines, and turned from piece to piece, so that reading along a row meets different banks.
+/// Offset of the partial sums of eight columns of a row among those of eight rows. Rows of a piece are contiguous, so that a warp sends
+/// whole lines, and rotated from piece to piece, so that reads along a row hit different banks.
 __device__ __forceinline__ uint32_t piece_place(int piece, int row) {
   return static_cast<uint32_t>(piece * 256 + (row + piece) % 8 * 32);
 }
 
-/// A block computes a tile, or its share of k: blocks of a cluster, neighbours along x, divide the steps of k among them.
-/// `Whole`: no step of k and no chunk of columns is cut off.
+/// A block computes a tile, or its share of k: blocks of a cluster, neighbours along x, divide the steps of k. `Whole`: no step of k and no
+/// chunk of columns is cut off.
 template <class T, class Tile, bool Whole, class Epilogue>
 __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     matmul_mma(const int64_t m, const int64_t n, const int64_t k, const int split, const uint32_t sums_at,
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   const int steps = static_cast<int>(steps_of<T>(k));
   const int begin = steps * rank / split, count = steps * (rank + 1) / split - begin;
 
-  // The tile's rows are dealt out to the blocks of the cluster, eight at a time; a block receives everybody's sums of its own.
+  // The tile's rows are distributed over the blocks of the cluster, eight at a time; a block receives the sums of its rows from all blocks.
   const int live = static_cast<int>(m - row0 < Tile::rows ? m - row0 : Tile::rows);
   const int groups = (live + 7) / 8, owned = Tile::owned_groups(live, split), own_first = rank * owned;
   const int own_groups = groups - own_first < owned ? groups - own_first : owned;
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     if (s < count) b_copies.start(shared + (s * Tile::stage_bytes + b_bytes), s);
   }
 
-  // A thread's chunks of the output: those of the block's rows, dealt out in turn.
+  // A thread's chunks of the output: those of the block's rows, distributed round-robin.
   using Call = EpilogueCall<Epilogue>;
   constexpr int chunks = Tile::columns / 8;
   const int own_chunks = own_rows * chunks;
@@ -89,8 +89,8 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   Shared16 own_part = place_of(chunk);
   keep(own_part);
 
-  // The next launch may start only now. Started while the one before this still runs, it would share a multiprocessor's L1 cache
-  // with it, and could meet lines there that were read before this launch wrote them.
+  // The next launch may start only now. Started while the previous launch still runs, it would share a multiprocessor's L1 cache with it,
+  // and could hit lines there that were read before this launch wrote them.
   wait_for_producers();
   release_consumers();
   HEDDLE_UNROLL
@@ -106,8 +106,8 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     b_copies.start(to_stage + b_bytes, s);
   });
 
-  // Partial sums go to the owners of their rows, one slot for each part of k. Two neighbours hold two columns of two rows each;
-  // once they have exchanged, the even one holds four columns of the upper row, the odd one of the lower.
+  // Partial sums go to the owners of their rows, one slot per part of k. Two neighbouring lanes hold two columns of two rows each. After an
+  // exchange the even lane holds four columns of the upper row, the odd lane four of the lower.
   const auto send_all = [&](auto clustered) {
     HEDDLE_UNROLL
     for (int i = 0; i < Tile::row_pieces; ++i) {
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     exchange.ready();
     send_all(Constant<true>());
   } else {
-    // Sums take the place of stages that other warps may still read.
+    // Sums overwrite stages that other warps may still read.
     __syncthreads();
     send_all(Constant<false>());
   }
@@ -154,15 +154,14 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   }
 }
 
-/// Whether no step of k and no chunk of columns is cut off.
+/// True if no step of k and no chunk of columns is cut off.
 template <class T, class Epilogue>
 bool is_whole(int64_t n, int64_t k, const Epilogue& epilogue) {
   return k % step_elements<T> == 0 && n % 8 == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
 }
 
-/// Enqueues the matmul with one tile and k split over clusters of `split` blocks (1 to 8, at most the steps of k; more than 1
-/// from sm_90). Rows of a and b are 16-byte aligned. `Whole`: for shapes that is_whole(). `constant_b`: no launch still under way
-/// writes b.
+/// Enqueues the matmul with one tile and k split over clusters of `split` blocks (1 to 8, at most the steps of k; more than 1 requires
+/// sm_90). Rows of a and b are 16-byte aligned. `Whole`: for shapes that are is_whole(). `constant_b`: no launch still in flight writes b.
 template <class Tile, bool Whole, class T, class Epilogue>
 int32_t launch_matmul_tile(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                            In<T> a, In<T> b, Epilogue epilogue, bool constant_b, int split) {

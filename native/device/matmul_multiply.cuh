@@ -1,6 +1,6 @@
-// The main loop of a matmul's block: multiplies what the pipeline brings. Two versions of one interface, chosen by the tile and
-// the architecture: mma with fragments in registers, and wgmma straight from shared memory, which saves the matrix loads that
-// bound the other when a tile has few rows.
+// The main loop of a matmul's block: multiplies the stages of the pipeline. Two versions of one interface, chosen by the tile and the
+// architecture: mma with fragments in registers, and wgmma directly from shared memory. The latter saves the matrix loads that bound the
+// former when a tile has few rows.
 #ifndef HEDDLE_MATMUL_MULTIPLY_CUH
 #define HEDDLE_MATMUL_MULTIPLY_CUH
 
@@ -15,15 +15,15 @@ constexpr bool warpgroup_code = true;
 constexpr bool warpgroup_code = false;
 #endif
 
-/// Multiplies the steps of the pipeline as they arrive. This version loads fragments for mma: while one slice of k is multiplied
-/// the next one's are on their way, also from step to step.
+/// Multiplies the steps of the pipeline as they arrive. This version loads fragments for mma: while one slice of k is multiplied the next
+/// slice's fragments load, also across steps.
 template <class T, class Tile, bool Warpgroup = warpgroup_code && Tile::warpgroup>
 struct Multiplier {
-  static constexpr int ahead = Tile::stages - 1;  // steps whose copies are under way
+  static constexpr int ahead = Tile::stages - 1;  // steps whose copies are in flight
   SumOf<T> sums[Tile::row_pieces][2 * Tile::column_pieces][4] = {};
 
   __device__ __forceinline__ explicit Multiplier(Shared16 shared) {
-    // Lanes give addresses of matrix rows; the low bits of a row, the lane's, permute its words.
+    // Lanes provide addresses of matrix rows; the low bits of a row, which are the lane's, permute its words.
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int warp_m = warp % Tile::warps_m, warp_n = warp / Tile::warps_m % Tile::warps_n;
     const int word0 = 2 * slices * (warp / (Tile::warps_m * Tile::warps_n));
@@ -77,8 +77,8 @@ struct Multiplier {
 };
 
 #if defined(HEDDLE_HOPPER_CODE)
-/// This version has warpgroups multiply straight from shared memory. A stage is refilled two steps after it was given to them, so
-/// that one step's products are always under way.
+/// The wgmma version: warpgroups multiply directly from shared memory. A stage is refilled two steps after its wgmmas were issued, so that
+/// one step's wgmmas are always in flight.
 template <class T, class Tile>
 struct Multiplier<T, Tile, true> {
   static constexpr int ahead = Tile::stages - 2;
@@ -92,7 +92,7 @@ struct Multiplier<T, Tile, true> {
 
   template <class Refill>
   __device__ __forceinline__ void run(int count, Refill refill) {
-    // When everything fits the stages, one wait for all of it is shorter than a wait a step.
+    // If all steps fit the stages, one wait for all of them is shorter than one wait per step.
     const bool resident = count <= ahead;
     if (resident) arrive<0>();
     int stage = 0, free_stage = ahead;
@@ -116,7 +116,7 @@ struct Multiplier<T, Tile, true> {
   }
 
  private:
-  /// All but the newest Pending groups of copies are there, for all threads and for wgmma.
+  /// Waits until all but the newest Pending groups of copies have arrived, for all threads and for wgmma.
   template <int Pending>
   __device__ __forceinline__ void arrive() const {
     copy_async_wait<Pending>();

@@ -1,7 +1,7 @@
-// How tiles of a matmul's operands come to shared memory and from there to the tensor cores. A stage of the pipeline holds
-// rows of 128 bytes of k, their 16-byte words permuted by the low bits of the row, so that neither copies nor matrix loads meet
-// in a bank. It is the layout wgmma calls a 128-byte swizzle. Bytes are what counts: a slice of 32 bytes of k, which one
-// instruction multiplies, is 16 elements of 16 bits or 32 of 8, and its words go to the same lanes.
+// Loads of tiles of a matmul's operands to shared memory and from there to the tensor cores. A stage of the pipeline holds rows of 128
+// bytes of k, with 16-byte words permuted by the low bits of the row, so that neither copies nor matrix loads have bank conflicts. It is
+// the layout that wgmma calls a 128-byte swizzle. Sizes are in bytes: a slice of 32 bytes of k, which one instruction multiplies, is 16
+// elements of 16 bits or 32 of 8, and its words go to the same lanes.
 #ifndef HEDDLE_MATMUL_PIPELINE_CUH
 #define HEDDLE_MATMUL_PIPELINE_CUH
 
@@ -11,21 +11,21 @@
 
 namespace heddle {
 
-constexpr int step_row_bytes = 128;                        // of k in a stage
+constexpr int step_row_bytes = 128;                        // of k per stage
 constexpr int step_slices = step_row_bytes / 32;
 
-/// Elements of k in a stage.
+/// Elements of k per stage.
 template <class T>
 constexpr int step_elements = step_row_bytes / static_cast<int>(sizeof(T));
 
-/// Steps it takes to multiply rows of k elements.
+/// Steps of rows of k elements.
 template <class T>
 constexpr __host__ __device__ int64_t steps_of(int64_t k) {
   return (k + step_elements<T> - 1) / step_elements<T>;
 }
 
-/// Has a value computed here and kept. What a launch computes before it waits for the one before costs nothing; the compiler
-/// would otherwise compute addresses at their use.
+/// Forces a value to be computed here and kept in a register. Work before the wait for the previous launch is free; the compiler would
+/// otherwise compute addresses at their use.
 template <class Value>
 __device__ __forceinline__ void keep([[maybe_unused]] Value& value) {
 #if !defined(HEDDLE_SIMT)
@@ -43,7 +43,7 @@ __device__ __forceinline__ void keep([[maybe_unused]] Shared16& place) {
 #endif
 }
 
-/// A place in a tensor from which copies start.
+/// Position in a tensor from which copies start.
 template <class T>
 class CopySource {
  public:
@@ -67,9 +67,8 @@ class CopySource {
 #endif
 };
 
-/// One operand's part of the pipeline: this thread's copies of Count rows of `tensor`, from `row0` and k-step `step` on. Rows
-/// beyond the last repeat it or stay as they are, since nobody looks at what comes of them; elements beyond k are zero.
-/// `Whole`: k is a multiple of a step.
+/// One operand's part of the pipeline: this thread's copies of Count rows of `tensor`, from `row0` and k-step `step` on. Rows beyond the
+/// last repeat it or stay as they are, since their results are not used; elements beyond k are zero. `Whole`: k is a multiple of a step.
 template <class T, int Count, int Threads, bool Whole>
 class OperandCopies {
  public:
@@ -87,9 +86,9 @@ class OperandCopies {
   }
 
  private:
-  static constexpr int words = step_row_bytes / 16;                        // in a row of a stage
-  static constexpr int elements = 16 / static_cast<int>(sizeof(T));        // in a word
-  static constexpr int row_step = Threads / words;  // rows from one of the thread's words to the next
+  static constexpr int words = step_row_bytes / 16;                        // per row of a stage
+  static constexpr int elements = 16 / static_cast<int>(sizeof(T));        // per word
+  static constexpr int row_step = Threads / words;  // rows between the thread's words
   static constexpr int per_thread = Count / row_step;
   static_assert(Count % row_step == 0 && row_step % 8 == 0, "every thread copies as much, at one place of the permutation");
 
@@ -109,7 +108,7 @@ class OperandCopies {
 
   CopySource<T> from_[per_thread];  // the thread's words at its first step
   int64_t left_;                    // elements of k from its words on
-  int groups_;                      // how many of its words have a row that exists in some thread
+  int groups_;                      // number of its words whose row exists in some thread
   uint32_t place_;                  // of its first word in a stage
 };
 
@@ -128,7 +127,7 @@ struct Fragments {
   }
 };
 
-/// d += a x b for a warp and one slice.
+/// d += a x b for one warp and one slice.
 template <class T>
 __device__ __forceinline__ void multiply_slice(SumOf<T> (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   if constexpr (std::is_same_v<T, signed char>) {

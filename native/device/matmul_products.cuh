@@ -1,19 +1,19 @@
-// Products of a common left factor, with factors that slots read or compute and a compiled epilogue:
+// Matmuls of a common left factor and one or several right factors, with factors that slots read or compute and a compiled epilogue:
 //
 //   acc[p][i, r, c] = sum over k of a_i[r, k] * b(p)_i[c, k]
 //
-// for matrices i of a batch. Slots are an epilogue as matmul.cuh has it, whose row counts through the batch, i * m + r, and which takes
-// `const Sum (&acc)[PRODUCTS][8]` where there are several products; and for each factor f, 0 the left one,
+// for matrices i of a batch. Slots are an epilogue as in matmul.cuh, with two differences: its row counts through the batch, i * m + r, and
+// it takes `const Sum (&acc)[PRODUCTS][8]` where there are several matmuls. They also have, for each factor f, 0 the left one,
 //
 //   using Sum; using Element; static constexpr int PRODUCTS
-//   struct Row<f>                                                      what is known of a row, such as a fold over it
-//   Row<f> row_of(Factor<f>, team, matrix, at)                         found by the lanes of a team together
-//   void chunk_of<Whole>(Factor<f>, row, matrix, at, k, valid, Sum (&values)[8])     elements [k, k + valid) of row `at`; the others anything
-//   bool whole_rows(Factor<f>, k)      host: whether rows of k elements are read in whole chunks, all of which are aligned: Whole
-//   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied as they are
-//   bool copies(Factor<f>, k)                                          host: whether they may be copied in aligned words
-//   CopiedRows<T> or NotCopied stored_of(Factor<f>, matrix)            rows as they lie, of whatever type
-//   static constexpr bool PARTS; keep_parts(row, column, valid, acc)   what is kept of each 32 columns, if anything
+//   struct Row<f>                                                      precomputed values of a row, such as a reduction over it
+//   Row<f> row_of(Factor<f>, team, matrix, at)                         computed by the lanes of a team together
+//   void chunk_of<Whole>(Factor<f>, row, matrix, at, k, valid, Sum (&values)[8])     elements [k, k + valid) of row `at`; others undefined
+//   bool whole_rows(Factor<f>, k)      host: true if rows of k elements are read in whole chunks, all of them aligned: Whole
+//   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied unchanged
+//   bool copies(Factor<f>, k)                                          host: true if they may be copied in aligned words
+//   CopiedRows<T> or NotCopied stored_of(Factor<f>, matrix)            rows as stored, of any type
+//   static constexpr bool PARTS; keep_parts(row, column, valid, acc)   stores partial reductions of each 32 columns, if any
 #ifndef HEDDLE_MATMUL_PRODUCTS_CUH
 #define HEDDLE_MATMUL_PRODUCTS_CUH
 
@@ -36,7 +36,7 @@
 
 namespace heddle {
 
-/// Enqueues products of more than a handful of rows, or of several matrices.
+/// Enqueues matmuls of more than eight rows, or of several matrices.
 template <class Slots>
 int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m, int64_t n,
                              int64_t k, const Slots& slots, [[maybe_unused]] bool constant) {
@@ -55,7 +55,7 @@ int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, co
   return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
 }
 
-/// Enqueues products of a left factor that is computed and has whole rows: it is stored first.
+/// Enqueues matmuls of a left factor that is computed and has whole rows: a kernel of its own stores it first.
 template <class Slots>
 int32_t launch_products_stored(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                                const Slots& slots, bool constant) {
@@ -81,9 +81,9 @@ int32_t launch_products_stored(const heddle_launch* queue, heddle_error* error, 
   return launch_products_many(queue, error, name, 1, m, n, k, stored, constant);
 }
 
-/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile, so that they
-/// may be read while earlier launches run. Nothing happens when one of the sizes is zero. Refuses sums of int8 that int32 might not hold,
-/// and a launch of more blocks than a grid has.
+/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile, so that
+/// right factors may be read while earlier launches run. Does nothing if one of the sizes is zero. Refuses int8 sums that might overflow
+/// int32, and a launch of more blocks than a grid has.
 template <class Slots>
 int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
                                int64_t n, int64_t k, Slots slots, bool constant) {
@@ -99,7 +99,7 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
         return launch_products_one(queue, error, name, n, k, constant, slots);
       }
     }
-    // Every block would have to know all of several rows before it multiplies.
+    // Without storing the left factor, every block would need the precomputed values of all rows before it multiplies.
     if constexpr (computes_left<Slots> && !std::is_empty_v<typename Slots::Row0>) {
       if (matrices == 1 && m > 1 && m <= few::most_rows && has_whole_rows(slots, k)) {
         return launch_products_stored(queue, error, name, m, n, k, slots, constant);

@@ -1,6 +1,6 @@
-// Products of a handful of rows whose factors are computed, such as weights of 8 or 4 bits with their scales: as matmul_few.cuh, the
-// columns of a product are rows of what tensor cores multiply, and fragments are made where they are multiplied. Factors are read in whole
-// chunks, of which a lane has many on their way at once; those that may not be go through matmul_products_rows.cuh.
+// Matmuls of at most eight rows whose factors are computed, such as weights of 8 or 4 bits with their scales. As in matmul_few.cuh, output
+// columns are the rows of an mma, and fragments are made where they are multiplied. Factors are read in whole chunks, of which a lane has
+// many in flight at once. Factors that cannot be read so go through matmul_products_rows.cuh.
 #ifndef HEDDLE_MATMUL_PRODUCTS_FEW_CUH
 #define HEDDLE_MATMUL_PRODUCTS_FEW_CUH
 
@@ -8,20 +8,19 @@
 
 namespace heddle {
 
-/// Sixteen columns a block of each product.
+/// Sixteen columns of every matmul per block.
 template <int Products>
 struct ProductsFewTile {
   static constexpr int columns = 16, rows = 8;
   static constexpr int warps = 8, threads = 32 * warps;
-  static constexpr int vec = 8, piece = 4 * vec;  // of k: a lane's, and that of four lanes
-  /// Pieces that a warp has under way at once, of every product: as many as there are registers for.
+  static constexpr int vec = 8, piece = 4 * vec;  // of k: per lane, and per four lanes
+  /// Pieces of every matmul that a warp has in flight at once: as many as there are registers for.
   static constexpr int pieces = Products < 4 ? 8 / Products : 2;
   static constexpr int warp_k = pieces * piece, step = warps * warp_k;
-  static constexpr int chunks = rows * columns / 8;  // of eight columns that the epilogue is given, to a thread each
+  static constexpr int chunks = rows * columns / 8;  // chunks of eight columns for the epilogue, one per thread
 };
 
-/// A block for each sixteen columns of every product. Factors are read in whole chunks. Columns that are cut off take the registers of another
-/// block.
+/// One block per sixteen columns of every matmul. Factors are read in whole chunks. Cut-off columns need the registers of a second block.
 template <bool Whole, class Slots>
 __global__ void __launch_bounds__(ProductsFewTile<Slots::PRODUCTS>::threads, Whole ? 2 : 1)
     matmul_products_few(const int m, const int64_t n, const int k, const Slots slots) {
@@ -31,7 +30,7 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots::PRODUCTS>::threads, Who
   HEDDLE_SHARED(float, parts, Tile::warps * count * Tile::rows * Tile::columns);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * Tile::columns;
-  // Columns that do not exist repeat the last; nobody looks at what comes of them.
+  // Columns that do not exist repeat the last; their results are not used.
   int at[2];
   HEDDLE_UNROLL
   for (int half = 0; half < 2; ++half) at[half] = static_cast<int>(column) + min(half * 8 + lane / 4, static_cast<int>(n - 1 - column));
@@ -42,12 +41,12 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots::PRODUCTS>::threads, Who
   const int valid = static_cast<int>(n - own_column < 8 ? n - own_column : 8);
   if (finishes && own_row == 0) prefetch_constants(slots, static_cast<int>(own_column), 0);
 
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
   typename Slots::Loaded loaded = {};
   if (finishes) loaded = slots.template load<Whole>(own_row, static_cast<int>(own_column), valid);
-  // Rows that do not exist repeat the last, too. Four lanes have one row.
+  // Rows that do not exist repeat the last, too. Four lanes share one row.
   const int row = min(lane / 4, m - 1);
   const LeftRow<Slots> a_row = find_left<Tile::warps>(slots, m);
   RightRows<Slots> b_rows[2] = {};
@@ -78,7 +77,7 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots::PRODUCTS>::threads, Who
       }
     });
   };
-  // Lanes of a warp go the same way: they multiply together.
+  // The branch is warp-uniform, since the lanes of a warp multiply together.
   for (int begin = warp * Tile::warp_k; begin < k; begin += Tile::step) {
     const int first = begin + lane % 4 * Tile::vec;
     if (begin + Tile::warp_k <= k) {
@@ -87,7 +86,7 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots::PRODUCTS>::threads, Who
       multiply(first, Constant<false>());
     }
   }
-  // A lane has, of columns lane / 4 and 8 more, rows 2 (lane % 4) and the next.
+  // A lane holds rows 2 (lane % 4) and the next of columns lane / 4 and lane / 4 + 8.
   HEDDLE_UNROLL
   for (int p = 0; p < count; ++p) {
     HEDDLE_UNROLL
@@ -111,7 +110,7 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots::PRODUCTS>::threads, Who
   finish_products<Whole>(slots, own_row, static_cast<int>(own_column), valid, total, loaded);
 }
 
-/// Whether all factors are read in whole chunks.
+/// True if all factors are read in whole chunks.
 template <class Slots, int... F>
 bool has_whole_rows(const Slots& slots, int64_t k, std::integer_sequence<int, F...>) {
   return (slots.whole_rows(Factor<F>(), k) && ...);
@@ -121,7 +120,7 @@ bool has_whole_rows(const Slots& slots, int64_t k) {
   return has_whole_rows(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>());
 }
 
-/// Enqueues products of at most few::most_rows rows of one matrix, summed in float32, whose factors have whole rows. Refuses more blocks
+/// Enqueues matmuls of at most few::most_rows rows of one matrix, summed in float32, whose factors have whole rows. Refuses more blocks
 /// than a grid has.
 template <class Slots>
 int32_t launch_products_few(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,

@@ -1,5 +1,6 @@
-// A left factor that is computed, such as a norm of rows, where there are many rows: tiles of columns would compute it once each. A kernel of
-// its own computes and stores it, as it would be multiplied, and the products behind it read what lies in memory.
+// Storage of a left factor that is computed, such as a norm of rows, where there are many rows: otherwise each tile of columns would
+// compute it again. A kernel of its own computes and stores it in the type that is multiplied, and the matmuls after it read it from
+// memory.
 #ifndef HEDDLE_MATMUL_PRODUCTS_LEFT_CUH
 #define HEDDLE_MATMUL_PRODUCTS_LEFT_CUH
 
@@ -12,7 +13,7 @@ namespace left {
 constexpr int threads = 256, warps = threads / 32;
 }
 
-/// Slots whose left factor lies in memory, m rows of k elements one behind the other. Everything else is as in `Slots`.
+/// Slots whose left factor is in memory: m contiguous rows of k elements. Everything else is as in `Slots`.
 template <class Slots>
 struct StoredLeft {
   using Sum = typename Slots::Sum;
@@ -85,18 +86,18 @@ struct StoredLeft {
   }
 };
 
-/// Whether the left factor is computed, of elements that tensor cores take.
+/// True if the left factor is computed and its elements are of a type that tensor cores take.
 template <class Slots>
 constexpr bool computes_left =
     std::is_same_v<decltype(std::declval<const Slots&>().copy_of(Factor<0>(), int64_t())), NotCopied> && sizeof(typename Slots::Element) == 2;
 
-/// Whether the only right factor lies in memory as it is multiplied.
+/// True if the only right factor is in memory in the type that is multiplied.
 template <class Slots>
 constexpr bool has_copied_right =
     std::is_same_v<decltype(std::declval<const Slots&>().copy_of(Factor<1>(), int64_t())), CopiedRows<typename Slots::Element>>;
 
-/// A block for each row. `Kept`: chunks that a thread has registers for; a row that is scaled by what is known of sums over it is read once
-/// then, and otherwise for these sums and again for its elements.
+/// One block per row. `Kept`: number of chunks that a thread holds in registers, so that a row which is scaled by a function of its sums is
+/// read once. With 0, such a row is read for these sums and again for its elements.
 template <int Kept, class Slots>
 __global__ void __launch_bounds__(left::threads) store_left(const int k, const Out<typename Slots::Element> left, const Slots slots) {
   constexpr int step = left::threads * 8;
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(left::threads) store_left(const int k, const O
   }
 }
 
-/// Enqueues what computes m rows of the left factor, whose rows are whole, into memory of the queue.
+/// Enqueues the kernel that computes m rows of the left factor, whose rows are whole, into memory of the queue.
 template <class Slots>
 int32_t launch_store_left(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t k, const Scratch& scratch,
                           const Slots& slots) {

@@ -1,6 +1,6 @@
-// Products on tensor cores: the main loop of matmul_mma.cuh for one or several right factors and many matrices. A block's columns are
-// dealt out to the products, so that all of them multiply the same tile of the left factor. A factor that may be copied is; one that is
-// computed is read, computed, rounded to the element type and put where a copy would have put it.
+// Matmuls on tensor cores: the main loop of matmul_mma.cuh for one or several right factors and many matrices. A block's columns are
+// distributed over the matmuls, so that all of them multiply the same tile of the left factor. A factor is copied where it may be. One that
+// is computed is read, computed, rounded to the element type and stored at the place of a copy.
 #ifndef HEDDLE_MATMUL_PRODUCTS_MMA_CUH
 #define HEDDLE_MATMUL_PRODUCTS_MMA_CUH
 
@@ -23,7 +23,7 @@ class FactorStages<Which, Count, Threads, Whole, Slots, CopiedRows<T>> {
   __device__ __forceinline__ void start(const Slots&, Shared16 to, int s) const { copies_.start(to, s); }
 
  private:
-  // What lies in front of the matrix is a whole number of rows.
+  // The elements before the matrix are a whole number of rows.
   __device__ __forceinline__ FactorStages(const CopiedRows<T>& from, int64_t row0, int64_t rows, int64_t k)
       : copies_(from.tensor, from.first / k + row0, from.first / k + rows, 0, k) {}
 
@@ -42,7 +42,7 @@ class FactorStages<Which, Count, Threads, Whole, Slots, NotCopied> {
     const int row = static_cast<int>(threadIdx.x) / words, word = static_cast<int>(threadIdx.x) % words;
     place_ = static_cast<uint32_t>(row * step_row_bytes + (word ^ row % 8) * 16);
   }
-  /// Finds what is known of the rows; the threads of a row meet.
+  /// Computes the precomputed values of the rows; the threads of a row synchronise.
   __device__ __forceinline__ void find(const Slots& slots) {
     HEDDLE_UNROLL
     for (int i = 0; i < per_thread; ++i) {
@@ -64,7 +64,7 @@ class FactorStages<Which, Count, Threads, Whole, Slots, NotCopied> {
  private:
   using Element = typename Slots::Element;
   static_assert(sizeof(Element) == 2, "a word holds the eight elements of a chunk");
-  static constexpr int words = step_row_bytes / 16;  // in a row of a stage, each of them a chunk
+  static constexpr int words = step_row_bytes / 16;  // per row of a stage, one chunk each
   static constexpr int row_step = Threads / words;
   static constexpr int per_thread = Count / row_step;
   static_assert(Count % row_step == 0 && row_step % 8 == 0, "every thread computes as much, at one place of the permutation");
@@ -77,7 +77,7 @@ class FactorStages<Which, Count, Threads, Whole, Slots, NotCopied> {
   FactorRows<Slots, Which, 1> known_[per_thread] = {};
 };
 
-/// The right factors' parts of a stage, one behind the other.
+/// The right factors' parts of a stage, concatenated.
 template <int First, int Left, int Count, int Threads, bool Whole, class Slots>
 struct RightStages {
   FactorStages<First, Count, Threads, Whole, Slots> own;
@@ -101,7 +101,7 @@ struct RightStages<First, 0, Count, Threads, Whole, Slots> {
   __device__ __forceinline__ void start(const Slots&, Shared16, int) const {}
 };
 
-/// A block computes a tile of every product of one matrix. `Whole`: no step of k and no chunk of columns is cut off.
+/// A block computes a tile of every matmul of one matrix. `Whole`: no step of k and no chunk of columns is cut off.
 template <class Tile, bool Whole, class Slots>
 __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     matmul_products_mma(const int64_t m, const int64_t n, const int64_t k, const uint32_t tiles_m, const Slots slots) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   if (valid_in(first_chunk) > 0) prefetch_constants(slots, column_of(first_chunk), 0);
   Multiplier<T, Tile> multiplier(shared);
 
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
   a_stages.find(slots);
@@ -153,8 +153,8 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   }
   multiplier.run(steps, start);
 
-  // Sums take the place of stages that other warps may still read. Two neighbours hold two columns of two rows each; once they have
-  // exchanged, the even one holds four columns of the upper row, the odd one of the lower.
+  // Sums overwrite stages that other warps may still read. Two neighbouring lanes hold two columns of two rows each. After an exchange the
+  // even lane holds four columns of the upper row, the odd lane four of the lower.
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const bool odd = lane % 2 != 0;
   __syncthreads();
@@ -191,13 +191,13 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
       const auto loaded = slots.template load<Whole>(row_of(chunk), column_of(chunk), valid);
       finish_products<Whole>(slots, row_of(chunk), column_of(chunk), valid, total, loaded);
     }
-    // Neighbours have the same row, and meet here with columns that exist or not.
+    // Neighbouring threads have the same row; all of them take part, with existing columns or without.
     static_assert(!Slots::PARTS || chunks % 4 == 0, "four neighbours hold a group of columns");
     keep_products(slots, row_of(chunk), column_of(chunk), valid, total);
   }
 }
 
-/// The tiles for a number of products: each has a multiple of 16 columns of every one.
+/// The tiles for a number of matmuls: each has a multiple of 16 columns of every matmul.
 template <int Products>
 struct ProductsMmaTiles {
   using Small = MmaTile<64, 64, 4, 1, 1, 6, 2>;
@@ -209,7 +209,7 @@ struct ProductsMmaTiles<3> {
   using Large = Small;
 };
 
-/// Whether every factor may go to tensor cores: of 16 bits in any way, of int8 as it lies in memory.
+/// True if tensor cores can take every factor: 16-bit factors always, int8 factors only unchanged from memory.
 template <class Slots>
 constexpr bool all_copied(std::integer_sequence<int>) {
   return true;
@@ -246,7 +246,7 @@ int32_t launch_products_tile(const heddle_launch* queue, heddle_error* error, co
   return launch(queue, error, config, matmul_products_mma<Tile, Whole, Slots>, m, n, k, static_cast<uint32_t>(tiles_m), slots);
 }
 
-/// Enqueues products whose factors tensor cores multiply. Large tiles where there are enough of them for every multiprocessor.
+/// Enqueues matmuls whose factors tensor cores multiply. Uses large tiles where there are enough of them for every multiprocessor.
 template <class Slots>
 int32_t launch_products_mma(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m, int64_t n,
                             int64_t k, const Slots& slots) {

@@ -1,7 +1,8 @@
-// Products of one row whose right factors lie one row behind the other, such as the weights of a step at batch 1: as matmul_rows.cuh, a
-// block takes eight columns of every product, its warps divide k, and no tensor core helps. What a lane multiplies next is on its way while
-// it multiplies, the first of it before the launch in front has finished where nothing writes weights. Sums are added in the order of k.
-// A row that is scaled by what is known of sums over it, as a norm does, is met whole by every block: sums of products are scaled at the end.
+// Matmuls of one row whose right factors have contiguous rows, such as the weights of a decoding step at batch 1. As in matmul_rows.cuh, a
+// block takes eight columns of every matmul, its warps divide k, and tensor cores do not pay off. A lane prefetches its next elements while
+// it multiplies. Where nothing writes the weights, the first of them load before the previous launch has finished. Sums are added in the
+// order of k. Every block reads the whole row, so a row that is scaled by a function of its sums, as in a norm, is multiplied unscaled and
+// the sums of the matmul are scaled at the end.
 #ifndef HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 #define HEDDLE_MATMUL_PRODUCTS_ONE_CUH
 
@@ -12,17 +13,17 @@
 
 namespace heddle {
 
-/// Small blocks, of which a multiprocessor has room for several: one begins while others end.
+/// Small blocks, several of which fit a multiprocessor: one begins while others end.
 template <class Slots>
 struct OneTile {
   using Stored = typename FewFactor<Slots, 1>::Stored;
   static constexpr int columns = RowsTile::columns, warps = 4, threads = 32 * warps, resident = 4;
-  static constexpr int held = columns / Slots::PRODUCTS;  // columns of each product that registers hold at once
-  static constexpr int vec = FewFactor<Slots, 1>::vec;    // elements of k a lane takes of a row at a time: 16 bytes as they lie
+  static constexpr int held = columns / Slots::PRODUCTS;  // columns of each matmul in registers at once
+  static constexpr int vec = FewFactor<Slots, 1>::vec;    // elements of k that a lane loads per row: 16 bytes as stored
   static constexpr int step = threads * vec;
 };
 
-/// What is known of the left factor's only row, whether it is known before the row is multiplied or after that.
+/// Values of the left factor's only row, known before the row is multiplied or, with `Scales`, after that.
 template <class Slots, bool Scales = (row_folds<Slots> > 0)>
 struct OneRow {
   LeftRow<Slots> known = {};
@@ -44,7 +45,7 @@ struct OneRow<Slots, true> {
   }
 };
 
-/// What a lane has of the row, as weights are multiplied by it.
+/// A lane's part of the row, in the form that weights are multiplied by.
 template <class Slots, class Stored = typename OneTile<Slots>::Stored>
 class RowPart {
   using Tile = OneTile<Slots>;
@@ -54,7 +55,7 @@ class RowPart {
     HEDDLE_UNROLL
     for (int e = 0; e < Tile::vec; ++e) row_[e] = row[e / 8][e % 8];
   }
-  /// Adds the products with the weights of as many columns as a lane holds.
+  /// Adds the products with the weights of the columns that a lane holds.
   __device__ __forceinline__ void add_products(const Chunk<Stored, Tile::vec> (&weights)[Slots::PRODUCTS][Tile::held], float (&sums)[8]) const {
     HEDDLE_UNROLL
     for (int i = 0; i < 8; ++i) {
@@ -145,7 +146,7 @@ __global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resid
   if constexpr (row_folds<Slots> > 0) leave_folds<Slots>(row_of.folds, folds);
   __syncthreads();
   if (warp > 0) return;
-  // A lane for each column adds up parts of k, and leaves the sum where the first warp's was: the thread that finishes would take long.
+  // One lane per column adds the parts of k and leaves the sum in place of the first warp's: the thread that finishes would take long.
   constexpr int all = count * columns;
   if (lane < all) {
     float sum = 0.0f;
@@ -165,8 +166,8 @@ __global__ void __launch_bounds__(OneTile<Slots>::threads, OneTile<Slots>::resid
   finish_products<Whole>(slots, 0, static_cast<int>(column), valid, total, loaded);
 }
 
-/// Whether there are so few products that one row of them is multiplied so, and their factors lie as it takes. More products would
-/// leave no registers for what is on its way.
+/// True if this body can multiply one row: at most two matmuls whose right factors are stored in a suitable type. More matmuls would leave
+/// no registers for prefetched elements.
 template <class Slots>
 constexpr bool takes_one_row() {
   if constexpr (Slots::PRODUCTS <= 2 && std::is_same_v<typename Slots::Sum, float> && few_stored<Slots>()) {
@@ -177,7 +178,7 @@ constexpr bool takes_one_row() {
   }
 }
 
-/// Enqueues products of one row, whose factors have whole rows and k a multiple of `OneTile::vec`. Refuses more blocks than a grid has.
+/// Enqueues matmuls of one row, whose factors have whole rows and k a multiple of `OneTile::vec`. Refuses more blocks than a grid has.
 template <class Slots>
 int32_t launch_products_one(const heddle_launch* queue, heddle_error* error, const char* name, int64_t n, int64_t k, bool constant,
                             const Slots& slots) {

@@ -1,5 +1,5 @@
-// Products of a few rows, as matmul_rows.cuh has them for plain matrices: a block takes eight columns of every product, its warps divide
-// k, and each lane multiplies eight neighbours at a time, which it reads or computes itself. Sums are added in the order of k.
+// Matmuls of a few rows, the counterpart of matmul_rows.cuh for factors of slots. A block takes eight columns of every matmul, its warps
+// divide k, and each lane multiplies eight neighbours at a time, which it reads or computes itself. Sums are added in the order of k.
 #ifndef HEDDLE_MATMUL_PRODUCTS_ROWS_CUH
 #define HEDDLE_MATMUL_PRODUCTS_ROWS_CUH
 
@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Eight elements of a right factor's row: on their way as they lie in memory, or computed when they are multiplied.
+/// Eight elements of a right factor's row: prefetched as stored, or computed when they are multiplied.
 template <class Slots, int Which, class Copied = decltype(std::declval<const Slots&>().copy_of(Factor<Which>(), int64_t()))>
 struct RowsFactor {
   struct Chunks {};
@@ -36,7 +36,7 @@ struct RowsFactor<Slots, Which, CopiedRows<T>> {
   }
 };
 
-/// `Rows`: at least m. One block a multiprocessor in the bounds, or ptxas spills a register or two for one more.
+/// `Rows`: at least m. With bounds of more than one block per multiprocessor ptxas spills a register or two.
 template <int Rows, bool Whole, class Slots>
 __global__ void __launch_bounds__(32 * RowsTile::most_warps, 1)
     matmul_products_rows(const int m, const int64_t n, const int k, const Slots slots) {
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(32 * RowsTile::most_warps, 1)
   const int valid = static_cast<int>(left < columns ? left : columns);
   if (threadIdx.x == 0) prefetch_constants(slots, static_cast<int>(column), 0);
 
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
   const bool finishes = static_cast<int>(threadIdx.x) < m;
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(32 * RowsTile::most_warps, 1)
     for (int r = 0; r < Rows; ++r) factor_chunk<0>(slots, a_rows[r].template of<0>(), r < m, 0, r, at, k, rows[r]);
     for_each_product<Slots>([&](auto p) {
       constexpr int which = decltype(p)::value + 1;
-      // All eight are on their way before the first is multiplied, as they lie in memory where they are copies.
+      // All eight are in flight before the first is multiplied, unchanged from memory where they are copies.
       using Factors = RowsFactor<Slots, which>;
       typename Factors::Chunks chunks[columns];
       HEDDLE_UNROLL
@@ -115,7 +115,7 @@ __global__ void __launch_bounds__(32 * RowsTile::most_warps, 1)
   finish_products<Whole>(slots, r, static_cast<int>(column), valid, total, loaded);
 }
 
-/// Enqueues products of at most `RowsTile::most_rows` rows of one matrix, summed in float32. Refuses more than 2^31 - 1 blocks.
+/// Enqueues matmuls of at most `RowsTile::most_rows` rows of one matrix, summed in float32. Refuses more than 2^31 - 1 blocks.
 template <class Slots>
 int32_t launch_products_rows(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                              const Slots& slots) {

@@ -1,4 +1,4 @@
-// Products of any factors: every type, every order of axes, computed or not, any sizes. 64 x 64 tiles, plain multiply-adds in float32, or
+// Matmuls of any factors: every type, every order of axes, computed or not, any sizes. 64 x 64 tiles, plain multiply-adds in float32, or in
 // int32 for int8.
 #ifndef HEDDLE_MATMUL_PRODUCTS_SIMPLE_CUH
 #define HEDDLE_MATMUL_PRODUCTS_SIMPLE_CUH
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-/// A block computes `edge` rows and columns, `depth` of k at a time; a thread two rows of eight columns. Shared memory holds a piece of
-/// each factor.
+/// A block computes `edge` rows and columns, `depth` of k at a time; a thread computes two rows of eight columns. Shared memory holds a
+/// piece of each factor.
 template <int Products>
 struct ProductsTile {
   static constexpr int edge = 64;
@@ -18,7 +18,7 @@ struct ProductsTile {
   static constexpr int columns = 8;
   static constexpr int lanes = depth / 8;          // threads that read one row of a piece, eight elements each
   static constexpr int readers = edge * lanes;
-  static constexpr int stride = edge + 4;          // of a k slice; the padding spreads the transposing stores over the banks
+  static constexpr int stride = edge + 4;          // per k slice; the padding spreads the transposing stores over the banks
   static_assert(Products <= 4 && readers <= threads, "four products fit shared memory");
 };
 
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(256, 1)
   const bool a_exists = reads && row0 + read_row < m, b_exists = reads && column0 + read_row < n;
   const int a_at = static_cast<int>(row0) + read_row, b_at = static_cast<int>(column0) + read_row;
 
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
   const WarpTeam<Tile::lanes, Tile::edge> team;
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(256, 1)
       }
     }
     __syncthreads();
-    // The loads of the next pieces are under way while these are multiplied.
+    // The loads of the next pieces are in flight while these are multiplied.
     if (k0 + Tile::depth < k) read(static_cast<int>(k0) + Tile::depth);
 #pragma unroll 4
     for (int inner = 0; inner < Tile::depth; ++inner) {
@@ -101,12 +101,12 @@ __global__ void __launch_bounds__(256, 1)
       const auto loaded = slots.template load<Whole>(own_row, own_column, valid);
       finish_products<Whole>(slots, own_row, own_column, valid, sums[i], loaded);
     }
-    // Neighbours have the same row, and meet here with columns that exist or not.
+    // Neighbouring threads have the same row; all of them take part, with existing columns or without.
     keep_products(slots, own_row, own_column, valid, sums[i]);
   }
 }
 
-/// Enqueues products of any factors. `name` is the kernel's in messages. Refuses more than 2^31 - 1 tiles.
+/// Enqueues matmuls of any factors. `name`: the kernel's name in messages. Refuses more than 2^31 - 1 tiles.
 template <class Slots>
 int32_t launch_products_simple(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
                                int64_t n, int64_t k, const Slots& slots) {

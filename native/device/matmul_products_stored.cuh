@@ -1,6 +1,6 @@
-// Products of many rows whose right factors lie in memory as bytes, such as those of a prompt with int8 weights: the main loops for many rows
-// copy factors as they are multiplied, and a loop that converts them on the way waits for each of its loads. A kernel of its own stores the
-// factors of some columns so, and the products behind it read what it left; then come the next columns, in the same memory.
+// Matmuls of many rows whose right factors are stored as bytes, such as those of a prompt with int8 weights. The main loops for many rows
+// copy factors unchanged, and a loop that converted them on the way would wait for each of its loads. A kernel of its own stores the
+// converted factors of some columns, and the matmuls after it read them. Then the next columns follow, in the same memory.
 #ifndef HEDDLE_MATMUL_PRODUCTS_STORED_CUH
 #define HEDDLE_MATMUL_PRODUCTS_STORED_CUH
 
@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-/// Slots of which all factors lie in memory: rows of the left one from element `first_left` of its tensor on, and of the right ones `n` rows
-/// each, one factor behind the other. Columns are counted from `first_column` of the whole product on. Everything else is as in `Slots`.
+/// Slots of which all factors are in memory: rows of the left one from element `first_left` of its tensor on, and `n` rows of each right
+/// one, with the right factors concatenated. Columns count from `first_column` of the whole matmul on. Everything else is as in `Slots`.
 template <class Slots>
 struct StoredFactors {
   using Sum = typename Slots::Sum;
@@ -73,7 +73,7 @@ struct StoredFactors {
   }
 };
 
-/// Whether right factors are bytes in memory that are multiplied as elements of 16 bits.
+/// True if right factors are bytes in memory that are multiplied as 16-bit elements.
 template <class Slots>
 constexpr bool has_byte_factors() {
   if constexpr (sizeof(typename Slots::Element) == 2 && few_stored<Slots>()) {
@@ -85,14 +85,14 @@ constexpr bool has_byte_factors() {
 
 namespace stored {
 constexpr int threads = 256;
-/// Of factors at once; tests have smaller panels. A step of 64 rows of 7B takes 15.8 ms with panels of 32 MiB, which the L2 cache holds, and
-/// 13.5 with these (H200).
+/// Bytes of factors stored at once; tests have smaller panels. A step of 64 rows of 7B takes 15.8 ms with panels of 32 MiB, which fit the
+/// L2 cache, and 13.5 ms with these (H200).
 #if defined(HEDDLE_PANEL_BYTES)
 constexpr int64_t panel_bytes = HEDDLE_PANEL_BYTES;
 #else
 constexpr int64_t panel_bytes = int64_t{96} << 20;
 #endif
-/// Panels are whole tiles of any body, and whole groups of columns of what is kept.
+/// Panels consist of whole tiles of any body, and of whole groups of columns of partial reductions.
 constexpr int64_t step = 256;
 
 /// The tensor from an element on.
@@ -109,7 +109,7 @@ In<T> from(const In<T>& tensor, int64_t first) {
 }
 }  // namespace stored
 
-/// A block for each column, which stores its row of every right factor.
+/// One block per column, which stores its row of every right factor.
 template <class Slots>
 __global__ void __launch_bounds__(stored::threads)
     store_right(const int k, const int first_column, const int64_t first, const Out<typename Slots::Element> right, const Slots slots) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(stored::threads)
   });
 }
 
-/// Enqueues the products with some columns of right factors that lie in memory.
+/// Enqueues the matmuls with some columns of right factors that are in memory.
 template <class Slots, class Run>
 int32_t launch_products_panel(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t k,
                               const StoredFactors<Slots>& factors, Run run_many) {
@@ -141,8 +141,8 @@ int32_t launch_products_panel(const heddle_launch* queue, heddle_error* error, c
   }
 }
 
-/// Enqueues products of one matrix and byte factors, whose rows are whole, those of the left one too. `run_many(factors)` enqueues those of
-/// a StoredFactors.
+/// Enqueues matmuls of one matrix and byte factors, where the rows of all factors are whole, those of the left one too. `run_many(factors)`
+/// enqueues those of a StoredFactors.
 template <class Slots, class Run>
 int32_t launch_products_bytes(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                               const Slots& slots, Run run_many) {
@@ -152,7 +152,7 @@ int32_t launch_products_bytes(const heddle_launch* queue, heddle_error* error, c
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too many for a launch", name, static_cast<long long>(n),
                 static_cast<long long>(k));
   }
-  // Panels of about one size, of which the last may be smaller.
+  // Panels of about equal size, of which the last may be smaller.
   const int64_t column_bytes = Slots::PRODUCTS * k * static_cast<int64_t>(sizeof(T));
   const int64_t most = longest(stored::panel_bytes / column_bytes, stored::step), panels = (n + most - 1) / most;
   const int64_t columns = ((n + panels - 1) / panels + stored::step - 1) / stored::step * stored::step;

@@ -1,6 +1,6 @@
-// Two products of one left factor for many rows on Hopper, such as a gate and what it lets through: the body of matmul_wgmma.cuh, whose
-// tiles have columns of both. Each block of a pair brings the columns of one product to both blocks, and a thread holds the same columns
-// of each, so the epilogue combines them in registers.
+// Two matmuls of one left factor for many rows on Hopper, such as a gate and the values that it scales: the body of matmul_wgmma.cuh, whose
+// tiles have columns of both. Each block of a pair loads the columns of one matmul for both blocks, and a thread holds the same columns of
+// each, so that the epilogue combines them in registers.
 #ifndef HEDDLE_MATMUL_PRODUCTS_WGMMA_CUH
 #define HEDDLE_MATMUL_PRODUCTS_WGMMA_CUH
 
@@ -11,19 +11,20 @@
 
 namespace heddle {
 
-/// Whether products have such a body: two, of factors that may be copied as they are, of which nothing else is kept.
+/// True if the matmuls have such a body: two of them, of factors that may be copied unchanged, without partial reductions.
 template <class Slots>
 constexpr bool multiplies_by_wgmma = Slots::PRODUCTS == 2 && !Slots::PARTS && tensor_core_type<typename Slots::Element> &&
                                      all_copied<Slots>(std::make_integer_sequence<int, Slots::PRODUCTS + 1>());
 
-/// A factor of one matrix that may be copied as it is.
+/// A factor of one matrix that may be copied unchanged.
 template <class Slots, int Which>
 In<typename Slots::Element> copied_factor(const Slots& slots, Factor<Which> which) {
   const CopiedRows<typename Slots::Element> rows = slots.copy_of(which, 0);
   return {rows.tensor.data + rows.first};
 }
 
-/// The tile for one matrix of products whose rows are copied in aligned words; none where another body is faster or this one cannot.
+/// The tile for the matmuls of one matrix whose rows are copied in aligned words; none where another body is faster or this one cannot
+/// compute them.
 template <class Slots>
 MatmulTile choose_products_wgmma(int64_t m, int64_t n, int64_t k, const Slots& slots) {
   using T = typename Slots::Element;

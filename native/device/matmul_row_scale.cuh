@@ -1,11 +1,11 @@
-// A computed left factor whose rows are scaled by what is known of sums over them, as a norm's are: a kernel that meets a whole row adds up
-// the sums while it reads the elements, and scales when it has seen all of them. Slots may say for factor 0, besides what matmul_products.cuh
-// has,
+// Support for computed left factors whose rows are scaled by a function of sums over them, as in a norm. A kernel that reads a whole row
+// accumulates the sums while it reads the elements, and scales after all of them. Slots may have for factor 0, besides the members in
+// matmul_products.cuh,
 //
-//   static constexpr int FOLDS                                         how many sums there are
-//   void prefetch_of(Factor<0>, k)                                     of what all rows read there
+//   static constexpr int FOLDS                                         number of sums
+//   void prefetch_of(Factor<0>, k)                                     prefetches operands at k that all rows share
 //   void unscaled_of<Whole>(Factor<0>, matrix, at, k, valid, Sum (&values)[8], float (&folds)[FOLDS])
-//                                                                      elements as chunk_of gives them but for the scale; their terms are added
+//                                                                      elements as of chunk_of, but unscaled; adds their terms to folds
 //   Sum scale_of(Factor<0>, matrix, at, folds)
 #ifndef HEDDLE_MATMUL_ROW_SCALE_CUH
 #define HEDDLE_MATMUL_ROW_SCALE_CUH
@@ -14,13 +14,13 @@
 
 namespace heddle {
 
-/// The sums that the scale of a row is known of; 0 where rows are not scaled by any.
+/// Number of sums that the scale of a row depends on; 0 where rows are not scaled by sums.
 template <class Slots, class = void>
 constexpr int row_folds = 0;
 template <class Slots>
 constexpr int row_folds<Slots, decltype(static_cast<void>(Slots::FOLDS))> = Slots::FOLDS;
 
-/// What a warp has of the sums: its first lane leaves them in `sums`, which all may read behind a barrier.
+/// Reduces the sums over a warp; its first lane stores them in `sums`, which all threads may read after a barrier.
 template <class Slots, class Shared>
 __device__ __forceinline__ void leave_folds(const float (&folds)[Slots::FOLDS], Shared& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -31,7 +31,7 @@ __device__ __forceinline__ void leave_folds(const float (&folds)[Slots::FOLDS], 
   }
 }
 
-/// Of what the warps of a block have left.
+/// Scale of a row from the sums that the warps of a block have stored.
 template <int Warps, class Slots, class Shared>
 __device__ __forceinline__ float scale_of_row(const Slots& slots, int row, const Shared& sums) {
   float totals[Slots::FOLDS] = {};

@@ -1,7 +1,7 @@
-// The matmul for a few rows: decoding multiplies one row, or some, by every weight, so a product takes as long as the weights take to
-// arrive. No tensor core helps: a warp reads pieces of eight columns of weights along k, all on their way at once, before the launch
-// in front has finished where nothing writes weights; it multiplies them by the rows and adds up over its lanes. The warps of a block
-// divide k, and their sums are added in the order of k.
+// The matmul for up to four rows. Decoding multiplies one row, or some, by every weight, so a matmul takes as long as the weights take to
+// arrive, and tensor cores do not pay off. A warp loads pieces of eight columns of weights along k, all in flight at once. Where nothing
+// writes the weights, it does so before the previous launch has finished. It multiplies them by the rows and reduces over its lanes. The
+// warps of a block divide k, and their sums are added in the order of k.
 #ifndef HEDDLE_MATMUL_ROWS_CUH
 #define HEDDLE_MATMUL_ROWS_CUH
 
@@ -11,13 +11,13 @@
 namespace heddle {
 
 struct RowsTile {
-  static constexpr int columns = 8;               // of a block
-  static constexpr int vec = 8;                   // elements of k a lane takes at a time
+  static constexpr int columns = 8;               // per block
+  static constexpr int vec = 8;                   // elements of k per lane at a time
   static constexpr int warp_k = 32 * vec;
   static constexpr int most_warps = 8;
-  static constexpr int few_warps = 4;  // of smaller blocks, of which one begins while another ends
+  static constexpr int few_warps = 4;  // of smaller blocks, one of which begins while another ends
   static constexpr int most_rows = 4;
-  /// Blocks that ptxas is to fit into a multiprocessor, 0 for as many as it likes: for one more it spills a register or two on sm_80.
+  /// Blocks per multiprocessor that ptxas must allow for, 0 for no bound. For one more it spills a register or two on sm_80.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   static constexpr int resident = 1;
 #else
@@ -26,7 +26,7 @@ struct RowsTile {
   static constexpr int resident_few = 4;
 };
 
-/// Adds up eight values over the lanes of a warp. Returns the sum of value (lane / 4), the same in four lanes.
+/// Adds eight values over the lanes of a warp. Returns the sum of value (lane / 4), the same in four lanes.
 __device__ __forceinline__ float sum_eight(float (&values)[8], int lane) {
   HEDDLE_UNROLL
   for (int half = 4; half > 0; half /= 2) {
@@ -43,7 +43,7 @@ __device__ __forceinline__ float sum_eight(float (&values)[8], int lane) {
   return sum;
 }
 
-/// A block for each eight columns. `Rows`: at least m; `Warps`: at least those of a block. k is a multiple of eight, and rows are aligned to
+/// One block per eight columns. `Rows`: at least m; `Warps`: at least those of a block. k is a multiple of eight, and rows are aligned to
 /// 16 bytes.
 template <class T, int Rows, int Warps, bool Whole, class Epilogue>
 __global__ void __launch_bounds__(32 * Warps, Warps == RowsTile::few_warps ? RowsTile::resident_few : RowsTile::resident)
@@ -120,7 +120,7 @@ int32_t launch_matmul_rows(const heddle_launch* queue, heddle_error* error, cons
 #else
   const int64_t multiprocessors = longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
 #endif
-  // Small blocks are as many threads as large ones only where there are enough of them.
+  // Small blocks have as many threads in total as large ones only where there are enough of them.
   const bool small = m == 1 && blocks >= 3 * multiprocessors;
   const int64_t wanted = (k + RowsTile::warp_k - 1) / RowsTile::warp_k, most = small ? RowsTile::few_warps : RowsTile::most_warps;
   const int64_t warps = wanted < most ? wanted : most;

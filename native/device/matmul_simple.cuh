@@ -1,5 +1,5 @@
-// The matmul that takes anything: every storage type, every m, n and k, every alignment. 64 x 64 tiles, plain multiply-adds
-// in float32, or int32 for int8. It serves float32 and rows that tensor cores cannot read.
+// The fallback matmul: every storage type, every m, n and k, every alignment. 64 x 64 tiles, plain multiply-adds in float32, or in int32
+// for int8. It serves float32 and rows that tensor cores cannot read.
 #ifndef HEDDLE_MATMUL_SIMPLE_CUH
 #define HEDDLE_MATMUL_SIMPLE_CUH
 
@@ -8,19 +8,19 @@
 
 namespace heddle {
 
-/// A block computes `edge` rows and columns, `depth` of k at a time; a thread two rows of eight columns.
+/// A block computes `edge` rows and columns, `depth` of k at a time; a thread computes two rows of eight columns.
 struct SimpleTile {
   static constexpr int edge = 64;
   static constexpr int depth = 16;
   static constexpr int threads = 256;
   static constexpr int rows = 2;
   static constexpr int columns = 8;
-  static constexpr int load = 4;           // elements of each operand a thread moves at a time
-  static constexpr int stride = edge + 4;  // of a k slice; the padding spreads the transposing stores over the banks
+  static constexpr int load = 4;           // elements of each operand that a thread loads at a time
+  static constexpr int stride = edge + 4;  // per k slice; the padding spreads the transposing stores over the banks
 };
 static_assert(SimpleTile::edge * SimpleTile::depth == SimpleTile::threads * SimpleTile::load, "one load a thread");
 
-/// The thread's elements of a 64 x 16 piece of `tensor` (rows x k): zero beyond either end.
+/// Loads the thread's elements of a 64 x 16 piece of `tensor` (rows x k): zero beyond either end.
 template <class T>
 __device__ __forceinline__ Chunk<T, SimpleTile::load> load_piece(const In<T>& tensor, int64_t row0, int64_t rows, int64_t k0,
                                                                  int64_t k) {
@@ -31,7 +31,7 @@ __device__ __forceinline__ Chunk<T, SimpleTile::load> load_piece(const In<T>& te
   return load_chunk<SimpleTile::load>(tensor, row * k + first, valid);
 }
 
-/// `Whole`: no chunk of columns is cut off. One block a multiprocessor in the bounds, or ptxas spills a register for one more.
+/// `Whole`: no chunk of columns is cut off. With bounds of more than one block per multiprocessor ptxas spills a register.
 template <class T, bool Whole, class Epilogue>
 __global__ void __launch_bounds__(SimpleTile::threads, 1) matmul_simple(const int64_t m, const int64_t n, const int64_t k,
                                                                         const int64_t tiles_m, const In<T> a, const In<T> b,
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(SimpleTile::threads, 1) matmul_simple(const in
   if (threadIdx.x * Tile::columns < Tile::edge && column0 + column < n) {
     prefetch_constants(epilogue, static_cast<int>(column0) + column, 0);
   }
-  // In this order for the reason given in matmul_mma.cuh.
+  // The order matters, for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
   SumOf<T> sums[Tile::rows][Tile::columns] = {};
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(SimpleTile::threads, 1) matmul_simple(const in
       b_piece[(loaded_k + i) * Tile::stride + loaded_row] = static_cast<SumOf<T>>(b_next[i]);
     }
     __syncthreads();
-    // The loads of the next piece are under way while this one is multiplied.
+    // The loads of the next piece are in flight while this one is multiplied.
     a_next = load_piece(a, row0, m, k0 + Tile::depth, k);
     b_next = load_piece(b, column0, n, k0 + Tile::depth, k);
     HEDDLE_UNROLL
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(SimpleTile::threads, 1) matmul_simple(const in
   }
 }
 
-/// Enqueues the matmul for any shape. `name` is the kernel's in messages. Refuses more than 2^31 - 1 tiles.
+/// Enqueues the matmul for any shape. `name`: the kernel's name in messages. Refuses more than 2^31 - 1 tiles.
 template <class T, class Epilogue>
 int32_t launch_matmul_simple(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                              In<T> a, In<T> b, Epilogue epilogue) {

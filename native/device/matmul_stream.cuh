@@ -1,9 +1,9 @@
-// Several products of one left factor of few rows on Hopper, such as a gate and what it lets through: their time is that of reading their
-// weights. The copy engine streams those through a ring of shared memory, from before the launch in front has ended; rows of the left factor
-// are read once by each cluster and brought to all of its blocks. A thread holds the same columns of every product, so the epilogue
-// combines them in registers. No block divides k, so sums have one order.
+// Several matmuls of one left factor of few rows on Hopper, such as a gate and the values that it scales, whose time is bound by reading
+// their weights. The copy engine (TMA) streams the weights through a ring in shared memory and starts before the previous launch has ended.
+// Each cluster reads the rows of the left factor once and multicasts them to all of its blocks. A thread holds the same columns of every
+// matmul, so that the epilogue combines them in registers. No block divides k, so sums have one order.
 //
-// Only where right factors may be copied as they are; elsewhere matmul_products_mma.cuh computes the same.
+// Only for right factors that may be copied unchanged; otherwise matmul_products_mma.cuh computes the same.
 #ifndef HEDDLE_MATMUL_STREAM_CUH
 #define HEDDLE_MATMUL_STREAM_CUH
 
@@ -43,13 +43,13 @@ __global__ void __launch_bounds__(Tile::threads, Tile::most_sharing)
     return;
   }
 
-  // Thread q of four neighbours holds columns 8 q and on. The last blocks may have none, and bring rows to others all the same.
+  // Thread q of a quad holds columns 8 q to 8 q + 7. The last blocks may have no columns, but still load rows for the other blocks.
   const int column = block_column + lane % 4 * 8, first_row = warp * 16 + lane / 4;
   const auto exists = [&](int chunk) { return first_row + 8 * chunk < work.m && column < work.n; };
   if (exists(0)) prefetch_constants(slots, column, 0);
   wait_for_cluster();
 
-  // In this order for the reason given in matmul_cluster.cuh.
+  // The order matters, for the reason given in matmul_cluster.cuh.
   wait_for_producers();
   release_consumers();
   typename Slots::Loaded loaded[Tile::chunks] = {};
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::most_sharing)
       }
     }
     commit_products();
-    // A stage goes back to all blocks, and only where they fill it once more: elsewhere they may have ended.
+    // A stage is released to all blocks, but only if they fill it again: otherwise they may have ended.
     if (s > 0 && s - 1 + work.stages < work.steps) {
       wait_products<1>();
       if (threadIdx.x < Tile::cluster) stages.empty_of(last_stage).arrive_at(threadIdx.x);
@@ -102,12 +102,12 @@ __global__ void __launch_bounds__(Tile::threads, Tile::most_sharing)
 #endif
 }
 
-/// Blocks that share a multiprocessor: the fewest with which all clusters run at once, so that none is left for a second wave and as many
-/// weights as possible are under way. Where they are too many for that, as many as were the fastest.
+/// Number of blocks that share a multiprocessor: the smallest with which all clusters run at once, so that there is no second wave and as
+/// many weights as possible are in flight. Where there are too many clusters for that, the number measured to be fastest.
 template <class Tile>
 int stream_sharing(int64_t clusters, int64_t multiprocessors) {
-  // Groups of multiprocessors, of which a cluster has one, may have room for half a cluster that is lost where an odd number of blocks
-  // share each; GPUs have up to eight groups.
+  // A cluster runs within one group of multiprocessors (GPC). If an odd number of blocks share each multiprocessor, a group may have room
+  // for half a cluster, which is lost. GPUs have up to eight groups.
   constexpr int64_t lost = 4;
   constexpr int usual = 3;
   for (int sharing = 1; sharing <= Tile::most_sharing; ++sharing) {
@@ -122,8 +122,8 @@ int stream_sharing(int64_t n) {
   return stream_sharing<Tile>(wgmma::divide_up(n, Tile::cluster * Tile::own_columns), device_attribute(cudaDevAttrMultiProcessorCount));
 }
 
-/// Whether products of one matrix, whose rows are copied in aligned words, are computed so: those whose time is that of reading their
-/// weights. Where one or two blocks share a multiprocessor, warps that read for themselves are faster by a quarter.
+/// True if this body computes the matmuls of one matrix, whose rows are copied in aligned words: those bound by reading weights. Where only
+/// one or two blocks share a multiprocessor, warps that load for themselves are faster by a quarter.
 template <class Slots>
 bool streams_products(int64_t m, int64_t n, int64_t k, const Slots& slots) {
   constexpr int least_sharing = 3;
@@ -131,9 +131,9 @@ bool streams_products(int64_t m, int64_t n, int64_t k, const Slots& slots) {
          stream_sharing<Slots>(n) >= least_sharing;
 }
 
-/// Shared memory of a block of which no more than `sharing` are to fit a multiprocessor: more on one would leave another without any.
+/// Shared memory of a block such that at most `sharing` blocks fit a multiprocessor: more on one would leave another without any.
 inline uint32_t memory_of_sharing(int sharing) {
-  constexpr int of_system = 1024, alignment = 128;  // of each block
+  constexpr int of_system = 1024, alignment = 128;  // per block
   const int beyond = device_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor) / (sharing + 1) - of_system;
   return static_cast<uint32_t>((beyond / alignment + 1) * alignment);
 }

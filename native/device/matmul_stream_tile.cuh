@@ -1,4 +1,4 @@
-// The share of products of few rows that one block of matmul_stream.cuh computes, its ring of shared memory and the copies that fill it.
+// The share of matmuls of few rows that one block of matmul_stream.cuh computes, its ring in shared memory and the copies that fill it.
 #ifndef HEDDLE_MATMUL_STREAM_TILE_CUH
 #define HEDDLE_MATMUL_STREAM_TILE_CUH
 
@@ -10,33 +10,33 @@
 
 namespace heddle {
 
-/// All rows x 32 columns of each of several products of one left factor. A warpgroup multiplies, one more warp starts the copies. Every
-/// block of a cluster brings its part of the left factor to all of them.
+/// All rows x 32 columns of each of several matmuls of one left factor. One warpgroup multiplies; one more warp starts the copies. Every
+/// block of a cluster multicasts its part of the left factor to all of them.
 template <int Products>
 struct StreamTile {
   static constexpr int products = Products;
   static constexpr int rows = 64, own_columns = permuted_rows, pieces = own_columns / 8;
   static constexpr int cluster = 4;
   static constexpr int warps = 4, threads = 32 * (warps + 1);
-  static constexpr int most_sharing = 4;  // blocks of a multiprocessor, for which there are registers
+  static constexpr int most_sharing = 4;  // blocks per multiprocessor, for which there are registers
   static constexpr int chunks = 2;        // of eight columns of a row that a thread finishes, eight rows apart
   static constexpr uint32_t part_bytes = own_columns * box_row_bytes, b_bytes = Products * part_bytes;
-  static constexpr uint32_t barrier_bytes = 16;  // of a stage: one for full, one for empty
-  // All of `rows` are multiplied, however few there are: those that do not exist are whatever lies behind the others.
+  static constexpr uint32_t barrier_bytes = 16;  // per stage: one for full, one for empty
+  // All of `rows` are multiplied, however few exist: the others are the bytes that follow the existing rows.
   static constexpr int least_rows = 8 * cluster;
   static_assert(Products > 1 && least_rows * box_row_bytes + b_bytes >= rows * box_row_bytes, "what lies there is the stage's own");
 };
 
-/// What a launch works on.
+/// Parameters of a launch.
 struct StreamWork {
   int m, n, steps;       // steps of 128 bytes along k
-  int a_rows, stages;    // rows copied, and steps in shared memory
+  int a_rows, stages;    // rows copied; stages in shared memory
   bool constant_b;
 };
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// A block's ring of stages, which hold the steps in turn: rows of the left factor, then columns of each product.
+/// A block's ring of stages, which hold the steps in turn: rows of the left factor, then columns of each matmul.
 template <class Tile>
 struct StreamStages {
   Shared16 tiles;
@@ -54,19 +54,21 @@ struct StreamStages {
   }
   __device__ __forceinline__ PhaseBarrier empty_of(int stage) const { return {full_of(stage).address + Tile::barrier_bytes / 2}; }
 
-  /// By the lanes of one warp, before the cluster meets. A stage is empty when all blocks have multiplied it: each brings a part of it.
+  /// Called by the lanes of one warp, before the cluster synchronises. A stage is empty when all blocks have multiplied it: each loads a
+  /// part of it.
   __device__ __forceinline__ void initialise(int lane, int count) const {
     for (int stage = lane; stage < count; stage += 32) {
       full_of(stage).initialise(1);
       empty_of(stage).initialise(Tile::cluster);
     }
     publish_barriers();
-    // Each lane arrives at the barrier it initialised itself, but racecheck takes the two for a race unless the warp meets between them.
+    // Each lane arrives at the barrier that it initialised itself, but racecheck reports a race unless the warp synchronises in between.
     __syncwarp();
   }
 };
 
-/// One step's copies, by one thread: the columns from `column` on of every product for this block, its part of the rows for all blocks.
+/// Starts one step's copies, from one thread: the columns from `column` on of every matmul for this block, and its part of the rows for all
+/// blocks.
 template <class T, class Tile>
 __device__ __forceinline__ void start_columns(const StreamStages<Tile>& stages, const RightMaps<Tile::products>& maps, int column, int step,
                                               int stage) {
@@ -83,7 +85,7 @@ __device__ __forceinline__ void start_rows(const StreamStages<Tile>& stages, con
                                  step * box_columns<T>, row);
 }
 
-/// All copies of a block, by one warp. Columns come while the launch in front still runs, where nothing writes them.
+/// Starts all copies of a block, from one warp. Columns load while the previous launch still runs, where nothing writes them.
 template <class T, class Tile>
 __device__ __forceinline__ void fill_stream(const StreamStages<Tile>& stages, const CUtensorMap& a_map,
                                             const RightMaps<Tile::products>& b_maps, const StreamWork& work, int column, int lane) {
@@ -94,7 +96,7 @@ __device__ __forceinline__ void fill_stream(const StreamStages<Tile>& stages, co
     for (int s = 0; s < first; ++s) start_columns<T>(stages, b_maps, column, s, s);
   }
   __syncwarp();
-  // Other blocks' barriers are there only now.
+  // Other blocks' barriers are initialised only now.
   wait_for_cluster();
   wait_for_producers();
   if (lane == 0) {

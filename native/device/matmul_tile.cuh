@@ -1,4 +1,4 @@
-// The share of a matmul that one block computes, as a type: its size, who computes what of it, and the shared memory it takes.
+// The share of a matmul that one block computes, as a type: its size, its division among warps, and its shared memory.
 #ifndef HEDDLE_MATMUL_TILE_CUH
 #define HEDDLE_MATMUL_TILE_CUH
 
@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-/// Rows x Columns of the output per block, by WarpsM x WarpsN warps, times WarpsK that divide each step's k among them.
+/// Rows x Columns of the output per block, by WarpsM x WarpsN warps, times WarpsK that divide each step's k.
 template <int Rows, int Columns, int WarpsM, int WarpsN, int WarpsK, int Stages, int BlocksPerMultiprocessor>
 struct MmaTile {
   static constexpr int rows = Rows;
@@ -24,16 +24,16 @@ struct MmaTile {
   static_assert(warp_rows % 16 == 0 && warp_columns % 16 == 0, "a warp multiplies 16 x 16 pieces");
   static_assert(WarpsK <= 2, "a warp has two slices of a step: one is multiplied while the other is loaded");
 
-  /// Eight rows at a time are dealt out to the blocks of a cluster.
+  /// Number of groups of eight rows per block of a cluster.
   static constexpr __host__ __device__ int owned_groups(int rows, int split) { return ((rows + 7) / 8 + split - 1) / split; }
 
-  /// Where partial sums go in a block's dynamic shared memory: other blocks send theirs while this one still multiplies, so they
-  /// come after the pipeline; a block alone has finished with it.
+  /// Offset of the partial sums in a block's dynamic shared memory. In a cluster they come after the pipeline, since other blocks send
+  /// theirs while this one still multiplies. A single block reuses the pipeline, which it has finished.
   static constexpr uint32_t sums_at(int64_t steps, int split) {
     const int64_t share = (steps + split - 1) / split;
     return split == 1 ? 0 : static_cast<uint32_t>(stage_bytes * (share < Stages ? share : Stages));
   }
-  /// Dynamic shared memory of a block that multiplies m rows: the pipeline, partial sums, and last the exchange's barrier.
+  /// Dynamic shared memory of a block that multiplies m rows: the pipeline, the partial sums, and last the exchange's barrier.
   static constexpr uint32_t shared_bytes(int64_t m, int64_t steps, int split) {
     const int64_t pipeline = stage_bytes * (steps < Stages ? steps : Stages);
     const int groups = owned_groups(m < Rows ? static_cast<int>(m) : Rows, split);

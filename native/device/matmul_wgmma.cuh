@@ -1,13 +1,13 @@
-// Matmul for many rows on Hopper: the copy engine feeds a ring of tiles in shared memory, warpgroups multiply them with wgmma and
-// hand their sums to a compiled epilogue. Blocks work in pairs (a cluster) on two tiles one below the other: each reads half of
-// the columns' factor and sends it to both. The grid is as large as the GPU; a block takes tiles until none is left.
+// Matmul for many rows on Hopper: the copy engine (TMA) feeds a ring of tiles in shared memory, warpgroups multiply them with wgmma and
+// pass their sums to a compiled epilogue. Blocks work in pairs (a cluster) on two tiles, one below the other: each loads half of the
+// columns' factor and multicasts it to both. The grid is as large as the GPU; a block takes tiles until none is left.
 //
-// A block is one warpgroup whose first thread starts the copies and two that multiply. These take turns with tiles of their own,
-// so that one multiplies while the other is in its epilogue; when there is only one tile for each block they share it. Products
-// too small to fill the GPU with such tiles go to wgmma_single.cuh. Two products of one left factor divide a tile's columns
-// (matmul_products_wgmma.cuh), so that they are one product to all but the copies and the epilogue.
+// A block is one warpgroup whose first thread starts the copies and two that multiply. These take turns with tiles of their own
+// (ping-pong), so that one multiplies while the other is in its epilogue. If there is only one tile per block they share it. Matmuls too
+// small to fill the GPU with such tiles go to wgmma_single.cuh. Two matmuls of one left factor divide a tile's columns
+// (matmul_products_wgmma.cuh), so that they are one matmul to all but the copies and the epilogue.
 //
-// wgmma is machine code of sm_90a alone: a library for GPUs of compute capability 9.0 is built for that architecture.
+// wgmma exists in machine code of sm_90a only: a library for GPUs of compute capability 9.0 is built for that architecture.
 #ifndef HEDDLE_MATMUL_WGMMA_CUH
 #define HEDDLE_MATMUL_WGMMA_CUH
 
@@ -26,10 +26,10 @@ namespace heddle {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// One of the two warpgroups: products and epilogues of its tiles.
+/// Computes the matmuls and epilogues of the tiles of one of the two warpgroups.
 template <class T, class Tile, bool Whole, class Epilogue>
 __device__ __forceinline__ void multiply_and_finish(Ring<Tile> ring, const WgmmaWork& work, const Epilogue& epilogue) {
-  // The next launch may start only now: what its blocks brought to the L1 cache before could be older than this launch's input.
+  // The next launch may start only now: lines that its blocks bring into the L1 cache before could be older than this launch's input.
   wait_for_producers();
   release_consumers();
   const int group = static_cast<int>(threadIdx.x / warpgroup_threads) - 1;
@@ -47,7 +47,7 @@ __device__ __forceinline__ void multiply_and_finish(Ring<Tile> ring, const Wgmma
       chunks.place(tile_origin<Tile>(work, index), offset + own_row<Tile>());
       chunks.load(0, Chunks::held);
     }
-    // A barrier's parity tells the present phase from its neighbours only, so a warpgroup waits for its turn first.
+    // A barrier's parity distinguishes the present phase from its neighbours only, so a warpgroup waits for its turn first.
     if (Tile::in_turns && index != first_pair<Tile>()) await_warpgroup(1 + group);
     SumOf<T> sums[Tile::blocks][Tile::columns / 2];
     multiply_tile<T, Tile>(sums, ring, own_steps<Tile>(work).count, offset, [&] {
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     publish_barriers();
   }
   cluster_barrier();
-  // Together what a block is launched with. Copies of a part of k need more.
+  // The sum of both is the number of registers at launch. Copies of a part of k need more.
   constexpr int few = Tile::split > 1 ? 40 : 24, many = Tile::split > 1 ? 232 : 240;
   if (threadIdx.x < warpgroup_threads) {
     shrink_registers<few>();
@@ -115,7 +115,7 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   }
   if (status != HEDDLE_OK) return status;
 
-  // A band's factor takes at most half of a 50 MB cache.
+  // A band's factor takes at most half of a 50 MB L2 cache.
   constexpr int64_t band_bytes = 24 << 20;
   const int64_t column_bytes = Tile::columns * k * static_cast<int64_t>(sizeof(T));
   const int64_t pairs = divide_up(m, Tile::pair * Tile::rows), columns = divide_up(n, Tile::own_columns);
@@ -131,9 +131,8 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
 
 }  // namespace wgmma
 
-/// Enqueues epilogue(a x b transposed) by a tile that exists(), for a product it can() compute. An epilogue in two steps (see
-/// matmul.cuh) whose chunks are all whole is fastest. `read_b_early`: no launch writes b, so that it may be read while earlier
-/// launches run.
+/// Enqueues epilogue(a x b transposed) with a tile that exists(), for a matmul that it can() compute. An epilogue in two steps (see
+/// matmul.cuh) whose chunks are all whole is fastest. `read_b_early`: no launch writes b, so that b may be read while earlier launches run.
 template <class T, class Epilogue>
 int32_t launch_matmul_wgmma(const MatmulChoice& choice, const heddle_launch* launch, heddle_error* error, const char* name, int64_t m,
                             int64_t n, int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool read_b_early = false) {

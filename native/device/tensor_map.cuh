@@ -1,5 +1,5 @@
-// Host side of the copy engine: descriptions of matrices that copy_box() takes. The driver's encoder is looked up at run time, so
-// that a kernel library needs no driver library to be linked or loaded.
+// Host side of the copy engine: tensor maps of matrices for copy_box(). The driver's encoder is looked up at run time, so that a kernel
+// library needs no driver library to be linked or loaded.
 #ifndef HEDDLE_TENSOR_MAP_CUH
 #define HEDDLE_TENSOR_MAP_CUH
 
@@ -10,12 +10,12 @@
 
 namespace heddle {
 
-/// How many elements of a row a box is wide: 128 bytes, what the swizzle works on.
+/// Width of a box, per type in elements: 128 bytes, the row size of the swizzle.
 constexpr int box_row_bytes = 128;
 template <class T>
 constexpr int box_columns = box_row_bytes / static_cast<int>(sizeof(T));
 
-/// Rows a permuted map is made of; see permuted_map().
+/// Rows in a group of a permuted map; see permuted_map().
 constexpr int permuted_rows = 32;
 
 namespace tensor_maps {
@@ -76,9 +76,9 @@ int32_t row_map(CUtensorMap* map, heddle_error* error, const char* name, const I
                                    {box_columns<T>, static_cast<cuuint32_t>(box_rows)});
 }
 
-/// The same for a factor whose rows become the columns of a wgmma. In every 32 rows, row 8 q + 2 j + e of the matrix arrives as
-/// row 8 j + 2 q + e of the box: thread q of four, which holds columns 8 j + 2 q + e of the product, then holds 8 neighbours of
-/// the output, and no exchange between threads is needed. The matrix has a multiple of 32 rows.
+/// Describes likewise a factor whose rows become the columns of a wgmma. In every 32 rows, row 8 q + 2 j + e of the matrix arrives as row 8
+/// j + 2 q + e of the box. Thread q of a quad, which holds columns 8 j + 2 q + e of the result, then holds 8 neighbours of the output, so
+/// that no exchange between threads is needed. The matrix has a multiple of 32 rows.
 template <class T>
 int32_t permuted_map(CUtensorMap* map, heddle_error* error, const char* name, const In<T>& tensor, int64_t rows, int64_t k,
                      int box_rows) {

@@ -1,5 +1,5 @@
-// The matrix product of a Hopper warpgroup (wgmma): both factors in shared memory, sums in registers, under way while the threads
-// go on. Apart from hopper.cuh because its register lists are long.
+// The matrix multiplication of a Hopper warpgroup (wgmma): both factors in shared memory, sums in registers, asynchronous to the threads.
+// Separate from hopper.cuh because its register lists are long.
 #ifndef HEDDLE_WGMMA_CUH
 #define HEDDLE_WGMMA_CUH
 
@@ -11,26 +11,26 @@
 
 namespace heddle {
 
-/// What wgmma takes for rows of 128 bytes in shared memory, written by the copy engine with its 128-byte swizzle at an
-/// address aligned to 1024: eight rows, then the next eight 1024 bytes on. `+` moves along the row, in units of 16 bytes.
+/// wgmma descriptor of 128-byte rows in shared memory, written by the copy engine with its 128-byte swizzle at an address aligned to 1024:
+/// eight rows, then the next eight 1024 bytes on. `+` moves along the row, in units of 16 bytes.
 __device__ __forceinline__ uint64_t swizzled_rows(Shared16 tile) {
   constexpr uint64_t swizzle_128 = uint64_t{1} << 62, next_eight_rows = uint64_t{1024 / 16} << 32, unused = uint64_t{1} << 16;
   return swizzle_128 | next_eight_rows | unused | ((tile.address & 0x3ffff) >> 4);
 }
 
-/// Orders the warpgroup's earlier register accesses before the products that follow.
+/// Orders the warpgroup's earlier register accesses before the wgmmas that follow.
 __device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-/// Makes the products since the last commit one group.
+/// Commits the wgmmas since the last commit as one group.
 __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-/// Waits until at most `Pending` of the newest groups are under way.
+/// Waits until at most the `Pending` newest groups are in flight.
 template <int Pending>
 __device__ __forceinline__ void wait_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-/// Keeps the compiler from moving uses of the sums over this place.
+/// Prevents the compiler from moving uses of the sums across this point.
 template <int Count>
 __device__ __forceinline__ void pin(float (&sums)[Count]) {
   HEDDLE_UNROLL
@@ -59,8 +59,8 @@ __device__ __forceinline__ void pin(int (&sums)[Count]) {
 #define HEDDLE_NAMES_64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
 #define HEDDLE_NAMES_80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
-/// One instruction: `types` names the slice and the types, `flags` the signs of the factors and their order, where it has those;
-/// `names` lists the registers of the sums, which come last; `a`, `b` and `add` number the operands after them.
+/// One instruction: `types` names the slice and the types, `flags` the signs of the factors and their order, where it has those. `names`
+/// lists the registers of the sums, which are the last arguments; `a`, `b` and `add` number the operands after the sums.
 #define HEDDLE_WGMMA(types, flags, columns, names, a, b, add, ...)                                                \
   asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" add ", 0;\nwgmma.mma_async.sync.aligned.m64n" columns \
                types " {" names "}, %" a ", %" b ", adds" flags ";\n}\n"                                          \
@@ -75,7 +75,7 @@ __device__ __forceinline__ void pin(int (&sums)[Count]) {
       HEDDLE_WGMMA("k16.f32.bf16.bf16", ", 1, 1, 0, 0", __VA_ARGS__);     \
     }                                                                     \
   } while (false)
-/// The instruction of the widths in use, as `wgmma` issues it.
+/// Selects the instruction for the widths in use, issued by the macro `wgmma`.
 #define HEDDLE_WGMMA_OF_WIDTH(wgmma, c)                                                                                      \
   static_assert(Columns == 64 || Columns == 96 || Columns == 128 || Columns == 160 || Columns == 192, "the widths in use");  \
   if constexpr (Columns == 64) {                                                                                             \
@@ -91,9 +91,9 @@ __device__ __forceinline__ void pin(int (&sums)[Count]) {
           HEDDLE_SUMS_96(c, 0));                                                                                             \
   }
 
-/// d = a x b transposed, plus d when `adds` is not 0, of one slice of k, 32 bytes: 16 elements, or 32 of int8. a has 64 rows, b
-/// Columns. Thread t of the warpgroup holds, with row = 16 (t / 32) + t % 32 / 4, for every j: d[4 j], d[4 j + 1] = columns
-/// 8 j + 2 (t % 4) and the next of `row`, d[4 j + 2], d[4 j + 3] those of `row + 8`.
+/// d = a x b transposed, plus d when `adds` is not 0, of one 32-byte slice of k: 16 elements, or 32 of int8. a has 64 rows, b Columns. With
+/// row = 16 (t / 32) + t % 32 / 4, thread t of the warpgroup holds for every j: in d[4 j], d[4 j + 1] columns 8 j + 2 (t % 4) and the next
+/// of `row`, in d[4 j + 2], d[4 j + 3] those of `row + 8`.
 template <class T, int Columns>
 __device__ __forceinline__ void multiply_rows(float (&d)[Columns / 2], uint64_t rows_a, uint64_t rows_b, int adds) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "the types summed in float");

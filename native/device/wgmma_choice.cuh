@@ -1,5 +1,5 @@
-// Which of Hopper's large tiles computes a product: what tiles cost, from timing them, and the choice. matmul_wgmma.cuh and
-// wgmma_single.cuh have the tiles.
+// Choice among Hopper's large tiles for a matmul: the cost of tiles, from timing them, and the rules. The tiles are in matmul_wgmma.cuh and
+// wgmma_single.cuh.
 #ifndef HEDDLE_WGMMA_CHOICE_CUH
 #define HEDDLE_WGMMA_CHOICE_CUH
 
@@ -22,19 +22,20 @@ constexpr bool in_two_steps = false;
 template <class Epilogue>
 constexpr bool in_two_steps<Epilogue, std::void_t<typename Epilogue::Loaded>> = true;
 
-/// Clusters that run at the same time.
+/// Number of clusters that run at the same time.
 inline int64_t pairs_at_once() { return std::max(1, device_attribute(cudaDevAttrMultiProcessorCount) / 2); }
 
 inline int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
-/// Tiles one block computes one after the other.
+/// Number of tiles that one block computes one after the other.
 template <class Tile>
 int64_t rounds(int64_t m, int64_t n, int64_t pairs_at_once) {
   return divide_up(divide_up(m, Tile::pair * Tile::rows) * divide_up(n, Tile::own_columns), pairs_at_once);
 }
 
-/// A wide tile taken in turns leaves no registers for loads that run ahead, so where rows are loaded there is none. Nor of int8: a
-/// step takes as long as that of wider types and there are half as many, so epilogues take more of the time.
+/// True if wide tiles may be taken in turns (ping-pong). Such a tile leaves no registers for prefetched loads, so it does not exist where
+/// the epilogue loads rows. Nor does it for int8: a step takes as long as one of wider types and there are half as many, so epilogues take
+/// more of the time.
 template <class T, class Epilogue>
 constexpr bool wide_in_turns() {
   if constexpr (in_two_steps<Epilogue>) {
@@ -44,11 +45,11 @@ constexpr bool wide_in_turns() {
   }
 }
 
-/// Whether there are tiles of 160 columns, and such whose k two blocks divide: of int8 neither was measured.
+/// True if there are tiles of 160 columns and tiles whose k two blocks divide: for int8 neither was measured.
 template <class T>
 constexpr bool has_more_tiles = !std::is_same_v<T, signed char>;
 
-/// Whether the tiles of this header and of wgmma_single.cuh can compute a product whose rows are aligned to 16 bytes.
+/// True if the tiles of this header and of wgmma_single.cuh can compute a matmul whose rows are aligned to 16 bytes.
 inline bool can(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t largest = INT32_MAX / 2;
   const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
@@ -56,7 +57,7 @@ inline bool can(int64_t m, int64_t n, int64_t k) {
          device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && tensor_maps::encoder() != nullptr;
 }
 
-/// Whether there is such a tile for an epilogue.
+/// True if there is such a tile for an epilogue.
 template <class T, class Epilogue>
 bool exists(const MatmulChoice& choice, const Epilogue& epilogue) {
   const bool is_middle = choice.tile == MatmulTile::pair_128x160 || choice.tile == MatmulTile::turns_128x160;
@@ -72,19 +73,19 @@ bool exists(const MatmulChoice& choice, const Epilogue& epilogue) {
   }
 }
 
-/// The single tile that is the fastest for a product, or none. From timing all widths for the matmuls of a 768 wide layer, 192 to
-/// 3500 rows, on a GPU of 132 multiprocessors.
+/// The fastest single tile for a matmul, or none. From timing all widths for the matmuls of a 768 wide layer, 192 to 3500 rows, on a GPU of
+/// 132 multiprocessors.
 template <class T>
 MatmulTile choose_single(int64_t m, int64_t n, int64_t k) {
   const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
   const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
-  // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided, as long as halves of 64 x 96
-  // all run at once. Of int8, dividing a k of 24 and of 32 steps was slower than not to.
+  // Few rows leave much of a tile empty, few tiles most of the GPU. A long k can then be divided, as long as halves of 64 x 96 all run at
+  // once. For int8, dividing a k of 24 or of 32 steps was slower than not dividing it.
   constexpr int64_t few_rows = 256, long_k = 24 * box_columns<T>;
   constexpr int64_t divided_k = std::is_same_v<T, signed char> ? 40 * box_columns<T> : long_k;
   const bool halves = k >= divided_k && 2 * divide_up(m, 64) * divide_up(n, 96) <= at_once;
   if (m < few_rows || 2 * tiles(64) <= at_once || halves) return MatmulTile::none;
-  // The narrowest of which all run at once takes the least time.
+  // The narrowest tile with which all blocks run at once takes the least time.
   if (tiles(64) <= at_once) return MatmulTile::single_128x64;
   if (tiles(96) <= at_once) return MatmulTile::single_128x96;
   // Pairs of tiles read less, but an odd number of rows of tiles may cost them a round, and over a long k they wait for each other.
@@ -92,12 +93,12 @@ MatmulTile choose_single(int64_t m, int64_t n, int64_t k) {
   return tiles(128) <= at_once && pairs_lose ? MatmulTile::single_128x128 : MatmulTile::none;
 }
 
-/// What a product costs in tiles of 128 rows and `columns` that blocks compute one each, in cycles of a multiprocessor: the rounds of
-/// blocks, in each its steps and what is `around` them. A step takes as long as its products, or what it reads of the L2 cache: by one
-/// multiprocessor, and by all of them, which share it. From timing these tiles for 128 to 1,024 rows on an H200.
+/// Cost of a matmul with tiles of 128 rows and `columns`, one per block, in cycles of a multiprocessor: rounds of blocks, each with its
+/// steps and the time `around` them. A step takes as long as its multiplications or its reads of the L2 cache: by one multiprocessor, and
+/// by all of them, which share it. From timing these tiles for 128 to 1,024 rows on an H200.
 inline int64_t cost_of(int64_t columns, int64_t steps, int64_t blocks, int64_t at_once, int64_t around) {
-  constexpr int64_t rows = 128, products_a_cycle = 32;          // of 64 elements of k
-  constexpr int64_t own_bytes_a_cycle = 72, bytes_a_cycle = 46;  // of one multiprocessor, alone and beside all others
+  constexpr int64_t rows = 128, products_a_cycle = 32;          // per 64 elements of k
+  constexpr int64_t own_bytes_a_cycle = 72, bytes_a_cycle = 46;  // per multiprocessor, alone and beside all others
   const int64_t products = rows * columns / products_a_cycle * (columns == 160 ? 9 : 8) / 8, read = (rows + columns) * box_row_bytes;
   const int64_t step = std::max({products, read / own_bytes_a_cycle, read * std::min(blocks, at_once) / (bytes_a_cycle * at_once)});
   return divide_up(blocks, at_once) * (steps * step + around);
@@ -113,7 +114,7 @@ template <class T, class May>
 PricedChoice cheapest_single(int64_t m, int64_t n, int64_t k, May may) {
   constexpr int64_t fill = 2000;
   const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount), steps = divide_up(k, box_columns<T>);
-  // Weights arrive at most at this rate, from memory.
+  // Weights arrive from memory at most at this rate.
   constexpr int64_t memory_bytes_a_cycle = 2480;
   const int64_t arrival = n * k * static_cast<int64_t>(sizeof(T)) / memory_bytes_a_cycle;
   PricedChoice best = {{}, INT64_MAX};
@@ -127,8 +128,8 @@ PricedChoice cheapest_single(int64_t m, int64_t n, int64_t k, May may) {
   return best;
 }
 
-/// A tile whose k two blocks divide, where that beats the `single` one by more than a tenth: its sums are exchanged, but it is larger for
-/// as many blocks, so the factors are read less often.
+/// The choice of a tile whose k two blocks divide, where that beats the `single` one by more than a tenth. Its sums are exchanged, but the
+/// tile is larger for the same number of blocks, so the factors are read less often.
 template <class T>
 MatmulChoice choose_halves(PricedChoice single, int64_t m, int64_t n, int64_t k) {
   if (!has_more_tiles<T>) return single.choice;
@@ -144,21 +145,21 @@ MatmulChoice choose_halves(PricedChoice single, int64_t m, int64_t n, int64_t k)
   return best.choice;
 }
 
-/// Whether a product of 16 bits has one tile of rows, more than half full, and so many columns and so long a k that they matter more.
+/// True if a 16-bit matmul has one tile of rows, more than half full, and so many columns and so long a k that they matter more.
 inline bool is_half_full(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t half = 64, whole = 128, many_columns = 4096, long_k = 1024;
   return m > half && m <= whole && n >= many_columns && k >= long_k;
 }
 
-/// Whether products of `n` columns together have tiles for two thirds of the GPU, and little of the lower tile of a pair is empty.
-/// Elsewhere smaller tiles win.
+/// True if matmuls of `n` columns together have tiles for two thirds of the GPU, and little of the lower tile of a pair is empty. Otherwise
+/// smaller tiles are faster.
 template <class T>
 bool fill_pairs(int64_t m, int64_t n) {
   const bool is_full = m >= 512 || (has_more_tiles<T> && 4 * m >= 3 * 256 * divide_up(m, 256));
   return is_full && divide_up(m, 256) * divide_up(n, 128) * 3 >= pairs_at_once() * 2;
 }
 
-/// The tile of pairs that is the fastest for `Products` of n columns each, which fill_pairs().
+/// The fastest tile of pairs for `Products` of n columns each, which fill_pairs().
 template <class T, class Epilogue, int Products>
 MatmulTile choose_pairs(int64_t m, int64_t n) {
   constexpr bool has_middle = has_more_tiles<T> && Products == 1;
@@ -168,8 +169,8 @@ MatmulTile choose_pairs(int64_t m, int64_t n) {
   if (narrow == 1) return MatmulTile::pair_128x128;
   if (has_middle && middle == 1) return MatmulTile::pair_128x160;
   if (wide == 1) return MatmulTile::pair_128x192;
-  // What a round takes, in columns of the narrowest: a wide tile reads less of the factors. From timing all three for 1,024 to 6,144
-  // rows and n and k of 1,280 to 22,016 on an H200.
+  // Cost of a round, in columns of the narrowest tile: a wide tile reads less of the factors. From timing all three for 1,024 to 6,144 rows
+  // and n and k of 1,280 to 22,016 on an H200.
   constexpr int64_t middle_columns = 166, wide_columns = 184;
   MatmulTile best = MatmulTile::turns_128x128;
   int64_t least = narrow * 128;
@@ -178,7 +179,7 @@ MatmulTile choose_pairs(int64_t m, int64_t n) {
   return best;
 }
 
-/// How to compute a product; no tile where another body is faster.
+/// The choice for a matmul; no tile where another body is faster.
 template <class T, class Epilogue>
 MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
   const bool many = fill_pairs<T>(m, n);

@@ -1,5 +1,5 @@
-// From the sums of a tile to the output: how a thread of a Hopper matmul hands its share to the compiled epilogue, eight
-// neighbouring columns of a row at a time (of each product), and when it loads what the epilogue needs.
+// Epilogue of a Hopper tile: a thread passes its share of the sums to the compiled epilogue, eight neighbouring columns of a row at a time
+// (of each matmul), and schedules the loads of the epilogue's operands.
 #ifndef HEDDLE_WGMMA_EPILOGUE_CUH
 #define HEDDLE_WGMMA_EPILOGUE_CUH
 
@@ -12,9 +12,9 @@ namespace heddle {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// The part of a tile that one thread hands to the epilogue: chunks of 8 neighbouring columns; permuted_map() says why they are
-/// neighbours. Some columns are finished, then the sums of the others move up into their place and the same code runs again:
-/// unrolled as a whole, an epilogue of 200 instructions a chunk would not fit the instruction cache.
+/// The part of a tile that one thread passes to the epilogue: chunks of 8 neighbouring columns (see permuted_map()). The code finishes some
+/// columns, moves the sums of the others into their place and runs again. Fully unrolled, an epilogue of 200 instructions per chunk would
+/// not fit the instruction cache.
 template <class Tile, bool Whole, class Epilogue>
 struct ThreadChunks {
   using Call = EpilogueCall<Epilogue>;
@@ -23,14 +23,14 @@ struct ThreadChunks {
   static constexpr int group = 2 * Tile::blocks / Tile::split;  // chunks of the same columns
   static constexpr int all_groups = Tile::own_columns / permuted_rows;
   static constexpr int groups = Tile::split > 1 ? all_groups : all_groups % 2 == 0 && Tile::products == 1 ? 2 : 1;
-  static constexpr int count = groups * group;                  // of one pass
+  static constexpr int count = groups * group;                  // per pass
   static constexpr int passes = all_groups / groups;
-  static constexpr int sums = Tile::columns / 2 / Tile::split;  // of 64 rows
-  static constexpr int own_sums = sums / Tile::products;        // of these, of one product
+  static constexpr int sums = Tile::columns / 2 / Tile::split;  // per 64 rows
+  static constexpr int own_sums = sums / Tile::products;        // of these, per matmul
   static constexpr int pass_columns = groups * permuted_rows, pass_sums = pass_columns / 2 / Tile::split;
-  // Loads go out in batches, since waiting for one waits for all before it. Where a tile is shared they are under way while it is
-  // multiplied. Otherwise there are registers for a few when the sums are complete, and the other warpgroup multiplies meanwhile.
-  // What is loaded for all chunks must then fit beside the sums.
+  // Loads are issued in batches, since waiting for one load waits for all earlier ones. Where the warpgroups share a tile, the loads
+  // overlap its wgmmas, and the loaded operands of all chunks must fit beside the sums. Otherwise there are registers for a few when the
+  // sums are complete, and the other warpgroup multiplies meanwhile.
   static constexpr int words = static_cast<int>((sizeof(Loaded) + 3) / 4), most_early_words = 12;
   static constexpr bool load_early = !Tile::in_turns && words <= most_early_words;
   static constexpr int batch = [] {
@@ -64,7 +64,7 @@ struct ThreadChunks {
   }
   __device__ __forceinline__ int column_of(int chunk) const { return column + chunk / group * permuted_rows; }
 
-  /// Loads what chunks `first` up to `end` need. Beyond the output's edge it is what lies at the edge.
+  /// Loads the operands of chunks [first, end). Beyond the output's edge it loads those at the edge.
   __device__ __forceinline__ void load(int first, int end) {
     HEDDLE_UNROLL
     for (int chunk = first; chunk < end; ++chunk) {
@@ -73,14 +73,14 @@ struct ThreadChunks {
     }
   }
 
-  /// `tile_sums`: as multiply_tile() leaves them, or as add_parts_of_k() does.
+  /// `tile_sums`: the result of multiply_tile() or of add_parts_of_k().
   template <class S>
   __device__ __forceinline__ void finish(S (&tile_sums)[Tile::blocks][sums]) {
 #pragma unroll 1
     for (int pass = 1;; ++pass) {
       HEDDLE_UNROLL
       for (int chunk = 0; chunk < count; ++chunk) {
-        // Seen as new now and then, so that no offsets made of it are kept over all chunks: registers are short.
+        // Made opaque to the compiler now and then, so that it keeps no offsets derived from `row` over all chunks: registers are scarce.
         if (chunk % batch % 2 == 0) asm volatile("" : "+r"(row));
         if (!load_early && chunk % batch == 0) load(chunk, chunk + batch);
         S values[Tile::products][vec];

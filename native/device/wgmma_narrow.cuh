@@ -1,5 +1,5 @@
-// wgmma for narrow tiles, beside the wide ones of wgmma.cuh: products of few rows, where an instruction for a whole warpgroup
-// replaces dozens of matrix loads and small products. Exists only in passes for sm_90a.
+// wgmma for narrow tiles, in addition to the wide ones of wgmma.cuh: matmuls of few rows, where one instruction of a whole warpgroup
+// replaces dozens of matrix loads and small mmas. Exists only in passes for sm_90a.
 #ifndef HEDDLE_WGMMA_NARROW_CUH
 #define HEDDLE_WGMMA_NARROW_CUH
 
@@ -33,7 +33,7 @@ namespace heddle {
       HEDDLE_WGMMA_NARROW("k16.f32.bf16.bf16", ", 1, 1, 0, 0", __VA_ARGS__);   \
     }                                                                          \
   } while (false)
-/// The instruction of the widths in use, as `wgmma` issues it.
+/// Selects the instruction for the widths in use, issued by the macro `wgmma`.
 #define HEDDLE_WGMMA_NARROW_OF_WIDTH(wgmma, c)                                                          \
   static_assert(Pieces == 4 || Pieces == 8 || Pieces == 12 || Pieces == 16, "the widths in use");       \
   if constexpr (Pieces == 4) {                                                                          \
@@ -46,8 +46,8 @@ namespace heddle {
     wgmma("128", HEDDLE_NARROW_NAMES_64, "64", "65", HEDDLE_PIECES_8(c, 0), HEDDLE_PIECES_8(c, 8));     \
   }
 
-/// d += a x b transposed, asynchronously, of one slice of k, 32 bytes: a has 64 rows, b 8 Pieces, both as swizzled_rows()
-/// describes them. d[j] are the sums of columns 8 j and on, laid out as in mma_m16n8k16 for the 16 rows of each warp.
+/// d += a x b transposed, asynchronously, of one 32-byte slice of k: a has 64 rows, b 8 Pieces, both described by swizzled_rows(). d[j]
+/// holds the sums of columns 8 j to 8 j + 7, laid out as in mma_m16n8k16 for the 16 rows of each warp.
 template <class T, int Pieces>
 __device__ __forceinline__ void multiply_narrow(float (&d)[Pieces][4], uint64_t rows_a, uint64_t rows_b) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "the types summed in float");
@@ -71,10 +71,10 @@ __device__ __forceinline__ void multiply_narrow(int (&d)[Pieces][4], uint64_t ro
 #undef HEDDLE_PIECES_4
 #undef HEDDLE_PIECE
 
-/// Makes shared memory that this thread wrote by ordinary or asynchronous copies visible to wgmma; a barrier follows.
+/// Makes this thread's ordinary or asynchronous writes to shared memory visible to wgmma; a barrier must follow.
 __device__ __forceinline__ void publish_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-/// Keeps the compiler from moving uses of the sums over this place.
+/// Prevents the compiler from moving uses of the sums across this point.
 template <int Pieces>
 __device__ __forceinline__ void pin(float (&d)[Pieces][4]) {
   HEDDLE_UNROLL

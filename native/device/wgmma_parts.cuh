@@ -1,5 +1,6 @@
-// Where k of a Hopper tile is divided between two blocks of a cluster: each sends the other half of its sums, those of one of a thread's
-// two rows, to the same thread there, and adds what it receives. A sum of two is the same in either order, so timing changes no bit.
+// Exchange of sums where two blocks of a cluster divide k of a Hopper tile. Each sends half of its sums, those of one of a thread's two
+// rows, to the same thread of the other block, and adds the half that it receives. A sum of two is the same in either order, so timing
+// changes no bit.
 #ifndef HEDDLE_WGMMA_PARTS_CUH
 #define HEDDLE_WGMMA_PARTS_CUH
 
@@ -12,13 +13,13 @@ namespace heddle {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// Counts what a warp receives; barriers lie behind what they count. `tiles`: the block's shared memory.
+/// Counter of the bytes that a warp receives; barriers come after the data that they count. `tiles`: the block's shared memory.
 template <class Tile>
 __device__ __forceinline__ PhaseBarrier received_by_warp(Shared16 tiles, int warp) {
   return {tiles.address + Tile::ring_bytes + Tile::warps * Tile::sent_bytes + static_cast<uint32_t>(warp) * Tile::barrier_bytes};
 }
 
-/// By one thread, before the cluster meets.
+/// Called by one thread, before the cluster synchronises.
 template <class Tile>
 __device__ __forceinline__ void expect_parts_of_k(Shared16 tiles) {
   for (int warp = 0; warp < Tile::warps; ++warp) {
@@ -27,13 +28,13 @@ __device__ __forceinline__ void expect_parts_of_k(Shared16 tiles) {
   }
 }
 
-/// The first of a thread's rows that its block keeps, from the first that it computes.
+/// Offset of the first of a thread's rows that its block keeps, from the first that the thread computes.
 template <class Tile>
 __device__ __forceinline__ int own_row() {
   return Tile::split == 1 ? 0 : 8 * part_of_k<Tile>();
 }
 
-/// own[8 c + i] = column i of eight of chunk c, of the row the block keeps, from all of k.
+/// own[8 c + i] = column i of chunk c's eight, in the row that the block keeps, summed over all of k.
 template <class T, class Tile>
 __device__ __forceinline__ void add_parts_of_k(SumOf<T> (&own)[Tile::columns / 4], const SumOf<T> (&sums)[Tile::columns / 2], Shared16 tiles) {
   const int warp = static_cast<int>(threadIdx.x) / 32 - warpgroup_threads / 32, lane = static_cast<int>(threadIdx.x) % 32;

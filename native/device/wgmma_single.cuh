@@ -1,5 +1,5 @@
-// Matmul for hundreds of rows on Hopper, where all tiles run at once and a launch is short: a block computes one tile, as narrow
-// as it may be for that. Blocks wait for no neighbours, which counts more here than what clusters would save in reading.
+// Matmul for hundreds of rows on Hopper, where all tiles run at once and a launch is short: a block computes one tile, the narrowest with
+// which they do. Blocks wait for no neighbours, which matters more here than the reads that clusters would save.
 #ifndef HEDDLE_WGMMA_SINGLE_CUH
 #define HEDDLE_WGMMA_SINGLE_CUH
 
@@ -20,14 +20,14 @@ struct SingleTile {
   static constexpr int threads = multiplying + 32;
   static constexpr uint32_t row_bytes = box_row_bytes;
   static constexpr uint32_t a_bytes = rows * row_bytes, b_bytes = columns * row_bytes, stage_bytes = a_bytes + b_bytes;
-  static constexpr uint32_t barrier_bytes = 16;  // of a stage: one for full, one for empty
+  static constexpr uint32_t barrier_bytes = 16;  // per stage: one for full, one for empty
   static constexpr uint32_t shared_limit = 227 * 1024;
   static constexpr int stages = static_cast<int>(shared_limit / (stage_bytes + barrier_bytes));
   static constexpr uint32_t shared_bytes = stages * (stage_bytes + barrier_bytes);
-  static constexpr int chunks = rows * columns / 8 / multiplying;  // of a thread
+  static constexpr int chunks = rows * columns / 8 / multiplying;  // per thread
 };
 
-/// What a launch works on.
+/// Parameters of a launch.
 struct SingleWork {
   int m, n, steps;  // steps of 128 bytes along k
   bool read_b_early;
@@ -40,7 +40,7 @@ __device__ __forceinline__ TileOrigin single_origin() {
   return {static_cast<int>(blockIdx.y) * Tile::rows, static_cast<int>(blockIdx.x) * Tile::columns};
 }
 
-/// One thread: fills the ring with the block's tiles of a and b.
+/// Fills the ring with the block's tiles of a and b. Called by one thread.
 template <class T, class Tile>
 __device__ __forceinline__ void fill_single_ring(Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                                  const SingleWork& work) {
@@ -62,11 +62,11 @@ __device__ __forceinline__ void fill_single_ring(Ring<Tile> ring, const CUtensor
   }
 }
 
-/// One warpgroup: the products of its 64 rows. A stage is given back once the next step's products are under way, so that the
-/// tensor cores always have some.
+/// Multiplies the 64 rows of one warpgroup. A stage is released once the next step's wgmmas are in flight, so that the tensor cores always
+/// have some.
 template <class T, class Tile>
 __device__ __forceinline__ void multiply_single(SumOf<T> (&sums)[Tile::columns / 2], Ring<Tile> ring, int steps) {
-  // Known to be the same in a warp, so that what describes the tiles is computed once for it.
+  // Uniform in a warp to the compiler, so that the descriptors of the tiles are computed once per warp.
   const uint32_t group = __shfl_sync(0xffffffffu, threadIdx.x / warpgroup_threads, 0);
   const uint32_t first_row = group * Tile::block_rows;
   const bool gives_back = threadIdx.x % warpgroup_threads == 0;
@@ -89,13 +89,13 @@ __device__ __forceinline__ void multiply_single(SumOf<T> (&sums)[Tile::columns /
   pin(sums);
 }
 
-/// The chunks of 8 columns that a thread hands to the epilogue; permuted_map() says why a thread has 8 neighbours. Two of them
-/// lie in the same columns, 8 rows apart.
+/// The chunks of 8 columns that a thread passes to the epilogue; permuted_map() makes the 8 neighbours. Two of them are in the same
+/// columns, 8 rows apart.
 template <class Tile, class Epilogue>
 struct SingleChunks {
   using Call = EpilogueCall<Epilogue>;
   static constexpr int vec = 8;
-  // What is loaded for a batch must fit beside the sums.
+  // The loaded operands of a batch must fit beside the sums.
   static constexpr int words = static_cast<int>((sizeof(typename Call::Loaded) + 3) / 4), most_words = 64;
   static constexpr int batch = Tile::chunks / (Tile::chunks / 2 * words > most_words ? 4 : 2);
 
@@ -115,18 +115,18 @@ struct SingleChunks {
   __device__ __forceinline__ int row_of(int chunk) const { return row + chunk % 2 * 8; }
   __device__ __forceinline__ int column_of(int chunk) const { return column + chunk / 2 * permuted_rows; }
 
-  /// Loads what a chunk needs. Beyond the output's edge it is what lies at the edge.
+  /// Loads the operands of a chunk. Beyond the output's edge it loads those at the edge.
   __device__ __forceinline__ typename Call::Loaded load(int chunk) const {
     return Call::template load<true>(epilogue, min(row_of(chunk), rows - 1), min(column_of(chunk), columns - vec), vec);
   }
 
-  /// Starts the loads of the first batch, which are under way during the product; there are no registers for more.
+  /// Starts the loads of the first batch, which overlap the matmul; there are no registers for more.
   __device__ __forceinline__ void load_first() {
     HEDDLE_UNROLL
     for (int i = 0; i < batch; ++i) loaded[i] = load(i);
   }
 
-  /// All batches run through the same code: unrolled as a whole it would not fit the instruction cache.
+  /// All batches run through the same code: fully unrolled it would not fit the instruction cache.
   template <class S>
   __device__ __forceinline__ void finish(const S (&sums)[Tile::columns / 2]) {
     S values[Tile::chunks][vec];
@@ -192,8 +192,8 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
-/// Enqueues the matmul with a block for each tile, at most as many as a grid has. For operands of which wgmma_applies()
-/// holds and epilogues whose chunks are all whole.
+/// Enqueues the matmul with one block per tile, at most as many as a grid has. Requires operands that wgmma::can() accepts and epilogues
+/// whose chunks are all whole.
 template <class Tile, class T, class Epilogue>
 int32_t launch_wgmma_single(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
                             const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool read_b_early) {

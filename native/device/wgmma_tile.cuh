@@ -1,5 +1,5 @@
-// The tiles of a Hopper matmul: how a block divides its work, the ring of shared memory that the copy engine fills, and the
-// products of one tile. matmul_wgmma.cuh puts them together.
+// The tiles of a Hopper matmul: the division of work within a block, the ring in shared memory that the copy engine fills, and the wgmmas
+// of one tile. matmul_wgmma.cuh combines them.
 #ifndef HEDDLE_WGMMA_TILE_CUH
 #define HEDDLE_WGMMA_TILE_CUH
 
@@ -10,9 +10,9 @@
 
 namespace heddle {
 
-/// A tile of 128 rows and `Columns`, and how the two warpgroups divide work: a tile in turns, or half of the rows of each. Two blocks, a
-/// cluster, share the columns of two tiles one below the other, or with a `Split` of 2 divide k of one tile. Of several `Products` of one
-/// left factor each has its part of the columns, one behind the other.
+/// A tile of 128 rows and `Columns`, and its division between the two warpgroups: they take tiles in turns, or half of the rows of each
+/// tile. Two blocks, a cluster, share the columns of two tiles, one below the other; with a `Split` of 2 they divide k of one tile. With
+/// several `Products` of one left factor, the columns of the matmuls are concatenated in the tile.
 template <int Columns, bool InTurns, int Split = 1, int Products = 1>
 struct WgmmaTile {
   static constexpr int rows = 128;
@@ -25,13 +25,13 @@ struct WgmmaTile {
   static constexpr int cluster = 2, split = Split, pair = cluster / split;
   static_assert(Split == 1 || (Split == 2 && !InTurns), "of a thread's two rows each block keeps one");
   static_assert(Products == 1 || (Products == pair && own_columns % permuted_rows == 0), "each block of a pair brings one product's columns");
-  // Each block of a pair brings half of the columns to both; where that is no whole number of boxes, all of every other step.
+  // Each block of a pair loads half of the columns for both; where that is not a whole number of boxes, all columns of every other step.
   static constexpr bool halves = pair > 1 && Columns % (pair * permuted_rows) == 0;
   static constexpr int box = halves ? Columns / pair : Columns;
   static constexpr uint32_t row_bytes = box_row_bytes;
   static constexpr uint32_t a_bytes = rows * row_bytes, b_bytes = columns * row_bytes, stage_bytes = a_bytes + b_bytes;
-  static constexpr uint32_t barrier_bytes = 16;        // of a stage: one for full, one for empty
-  // Sums that the other part of k sends, by warp, and a barrier for each.
+  static constexpr uint32_t barrier_bytes = 16;        // per stage: one for full, one for empty
+  // Sums that the other part of k sends, per warp, and one barrier for each.
   static constexpr int warps = 2 * warpgroup_threads / 32;
   static constexpr uint32_t sent_bytes = Split > 1 ? Columns / 4 * 4 * 32 : 0;
   static constexpr uint32_t exchange_bytes = Split > 1 ? warps * (sent_bytes + barrier_bytes) : 0;
@@ -40,7 +40,7 @@ struct WgmmaTile {
   static constexpr uint32_t ring_bytes = stages * (stage_bytes + barrier_bytes), shared_bytes = ring_bytes + exchange_bytes;
 };
 
-/// What a launch works on. Tiles are numbered in bands of `band` columns of tiles, whose factor stays in the L2 cache.
+/// Parameters of a launch. Tiles are numbered in bands of `band` columns of tiles, whose factor stays in the L2 cache.
 struct WgmmaWork {
   int m, n, steps;               // steps of 128 bytes along k
   int tile_pairs, tile_columns;  // down and across
@@ -50,7 +50,7 @@ struct WgmmaWork {
   __device__ __forceinline__ int count() const { return tile_pairs * tile_columns; }
 };
 
-/// Descriptions of the products' right factors.
+/// Tensor maps of the matmuls' right factors.
 template <int Products>
 struct RightMaps {
   CUtensorMap of[Products];
@@ -58,7 +58,7 @@ struct RightMaps {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// The ring of stages, as one thread walks it.
+/// The ring of stages, as one thread iterates over it.
 template <class Tile>
 struct Ring {
   Shared16 tiles;
@@ -86,8 +86,7 @@ struct Ring {
   }
 };
 
-/// The pairs of tiles a cluster takes: the first, and the distance to the next. Read anew where they are needed, since registers
-/// are short.
+/// The pairs of tiles of a cluster: the first, and the distance to the next. Recomputed where they are needed, since registers are scarce.
 template <class Tile>
 __device__ __forceinline__ int first_pair() {
   return static_cast<int>(blockIdx.x / Tile::cluster);
@@ -97,7 +96,7 @@ __device__ __forceinline__ int pair_stride() {
   return static_cast<int>(gridDim.x / Tile::cluster);
 }
 
-/// Which part of k the block computes, and its steps: the first parts have one more where they do not divide evenly.
+/// The part of k that the block computes, and its steps: the first parts have one more where they do not divide evenly.
 template <class Tile>
 __device__ __forceinline__ int part_of_k() {
   return Tile::split == 1 ? 0 : static_cast<int>(cluster_rank()) / Tile::pair;
@@ -115,7 +114,7 @@ __device__ __forceinline__ Steps own_steps(const WgmmaWork& work) {
   }
 }
 
-/// Where the block's tile of pair `index` begins.
+/// Position of the first element of the block's tile of pair `index`.
 struct TileOrigin {
   int row, column;
 };
@@ -128,7 +127,7 @@ __device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int ind
   return {row, (first + place % width) * Tile::own_columns};
 }
 
-/// One thread: fills the ring with the block's tiles of a and its share of those of b.
+/// Fills the ring with the block's tiles of a and its share of those of b. Called by one thread.
 template <class T, class Tile>
 __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const RightMaps<Tile::products>& b_maps,
                                           const WgmmaWork& work) {
@@ -167,7 +166,7 @@ __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_
   }
 }
 
-/// One warpgroup: the products of one tile, `first_row` the first of its rows in the tile. Stages go back to both blocks' copies,
+/// Multiplies one tile in one warpgroup; `first_row` is the first of its rows in the tile. Stages are released to both blocks' copies,
 /// since each fills part of the other's ring. `taken` runs when all stages have arrived and the next tile's may be waited for.
 template <class T, class Tile, class Taken>
 __device__ __forceinline__ void multiply_tile(SumOf<T> (&sums)[Tile::blocks][Tile::columns / 2], Ring<Tile>& ring, int steps,

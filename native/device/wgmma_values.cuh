@@ -1,5 +1,5 @@
-// Products of a Hopper warpgroup (wgmma) with the left factor in registers and rows of the right one as they lie in memory: weights
-// of attention times a tile of values, for values of up to 256 elements. Exists only in passes for sm_90a.
+// wgmma with the left factor in registers and the rows of the right one unchanged from memory: attention weights times a tile of values,
+// for values of up to 256 elements. Exists only in passes for sm_90a.
 #ifndef HEDDLE_WGMMA_VALUES_CUH
 #define HEDDLE_WGMMA_VALUES_CUH
 
@@ -13,8 +13,8 @@
 
 namespace heddle {
 
-/// What wgmma takes for the rows of a right factor that are the slices of k: blocks of 64 columns, `block_bytes` apart, of rows of 128
-/// bytes that are swizzled as in swizzled_rows(). `+` of 128 moves 16 rows down.
+/// wgmma descriptor of a right factor whose rows run along k: blocks of 64 columns, `block_bytes` apart, of 128-byte rows that are swizzled
+/// as in swizzled_rows(). `+` of 128 moves 16 rows down.
 __device__ __forceinline__ uint64_t swizzled_columns(Shared16 tile, uint32_t block_bytes) {
   constexpr uint64_t swizzle_128 = uint64_t{1} << 62, next_eight_rows = uint64_t{1024 / 16} << 32;
   return swizzle_128 | next_eight_rows | static_cast<uint64_t>(block_bytes / 16) << 16 | ((tile.address & 0x3ffff) >> 4);
@@ -54,8 +54,8 @@ __device__ __forceinline__ uint64_t swizzled_columns(Shared16 tile, uint32_t blo
     }                                           \
   } while (false)
 
-/// d += a x b, asynchronously: a is 64 x 16, 16 rows a warp as in mma_m16n8k16; b is 16 x Columns as swizzled_columns() describes it.
-/// Sums lie as in multiply_rows().
+/// d += a x b, asynchronously: a is 64 x 16, 16 rows per warp as in mma_m16n8k16; b is 16 x Columns, described by swizzled_columns(). Sums
+/// are laid out as in multiply_rows().
 template <class T, int Columns>
 __device__ __forceinline__ void multiply_values(float (&d)[Columns / 2], const uint32_t (&a)[4], uint64_t rows_b) {
   static_assert(Columns == 64 || Columns == 80 || Columns == 96 || Columns == 128 || Columns == 192 || Columns == 256,
