@@ -117,7 +117,7 @@ int32_t launch_tile(const heddle_launch* queue, heddle_error* error, const char*
   const int64_t blocks = (n + Tile::columns - 1) / Tile::columns;
   constexpr int64_t most_k = INT32_MAX - Tile::stages * Tile::warps * FewRing<Tile, Slots>::piece;
   if (n > INT32_MAX || k > most_k) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are 2147483647 and %lld", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, expected at most 2147483647 and %lld", name,
                 static_cast<long long>(n), static_cast<long long>(k), static_cast<long long>(most_k));
   }
   // The limit of shared memory without opt-in also counts the kernel's static shared memory. With spare bytes, rings of exactly that size

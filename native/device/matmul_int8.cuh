@@ -101,7 +101,7 @@ int32_t launch_matmul_int8(const heddle_launch* queue, heddle_error* error, cons
   const int32_t terms = check_int8_terms(error, name, k);
   if (terms != HEDDLE_OK) return terms;
   if (n > INT32_MAX) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld, allowed is 2147483647", name, static_cast<long long>(n));
+    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld, expected at most 2147483647", name, static_cast<long long>(n));
   }
   const Int8Shape shape = {m, n, static_cast<int>(k)};
   const Int8Operands operands = {a, b, a_batch, a_pitch, b_batch, b_pitch};

@@ -169,7 +169,7 @@ int32_t launch_matmul_tile(const heddle_launch* queue, heddle_error* error, cons
   const int64_t tiles_m = (m + Tile::rows - 1) / Tile::rows, tiles_n = (n + Tile::columns - 1) / Tile::columns;
   constexpr int64_t most_m = INT32_MAX / 8, most_n = 65535;
   if (tiles_m > most_m || tiles_n > most_n) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %lld x %lld tiles, allowed are %lld x %lld", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: %lld x %lld tiles, expected at most %lld x %lld", name,
                 static_cast<long long>(tiles_m), static_cast<long long>(tiles_n), static_cast<long long>(most_m),
                 static_cast<long long>(most_n));
   }

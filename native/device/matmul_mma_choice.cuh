@@ -83,7 +83,7 @@ MatmulChoice choose_mma(int64_t m, int64_t n, int64_t k, bool whole) {
       return choice(MatmulTile::mma_128x96, 2);
     }
   }
-  // Where all rows fit one tile, every tile reads weights once, and small ones keep more of them in flight.
+  // If all rows fit one tile, every tile reads weights once, and small ones keep more of them in flight.
   const bool few_rows = m <= DeepNarrowTile::rows || 3 * narrows <= 5 * device.multiprocessors;
   if (few_rows && fits(DeepNarrowTile(), 1)) return choice(MatmulTile::mma_64x32_deep, 1);
   if (narrows <= 3 * device.multiprocessors) return choice(MatmulTile::mma_64x32, 1);

@@ -135,7 +135,7 @@ int32_t launch_products_few(const heddle_launch* queue, heddle_error* error, con
     const int64_t blocks = (n + Tile::columns - 1) / Tile::columns;
     constexpr int64_t most = INT32_MAX - 4 * Tile::step;
     if (n > most || k > most) {
-      return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are %lld of each", name, static_cast<long long>(n),
+      return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, expected at most %lld for each", name, static_cast<long long>(n),
                   static_cast<long long>(k), static_cast<long long>(most));
     }
     const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), 0, Sync::block, true};

@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(left::threads) store_left(const int k, const O
 template <class Slots>
 int32_t launch_store_left(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t k, const Scratch& scratch,
                           const Slots& slots) {
-  if (m > INT32_MAX) return fail(error, HEDDLE_INVALID, "kernel %s: m is %lld, allowed are 2147483647", name, static_cast<long long>(m));
+  if (m > INT32_MAX) return fail(error, HEDDLE_INVALID, "kernel %s: m is %lld, expected at most 2147483647", name, static_cast<long long>(m));
   const LaunchConfig config{name, dim3(static_cast<unsigned int>(m)), dim3(left::threads), 0, Sync::block, true};
   const auto run = [&](auto kernel) { return launch(queue, error, config, kernel, static_cast<int>(k), scratch.out_as<typename Slots::Element>(), slots); };
   if constexpr (row_folds<Slots> > 0) {

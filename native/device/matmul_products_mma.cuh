@@ -237,7 +237,7 @@ int32_t launch_products_tile(const heddle_launch* queue, heddle_error* error, co
   const Count blocks = Count(tiles_m) * Count(matrices);
   constexpr int64_t most_n = 65535;
   if (blocks.is_overflow() || blocks.value > INT32_MAX || tiles_n > most_n) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %lld x %lld tiles of %lld matrices are more than a launch has", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: %lld x %lld tiles of %lld matrices exceed the blocks of a launch", name,
                 static_cast<long long>(tiles_m), static_cast<long long>(tiles_n), static_cast<long long>(matrices));
   }
   LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks.value), static_cast<unsigned int>(tiles_n)), dim3(Tile::threads),

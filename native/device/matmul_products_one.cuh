@@ -185,7 +185,7 @@ int32_t launch_products_one(const heddle_launch* queue, heddle_error* error, con
   using Tile = OneTile<Slots>;
   const int64_t blocks = (n + Tile::columns - 1) / Tile::columns;
   if (blocks > INT32_MAX || k > INT32_MAX - Tile::step) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too many for a launch", name, static_cast<long long>(n),
+    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too large for a launch", name, static_cast<long long>(n),
                 static_cast<long long>(k));
   }
   const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), 0, Sync::block, true};

@@ -121,7 +121,7 @@ int32_t launch_products_rows(const heddle_launch* queue, heddle_error* error, co
                              const Slots& slots) {
   const int64_t blocks = (n + RowsTile::columns - 1) / RowsTile::columns;
   if (blocks > INT32_MAX || k > INT32_MAX - RowsTile::most_warps * RowsTile::warp_k) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too many for a launch", name, static_cast<long long>(n),
+    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too large for a launch", name, static_cast<long long>(n),
                 static_cast<long long>(k));
   }
   const int64_t wanted = (k + RowsTile::warp_k - 1) / RowsTile::warp_k;

@@ -149,7 +149,7 @@ int32_t launch_products_bytes(const heddle_launch* queue, heddle_error* error, c
   using T = typename Slots::Element;
   constexpr int64_t floats_of_chunk = 8 * sizeof(T) / sizeof(float), most_n = INT32_MAX - stored::step;
   if (n > most_n || k > INT32_MAX - stored::threads * 8) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too many for a launch", name, static_cast<long long>(n),
+    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld: too large for a launch", name, static_cast<long long>(n),
                 static_cast<long long>(k));
   }
   // Panels of about equal size, of which the last may be smaller.

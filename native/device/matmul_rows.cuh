@@ -112,7 +112,7 @@ int32_t launch_matmul_rows(const heddle_launch* queue, heddle_error* error, cons
                            In<T> a, In<T> b, Epilogue epilogue, bool constant_b) {
   const int64_t blocks = (n + RowsTile::columns - 1) / RowsTile::columns;
   if (blocks > INT32_MAX || k > INT32_MAX) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are 2147483647 of k and eight times that of n", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, expected at most 2147483647 for k and eight times that for n", name,
                 static_cast<long long>(n), static_cast<long long>(k));
   }
 #if defined(HEDDLE_SIMT)

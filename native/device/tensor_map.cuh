@@ -52,7 +52,7 @@ template <class T, int Rank>
 int32_t encode(CUtensorMap* map, heddle_error* error, const char* name, const In<T>& tensor, const cuuint64_t (&extents)[Rank],
                const cuuint64_t (&strides)[Rank - 1], const cuuint32_t (&box)[Rank]) {
   const Encode encode_tiled = encoder();
-  if (encode_tiled == nullptr) return fail(error, HEDDLE_UNAVAILABLE, "kernel %s: the driver cannot describe tensors", name);
+  if (encode_tiled == nullptr) return fail(error, HEDDLE_UNAVAILABLE, "kernel %s: the driver has no tensor maps", name);
   cuuint64_t bytes[Rank - 1];
   cuuint32_t steps[Rank];
   for (int i = 0; i < Rank - 1; ++i) bytes[i] = strides[i] * sizeof(T);
@@ -61,7 +61,7 @@ int32_t encode(CUtensorMap* map, heddle_error* error, const char* name, const In
                                        CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status == CUDA_SUCCESS) return HEDDLE_OK;
-  return fail(error, HEDDLE_DEVICE, "kernel %s: the driver refused a tensor of %llu columns with status %d", name,
+  return fail(error, HEDDLE_DEVICE, "kernel %s: the driver rejected a tensor map of %llu columns with status %d", name,
               static_cast<unsigned long long>(extents[0]), static_cast<int>(status));
 }
 
