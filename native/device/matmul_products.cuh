@@ -9,7 +9,7 @@
 //   struct Row<f>                                                      precomputed values of a row, such as a reduction over it
 //   Row<f> row_of(Factor<f>, team, matrix, at)                         computed by the lanes of a team together
 //   void chunk_of<Whole>(Factor<f>, row, matrix, at, k, valid, Sum (&values)[8])     elements [k, k + valid) of row `at`; others undefined
-//   bool whole_rows(Factor<f>, k)      host: true if rows of k elements are read in whole chunks, all of them aligned: Whole
+//   bool whole_rows(Factor<f>, k)      host: true if rows of k elements are read in whole, aligned chunks (Whole)
 //   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied unchanged
 //   bool copies(Factor<f>, k)                                          host: true if they may be copied in aligned words
 //   CopiedRows<T> or NotCopied stored_of(Factor<f>, matrix)            rows as stored, of any type

@@ -57,8 +57,8 @@ __device__ __forceinline__ void mma_m16n8k16<__nv_bfloat16>(float (&d)[4], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// d += a x b for a warp: a is 16 x 32, b 32 x 8, both int8, d 16 x 8 in int32, which wraps around. With g = l / 4 and q = 4 (l % 4), lane
-/// l holds four elements per register, the lowest column (of b: row) in the lowest byte:
+/// d += a x b for a warp: a is 16 x 32, b 32 x 8, both int8, d 16 x 8 in int32, which wraps around. With g = l / 4 and q = 4 (l % 4),
+/// lane l holds four elements per register, the lowest column (of b: row) in the lowest byte:
 ///   a[0..3]: a(g, q..), a(g + 8, q..), a(g, q + 16..), a(g + 8, q + 16..)    b[0..1]: b(q.., g), b(q + 16.., g)
 ///   d[0..3]: d(g, q / 2), d(g, q / 2 + 1), d(g + 8, q / 2), d(g + 8, q / 2 + 1)
 /// In bytes it is the layout of mma_m16n8k16(): load_matrix_x4() of rows of bytes, and of b's columns, returns such fragments.
@@ -68,8 +68,8 @@ __device__ __forceinline__ void mma_m16n8k32(int (&d)[4], const uint32_t (&a)[4]
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// Loads four 8 x 8 matrices of 16-bit elements. Lane l provides the address of row l % 8 of matrix l / 8. It receives elements (l / 4, 2
-/// (l % 4)) and the one to its right of matrix i in r[i]. A barrier must come first, so that the warp sees earlier writes.
+/// Loads four 8 x 8 matrices of 16-bit elements. Lane l provides the address of row l % 8 of matrix l / 8. It receives elements
+/// (l / 4, 2 (l % 4)) and the one to its right of matrix i in r[i]. A barrier must come first, so that the warp sees earlier writes.
 __device__ __forceinline__ void load_matrix_x4(uint32_t (&r)[4], Shared16 row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])

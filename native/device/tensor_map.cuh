@@ -76,8 +76,8 @@ int32_t row_map(CUtensorMap* map, heddle_error* error, const char* name, const I
                                    {box_columns<T>, static_cast<cuuint32_t>(box_rows)});
 }
 
-/// Describes likewise a factor whose rows become the columns of a wgmma. In every 32 rows, row 8 q + 2 j + e of the matrix arrives as row 8
-/// j + 2 q + e of the box. Thread q of a quad, which holds columns 8 j + 2 q + e of the result, then holds 8 neighbours of the output, so
+/// Describes likewise a factor whose rows become the columns of a wgmma. In every 32 rows, row 8 q + 2 j + e of the matrix arrives as row
+/// 8 j + 2 q + e of the box. Thread q of a quad, which holds columns 8 j + 2 q + e of the result, then holds 8 neighbours of the output, so
 /// that no exchange between threads is needed. The matrix has a multiple of 32 rows.
 template <class T>
 int32_t permuted_map(CUtensorMap* map, heddle_error* error, const char* name, const In<T>& tensor, int64_t rows, int64_t k,
