@@ -1,41 +1,42 @@
 // Fused self-attention: softmax(score(query x key^T)) x value for every head of every sequence, without scores or weights in
-// device memory. Generated files include this header, compile a `Slots` from the op's bodies and call launch_attention; it picks
+// device memory. Generated files include this header, compile a `Slots` from the op's bodies and call launch_attention, which picks
 // the body by type, head size and alignment.
 //
-// Slots says where rows are and which of them count. Members are device functions and const:
+// Slots gives the addresses of rows and the keys of each query. Members are device functions and const:
 //   int lower(int b, int h, int i), upper(b, h, i)
-//                                         keys [lower, upper) are attended by query i, none where that is empty. Neither falls as
-//                                         i grows; what lies outside of the keys there are is left out
-//   int span(int i, int keys)             may be left out: for the host, how many of `keys` keys lie in that range in any sequence and head
+//                                         keys [lower, upper) are attended by query i, none where that range is empty. Neither bound
+//                                         decreases as i grows; indices outside of the existing keys are left out
+//   int span(int i, int keys)             optional, for the host: how many of `keys` keys lie in that range in any sequence and head
 //   int queries(int b)                    query rows of b that are computed
 //   int owned(int b)                      rows of b that are written: those in [queries, owned) as if results were zero
 //   int64_t query_row(int b, int h, int i), key_row(b, h, j), value_row(b, h, j), out_row(b, h, i)
-//                                         element offset of a head's row of neighbours, affine in i or j with steps
+//                                         element offset of a head's contiguous row, affine in i or j with strides
 //   int64_t query_stride(), key_stride(), value_stride()
-//   bool aligned()                        whether rows begin at multiples of 8 elements; for the host
+//   bool aligned()                        true if rows begin at multiples of 8 elements; for the host
 //   float score(float raw, int b, int h, int i, int j, float i_float, float j_float, float apart, float further)
-//                                         what softmax is taken of, from the raw product of query i with a counted key j, given also
-//                                         as floats; j - i is apart + further. Scores below -1e29 count as masked
-// A Slots whose score is arithmetic on `raw` alone may say so, which lets more blocks run side by side:
+//                                         input of softmax, from the raw dot product of query i with an attended key j. Both indices
+//                                         are also given as floats; j - i is apart + further. Scores below -1e29 count as masked
+// A Slots whose score is arithmetic on `raw` alone may declare it, which lets more blocks be resident:
 //   static constexpr bool plain_score = true;
-// and if it is a multiple of `raw`, that is left to the exponential where it is positive, which the host asks:
+// If that score is a multiple of `raw`, the multiplication is left to the exponential where the factor is positive. The host checks that:
 //   float score_factor()
 //   bool rises()
-// A Slots may say which keys of its range a query attends; others are asked for no score:
+// A Slots may mask keys of a query's range. Scores of masked keys are not computed:
 //   bool allowed(int b, int h, int i, int j)
-// A Slots may read a tensor for every pair, and is given what it read as the last argument of `score` and `allowed`:
-//   pair_chunk<Vec>(int b, int h, int i, int j, int valid)      a Chunk of keys j and on, of which `valid` exist
-//   static constexpr bool pair_of_sequence, pair_of_head;       whether it differs between sequences, or between heads
-// A Slots that masks may say what the mask is for all pairs of a tile, from bounds of places and of what it calls values of rows and of columns:
+// A Slots may read a tensor for every pair. The value read is the last argument of `score` and `allowed`:
+//   pair_chunk<Vec>(int b, int h, int i, int j, int valid)      a Chunk of keys from j on, of which `valid` exist
+//   static constexpr bool pair_of_sequence, pair_of_head;       true if it differs between sequences, or between heads
+// A Slots with a mask may evaluate it for all pairs of a tile, from bounds of indices and of its values per row and per column:
 //   static constexpr int row_values, key_values;
 //   row_value<N>(int b, int h, int i), key_value<N>(b, h, j)
 //   ranges::Truth tile(int b, int h, ranges::Range i, ranges::Range j, const ranges::Range* rows, const ranges::Range* keys)
-// A Slots may compute rows while they are loaded; a row's offset is not asked for then, and elements are rounded to T:
+// A Slots may compute rows while they are loaded. Offsets of such a row are not used, and its elements are rounded to T:
 //   static constexpr bool computed_query = true, computed_key, computed_value;
 //   void query_elements<Vec>(int b, int h, int i, int c, int valid, float (&elements)[Vec]), key_elements(b, h, j, ...), value_elements
-//                                         elements c and on, of which `valid` exist; the others are zero
-// A Slots may say what sums of weighted values are divided by, else by `total`, the sum of weights relative to `top`, the largest
-// score; and what is stored of a result, before it is rounded to the output's type, else results as they are:
+//                                         elements from c on, of which `valid` exist; the others are zero
+// A Slots may give the divisor of sums of weighted values. The default is `total`, the sum of weights relative to `top`, the largest
+// score. It may also map a result to the stored value, before that is rounded to the output's type; by default results are stored as
+// they are:
 //   float denominator(float total, float top, int b, int h, int i)
 //   float stored(float result, int b, int h, int i, int c)
 #ifndef HEDDLE_ATTENTION_CUH
@@ -51,7 +52,7 @@
 
 namespace heddle {
 
-/// Whether a type's products can run on tensor cores with float32 sums.
+/// True if matmuls of a type can run on tensor cores with float32 sums.
 template <class T>
 constexpr bool has_tensor_products = false;
 template <>
@@ -59,7 +60,7 @@ constexpr bool has_tensor_products<__half> = true;
 template <>
 constexpr bool has_tensor_products<__nv_bfloat16> = true;
 
-/// Whether scores grow with products, if they are multiples of them: the loops on tensor cores look for the largest product.
+/// True if a score that is a multiple of the dot product grows with it: the loops on tensor cores search for the largest product.
 template <class Slots>
 bool has_rising_scores([[maybe_unused]] const Slots& slots) {
   if constexpr (is_proportional<Slots>) {
@@ -69,7 +70,7 @@ bool has_rising_scores([[maybe_unused]] const Slots& slots) {
   }
 }
 
-/// Whether the loops on tensor cores take a problem: all rows may be moved 16 bytes at a time. Those that are computed are not moved.
+/// True if the loops on tensor cores support a problem: all rows can be moved 16 bytes at a time. Computed rows are not moved.
 template <class T, class O, class Slots>
 bool in_words(const AttentionExtents& extents, const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out,
               const Slots& slots) {
@@ -80,11 +81,11 @@ bool in_words(const AttentionExtents& extents, const In<T>& query, const In<T>& 
 }
 
 #if !defined(HEDDLE_SIMT)
-/// Whether attention_pipelined, on the devices that have it, takes less time than attention_tiles: measured on an H200 with 12 and 16
-/// heads. It gains from many keys a query where the tiles use warpgroups as well, which is for heads of 64 elements, and from enough
-/// blocks for most multiprocessors, since its own have more query rows; where heads are larger than 128, always. A block has a
-/// multiprocessor for itself: what it does before and behind its tiles of keys, which is much where a mask tells them apart, is hidden
-/// by no other, and smaller blocks meet fewer of them.
+/// True if attention_pipelined, on the devices that have it, is faster than attention_tiles: measured on an H200 with 12 and 16 heads. It
+/// gains from many keys per query where the tiles use warpgroups as well, which is for heads of 64 elements. It also gains from enough
+/// blocks for most multiprocessors, since its own have more query rows. For heads larger than 128 it always wins. A block has a
+/// multiprocessor for itself, so nothing hides its work before and after its tiles of keys. That work is large where a mask classifies
+/// tiles, and smaller blocks attend fewer tiles.
 template <class Slots>
 bool is_pipelined(const Slots& slots, const AttentionExtents& extents, int64_t wider) {
   constexpr int64_t few_rows = 64, block_rows = 128, many_keys = 1024, some_keys = 1280, many_blocks = 96;
@@ -97,13 +98,13 @@ bool is_pipelined(const Slots& slots, const AttentionExtents& extents, int64_t w
 }
 #endif
 
-/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[b, j, h, :]) times value[b, j, h, :], or what
-/// Slots stores of that. A sequence may own more rows than extents.queries. HEDDLE_INVALID for heads beyond 1024 elements.
+/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[b, j, h, :]) times value[b, j, h, :], or the value that
+/// Slots stores for it. A sequence may own more rows than extents.queries. HEDDLE_INVALID for heads beyond 1024 elements.
 template <class T, class O, class Slots>
 int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const char* name, const AttentionExtents& extents,
                          In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
   const int64_t wider = extents.head_dim > extents.value_dim ? extents.head_dim : extents.value_dim;
-  // Places are given to scores as floats, too.
+  // Indices are passed to scores as floats, too.
   constexpr int64_t most_places = int64_t{1} << 24;
   if (extents.queries > most_places || extents.keys > most_places) {
     return fail(error, HEDDLE_INVALID, "kernel %s: %lld queries and %lld keys, allowed are %lld of each", name,
@@ -137,7 +138,7 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
       if (wider <= 96) return start(Integer<96>{}, Integer<64>{});
       if (wider <= 128) return start(Integer<128>{}, Integer<64>{});
       if (wider <= 192) return start(Integer<192>{}, Integer<32>{});
-      // Where keys and values are both computed, more of them fit no registers.
+      // If keys and values are both computed, registers suffice for fewer of them.
       if (wider <= 256) return start(Integer<256>{}, Integer<computes_key<Slots> && computes_value<Slots> ? 16 : 32>{});
     }
   }

@@ -1,6 +1,5 @@
-// Which tiles of keys a block of query rows meets. A range of keys leaves out those in front of it and behind it; where a Slots can
-// tell for a tile of pairs what its mask makes of them, tiles of which the mask lets no pair through are left out as well, and those of
-// which it lets all through are told from the others.
+// Selection of the key tiles of a block of query rows. The range of keys excludes the tiles before and after it. If a Slots can evaluate
+// its mask for a tile of pairs, fully masked tiles are skipped as well, and fully unmasked tiles are marked.
 #ifndef HEDDLE_ATTENTION_BLOCKS_CUH
 #define HEDDLE_ATTENTION_BLOCKS_CUH
 
@@ -13,13 +12,13 @@
 
 namespace heddle {
 
-/// Tiles that are told apart; of longer sequences, several neighbours are one. Tests have few.
+/// Limit of separately classified tiles; in longer sequences, several adjacent tiles are classified as one. Tests lower it.
 #if !defined(HEDDLE_MOST_KEY_TILES)
 #define HEDDLE_MOST_KEY_TILES 2048
 #endif
 constexpr int most_key_tiles = HEDDLE_MOST_KEY_TILES;
 
-/// Numbers in the order of unsigned ones, and back. The order of floats leaves no room for what is no number.
+/// Maps numbers to unsigned integers of the same order, and back. The order of floats leaves no room for NaN.
 struct OrderedInts {
   using Type = int;
   static __device__ __forceinline__ unsigned int key(int value) { return static_cast<unsigned int>(value) ^ 0x80000000u; }
@@ -40,8 +39,8 @@ struct OrderedFloats {
   }
 };
 
-/// What `value(place)` is at the places from `first` to `last`, asked of `Lanes` neighbouring lanes of a warp, of which others may be
-/// given other places; places beyond Span are asked for behind the others. A float that is no number leaves nothing known.
+/// Bounds of `value(place)` for places from `first` to `last`, computed by `Lanes` adjacent lanes of a warp; other lanes may have other
+/// places. Places beyond Span take further rounds. A NaN makes the bounds unlimited.
 template <int Span, int Lanes, class Value>
 __device__ __forceinline__ auto met_between(int first, int last, Value value) {
   using Order = std::conditional_t<std::is_same_v<decltype(value(0)), float>, OrderedFloats, OrderedInts>;
@@ -60,7 +59,7 @@ __device__ __forceinline__ auto met_between(int first, int last, Value value) {
     }
   }
   if constexpr (Lanes == 32) {
-    // The least of numbers is the largest of their complements.
+    // The minimum of numbers is the complement of the maximum of their complements.
     least = ~__reduce_max_sync(0xffffffffu, ~least), most = __reduce_max_sync(0xffffffffu, most);
   } else {
     HEDDLE_UNROLL
@@ -71,7 +70,7 @@ __device__ __forceinline__ auto met_between(int first, int last, Value value) {
   return ranges::Range<T>{Order::value(least), Order::value(most)};
 }
 
-/// Bounds of values of rows, or of columns, which a Slots numbers from 0 to Count: each among those of its type.
+/// Bounds of values per row, or per column, which a Slots numbers from 0 to Count: each in the member of its type.
 template <int Count>
 struct MetValues {
   ranges::Ints ints[Count > 0 ? Count : 1];
@@ -94,15 +93,15 @@ struct MetValues {
   __device__ __forceinline__ void set(int at, ranges::Floats range) { floats[at] = range; }
 };
 
-/// What a mask makes of the pairs of a tile.
+/// Class of a tile: its pairs are all masked, partly masked or all unmasked.
 enum class TileClass : unsigned char { none, some, all };
 
 __device__ __forceinline__ TileClass class_of(ranges::Truth truth) {
   return truth.may_hold ? (truth.may_fail ? TileClass::some : TileClass::all) : TileClass::none;
 }
 
-/// What a mask makes of the pairs of queries `first` to `last`, about Rows, and keys `from` to `to`, about Keys, whose values of rows are
-/// known. Asked of Lanes neighbouring lanes of a warp, which are told the same; the others may ask for other keys.
+/// Class of the pairs of queries `rows` and keys `columns`, about Keys of them, from known values per row. Lanes adjacent lanes of a warp
+/// compute and receive it together; the others may classify other keys.
 template <int Keys, int Lanes, class Slots>
 __device__ __forceinline__ TileClass class_between(const Slots& slots, int b, int h, ranges::Ints rows, ranges::Ints columns,
                                                    const MetValues<Slots::row_values>& of_rows) {
@@ -120,8 +119,7 @@ __device__ __forceinline__ MetValues<Slots::row_values> values_of_rows(const Slo
   return of_rows;
 }
 
-/// Whether a mask lets no pair of a warp's 16 query rows, from `first` on, and of a tile of keys through; or all of them. Warps that have
-/// no pair to look at need not look.
+/// Class of a warp's 16 query rows, from `first` on, with a tile of keys. A warp whose pairs are all masked may skip the tile.
 template <int Keys, class Slots>
 __device__ __forceinline__ TileClass warp_class([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
                                                 [[maybe_unused]] int first, [[maybe_unused]] int queries, [[maybe_unused]] int from,
@@ -130,7 +128,7 @@ __device__ __forceinline__ TileClass warp_class([[maybe_unused]] const Slots& sl
     const ranges::Ints rows = {min(first, queries - 1), min(first + 15, queries - 1)};
     const TileClass found = class_between<Keys, 32>(slots, b, h, rows, {from, min(from + Keys, keys) - 1},
                                                     values_of_rows<16>(slots, b, h, rows));
-    // By votes, so that branches are known to be uniform.
+    // A vote, so that the compiler knows branches to be uniform.
     if (__any_sync(0xffffffffu, found == TileClass::none)) return TileClass::none;
     return __any_sync(0xffffffffu, found == TileClass::all) ? TileClass::all : TileClass::some;
   } else {
@@ -138,19 +136,19 @@ __device__ __forceinline__ TileClass warp_class([[maybe_unused]] const Slots& sl
   }
 }
 
-/// What a mask makes of each tile, then the tiles that are met: twice their number, and 1 where it lets all pairs through.
+/// Classes of all tiles, then the tiles that are attended: twice their number, plus 1 if the mask lets all pairs through.
 HEDDLE_SHARED_FUNCTION(unsigned char, key_tile_classes, most_key_tiles)
 HEDDLE_SHARED_FUNCTION(unsigned short, key_tiles_met, most_key_tiles)
-/// How many of these there are, and the logarithm of how many tiles each stands for.
+/// Number of attended groups, and the base-2 logarithm of the tiles per group.
 HEDDLE_SHARED_FUNCTION(int, key_tiles_count, 2)
 
-/// The tiles of Keys keys that a block meets, in order.
+/// The tiles of Keys keys that a block attends, in order.
 template <class Slots, int Keys>
 struct KeyTiles {
-  int begin = 0, end = 0;  // keys that some query of the block attends, as far as ranges tell
-  int count = 0;           // tiles that are met
+  int begin = 0, end = 0;  // keys that some query of the block attends, according to ranges
+  int count = 0;           // tiles that are attended
 
-  /// The first key of one of the tiles.
+  /// First key of an attended tile.
   __device__ __forceinline__ int first_of(int tile) const {
     if constexpr (masks_tiles<Slots>) {
       const int bits = together();
@@ -160,7 +158,7 @@ struct KeyTiles {
     }
   }
 
-  /// Whether the mask lets all pairs of a tile through that the ranges of its queries do.
+  /// True if the mask lets all pairs of a tile through that lie in the ranges of its queries.
   __device__ __forceinline__ bool is_open([[maybe_unused]] int tile) const {
     if constexpr (masks_tiles<Slots>) {
       return (key_tiles_met()[tile >> together()] & 1) != 0;
@@ -170,11 +168,11 @@ struct KeyTiles {
   }
 
   /// Finds the tiles for queries `first` to `last`, of a block of Rows, which attend keys from `from` to `to`. All threads of the block
-  /// take part, and meet in barriers where a mask tells tiles apart.
+  /// take part, and meet in barriers if a mask classifies tiles.
   template <int Threads, int Rows>
   __device__ __forceinline__ void find([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
                                        [[maybe_unused]] int first, [[maybe_unused]] int last, int from, int to) {
-    // What is read for pairs is read 8 keys at a time, which lie at multiples of 8.
+    // Tensors of pairs are read 8 keys at a time, at multiples of 8.
     begin = reads_pairs<Slots> ? from & ~7 : from, end = to;
     const int tiles = begin < end ? (end - begin + Keys - 1) / Keys : 0;
     count = tiles;
@@ -194,11 +192,11 @@ struct KeyTiles {
   }
 
  private:
-  /// 2^together() neighbouring tiles are told apart from others as one. Kept in shared memory, since registers are short.
+  /// Logarithm of the number of adjacent tiles that are classified as one. In shared memory, to save registers.
   __device__ __forceinline__ int together() const { return key_tiles_count()[1]; }
 
-  /// Eight lanes to a group where columns have values to be found, else a thread. Lanes of a warp go the same way, beyond the last group
-  /// too: they find values together.
+  /// Eight lanes per group if columns have values with bounds to compute, else one thread. Lanes of a warp stay together, also beyond the
+  /// last group: they compute bounds together.
   template <int Threads, int Rows>
   __device__ __forceinline__ void classify(const Slots& slots, int b, int h, ranges::Ints rows, int groups, int width) const {
     constexpr int team = Slots::key_values > 0 ? 8 : 1, at_once = Threads / team, of_warp = 32 / team;
@@ -212,7 +210,7 @@ struct KeyTiles {
     }
   }
 
-  /// Lists the groups that are met, by one warp.
+  /// Lists the attended groups; run by one warp.
   __device__ __forceinline__ void gather(int groups, int bits) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     int met = 0;

@@ -1,37 +1,37 @@
-// Attention of one query at a time to places that are already there: softmax(score(query x key^T)) x value for each query row and
-// head. So a decoder attends to its own past, step by step, and to the memory of its encoder. Generated files include this header,
-// compile a `Slots` from the bodies of a group and call launch_attention_decode.
+// Attention of one query at a time to places that are in memory already: softmax(score(query x key^T)) x value for each query row and
+// head. A decoder attends like this to its own past, step by step, and to the memory of its encoder. Generated files include this
+// header, compile a `Slots` from the bodies of a group and call launch_attention_decode.
 //
 // A launch has `batch` sequences of `queries` query rows each. Members of Slots are device functions and const:
 //   int lower(int b, int h, int i), upper(b, h, i)
-//                                           places [lower, upper) are attended by a query, none where that is empty; what lies at
-//                                           others is not read
-//   int owner(int b, int j)                the sequence whose keys and values place j of b are: a table, where beams share their past
+//                                           places [lower, upper) are attended by a query, none where that range is empty; other places
+//                                           are not read
+//   int owner(int b, int j)                sequence whose keys and values are place j of b: a table, where beams share their past
 //   int64_t key_row(int owner, int h, int j), value_row(owner, h, j), out_row(b, i, h)
-//                                           element offset of a head's row of neighbours
+//                                           element offset of a head's contiguous row
 //   void query<Vec, Whole>(int b, int i, int h, int c, int valid, float (&values)[Vec])
-//                                           elements c and on of a query row; `valid` of them exist, the others are zero
+//                                           elements of a query row from c on; `valid` of them exist, the others are zero
 //   float score(float raw, int b, int i, int h, int j)
-//                                           what softmax is taken of, from the raw product of a query with the key of place j
-//   bool aligned()                          whether rows begin at multiples of 16 bytes, where heads have a multiple of 8 elements;
+//                                           input of softmax, from the raw dot product of a query with the key of place j
+//   bool aligned()                          true if rows begin at multiples of 16 bytes, where heads have a multiple of 8 elements;
 //                                           for the host
-//   static constexpr bool has_steps         may say that places of a sequence lie in steps which the host knows, all of them its own:
+//   static constexpr bool has_steps         optional: the places of a sequence are all its own, at a stride that the host knows:
 //                                           int64_t key_step(), value_step() are elements from one place to the next
-//   static constexpr int shared_rows        of how many neighbouring heads keys and values are read together. Heads that share them
-//                                           are numbered apart: `h` of key_row, value_row and what is fresh counts those
-//   static constexpr bool folds_rows        may say that elements of a query or of what is fresh are computed from their whole row
-//   static constexpr bool has_fresh         whether one place of a sequence is not in memory yet: that of the present step
+//   static constexpr int shared_rows        number of adjacent heads whose keys and values are read together. Heads that share them
+//                                           have another numbering: `h` of key_row, value_row and of fresh_* counts those
+//   static constexpr bool folds_rows        optional: elements of a query or of the fresh place are computed from their whole row
+//   static constexpr bool has_fresh         true if one place of a sequence is not in memory yet: that of the present step
 // and if so, for queries == 1,
-//   int fresh_place(int b)                  which one; where it is no place of the tensors, nothing is stored
+//   int fresh_place(int b)                  its index; if the tensors have no such place, nothing is stored
 //   void fresh_key<Vec, Whole>(int b, int h, int c, int valid, float (&values)[Vec]), fresh_value
-//                                           elements of what sequence b has there
+//                                           elements of sequence b at that place
 //   int64_t fresh_key_row(int b, int h, int j), fresh_value_row
-//                                           where they are stored, in the outputs that the launch gives last
-// Where rows of keys and values are in steps of their own, as those of int8 are, a Slots without a fresh place may say
+//                                           offsets to store them at, in the outputs that the launch gives last
+// If rows of keys and values have scales of their own, as those of int8 do, a Slots without a fresh place may define
 //   float key_scale(int owner, int h, int j), value_scale
-//                                           what all elements of a row are multiplied by
-// The fresh place is attended as it is stored, but never read from memory: blocks need not wait for one another. A Slots may say
-// what sums are divided by and what is stored of a result, as in attention.cuh.
+//                                           factor of all elements of a row
+// The fresh place is attended as it is stored, but never read from memory: blocks need not wait for one another. A Slots may define
+// the divisor of sums and the stored value of a result, as in attention.cuh.
 #ifndef HEDDLE_ATTENTION_DECODE_CUH
 #define HEDDLE_ATTENTION_DECODE_CUH
 
@@ -44,9 +44,9 @@
 
 namespace heddle {
 
-/// How a launch is divided, which no result depends on.
+/// Division of a launch. No result depends on it.
 struct DecodeGrid {
-  int warps;    // of a block
+  int warps;    // per block
   int cluster;  // blocks that share a segment's places
 };
 
@@ -58,7 +58,7 @@ inline int64_t decode_multiprocessors() {
 #endif
 }
 
-/// `items`: query rows times heads. Of the places only the most there can be are known, so a block may find that it has none.
+/// `items`: query rows times heads. Only an upper limit of the number of places is known, so a block may find that it has none.
 template <class Shape>
 DecodeGrid decode_grid(int64_t items, int64_t places) {
   const int64_t multiprocessors = decode_multiprocessors();
@@ -67,16 +67,16 @@ DecodeGrid decode_grid(int64_t items, int64_t places) {
 #else
   const bool has_clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
 #endif
-  // A warp has the registers to keep two pieces under way. A multiprocessor holds some 32 such warps; blocks beyond that wait.
+  // A warp has the registers for two pieces in flight. A multiprocessor holds about 32 such warps; further blocks wait.
   constexpr int64_t resident = 32, most_cluster = 8, worthwhile = 4;
   const int64_t segments = DecodeSplit::most_of(places), blocks = items * segments;
   const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece;
   const int64_t useful = pieces < Shape::workers ? pieces : Shape::workers;
   const int64_t most_warps = segments > 1 || items > multiprocessors ? Shape::crowded_warps : Shape::warps;
   DecodeGrid grid = {1, 1};
-  // Rows with segments are long ones, and most of their blocks may have none: those that have one are not made smaller for the others.
+  // Split rows are long, and most of their blocks may have no places: the blocks that have some are not made smaller for the others.
   while (grid.warps < most_warps && grid.warps < useful && (segments > 1 || items * grid.warps < resident * multiprocessors)) grid.warps *= 2;
-  // Another block of a cluster costs a microsecond, about what four pieces one after the other take.
+  // Each further block of a cluster costs a microsecond, about the time of four consecutive pieces.
   while (has_clusters && grid.cluster < most_cluster && grid.cluster * grid.warps * 2 <= useful &&
          blocks * grid.cluster * 2 <= multiprocessors && pieces >= worthwhile * grid.warps * grid.cluster) {
     grid.cluster *= 2;
@@ -84,8 +84,8 @@ DecodeGrid decode_grid(int64_t items, int64_t places) {
   return grid;
 }
 
-/// Enqueues a kernel of one shape for `items` query rows times heads that go together, and what puts segments together, for `rows` query
-/// rows times heads.
+/// Enqueues a kernel of one shape for `items` groups of query rows and heads, and the kernel that combines segments, for `rows` query rows
+/// times heads.
 template <class Shape, bool Whole, class T, class O, class Slots, class... Caches>
 int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, DecodeGrid grid,
                              uint32_t shared_bytes, void (*kernel)(DecodeExtents, In<T>, In<T>, Out<O>, Out<float>, Slots, Caches...),
@@ -107,13 +107,13 @@ int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, co
   return launch(queue, error, join, attention_decode_join<O, Shape, Whole, Slots>, extents, scratch.in(), out, slots);
 }
 
-/// Whether keys and values of a shape may be streamed. Shorter rows, and those of other types, are rarely many.
+/// True if keys and values of a shape may be streamed. Shorter rows, and those of other types, are rarely numerous.
 template <class T, class Shape, bool Whole, class Slots>
 constexpr bool can_stream = Whole && Shape::rows == 1 && Shape::chunks == 1 && Shape::size >= 64 && sizeof(T) == 2 && has_steps<Slots> &&
                             !scales_rows<Slots>;
 
-/// How many blocks of a multiprocessor stream at once, 0 where that does not pay: places lie one behind the other, and each has more than one
-/// block to run. The more there are, the less it waits while one begins or ends.
+/// Number of blocks of a multiprocessor that stream at once; 0 if that is not profitable. It is profitable if places are contiguous and
+/// each multiprocessor has more than one block to run. With more blocks, it waits less while one begins or ends.
 template <class Slots>
 int64_t streaming_blocks(const DecodeExtents& extents, const Slots& slots, int64_t items, const DecodeGrid& grid) {
 #if !defined(HEDDLE_SIMT)
@@ -125,7 +125,7 @@ int64_t streaming_blocks(const DecodeExtents& extents, const Slots& slots, int64
   return blocks < 2 ? 0 : blocks < most_streaming<Slots> ? blocks : most_streaming<Slots>;
 }
 
-/// Enqueues `attention_decode_streamed` with one shape. Of its blocks, `blocks` share the memory of a multiprocessor.
+/// Enqueues `attention_decode_streamed` with one shape. `blocks` of its blocks share the memory of a multiprocessor.
 template <class Shape, class T, class O, class Slots, class... Caches>
 int32_t launch_decode_streamed(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, int64_t blocks,
                                DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
@@ -147,27 +147,27 @@ int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, con
                                                                    out, slots, caches...);
 }
 
-/// Extents of a launch: `shared` neighbouring heads have the same keys and values, `places` is how many each sequence has in memory.
+/// Extents of a launch: `shared` adjacent heads have the same keys and values, `places` is the number of places of each sequence in memory.
 struct DecodeLaunch {
   int64_t batch, heads, shared, queries, head_dim, value_dim, places;
-  bool settled;  // whether the launch in front writes neither keys and values nor what tells which of them are attended
+  bool settled;  // true if the previous launch writes neither keys and values nor what selects the attended ones
 };
 
-/// Rows a block computes together: as many as have room in shared memory beside one another, and in registers, of which chunks of int8
-/// take twice as many once they are floats.
+/// Rows a block computes together: limited by shared memory and by registers. Chunks of int8 take twice as many registers once they are
+/// floats.
 template <class T>
 constexpr int decode_rows(int wanted, int size) {
   const int most = sizeof(T) == 1 ? (size <= 256 ? 2 : 1) : size <= 64 ? 8 : size <= 256 ? 4 : 1;
   return wanted < most ? wanted : most;
 }
 
-/// Chunks of a lane of which `lanes` hold a row of `size` elements, and the lanes: at least one chunk.
+/// Chunks per lane of a row of `size` elements over `lanes` lanes, and the number of lanes: at least one chunk.
 constexpr int decode_lanes(int size, int vec) { return size < 32 * vec ? size / vec : 32; }
 constexpr int decode_chunks(int size, int vec) { return size / (decode_lanes(size, vec) * vec); }
 
-/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[owner(b, j), j, h, :]) times the same row of
-/// value, or what Slots stores of that. `caches`: the outputs that keys and values of the fresh place are stored in, if there is one.
-/// HEDDLE_INVALID for heads beyond 1024 elements, or heads that do not share evenly.
+/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[owner(b, j), j, h, :]) times the same row of value, or
+/// the value that Slots stores for it. `caches`: the outputs for keys and values of the fresh place, if there is one. HEDDLE_INVALID for
+/// heads beyond 1024 elements, or heads that do not share evenly.
 template <class T, class O, class Slots, class... Caches>
 int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error, const char* name, const DecodeLaunch& given,
                                 In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
@@ -190,7 +190,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
                        slots.aligned();
   const bool alike = aligned && given.head_dim == given.value_dim;
   if constexpr (tensor_core_type<T> && sizeof(T) == 2 && Slots::shared_rows > 1) {
-    // By what heads are alone, so that a row's bits do not depend on how many there are.
+    // Depends on properties of heads alone, so that a row's bits do not depend on the number of rows.
     const auto start_heads = [&](auto size) {
       using Shape = DecodeHeads<T, decltype(size)::value>;
       const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
@@ -201,7 +201,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
     if (alike && given.shared > 1 && given.head_dim == 64) return start_heads(Integer<64>{});
     if (alike && given.shared > 1 && given.head_dim == 128) return start_heads(Integer<128>{});
   }
-  // Few groups would leave multiprocessors idle: their heads go apart then, and read what lies in the L2 cache by now.
+  // Few groups would leave multiprocessors idle: their heads are then separate items, and read their keys and values from the L2 cache.
   constexpr int64_t few_groups = 32;
   const auto start_rows = [&](auto lanes, auto chunks, auto whole, auto rows) {
     using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decltype(rows)::value>;
@@ -220,7 +220,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
     constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
     constexpr int rows = decode_rows<T>(Slots::shared_rows, size);
     if constexpr (rows > 1) {
-      // Heads that have keys and values to themselves would be computed as copies of each other.
+      // Heads with keys and values of their own would be computed as copies of each other.
       const bool is_shared = given.shared > 1;
       if (is_shared && items.value / given.shared * DecodeSplit::most_of(given.places) >= few_groups) {
         return start_rows(lanes, chunks, whole, Integer<rows>{});

@@ -1,7 +1,7 @@
-// Decode attention of heads that share keys and values, on tensor cores: up to 8 heads of 64 or 128 elements of a 16-bit type are one factor of
-// products with 16 places at a time. Keys and values go from memory to registers as they lie there, since a product may take the elements
-// of a row, and the columns of a result, in any order that both factors agree on. Sums are divided among workers, segments and blocks as in
-// attention_decode_kernel.cuh.
+// Decode attention of heads that share keys and values, on tensor cores: up to 8 heads of 64 or 128 elements of a 16-bit type are one
+// operand of matmuls with 16 places at a time. Keys and values go from memory to registers in memory order, since a matmul may take the
+// elements of a row, and the columns of a result, in any order that both operands agree on. Sums are divided among workers, segments and
+// blocks as in attention_decode_kernel.cuh.
 #ifndef HEDDLE_ATTENTION_DECODE_HEADS_CUH
 #define HEDDLE_ATTENTION_DECODE_HEADS_CUH
 
@@ -14,20 +14,20 @@
 
 namespace heddle {
 
-/// Lane l has, with g = l / 4 and p = l % 4: of queries head g and of keys place g, elements 32 m + 8 p to 32 m + 8 p + 7; of values places
-/// 2 p and 2 p + 1, elements 64 m + 8 g to 64 m + 8 g + 7.
+/// With g = l / 4 and p = l % 4, lane l has elements 32 m + 8 p to 32 m + 8 p + 7 of query head g and of key place g, and elements 64 m + 8
+/// g to 64 m + 8 g + 7 of value places 2 p and 2 p + 1.
 template <class T, int HeadDim>
 struct DecodeHeads {
   static_assert(sizeof(T) == 2 && HeadDim % 64 == 0, "whole fragments of a type of 16 bits");
   static constexpr int size = HeadDim, rows = 8, piece = 16;
-  static constexpr int workers = 16;                      // of a segment
-  // Of a block at most: eight warps have the registers of a multiprocessor, so that blocks which wait for one another have half as many.
+  static constexpr int workers = 16;                      // per segment
+  // Per block at most: eight warps use the registers of a multiprocessor, so blocks that wait for one another have half as many.
   static constexpr int warps = 8, crowded_warps = 4;
   static constexpr int key_chunks = HeadDim / 32, value_chunks = HeadDim / 64;
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // as in DecodeShape
 
   static __host__ __device__ __forceinline__ uint32_t slot_bytes(int shared) { return static_cast<uint32_t>(shared < rows ? shared : rows) * row_bytes; }
-  /// Room for the sums of every worker with a piece and of the fresh place, and for the exchange.
+  /// Memory for the sums of every worker with a piece and of the fresh place, and for the exchange.
   static __host__ __device__ __forceinline__ uint32_t shared_bytes(int64_t places, int shared) {
     const int64_t pieces = (places + piece - 1) / piece;
     return (static_cast<uint32_t>(pieces < workers ? pieces : workers) + 1) * slot_bytes(shared) + ClusterExchange::barrier_bytes;
@@ -70,8 +70,8 @@ struct HeadsSum {
   float peak = -INFINITY;
   float output[Shape::value_chunks][4][4] = {};  // heads 2 p and 2 p + 1 of elements 64 m + 8 g + 2 i, then of the next
 
-  /// Takes a piece's keys: `score(raw, place)` is what softmax is taken of for one of its 16 places, -INFINITY where nothing is attended.
-  /// Gives weights as a factor of the product with values.
+  /// Adds a piece's keys: `score(raw, place)` is the input of softmax for one of its 16 places, -INFINITY for places that are not attended.
+  /// Returns weights as an operand of the matmul with values.
   template <class Score>
   __device__ __forceinline__ void weigh(const DecodeWords (&query)[Shape::key_chunks], const HeadsKeys<Shape>& keys, Score score, int lane,
                                         uint32_t (&weights)[2]) {
@@ -165,13 +165,13 @@ struct HeadsSum {
   }
 };
 
-/// The key and the value of the place that is not in memory yet, as the first of a piece.
+/// Key and value of the place that is not in memory yet, as the first of a piece.
 template <class T, class Shape>
 struct HeadsFresh {
   HeadsKeys<Shape> keys;
   HeadsValues<Shape> values;
 
-  /// What sequence b has there.
+  /// Reads both for sequence b.
   template <class Slots>
   __device__ __forceinline__ void read(const Slots& slots, int b, int h, int lane) {
     const int g = lane / 4, p = lane % 4;
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
     if (extents.settled) begin_kernel();
     return;
   }
-  // The last segment attends what is not in memory yet.
+  // The last segment also attends the fresh place.
   const bool is_last = segment + 1 == split.count;
   const int begin = range.begin + segment * split.length, fresh_at = range.fresh_at;
   const int stored = is_last ? range.stored : begin + split.length;
@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
       }
     }
   };
-  // What is in memory already is on its way while the launch in front ends.
+  // Keys and values in memory are loaded while the previous launch ends.
   DecodeWalk<Shape> here(warp, warps, pieces);
   HeadsKeys<Shape> keys;
   HeadsValues<Shape> values;
@@ -331,7 +331,7 @@ __global__ void __launch_bounds__(32 * Shape::warps, 1)
           return j < stored && j != fresh_at ? score_at(raw, j) : -INFINITY;
         },
         lane, weights);
-    // What the next piece needs first is on its way while this one's values are multiplied.
+    // Keys of the next piece are prefetched while this one's values are multiplied.
     load_keys(next, keys);
     sum.add(weights, values);
     load_values(next, values);

@@ -1,7 +1,6 @@
-// The kernels behind attention_decode.cuh: a block, or a cluster of blocks, for each query row and the heads that share its keys. Places
-// are dealt out in pieces to a fixed number of workers, each of which sums up its own; warps take workers in turn, and in the end the
-// sums of all workers are put together in their order. How many warps and blocks do that changes no bit of a result, nor does what else
-// is in the batch.
+// The kernels of attention_decode.cuh: a block, or a cluster of blocks, for each query row and the heads that share its keys. Places are
+// dealt in pieces to a fixed number of workers, each of which sums its own. Warps process workers in turn, and at the end the sums of all
+// workers are combined in their order. Neither the number of warps and blocks nor the rest of the batch changes a bit of a result.
 #ifndef HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 #define HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 
@@ -13,7 +12,7 @@
 
 namespace heddle {
 
-/// Lanes of a group read one place together; a piece is a few places for each group.
+/// The lanes of a group read one place together; a piece is a few places for each group.
 template <class Shape, bool Whole, class Pieces, class T, class O, class Slots, class... Caches>
 __device__ __forceinline__ void attend_places(const DecodeExtents& extents, const In<T>& key, const In<T>& value, const Out<O>& out,
                                               const Out<float>& parts, const Slots& slots, const Caches&... caches) {
@@ -42,7 +41,7 @@ __device__ __forceinline__ void attend_places(const DecodeExtents& extents, cons
     if (extents.settled) begin_kernel();
     return;
   }
-  // The last segment attends what is not in memory yet.
+  // The last segment also attends the fresh place.
   const bool is_last = segment + 1 == split.count;
   const int begin = range.begin + segment * split.length, fresh_at = range.fresh_at;
   const int stored = is_last ? range.stored : begin + split.length;
@@ -59,7 +58,7 @@ __device__ __forceinline__ void attend_places(const DecodeExtents& extents, cons
   const bool attends_fresh = is_last && fresh_at >= range.begin && fresh_at < range.end;
   exchange.announce(rank == 0 ? static_cast<uint32_t>(sums + (attends_fresh ? 1 : 0)) * Shape::slot_bytes : 0);
 
-  // What is in memory already is on its way while the launch in front ends.
+  // Keys and values in memory are loaded while the previous launch ends.
   const DecodePlaces<T, Shape, Whole, Slots> places = {slots, key,   value,          columns, value_columns, b,
                                                        h,     group, extents.places, begin,   stored,        fresh_at};
   const DecodeWalk<Shape> first(warp, warps, pieces);
@@ -128,7 +127,7 @@ __device__ __forceinline__ void attend_places(const DecodeExtents& extents, cons
   finish_decode<Shape, Whole>(extents, item_of, sums + (attends_fresh ? 1 : 0), slot_of, out, parts, slots);
 }
 
-/// With pieces in registers.
+/// Kernel with pieces in registers.
 template <class T, class O, class Shape, bool Whole, class Slots, class... Caches>
 __global__ void __launch_bounds__(256, decode_resident<Shape>)
     attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
@@ -136,12 +135,12 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   attend_places<Shape, Whole, HeldPieces<T, Shape, Whole, Slots>>(extents, key, value, out, parts, slots, caches...);
 }
 
-/// How many blocks of a multiprocessor may stream at once: registers suffice for three, and where elements come of whole rows for two.
+/// Number of blocks of a multiprocessor that may stream at once: registers suffice for three, or for two if elements depend on whole rows.
 template <class Slots>
 constexpr int most_streaming = folds_rows<Slots> ? 2 : 3;
 
-/// The same where rows of a head lie one behind the other: pieces of eight warps are read at once, and others while they are multiplied. One
-/// block a segment. Only where there are bulk copies.
+/// The same for contiguous rows of a head: pieces of eight warps are read at once, and others while they are multiplied. One block per
+/// segment. Only where bulk copies exist.
 template <class T, class O, class Shape, class Slots, class... Caches>
 __global__ void __launch_bounds__(256, most_streaming<Slots>)
     attention_decode_streamed(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,

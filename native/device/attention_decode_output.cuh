@@ -1,5 +1,4 @@
-// How attention_decode_kernel.cuh puts the sums of all workers together: lanes share the slots of a column, in one order for every
-// block.
+// Combination of the sums of all workers in attention_decode_kernel.cuh: lanes share the slots of a column, in one order for every block.
 #ifndef HEDDLE_ATTENTION_DECODE_OUTPUT_CUH
 #define HEDDLE_ATTENTION_DECODE_OUTPUT_CUH
 
@@ -11,17 +10,17 @@
 
 namespace heddle {
 
-/// Lanes that share the slots of four columns among them: as many for every block, so that sums are added up in one order.
+/// Lanes that share the slots of four columns: the same number in every block, so that the order of summation is fixed.
 constexpr int decode_chains = 8;
 
-/// Sums of columns c to c + 3 of row `row` over the first `count` slots, on all lanes of a chain; and what they are relative to.
+/// Sums of columns c to c + 3 of row `row` over the first `count` slots, on all lanes of a chain, and the scores they are relative to.
 struct DecodeTotals {
   float top, total, peak, sums[4];
 };
 
-/// Of slots 0 to `count` - 1, `at(slot, place)` gives four floats from `place` on: sums of columns, and behind `size` of them the rest. Lane l
-/// of each decode_chains takes every decode_chains-th slot; then they are added up in a butterfly, so that all end alike. All lanes of a
-/// warp take part.
+/// Combines slots 0 to `count` - 1. `at(slot, place)` gives four floats from `place` on: sums of columns, and after `size` of them the
+/// rest. Lane l of each decode_chains takes every decode_chains-th slot. A butterfly then adds them up, so that all lanes get the same
+/// bits. All lanes of a warp take part.
 template <class At>
 __device__ __forceinline__ DecodeTotals put_together(int count, int size, int c, At at) {
   const int chain = static_cast<int>(threadIdx.x) % decode_chains;

@@ -1,5 +1,5 @@
-// What a warp holds of attention_decode_kernel.cuh: a query, the keys and values of a piece, the place that is not in memory yet, and
-// a worker's sum so far.
+// State of a warp of attention_decode_kernel.cuh: a query, the keys and values of a piece, the place that is not in memory yet, and a
+// worker's sum so far.
 #ifndef HEDDLE_ATTENTION_DECODE_PARTS_CUH
 #define HEDDLE_ATTENTION_DECODE_PARTS_CUH
 
@@ -12,42 +12,42 @@
 
 namespace heddle {
 
-/// Heads of up to `size` elements: `Lanes` neighbours of a warp hold a row, each `Chunks` chunks of 16 bytes. `Rows` query rows attend
+/// Heads of up to `size` elements: `Lanes` adjacent lanes of a warp hold a row, each `Chunks` chunks of 16 bytes. `Rows` query rows attend
 /// the same keys and values, which are read once for them.
 template <class T, int Lanes, int Chunks, int Rows = 1>
 struct DecodeShape {
   static_assert(warp_lanes % Lanes == 0, "a power of two of lanes");
   static constexpr int lanes = Lanes, chunks = Chunks, vec = 16 / static_cast<int>(sizeof(T)), size = Lanes * Chunks * vec;
-  static constexpr int groups = warp_lanes / Lanes;      // places a warp reads side by side
-  static constexpr int unroll = Chunks == 1 ? 2 : 1;     // and one behind the other
+  static constexpr int groups = warp_lanes / Lanes;      // places a warp reads at once
+  static constexpr int unroll = Chunks == 1 ? 2 : 1;     // and per lane, one after the other
   static constexpr int piece = groups * unroll;          // places
   static constexpr int workers = size <= 128 ? 32 : 8;   // a power of two, at least the warps of a block
   static constexpr int rows = Rows;
-  static constexpr int warps = 8, crowded_warps = 8;     // of a block at most, and where blocks wait for one another
-  static constexpr uint32_t row_bytes = (size + 4) * 4;  // a sum, then what it is relative to, its total and the largest score
+  static constexpr int warps = 8, crowded_warps = 8;     // per block at most, and if blocks wait for one another
+  static constexpr uint32_t row_bytes = (size + 4) * 4;  // a sum, then the score it is relative to, its total and the largest score
   static constexpr uint32_t slot_bytes = rows * row_bytes;
 
-  /// Room for the sums of every worker with a piece and of the fresh place, and for the exchange.
+  /// Memory for the sums of every worker with a piece and of the fresh place, and for the exchange.
   static __host__ __device__ constexpr uint32_t shared_bytes(int64_t places) {
     const int64_t pieces = (places + piece - 1) / piece;
     return (static_cast<uint32_t>(pieces < workers ? pieces : workers) + 1) * slot_bytes + ClusterExchange::barrier_bytes;
   }
 };
 
-/// Whether a Slots says that it computes elements of a query or of a fresh key from their whole row, as a norm does.
+/// True if a Slots computes elements of a query or of a fresh key from their whole row, as a norm does.
 template <class Slots, class = void>
 constexpr bool folds_rows = false;
 template <class Slots>
 constexpr bool folds_rows<Slots, decltype(static_cast<void>(Slots::folds_rows))> = Slots::folds_rows;
 
-/// Whether a Slots says in which steps places lie.
+/// True if a Slots knows the stride of places.
 template <class Slots, class = void>
 constexpr bool has_steps = false;
 template <class Slots>
 constexpr bool has_steps<Slots, decltype(static_cast<void>(Slots::has_steps))> = Slots::has_steps;
 
-/// Pieces that a warp's registers hold, under way or just multiplied. `Whole`: rows have no end inside of a chunk. Ends, sums of whole rows
-/// and several rows of many elements a lane take registers themselves, as do float32 whose rows are looked up.
+/// Pieces in a warp's registers, in flight or just multiplied. `Whole`: rows do not end inside of a chunk. Row ends, sums of whole rows and
+/// several rows with many elements per lane take registers themselves. So do float32 rows that are looked up.
 template <class Shape, bool Whole, class Slots>
 constexpr int decode_held = [] {
   if (Shape::chunks >= 8 || folds_rows<Slots> || (Shape::vec > 8 && Shape::rows > 1)) return 1;
@@ -55,7 +55,7 @@ constexpr int decode_held = [] {
   return Whole && Shape::chunks == 1 && Shape::rows == 1 && is_lean ? 3 : 2;
 }();
 
-/// Blocks of 256 threads that a multiprocessor is to have registers for.
+/// Blocks of 256 threads that registers of a multiprocessor must suffice for.
 template <class Shape>
 constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 || Shape::rows * Shape::vec > 16 ? 1 : 2;
 
@@ -64,7 +64,7 @@ template <class Shape, bool Whole>
 struct DecodeColumns {
   int first, head_dim;
 
-  /// Calls `act(chunk, c, valid)` for each of the lane's chunks: its first column, and how many exist from there on.
+  /// Calls `act(chunk, c, valid)` for each of the lane's chunks, with its first column and the number of elements that exist from there on.
   template <class Act>
   __device__ __forceinline__ void each(Act act) const {
     HEDDLE_UNROLL
@@ -74,7 +74,7 @@ struct DecodeColumns {
     }
   }
 
-  /// A chunk of which `valid` elements exist; nothing else is read.
+  /// Loads a chunk of which `valid` elements exist; nothing else is read.
   template <class T>
   __device__ __forceinline__ Chunk<T, Shape::vec> load(const In<T>& tensor, int64_t offset, int valid) const {
     Chunk<T, Shape::vec> chunk = {};
@@ -83,12 +83,12 @@ struct DecodeColumns {
   }
 };
 
-/// A query row, and its product with a key.
+/// A query row, and its dot product with a key.
 template <class Shape>
 struct DecodeQuery {
   float values[Shape::chunks][Shape::vec];
 
-  /// The same on all lanes of a group, which all take part.
+  /// Dot product with a key, the same on all lanes of a group, which all take part.
   template <class T>
   __device__ __forceinline__ float product(const Chunk<T, Shape::vec> (&key)[Shape::chunks]) const {
     float sum = 0.0f;
@@ -101,7 +101,7 @@ struct DecodeQuery {
   }
 };
 
-/// What the keys and values of some places are multiplied by: where rows have no steps of their own, nothing.
+/// Scales of the keys and values of some places: none where rows have no scales.
 template <bool Scaled, int Places>
 struct DecodeScales {
   __device__ __forceinline__ float key(float raw, int) const { return raw; }
@@ -115,7 +115,7 @@ struct DecodeScales<true, Places> {
   __device__ __forceinline__ float value(float weight, int u) const { return weight * values[u]; }
 };
 
-/// Keys and values of a piece, as they are stored.
+/// Keys and values of a piece, in their storage type.
 template <class T, class Shape, bool Scaled>
 struct DecodePiece {
   Chunk<T, Shape::vec> keys[Shape::unroll][Shape::chunks];
@@ -123,12 +123,12 @@ struct DecodePiece {
   DecodeScales<Scaled, Shape::unroll> scales;
 };
 
-/// The key and the value of the place that is not in memory yet, rounded as they are stored. Every group of lanes has them.
+/// Key and value of the place that is not in memory yet, rounded as they are stored. Every group of lanes has them.
 template <class T, class Shape>
 struct DecodeFresh {
   Chunk<T, Shape::vec> keys[Shape::chunks], values[Shape::chunks];
 
-  /// What sequence b has there.
+  /// Reads both for sequence b.
   template <bool Whole, class Slots>
   __device__ __forceinline__ void read(const Slots& slots, const DecodeColumns<Shape, Whole>& key_columns,
                                        const DecodeColumns<Shape, Whole>& value_columns, int b, int h) {
@@ -144,7 +144,7 @@ struct DecodeFresh {
     });
   }
 
-  /// Stores both at place j of sequence b. One group of lanes does.
+  /// Stores both at place j of sequence b; one group of lanes does so.
   template <bool Whole, class Slots>
   __device__ __forceinline__ void store(const Slots& slots, const DecodeColumns<Shape, Whole>& key_columns,
                                         const DecodeColumns<Shape, Whole>& value_columns, int b, int h, int j, int lane,
@@ -175,11 +175,11 @@ struct DecodeFresh {
   }
 };
 
-/// Weighted values of some places and the softmax they are relative to, for each group of lanes apart.
+/// Weighted values of some places and the softmax they are relative to, separately for each group of lanes.
 template <class Shape, bool KeepsPeak>
 struct DecodeSum {
   OnlineSoftmax softmax;
-  float peak = -INFINITY;  // the largest score, where that is asked for
+  float peak = -INFINITY;  // the largest score, if a Slots needs it
   float output[Shape::chunks][Shape::vec] = {};
 
   /// Adds a piece. Scores are the same on all lanes of a group, and -INFINITY where there is no place.
@@ -203,7 +203,7 @@ struct DecodeSum {
     }
   }
 
-  /// Adds one place, of which one group of lanes has the weight.
+  /// Adds one place, whose weight counts in one group of lanes.
   template <class T>
   __device__ __forceinline__ void add(float score, const Chunk<T, Shape::vec> (&values)[Shape::chunks], bool counts) {
     if constexpr (KeepsPeak) peak = score;
@@ -249,7 +249,8 @@ struct DecodeSum {
     }
   }
 
-  /// Combines what a lane has with the lanes of the other groups that have the same columns: a butterfly, so that all end alike.
+  /// Combines a lane's value with those of the lanes of other groups that have the same columns: a butterfly, so that all lanes get the
+  /// same bits.
   template <class Monoid>
   __device__ __forceinline__ static float across_groups(float value) {
     HEDDLE_UNROLL

@@ -1,5 +1,5 @@
-// How a warp of attention_decode_kernel.cuh comes by keys and values: pieces in registers, some ahead of the one it multiplies, or pieces that
-// the copy engine brings to shared memory for all warps of a block. Which of them does changes no bit of a result.
+// Loading of keys and values by a warp of attention_decode_kernel.cuh: pieces in registers, some prefetched, or pieces that the copy engine
+// brings to shared memory for all warps of a block. The choice changes no bit of a result.
 #ifndef HEDDLE_ATTENTION_DECODE_PIECES_CUH
 #define HEDDLE_ATTENTION_DECODE_PIECES_CUH
 
@@ -15,7 +15,7 @@ namespace heddle {
 /// The pieces a warp computes, in order: those of its first worker, then those of the next.
 template <class Shape>
 struct DecodeWalk {
-  int warps, pieces;  // in all
+  int warps, pieces;  // in total
   int worker, piece;
 
   __device__ __forceinline__ DecodeWalk(int warp, int warps_, int pieces_)
@@ -27,25 +27,25 @@ struct DecodeWalk {
     worker += warps;
     piece = worker;
   }
-  /// Whether the piece is its worker's last.
+  /// True if the piece is its worker's last.
   __device__ __forceinline__ bool ends_worker() const { return piece + Shape::workers >= pieces; }
 };
 
-/// The places that a block, or a cluster, attends of a sequence, and where a lane's part of their keys and values lies.
+/// The places of a sequence that a block, or a cluster, attends, and the addresses of a lane's part of their keys and values.
 template <class T, class Shape, bool Whole, class Slots>
 struct DecodePlaces {
   const Slots& slots;
   const In<T>&key, &value;
   DecodeColumns<Shape, Whole> columns, value_columns;
   int b, h, group;
-  int most;  // that a sequence has in memory
+  int most;  // number of places of a sequence in memory
   int begin, stored, fresh_at;
 
   __device__ __forceinline__ int place_of(int piece, int u) const { return begin + piece * Shape::piece + u * Shape::groups + group; }
   __device__ __forceinline__ bool is_attended(int j) const { return j < stored && j != fresh_at; }
 };
 
-/// Pieces in registers. Which rows hold a piece is looked up one piece ahead.
+/// Pieces in registers. The rows of a piece are looked up one piece ahead.
 template <class T, class Shape, bool Whole, class Slots>
 class HeldPieces {
  public:
@@ -55,14 +55,14 @@ class HeldPieces {
 
   static __host__ __device__ __forceinline__ uint32_t shared_bytes(int) { return 0; }
 
-  /// Asks for the first pieces of a warp.
+  /// Starts loading the first pieces of a warp.
   __device__ __forceinline__ HeldPieces(const Places& places, const Walk& first, int, Shared16, int) : places_(places), next_(first) {
     find();
     HEDDLE_UNROLL
     for (int at = 0; at < count; ++at) load_next(held_[at]);
   }
 
-  /// Calls `take(at, piece)` for each piece of the warp, of which `at` is the first, and asks for those ahead.
+  /// Calls `take(at, piece)` for each piece of the warp, starting with `at`, and starts loading those ahead.
   template <class Take>
   __device__ __forceinline__ void each(Walk at, Take take) {
     while (!at.is_done()) {
@@ -82,7 +82,7 @@ class HeldPieces {
   __device__ __forceinline__ void find() {
     HEDDLE_UNROLL
     for (int u = 0; u < Shape::unroll; ++u) {
-      // The table is as long as the tensors, so it can be read before anyone knows how many places there are.
+      // The table is as long as the tensors, so it can be read before the number of places is known.
       const int j = places_.place_of(next_.piece, u);
       owners_[u] = j < places_.most ? places_.slots.owner(places_.b, j) : 0;
     }
@@ -116,8 +116,8 @@ class HeldPieces {
   Piece held_[count];
 };
 
-/// Pieces in a ring of shared memory: a chunk of it has the next piece of every warp of the block, which are neighbours, so that one copy
-/// brings all of their keys. Rows of a head lie one behind the other and have no ends inside.
+/// Pieces in a ring of shared memory: a chunk of it has the next piece of every warp of the block. These are adjacent, so that one copy
+/// brings all of their keys. Rows of a head are contiguous and do not end inside of a chunk.
 template <class T, class Shape, class Slots>
 class StreamedPieces {
  public:
@@ -127,12 +127,12 @@ class StreamedPieces {
   static constexpr int warps = Shape::warps;
   static constexpr uint32_t row_bytes = Shape::size * sizeof(T), piece_bytes = Shape::piece * row_bytes, chunk_bytes = warps * piece_bytes;
 
-  /// Of a ring of so many chunks.
+  /// Bytes of a ring of `chunks` chunks.
   static __host__ __device__ __forceinline__ uint32_t shared_bytes(int chunks) {
     return static_cast<uint32_t>(chunks) * (2 * chunk_bytes + CopyCounter::bytes);
   }
 
-  /// Asks for the first chunks of a block of `warps` warps, of which this is number `warp`.
+  /// Starts loading the first chunks of a block of `warps` warps, of which this is number `warp`.
   __device__ __forceinline__ StreamedPieces(const Places& places, const Walk& first, int warp, Shared16 ring, int chunks)
       : places_(places), warp_(warp), chunks_(chunks), ring_(ring), at_(0, warps, first.pieces), next_(at_) {
     if (threadIdx.x != 0) return;
@@ -146,7 +146,7 @@ class StreamedPieces {
     int slot = 0, behind = chunks_ - 1;
     uint32_t parity = 0;
     for (bool is_first = true; !at_.is_done(); is_first = false, at_.advance()) {
-      // Every warp has read the chunk before, whose place the next one takes.
+      // Every warp has read the previous chunk, whose place the next one takes.
       __syncthreads();
       if (threadIdx.x == 0 && !is_first) copy_next(behind);
       counter(slot).wait(parity);
@@ -170,7 +170,7 @@ class StreamedPieces {
   }
   __device__ __forceinline__ Shared16 keys_of(int chunk) const { return ring_ + static_cast<uint32_t>(chunk) * 2 * chunk_bytes; }
 
-  /// By the first thread. Places that do not count are brought with the others, and not looked at.
+  /// Starts a copy, by the first thread. Places that are not attended are copied with the others, and ignored.
   __device__ __forceinline__ void copy_next(int chunk) {
     if (next_.is_done()) return;
     const int first = places_.begin + next_.piece * Shape::piece, rows = min(warps * Shape::piece, places_.stored - first);
@@ -187,7 +187,7 @@ class StreamedPieces {
     HEDDLE_UNROLL
     for (int u = 0; u < Shape::unroll; ++u) {
       const uint32_t row = static_cast<uint32_t>(u * Shape::groups + places_.group) * row_bytes;
-      // What was left there by others may be no number.
+      // Memory that other kernels left there may hold NaN.
       const bool attended = places_.is_attended(places_.place_of(number, u));
       places_.columns.each([&](int i, int c, int) {
         const Shared16 from = own + (row + static_cast<uint32_t>(c) * static_cast<uint32_t>(sizeof(T)));

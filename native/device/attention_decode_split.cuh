@@ -1,6 +1,6 @@
-// How attention_decode_kernel.cuh divides a long row: places beyond what one block reads are segments, each with a block of its own, whose
-// sums lie in memory until a second kernel puts them together. How many segments a row has depends on how many places it attends and on
-// nothing else, so its bits are the same alone, in any batch and in a cache of any size.
+// Division of a long row of attention_decode_kernel.cuh: places beyond what one block reads are divided into segments, each with a block of
+// its own. The sums of segments are in memory until a second kernel combines them. The number of segments of a row depends only on the
+// number of places it attends, so its bits are the same alone, in any batch and in a cache of any size.
 #ifndef HEDDLE_ATTENTION_DECODE_SPLIT_CUH
 #define HEDDLE_ATTENTION_DECODE_SPLIT_CUH
 
@@ -13,24 +13,24 @@
 namespace heddle {
 
 struct DecodeExtents {
-  int heads, shared;  // query heads, and how many neighbours share keys and values
+  int heads, shared;  // query heads, and the number of adjacent heads that share keys and values
   int queries, head_dim, value_dim;
-  int places;    // of a sequence in memory
-  int cluster;   // blocks for each segment of a query row and Shape::rows of the heads that share keys, neighbours along x
-  int segments;  // that a row of so many places may have, along y; those of one segment need no second kernel
-  int chunks;    // of the ring of shared memory that keys and values are streamed through, where they are
-  bool settled;  // what is in memory, and where, is not written by the launch in front
+  int places;    // per sequence in memory
+  int cluster;   // blocks for each segment of a query row and Shape::rows of the heads that share keys, adjacent along x
+  int segments;  // most segments of a row with that many places, along y; rows of one segment need no second kernel
+  int chunks;    // of the ring of shared memory that keys and values are streamed through, if they are
+  bool settled;  // true if the previous launch writes neither the attended memory nor its addresses
 };
 
 /// The segments of a row.
 struct DecodeSplit {
-  static constexpr int whole = 1024;  // places that stay together: what one block, or a cluster, reads soon enough
-  static constexpr int least = 512;   // places of a segment: their keys and values outweigh its sums fifty times and more
+  static constexpr int whole = 1024;  // places that stay together: one block, or a cluster, reads them fast enough
+  static constexpr int least = 512;   // places per segment: their keys and values outweigh its sums fifty times and more
   static constexpr int most = 32;     // segments, so that four heads fill the largest devices; clusters help where there are fewer
 
   int length, count;
 
-  /// Of a row that attends `places` places.
+  /// Segments of a row that attends `places` places.
   static __host__ __device__ __forceinline__ DecodeSplit of(int places) {
     if (places <= whole) return {whole, 1};
     constexpr int step = 64;
@@ -38,23 +38,23 @@ struct DecodeSplit {
     return {length, (places - 1) / length + 1};
   }
 
-  /// The most segments that any row of at most `places` places has.
+  /// Most segments of any row of at most `places` places.
   static int64_t most_of(int64_t places) {
     const int64_t full = (places - 1) / least + 1;
     return places <= whole ? 1 : full < most ? full : most;
   }
 
-  /// The most places that a segment of any such row has.
+  /// Most places of a segment of any such row.
   static int64_t longest_of(int64_t places) {
     return places <= whole ? places : longest(int64_t{whole}, int64_t{of(static_cast<int>(places)).length});
   }
 };
 
-/// The places that some of `heads` neighbouring rows attend: those of one row, unless heads differ.
+/// The places that some of `heads` adjacent rows attend: those of one row, unless heads differ.
 struct DecodeRange {
   int begin, end;
   int stored;    // the end of those in memory
-  int fresh_at;  // the place that is not, or -1
+  int fresh_at;  // the place that is not in memory, or -1
 
   template <int Rows, class Slots>
   static __device__ __forceinline__ DecodeRange of(const Slots& slots, int places, int b, int first_head, int heads, int i) {
@@ -75,7 +75,7 @@ struct DecodeRange {
   }
 };
 
-/// Where the sums of a segment lie: `size` columns, then what they are relative to, their total and the largest score.
+/// Layout of the sums of a segment: `size` columns, then the score they are relative to, their total and the largest score.
 template <class Shape>
 struct DecodeSums {
   static constexpr int64_t floats = Shape::row_bytes / 4;
@@ -83,7 +83,7 @@ struct DecodeSums {
   static __host__ __device__ __forceinline__ int64_t rows(int64_t row, int segments) { return row * segments * floats; }
 };
 
-/// Stores of four columns what is to be stored, from their sums over all places.
+/// Stores four columns of a result, from their sums over all places.
 template <bool Whole, class O, class Slots>
 __device__ __forceinline__ void store_decoded(const Out<O>& out, const Slots& slots, const DecodeTotals& all, int b, int head, int i, int c,
                                               int value_dim) {
@@ -96,19 +96,19 @@ __device__ __forceinline__ void store_decoded(const Out<O>& out, const Slots& sl
   store_chunk<4, Whole>(out, slots.out_row(b, i, head) + c, value_dim - c, results);
 }
 
-/// What a block, or a cluster, has the sums of: a segment of some neighbouring heads of a query row.
+/// The sums of a block, or a cluster: those of a segment of some adjacent heads of a query row.
 struct DecodeItem {
   int b, i, first_head, heads, segment, segments;
 };
 
-/// Puts the sums of `received` workers together, those of row r in `slot_of(worker, r)`: results of a row that has one segment, else what
-/// attention_decode_join takes up.
+/// Combines the sums of `received` workers, those of row r in `slot_of(worker, r)`, to results if a row has one segment, otherwise to the
+/// input of attention_decode_join.
 template <class Shape, bool Whole, class SlotOf, class O, class Slots>
 __device__ __forceinline__ void finish_decode(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
                                               const Out<O>& out, const Out<float>& parts, const Slots& slots) {
   const int columns4 = (extents.value_dim + 3) / 4;
   const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
-  // Warps go through the loop together, since lanes exchange what they have.
+  // Warps stay together in the loop, since lanes exchange values.
   for (int at = 0; at < columns4 * item.heads; at += threads) {
     const int place = min(at + own, columns4 * item.heads - 1), r = place / columns4, c = place % columns4 * 4;
     const DecodeTotals all = put_together(received, Shape::size, c, [&](int slot, int column) {
@@ -127,13 +127,13 @@ __device__ __forceinline__ void finish_decode(const DecodeExtents& extents, cons
   }
 }
 
-/// Puts the segments of rows together that have several: one block for each query row of each head.
+/// Combines the segments of rows that have several: one block for each query row of each head.
 template <class O, class Shape, bool Whole, class Slots>
 __global__ void __launch_bounds__(256) attention_decode_join(const DecodeExtents extents, const In<float> sums, const Out<O> out, const Slots slots) {
   begin_kernel();
   int64_t item = static_cast<int>(blockIdx.x);
   const int i = peel(item, extents.queries), head = peel(item, extents.heads), b = static_cast<int>(item);
-  // The rows that were computed together were divided together.
+  // Rows that were computed together were divided together.
   const int part = head % extents.shared / Shape::rows * Shape::rows;
   const DecodeRange range = DecodeRange::of<Shape::rows>(slots, extents.places, b, head - head % extents.shared + part,
                                                          min(extents.shared - part, Shape::rows), i);
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(256) attention_decode_join(const DecodeExtents
   const int64_t start = DecodeSums<Shape>::rows(row, extents.segments);
   const int columns4 = (extents.value_dim + 3) / 4;
   const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
-  // Warps go through the loop together, since lanes exchange what they have.
+  // Warps stay together in the loop, since lanes exchange values.
   for (int at = 0; at < columns4; at += threads) {
     const int place = min(at + own, columns4 - 1);
     const DecodeTotals all = put_together(count, Shape::size, place * 4, [&](int segment, int column) {
