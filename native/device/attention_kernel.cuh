@@ -1,6 +1,5 @@
-// Attention on tensor cores, for 16-bit types and heads of up to 256 elements: a block takes some query rows of one head and walks
-// the keys that any of them attends in tiles, the next tile on its way while one is used. Queries, scores and output stay in
-// registers.
+// Attention on tensor cores, for 16-bit types and heads of up to 256 elements: a block takes some query rows of one head and loops over the
+// keys that any of them attends in tiles, prefetching the next tile while one is used. Queries, scores and output stay in registers.
 #ifndef HEDDLE_ATTENTION_KERNEL_CUH
 #define HEDDLE_ATTENTION_KERNEL_CUH
 
@@ -36,7 +35,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   KeyTiles<Slots, Shape::keys> met;
   const Shared16 key_tiles = memory + Shape::query_bytes;
   const Shared16 value_tiles = key_tiles + 2 * Shape::key_bytes;
-  // Asked for once: offsets may be read from memory.
+  // Read once: offsets may come from memory.
   const int64_t key_start = key_row_of(slots, b, h, 0), value_start = value_row_of(slots, b, h, 0);
   const auto copy_keys = [&](int from, uint32_t stage) {
     const Shared16 to = key_tiles + stage * Shape::key_bytes;
@@ -91,7 +90,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   }
   if (first >= queries) return;
 
-  // Every thread sees what all have copied, and so do products of warpgroups, which read shared memory by another way.
+  // Every thread sees the copies of all. So do matmuls of warpgroups, which read shared memory through another proxy.
   const auto meet_copies = [] {
 #if defined(HEDDLE_HOPPER_CODE)
     if constexpr (Shape::in_warpgroups) publish_copies();
@@ -111,7 +110,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
       load_matrix_x4(carried.query[k], memory + Rows::fragment(value_corner, warp_first / 16, k));
     }
   }
-  // Rows beyond the last query are computed along and dropped; their scores are asked for as if they were the last.
+  // Rows beyond the last query are computed and dropped; their scores use the index of the last.
   const int row = first + warp_first + lane / 4;
   const int rows[2] = {min(row, queries - 1), min(row + 8, queries - 1)};
   uint32_t stage = 0;
@@ -165,7 +164,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
         });
       }
       if (tile == 0) {
-        // The first values are given until now to arrive.
+        // The wait for the first values is deferred to this place.
         copy_async_wait<1>();
         meet_copies();
       }
@@ -185,13 +184,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   store_output<Shape>(carried, out, slots, b, h, first + warp_first, queries, sizes.value_dim);
 }
 
-/// Launches `attention_tiles` for rows of at most HeadDim elements. HEDDLE_INVALID for more than 65535 heads or sequences, which is
-/// what a grid holds.
+/// Launches `attention_tiles` for rows of at most HeadDim elements. HEDDLE_INVALID for more than 65535 heads or sequences, the limit of a
+/// grid.
 template <int HeadDim, bool PlainScore, class Tile, class T, class O, class Slots>
 int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, const char* name, const AttentionExtents& extents,
                                In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
-  // With a mask that tells no tiles apart the loop has one form for all of them, and there ptxas (13.0) gives registers of queries, which
-  // every tile needs, to weights: products of single warps are used instead.
+  // With a mask that classifies no tiles, the loop has one form for all of them. There ptxas (13.0) gives registers of queries, which every
+  // tile needs, to weights: matmuls of single warps are used instead.
   constexpr bool has_two_forms = !masks_pairs<Slots> || masks_tiles<Slots>;
   using Used = AttentionTile<Tile::queries, Tile::keys, Tile::in_warpgroups && has_two_forms>;
   using Shape = AttentionShape<T, HeadDim, PlainScore, Used>;
@@ -200,7 +199,7 @@ int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, 
     return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld heads, allowed are %lld of each", name,
                 static_cast<long long>(extents.batch), static_cast<long long>(extents.heads), static_cast<long long>(most));
   }
-  // A sequence without queries may own rows that are to be zero.
+  // A sequence without queries may own rows that must be zero.
   const int64_t tiles = longest((extents.queries + Shape::queries - 1) / Shape::queries, int64_t{1});
   const BlockOrder order = order_of<Slots>(tiles);
   const LaunchConfig config = {name, grid_of(order, tiles, extents), dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};

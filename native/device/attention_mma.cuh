@@ -1,5 +1,5 @@
-// The shape of a block of tensor-core attention, and the two products of a warp in it: queries x keys^T, whose sums stay in
-// registers, and weights x values, for which those registers become the left operand. attention_kernel.cuh puts them together.
+// The shape of a block of tensor-core attention, and a warp's two matmuls: queries x keys^T, whose sums stay in registers, and weights x
+// values, for which those registers become the left operand. attention_kernel.cuh combines them.
 #ifndef HEDDLE_ATTENTION_MMA_CUH
 #define HEDDLE_ATTENTION_MMA_CUH
 
@@ -13,20 +13,19 @@
 
 namespace heddle {
 
-/// Query rows of a block and keys it meets at a time. InWarpgroups: Hopper's products where the GPU has them and the shape suits
-/// them. src/schedule/tiles.ts lists those that `heddle tune` times.
+/// Query rows of a block and keys of a tile. InWarpgroups: Hopper's matmuls where the GPU has them and the shape suits them.
+/// src/schedule/tiles.ts lists those that `heddle tune` times.
 template <int Queries, int Keys, bool InWarpgroups>
 struct AttentionTile {
   static constexpr int queries = Queries, keys = Keys;
   static constexpr bool in_warpgroups = InWarpgroups;
 };
 
-/// Whether rows of so many elements are permuted in shared memory, or padded.
+/// True if rows of `width` elements are permuted in shared memory; others are padded.
 constexpr bool is_swizzled(int width) { return width == 32 || width == 64 || width == 128; }
 
-/// Warps with 16 query rows each, which meet keys in tiles. Rows of queries, keys and values have up to HeadDim elements; those that
-/// do not exist are zeros in shared memory. PlainScore: the op's score is arithmetic on the raw product alone, and so needs few
-/// registers.
+/// Warps with 16 query rows each, which attend keys in tiles. Rows of queries, keys and values have up to HeadDim elements; missing ones
+/// are zeros in shared memory. PlainScore: the op's score is arithmetic on the raw dot product alone, and so needs few registers.
 template <class T, int HeadDim, bool PlainScore, class Tile>
 struct AttentionShape {
   static_assert(HeadDim % 16 == 0, "whole fragments");
@@ -36,27 +35,27 @@ struct AttentionShape {
   static constexpr int keys = Tile::keys;
   static constexpr int threads = queries / warp_queries * 32;
 #if defined(HEDDLE_HOPPER_CODE)
-  // The products of a warpgroup read tiles whose rows fill the 128 bytes of a swizzle.
+  // Matmuls of a warpgroup read tiles whose rows fill the 128 bytes of a swizzle.
   static constexpr bool in_warpgroups = Tile::in_warpgroups && HeadDim == 64 && keys == 64;
 #else
   static constexpr bool in_warpgroups = false;
 #endif
-  // Blocks a multiprocessor is to hold, which bounds registers: as many as there can be without spills.
+  // Resident blocks per multiprocessor, which bounds registers: the most without spills.
   static constexpr int warpgroups_held = keys > 64 ? 2 : in_warpgroups && PlainScore ? 4 : HeadDim <= 64 ? 3 : 2;
   static constexpr int resident = warpgroups_held * 128 / threads;
   static constexpr uint32_t key_bytes = keys * Rows::row_bytes;
   static constexpr uint32_t query_bytes = queries * Rows::row_bytes;
   static constexpr uint32_t shared_bytes = query_bytes + 4 * key_bytes;  // two stages of keys and values
   static constexpr int head_tiles = HeadDim / 16;
-  /// Queries stay in registers, unless output leaves no room for them.
+  /// True if queries stay in registers: output leaves room for them.
   static constexpr bool keeps_query = HeadDim <= 128;
   static constexpr int key_tiles = keys / 16;
 
-  /// Raw products, then scores, then weights of a warp's rows and a tile of keys.
+  /// Raw dot products, then scores, then weights of a warp's rows and a tile of keys.
   using Scores = float[2 * key_tiles][4];
 
-  /// What a warp carries from one tile of keys to the next. Fragments of 16 x 8 outputs and scores are as mma_m16n8k16 has them,
-  /// so a lane holds parts of two rows, its quad the rest of them.
+  /// State of a warp between tiles of keys. Fragments of 16 x 8 outputs and scores are laid out as in mma_m16n8k16, so a lane holds parts
+  /// of two rows, and its quad the rest of them.
   struct Carried {
     uint32_t query[keeps_query ? head_tiles : 1][4];
     float output[2 * head_tiles][4] = {};
@@ -64,13 +63,14 @@ struct AttentionShape {
   };
 };
 
-/// Raw products of a warp's queries, which lie at `queries` where they are not in registers, with a tile of keys. Only the first `valid` keys count unless the tile is Whole.
+/// Raw dot products of a warp's queries, which are at `queries` if not in registers, with a tile of keys. Only the first `valid` keys count
+/// unless the tile is Whole.
 template <class T, bool Whole, class Shape>
 __device__ __forceinline__ void multiply_keys(const typename Shape::Carried& carried, [[maybe_unused]] Shared16 queries, Shared16 tile,
                                               uint32_t corner, int valid, typename Shape::Scores& scores) {
   HEDDLE_UNROLL
   for (int i = 0; i < 8 * Shape::key_tiles; ++i) scores[i / 4][i % 4] = 0.0f;
-  // Products that accumulate into the same scores are kept apart, so that none waits for the one before.
+  // Matmuls that accumulate into the same scores are kept apart, so that none waits for the previous one.
   HEDDLE_UNROLL
   for (int k = 0; k < Shape::head_tiles; ++k) {
     const auto multiply = [&](const uint32_t(&query)[4]) {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void multiply_keys(const typename Shape::Carried& car
     if constexpr (Shape::keeps_query) {
       multiply(carried.query[k]);
     } else {
-      // Rows are padded then, so that fragments are apart by sums.
+      // Rows are padded in this case, so offsets of fragments add up.
       uint32_t query[4];
       load_matrix_x4(query, queries + Shape::Rows::fragment(0, 0, k));
       multiply(query);
@@ -117,7 +117,7 @@ __device__ __forceinline__ void multiply_values(typename Shape::Carried& carried
   }
 }
 
-/// Both products by warpgroups where the code and the shape allow, else by warps.
+/// Both matmuls by warpgroups where the code and the shape allow, else by warps.
 template <class T, bool Whole, class Shape>
 __device__ __forceinline__ void multiply_queries_keys(const typename Shape::Carried& carried, Shared16 queries, Shared16 tile,
                                                       uint32_t corner, int valid, typename Shape::Scores& scores) {

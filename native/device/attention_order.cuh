@@ -1,4 +1,4 @@
-// In which order the blocks of attention run, and how many keys a query typically meets: what a launch decides beforehand.
+// Decisions of a launch of attention: the order in which blocks run, and the typical number of keys per query.
 #ifndef HEDDLE_ATTENTION_ORDER_CUH
 #define HEDDLE_ATTENTION_ORDER_CUH
 
@@ -10,15 +10,15 @@
 
 namespace heddle {
 
-/// Which blocks run side by side: tiles of one head share its keys. Where sequences or heads share what is read for pairs, the same tile
-/// of those, so that memory is read once for them all.
+/// Blocks that run at the same time: tiles of one head share its keys. If sequences or heads share the tensors of pairs, the same tile of
+/// all of them, so that memory is read once.
 enum class BlockOrder { tiles, sequences, heads };
 
-/// Of a launch of `tiles` tiles a head and sequence.
+/// Order of a launch of `tiles` tiles per head and sequence.
 template <class Slots>
 BlockOrder order_of([[maybe_unused]] int64_t tiles) {
   if constexpr (reads_pairs<Slots>) {
-    constexpr int64_t most = 65535;  // of the others along a grid
+    constexpr int64_t most = 65535;  // of the other axes of a grid
     if (tiles <= most && !pairs_of_sequence<Slots>) return BlockOrder::sequences;
     if (tiles <= most && !pairs_of_head<Slots>) return BlockOrder::heads;
   }
@@ -32,7 +32,7 @@ inline dim3 grid_of(BlockOrder order, int64_t tiles, const AttentionExtents& ext
   return order == BlockOrder::heads ? dim3(heads, tile_count, batch) : dim3(tile_count, heads, batch);
 }
 
-/// What a block computes: the last tiles come first, since a causal mask gives them most keys.
+/// Work of a block: the last tiles come first, since they have the most keys under a causal mask.
 struct BlockPlace {
   int tile, tiles, h, b;
 };
@@ -45,7 +45,7 @@ __device__ __forceinline__ BlockPlace place_of_block(BlockOrder order) {
   return {static_cast<int>(gridDim.y) - 1 - y, static_cast<int>(gridDim.y), by_heads ? x : z, by_heads ? z : x};
 }
 
-/// Keys in the range of a query: the mean of some of them, or all there are where the host cannot ask.
+/// Keys in the range of a query: the mean over some queries, or all keys if the host cannot evaluate ranges.
 template <class Slots>
 int64_t typical_keys([[maybe_unused]] const Slots& slots, const AttentionExtents& extents) {
   if constexpr (knows_span<Slots>) {

@@ -1,5 +1,5 @@
-// How results leave attention: what the op stores of each, its rounding, and the rows that nobody computes. Outputs may have
-// another type than operands, int8 among them.
+// Output of attention: stored values, their rounding, and the rows that are not computed. Outputs may have another type than operands, for
+// example int8.
 #ifndef HEDDLE_ATTENTION_OUTPUT_CUH
 #define HEDDLE_ATTENTION_OUTPUT_CUH
 
@@ -11,7 +11,8 @@
 
 namespace heddle {
 
-/// Writes what is stored of zero to rows [queries, owned) that fall to query tile `tile` of `tiles`, of Rows rows, in chunks of 8 elements.
+/// Writes the stored value of zero to the part of rows [queries, owned) that belongs to query tile `tile` of `tiles`, of Rows rows, in
+/// chunks of 8 elements.
 template <int Rows, int Threads, int Chunks, class O, class Slots>
 __device__ __forceinline__ void zero_rows(const Out<O>& out, const Slots& slots, int b, int h, int tile, int tiles, int queries,
                                           int owned, int value_dim) {
@@ -30,8 +31,8 @@ __device__ __forceinline__ void zero_rows(const Out<O>& out, const Slots& slots,
   }
 }
 
-/// Rounds what `value` says of a lane's elements of four fragments, two neighbours of each, and gives lane l of a quad the 8
-/// neighbours that the quad's lanes have of fragment l.
+/// Rounds a lane's elements `value` of four fragments, two adjacent ones of each, and gives lane l of a quad the 8 adjacent elements that
+/// the quad's lanes have of fragment l.
 template <class O, class Value>
 __device__ __forceinline__ Pack<O, 8> round_quad(Value value, int lane) {
   static_assert(sizeof(O) <= 2, "one access holds 8 elements");
@@ -52,13 +53,13 @@ __device__ __forceinline__ Pack<O, 8> round_quad(Value value, int lane) {
   return pack;
 }
 
-/// Writes the elements of a lane's output row: `result(fragment, e)` is element e of two of fragment `fragment` of Fragments, `row` the
-/// row it belongs to. All lanes take part; only rows below `queries` and columns below `value_dim` are written, 8 elements an access.
+/// Writes the elements of a lane's output row: `result(fragment, e)` is element e of two of fragment `fragment` of Fragments, `row` is
+/// their row. All lanes take part. Only rows below `queries` and columns below `value_dim` are written, 8 elements per access.
 template <int Fragments, class O, class Slots, class Result>
 __device__ __forceinline__ void store_fragments(const Out<O>& out, const Slots& slots, int b, int h, int row, int queries,
                                                 int value_dim, Result result) {
   const int lane = static_cast<int>(threadIdx.x) % 32, pair = lane % 4 * 2;
-  // Rows beyond the last are asked for as if they were the last.
+  // Rows beyond the last use the index of the last.
   const int known = min(row, queries - 1);
   HEDDLE_UNROLL
   for (int group = 0; group < (Fragments + 3) / 4; ++group) {
@@ -86,7 +87,7 @@ __device__ __forceinline__ void store_fragments(const Out<O>& out, const Slots& 
   }
 }
 
-/// Divides by the sums of weights and writes what is stored of the warp's rows below `queries`.
+/// Divides by the sums of weights and writes the stored values of the warp's rows below `queries`.
 template <class Shape, class O, class Slots>
 __device__ __forceinline__ void store_output(const typename Shape::Carried& carried, const Out<O>& out, const Slots& slots, int b,
                                              int h, int first, int queries, int value_dim) {

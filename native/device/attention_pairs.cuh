@@ -1,5 +1,5 @@
-// What scores read for each pair of a query and a key, such as a bias or a dense mask: a thread's share of a tile of it, read as
-// neighbouring keys of a row and handed out among the lanes of a quad as their scores lie.
+// Inputs of scores for each pair of a query and a key, such as a bias or a dense mask: a thread's share of a tile, read as adjacent keys of
+// a row and exchanged among the lanes of a quad into the layout of their scores.
 #ifndef HEDDLE_ATTENTION_PAIRS_CUH
 #define HEDDLE_ATTENTION_PAIRS_CUH
 
@@ -14,9 +14,9 @@
 
 namespace heddle {
 
-/// A thread's `Elements` of a tile, in the order of its scores: element i is of row i / 2 % 2 and of the key i / 4 * 8 + i % 2 places
-/// behind the thread's first. Types of 8 and of 16 bits are read 8 keys at a time, a quad's lanes the 32 of four fragments; others when they
-/// are asked for, since registers are short.
+/// A thread's `Elements` of a tile, in the order of its scores: element i belongs to row i / 2 % 2 and to the key i / 4 * 8 + i % 2 places
+/// after the thread's first. Types of 8 and of 16 bits are prefetched 8 keys at a time, a quad's lanes the 32 of four fragments. Others are
+/// read when they are used, to save registers.
 template <class Slots, int Elements>
 class TilePairs {
   using Eight = decltype(std::declval<const Slots&>().template pair_chunk<8>(0, 0, 0, 0, 0));
@@ -27,7 +27,7 @@ class TilePairs {
  public:
   using Value = std::decay_t<decltype(std::declval<const Eight&>()[0])>;
 
-  /// Starts reading, for the tile whose first key is `from`, of `keys` there are. `row(half)` is either of the thread's rows.
+  /// Starts loading for the tile with first key `from`, of `keys` keys in total. `row(half)` is either of the thread's rows.
   template <class Row>
   __device__ __forceinline__ void load(const Slots& slots, int b, int h, int from, int keys, Row row) {
     slots_ = &slots, b_ = b, h_ = h, from_ = from, keys_ = keys;
@@ -48,7 +48,7 @@ class TilePairs {
     }
   }
 
-  /// Gives every lane what belongs to its scores. All lanes of the warp take part.
+  /// Gives every lane the inputs of its scores. All lanes of the warp take part.
   __device__ __forceinline__ void settle() {
     if constexpr (is_ahead) {
       const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -67,10 +67,10 @@ class TilePairs {
     }
   }
 
-  /// What is read for a row and the key `place` behind the thread's first.
+  /// Value for a row and the key `place` after the thread's first.
   __device__ __forceinline__ Value operator()(int half, int place) const {
     if constexpr (is_ahead) {
-      // Pairs of keys lie in the order of fragments, as many in a word as it holds.
+      // Pairs of keys are in the order of fragments, as many per word as fit.
       const int at = place / 8 * 2 + place % 2;
       Eight one;
       one.words[0] = words_[at / Eight::per_word * 2 + half];
@@ -87,7 +87,7 @@ class TilePairs {
   uint32_t words_[is_ahead ? Elements / Eight::per_word : 1];
 };
 
-/// Nothing, for scores that read nothing of the kind.
+/// No values, for scores without inputs per pair.
 struct NoPairs {
   template <class... Anything>
   __device__ __forceinline__ void load(const Anything&...) {}
@@ -105,7 +105,7 @@ struct PairsOf<Slots, Elements, true> {
 template <class Slots, int Elements>
 using Pairs = typename PairsOf<Slots, Elements, reads_pairs<Slots>>::Type;
 
-/// What is read for one pair.
+/// Value for one pair.
 template <class Slots>
 __device__ __forceinline__ auto pair_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
                                          [[maybe_unused]] int i, [[maybe_unused]] int j) {

@@ -1,5 +1,5 @@
-// The shape of attention_pipelined.cuh: how many warpgroups, rings of key and value tiles in shared memory, the warpgroup that fills
-// them, and the turns of the others.
+// The shape of attention_pipelined.cuh: number of warpgroups, rings of key and value tiles in shared memory, the warpgroup that fills them,
+// and the turns of the others.
 #ifndef HEDDLE_ATTENTION_PIPELINE_CUH
 #define HEDDLE_ATTENTION_PIPELINE_CUH
 
@@ -14,10 +14,10 @@
 
 namespace heddle {
 
-/// Rows of queries, keys and values have up to Width elements, in blocks of 64 columns: what a swizzle of 128 bytes covers. Three
-/// warpgroups compute where their scores and output leave room for a third in the register file, since they share keys and values;
-/// scores that are more than a multiple of products need registers, masks most of them, and are computed for fewer keys at a time: Narrow,
-/// where rows have up to 64 elements.
+/// Rows of queries, keys and values have up to Width elements, in blocks of 64 columns: the width of a 128-byte swizzle. Three warpgroups
+/// compute if their scores and output leave room for a third in the register file, since they share keys and values. Scores that are more
+/// than a multiple of dot products need registers, masks most of them. They are computed for fewer keys at a time: Narrow, where rows have
+/// up to 64 elements.
 template <class T, int Width, int Narrow>
 struct PipelinedShape {
   static_assert(sizeof(T) == 2 && Width % 16 == 0 && Width <= 256, "whole slices of a type of 16 bits");
@@ -34,7 +34,7 @@ struct PipelinedShape {
   static constexpr uint32_t shared_bytes = tile_bytes + 128;
 };
 
-/// The block's query rows, and the tiles of keys that they meet.
+/// The block's query rows, and the tiles of keys that they attend.
 template <class Slots, class Shape>
 struct PipelinedWork {
   int b, h, queries, first;
@@ -43,7 +43,7 @@ struct PipelinedWork {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// Where a tile lies in its ring, and the parity of the phase in which it does.
+/// Stage of a tile in its ring, and the parity of its phase.
 struct PipelinedPlace {
   int stage;
   uint32_t parity;
@@ -68,8 +68,8 @@ struct PipelinedMemory {
   __device__ __forceinline__ PhaseBarrier values_empty(int stage) const { return barrier(3 * Shape::stages + stage); }
   __device__ __forceinline__ PhaseBarrier queries_full() const { return barrier(4 * Shape::stages); }
 
-  /// By one thread, before a barrier of the block. All threads of the producer say that a tile is full, and a lane of each warp of
-  /// the others that it is empty.
+  /// Initialises the barriers, by one thread, before a barrier of the block. All threads of the producer signal that a tile is full, and
+  /// one lane of each other warp signals that it is empty.
   __device__ __forceinline__ void initialise() const {
     for (int stage = 0; stage < Shape::stages; ++stage) {
       keys_full(stage).initialise(warpgroup_threads);
@@ -91,7 +91,7 @@ __device__ __forceinline__ void arrive(PhaseBarrier barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier.address) : "memory");
 }
 
-/// Whether the phase with this parity has ended, without waiting.
+/// True if the phase with this parity has ended; does not wait.
 __device__ __forceinline__ bool has_ended(PhaseBarrier barrier, uint32_t parity) {
   uint32_t ended;
   asm volatile(
@@ -106,13 +106,13 @@ __device__ __forceinline__ bool has_ended(PhaseBarrier barrier, uint32_t parity)
   return ended != 0;
 }
 
-/// Says that the calling warp has no products under way that read a tile.
+/// Signals that the calling warp has no matmuls in flight that read a tile.
 __device__ __forceinline__ void free_tile(PhaseBarrier empty) {
   if (threadIdx.x % 32 == 0) arrive(empty);
 }
 
-/// Warpgroups issue the products of a tile in turns, each after the one before it. The first begins, and the last passes no turn on
-/// after its last tile.
+/// Warpgroups issue the matmuls of a tile in turns, each after the previous one. The first begins, and the last passes no turn on after its
+/// last tile.
 template <class Shape>
 __device__ __forceinline__ void await_turn(int group) {
   await_warpgroup(1 + group);
@@ -127,12 +127,12 @@ __device__ __forceinline__ void pass_turn(int group, bool is_last) {
   if (next != 0 || !is_last) signal_warpgroup(1 + next);
 }
 
-/// The rows a thread of the producer copies of a tensor: every 16th, eight elements of each block of 64 columns.
+/// Rows of a tensor that a thread of the producer copies: every 16th, eight elements of each block of 64 columns.
 template <class T>
 struct RowCopier {
-  const T* from;   // the thread's elements of the next of its rows
+  const T* from;   // the thread's elements of its next row
   int64_t step;    // elements from row to row
-  int columns;     // elements from the thread's on that a row has
+  int columns;     // elements of a row from the thread's first on
 
   __device__ __forceinline__ RowCopier(const In<T>& tensor, int64_t first, int64_t stride, int width)
       : from(tensor.data + first + own_row() * stride + own_chunk() * 8), step(rows_a_step * stride), columns(width - own_chunk() * 8) {}
@@ -141,7 +141,7 @@ struct RowCopier {
   static __device__ __forceinline__ int own_row() { return static_cast<int>(threadIdx.x) % warpgroup_threads / 8; }
   static __device__ __forceinline__ int own_chunk() { return static_cast<int>(threadIdx.x) % 8; }
 
-  /// Starts copying the next Rows rows, of which `valid` exist; the others, and columns that do not, arrive as zeros.
+  /// Starts copying the next Rows rows, of which `valid` exist; other rows, and missing columns, arrive as zeros.
   template <class Shape, int Rows>
   __device__ __forceinline__ void copy(Shared16 tile, int valid) {
     static_assert(Rows % rows_a_step == 0, "every thread copies as many rows");
@@ -152,7 +152,7 @@ struct RowCopier {
     for (int i = 0; i < Rows; i += rows_a_step) {
       HEDDLE_UNROLL
       for (int block = 0; block < Shape::blocks; ++block) {
-        // Columns that no product reads are not written.
+        // Columns that no matmul reads are not written.
         if (Shape::width - block * 64 < 64 && chunk * 8 >= Shape::width - block * 64) continue;
         copy_async_16(to + static_cast<uint32_t>(block * Rows) * Shape::row_bytes, In<T>{from}, block * 64,
                       block * 64 < columns && i < valid);
@@ -171,12 +171,12 @@ __device__ __forceinline__ void copy_queries(const PipelinedWork<Slots, Shape>& 
   queries.template copy<Shape, Shape::queries>(memory.queries, work.queries - work.first);
 }
 
-/// Announces the queries and fills the rings: keys of a tile and values of the one before it. What was started is announced when the next
-/// copies are under way, or when there is no room for them.
+/// Announces the queries and fills the rings: keys of a tile and values of the previous one. Started copies are announced when the next
+/// ones are in flight, or when the ring has no room for them.
 template <class T, class Shape, class Slots>
 __device__ __forceinline__ void fill_rings(const PipelinedWork<Slots, Shape>& work, const PipelinedMemory<Shape>& memory, const AttentionSizes& sizes,
                                            const In<T>& key, const In<T>& value, const Slots& slots) {
-  uint32_t pending = 0;  // the barrier of what is to be announced
+  uint32_t pending = 0;  // barrier of the copies that are not announced yet
   const auto announce = [&] {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     arrive({pending});
@@ -203,7 +203,7 @@ __device__ __forceinline__ void fill_rings(const PipelinedWork<Slots, Shape>& wo
   const auto& met = work.met;
   RowCopier<T> keys(key, slots.key_row(work.b, work.h, 0) + met.begin * key_stride, key_stride, sizes.head_dim);
   RowCopier<T> values(value, slots.value_row(work.b, work.h, 0) + met.begin * value_stride, value_stride, sizes.value_dim);
-  // Where tiles are left out, copiers jump over them.
+  // Copiers jump over skipped tiles.
   [[maybe_unused]] int next_key = met.begin, next_value = met.begin;
   for (int tile = 0; tile <= met.count; ++tile) {
     if (tile < met.count) {

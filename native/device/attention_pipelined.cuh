@@ -1,6 +1,6 @@
-// Attention on Hopper for long sequences of 16-bit rows: one warpgroup fills rings of key and value tiles, the others have 64 query
-// rows each and overlap the softmax of one tile with the products of the next. They issue their products in turns, so that while one
-// computes weights the tensor cores have the others' products.
+// Attention on Hopper for long sequences of 16-bit rows: one warpgroup fills rings of key and value tiles. The others have 64 query rows
+// each and overlap the softmax of one tile with the matmuls of the next. They issue their matmuls in turns, so that while one computes
+// weights the tensor cores run the others' matmuls.
 #ifndef HEDDLE_ATTENTION_PIPELINED_CUH
 #define HEDDLE_ATTENTION_PIPELINED_CUH
 
@@ -14,8 +14,8 @@ namespace heddle {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// What a warpgroup carries from tile to tile. A thread has parts of two rows: elements 4 j to 4 j + 3 of sums are columns 8 j + 2 (t % 4)
-/// and the next, of the first row and of the one 8 further.
+/// State of a warpgroup between tiles. A thread has parts of two rows: elements 4 j to 4 j + 3 of sums are columns 8 j + 2 (t % 4) and the
+/// next, of the first row and of the row 8 further.
 template <class Shape>
 struct PipelinedRows {
   float output[Shape::width / 2] = {};
@@ -24,7 +24,7 @@ struct PipelinedRows {
   QuadSoftmax softmax;
 };
 
-/// scores = queries x keys^T, under way.
+/// Starts scores = queries x keys^T.
 template <class T, class Shape>
 __device__ __forceinline__ void start_scores(PipelinedRows<Shape>& rows, Shared16 queries, Shared16 keys) {
   HEDDLE_UNROLL
@@ -37,7 +37,7 @@ __device__ __forceinline__ void start_scores(PipelinedRows<Shape>& rows, Shared1
   commit_products();
 }
 
-/// output += weights x values, under way.
+/// Starts output += weights x values.
 template <class T, class Shape>
 __device__ __forceinline__ void start_output(PipelinedRows<Shape>& rows, Shared16 values) {
   const uint64_t b = swizzled_columns(values, Shape::key_block_bytes);
@@ -48,7 +48,7 @@ __device__ __forceinline__ void start_output(PipelinedRows<Shape>& rows, Shared1
   commit_products();
 }
 
-/// Rounds weights to T, as the left factor of the product with values.
+/// Rounds weights to T, as the left operand of the matmul with values.
 template <class T, class Shape>
 __device__ __forceinline__ void round_weights(PipelinedRows<Shape>& rows) {
   HEDDLE_UNROLL
@@ -61,17 +61,17 @@ __device__ __forceinline__ void rescale(PipelinedRows<Shape>& rows, const float 
   for (int i = 0; i < Shape::width / 2; ++i) rows.output[i] *= factors[i / 2 % 2];
 }
 
-/// One of the warpgroups that compute: its 64 query rows, from row `first` on.
+/// Computes the 64 query rows of one warpgroup, from row `first` on.
 template <class T, class Shape, class O, class Slots>
 __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& work, const PipelinedMemory<Shape>& memory,
                                             const AttentionSizes& sizes, const Out<O>& out, const Slots& slots, int group) {
   const int b = work.b, h = work.h;
-  // Asked for anew where it is needed, since registers are short.
+  // Recomputed at each use, to save registers.
   const auto row_of = [&](int half) {
     const int thread = static_cast<int>(threadIdx.x);
     return work.first + thread / 32 * 16 + thread % 32 / 4 + half * 8;
   };
-  // Rows beyond the last query are computed along and dropped; their scores are asked for as if they were the last.
+  // Rows beyond the last query are computed and dropped; their scores use the index of the last.
   const auto known = [&](int half) { return min(row_of(half), work.queries - 1); };
   // The keys that all rows of the warp attend.
   const int warp_first = work.first + static_cast<int>(threadIdx.x) / 32 * 16;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
   const Shared16 queries = memory.queries + static_cast<uint32_t>(group) * 64 * 128;
   Pairs<Slots, Shape::keys / 2> pairs;
   const auto load_pairs = [&](int tile) { pairs.load(slots, b, h, work.met.first_of(tile), sizes.keys, known); };
-  // Told before there are scores, since registers are short.
+  // Classified before there are scores, to save registers.
   const auto told = [&](int tile) {
     if constexpr (masks_tiles<Slots>) {
       if (work.met.is_open(tile)) return TileClass::all;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
     pairs.settle();
     const int from = work.met.first_of(tile);
     const int own = from + static_cast<int>(threadIdx.x) % 4 * 2;
-    // Places as floats are sums of floats: conversions take as long as exponentials.
+    // Indices as floats are sums of floats: conversions take as long as exponentials.
     const float own_float = static_cast<float>(own), row_floats[2] = {static_cast<float>(known(0)), static_cast<float>(known(1))};
     const auto score = [&](int half, int place, float raw) {
       const float further = static_cast<float>(place);
@@ -103,7 +103,7 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
     };
     const auto element = [&](int i) -> float& { return rows.scores[i]; };
     const bool is_whole = mask == TileClass::all && from >= all_begin && from + Shape::keys <= all_end;
-    // A warp that sees nothing of a tile goes the way of one that sees all: a third way would take registers from both.
+    // A warp that attends nothing of a tile takes the path of one that attends all: a third path would cost both registers.
     if (is_whole || (masks_tiles<Slots> && mask == TileClass::none)) {
       const auto is_attended = [&](int, int) { return is_whole; };
       return rows.softmax.template weigh<!masks_tiles<Slots>, Shape::keys / 2>(element, slots, is_attended, score, factors, [] {});
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   const PipelinedMemory<Shape> memory{shared};
   if (threadIdx.x == 0) memory.initialise();
   if constexpr (masks_tiles<Slots>) {
-    // On their way while tiles are told apart.
+    // Loaded while tiles are classified.
     if (threadIdx.x / warpgroup_threads == Shape::groups) copy_queries<T, Shape>(work, memory, sizes, query, slots);
   }
   work.met.template find<Shape::threads, Shape::queries>(slots, work.b, work.h, work.first, last,

@@ -1,5 +1,5 @@
-// Attention for any storage type, head size and alignment, in float32 arithmetic: a warp takes a few query rows of one head. Lane
-// l scores key l of every 32, then the lanes share out the elements of the output and receive weights by shuffle.
+// Attention for any storage type, head size and alignment, in float32 arithmetic: a warp takes a few query rows of one head. Lane l scores
+// key l of every 32. The lanes then divide the elements of the output among them and receive weights by shuffle.
 #ifndef HEDDLE_ATTENTION_ROWS_CUH
 #define HEDDLE_ATTENTION_ROWS_CUH
 
@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-/// Raw products of `Rows` query rows with key j, summed in the order of elements.
+/// Raw dot products of `Rows` query rows with key j, summed in the order of elements.
 template <int Rows, class T, class Slots>
 __device__ __forceinline__ void dot_rows(const In<T>& query, const int (&rows)[Rows], const int64_t (&query_rows)[Rows],
                                          const In<T>& key, const Slots& slots, int b, int h, int j, int head_dim,
@@ -30,8 +30,8 @@ __device__ __forceinline__ void dot_rows(const In<T>& query, const int (&rows)[R
   }
 }
 
-/// A warp for every Rows query rows of a head; a lane keeps up to Elements elements of each output row. `groups` warps serve a
-/// head, and share the rows that are to be zero.
+/// One warp for every Rows query rows of a head; a lane holds up to Elements elements of each output row. `groups` warps serve a head, and
+/// share the rows that must be zero.
 template <class T, class O, int Warps, int Rows, int Elements, class Slots>
 __global__ void __launch_bounds__(32 * Warps, 1)
     attention_rows(const int64_t work, const int heads, const int groups, const AttentionSizes sizes, const In<T> query,
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(32 * Warps, 1)
       for (int e = 0; e < Elements; ++e) output[r][e] *= factor;
     }
     for (int place = 0; place < here; place += batch) {
-      // Keys beyond the last have no weight; the rows of a batch are under way together.
+      // Keys beyond the last have no weight; the rows of a batch are loaded together.
       float values[batch][Elements];
       HEDDLE_UNROLL
       for (int k = 0; k < batch; ++k) {
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(32 * Warps, 1)
   }
 }
 
-/// Launches `attention_rows` with Rows rows a warp, for values of at most 32 * Elements elements.
+/// Launches `attention_rows` with Rows rows per warp, for values of at most 32 * Elements elements.
 template <int Rows, int Elements, class T, class O, class Slots>
 int32_t launch_attention_rows(const heddle_launch* queue, heddle_error* error, const char* name, const AttentionExtents& extents,
                               In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {

@@ -1,5 +1,5 @@
-// What the attention bodies ask of a Slots (see attention.cuh) beside its functions: which of the optional ones it has, which keys
-// a query attends, and elements of rows that are computed while they are loaded.
+// Properties of a Slots (see attention.cuh) for the attention bodies, beside its functions: its optional members, the keys that a query
+// attends, and elements of rows that are computed while they are loaded.
 #ifndef HEDDLE_ATTENTION_SLOTS_CUH
 #define HEDDLE_ATTENTION_SLOTS_CUH
 
@@ -11,18 +11,18 @@
 
 namespace heddle {
 
-/// An integer as a type, which picks a template's instance.
+/// An integer as a type, which selects a template's instance.
 template <int Value>
 struct Integer {
   static constexpr int value = Value;
 };
 
-/// Extents of a launch. `queries` is the most query rows a sequence has.
+/// Extents of a launch. `queries` is the most query rows of any sequence.
 struct AttentionExtents {
   int64_t batch, heads, queries, keys, head_dim, value_dim;
 };
 
-/// Those of them that kernels read.
+/// The extents that kernels read.
 struct AttentionSizes {
   int keys, head_dim, value_dim;
 };
@@ -31,49 +31,49 @@ inline AttentionSizes sizes_of(const AttentionExtents& extents) {
   return {static_cast<int>(extents.keys), static_cast<int>(extents.head_dim), static_cast<int>(extents.value_dim)};
 }
 
-/// Whether a Slots says that its score is plain.
+/// True if a Slots declares that its score is plain.
 template <class Slots, class = void>
 constexpr bool has_plain_score = false;
 template <class Slots>
 constexpr bool has_plain_score<Slots, decltype(static_cast<void>(Slots::plain_score))> = Slots::plain_score;
 
-/// Whether a Slots says that its score is a multiple of the product, by `score_factor()`.
+/// True if a Slots declares by `score_factor()` that its score is a multiple of the dot product.
 template <class Slots, class = void>
 constexpr bool is_proportional = false;
 template <class Slots>
 constexpr bool is_proportional<Slots, decltype(static_cast<void>(&Slots::score_factor))> = true;
 
-/// Whether a Slots says what is stored of a result.
+/// True if a Slots maps results to stored values.
 template <class Slots, class = void>
 constexpr bool changes_results = false;
 template <class Slots>
 constexpr bool changes_results<Slots, decltype(static_cast<void>(&Slots::stored))> = true;
 
-/// Whether a Slots says what sums are divided by.
+/// True if a Slots defines the divisor of sums.
 template <class Slots, class = void>
 constexpr bool has_denominator = false;
 template <class Slots>
 constexpr bool has_denominator<Slots, decltype(static_cast<void>(&Slots::denominator))> = true;
 
-/// Whether a Slots says what rows of keys and values are multiplied by.
+/// True if a Slots defines scales of rows of keys and values.
 template <class Slots, class = void>
 constexpr bool scales_rows = false;
 template <class Slots>
 constexpr bool scales_rows<Slots, decltype(static_cast<void>(&Slots::key_scale))> = true;
 
-/// Whether a Slots says which of the keys in its ranges a query attends.
+/// True if a Slots masks keys of a query's range.
 template <class Slots, class = void>
 constexpr bool masks_pairs = false;
 template <class Slots>
 constexpr bool masks_pairs<Slots, decltype(static_cast<void>(&Slots::allowed))> = true;
 
-/// Whether a Slots reads a tensor for each pair.
+/// True if a Slots reads a tensor for each pair.
 template <class Slots, class = void>
 constexpr bool reads_pairs = false;
 template <class Slots>
 constexpr bool reads_pairs<Slots, decltype(static_cast<void>(&Slots::template pair_chunk<2>))> = true;
 
-/// Whether what a Slots reads for a pair differs between sequences, or between heads.
+/// True if a tensor that a Slots reads for pairs differs between sequences, or between heads.
 template <class Slots, class = void>
 constexpr bool pairs_of_sequence = true;
 template <class Slots>
@@ -83,19 +83,19 @@ constexpr bool pairs_of_head = true;
 template <class Slots>
 constexpr bool pairs_of_head<Slots, decltype(static_cast<void>(Slots::pair_of_head))> = Slots::pair_of_head;
 
-/// Whether the host can ask a Slots how many keys lie in a query's range.
+/// True if a Slots gives the host the number of keys in a query's range.
 template <class Slots, class = void>
 constexpr bool knows_span = false;
 template <class Slots>
 constexpr bool knows_span<Slots, decltype(static_cast<void>(&Slots::span))> = true;
 
-/// Whether a Slots can tell what its mask makes of a whole tile.
+/// True if a Slots can evaluate its mask for a whole tile.
 template <class Slots, class = void>
 constexpr bool masks_tiles = false;
 template <class Slots>
 constexpr bool masks_tiles<Slots, decltype(static_cast<void>(&Slots::tile))> = true;
 
-/// Whether a Slots computes the elements of rows while they are loaded.
+/// True if a Slots computes the elements of rows while they are loaded.
 template <class Slots, class = void>
 constexpr bool computes_query = false;
 template <class Slots>
@@ -109,13 +109,13 @@ constexpr bool computes_value = false;
 template <class Slots>
 constexpr bool computes_value<Slots, decltype(static_cast<void>(Slots::computed_value))> = Slots::computed_value;
 
-/// Keys from `lower` on and below `upper`, of `keys` there are.
+/// Number of keys from `lower` on and below `upper`, of `keys` in total.
 inline int span_of(int lower, int upper, int keys) {
   const int begin = lower > 0 ? lower : 0, end = upper < keys ? upper : keys;
   return begin < end ? end - begin : 0;
 }
 
-/// What is stored of a result, before it is rounded.
+/// Stored value of a result, before it is rounded.
 template <class Slots>
 __device__ __forceinline__ float stored_of(const Slots& slots, float result, [[maybe_unused]] int b, [[maybe_unused]] int h,
                                            [[maybe_unused]] int i, [[maybe_unused]] int c) {
@@ -126,12 +126,12 @@ __device__ __forceinline__ float stored_of(const Slots& slots, float result, [[m
   }
 }
 
-/// A pair of a query and a key as floats; key - query is apart + further.
+/// Indices of a query and a key as floats; key - query is apart + further.
 struct PairPlace {
   float i, j, apart, further;
 };
 
-/// What softmax is taken of. `pair` is what is read for the pair: a float or an integer.
+/// Input of softmax. `pair` is the value read for the pair: a float or an integer.
 template <class Slots, class Pair>
 __device__ __forceinline__ float score_of(const Slots& slots, float raw, int b, int h, int i, int j, PairPlace at,
                                           [[maybe_unused]] Pair pair) {
@@ -142,7 +142,7 @@ __device__ __forceinline__ float score_of(const Slots& slots, float raw, int b, 
   }
 }
 
-/// The keys a query attends, of those there are.
+/// Bounds of the existing keys that a query attends.
 template <class Slots>
 __device__ __forceinline__ int lower_of(const Slots& slots, int b, int h, int i) {
   return max(slots.lower(b, h, i), 0);
@@ -152,7 +152,7 @@ __device__ __forceinline__ int upper_of(const Slots& slots, int b, int h, int i,
   return min(slots.upper(b, h, i), keys);
 }
 
-/// Whether the mask lets query i see a key of its range.
+/// True if the mask lets query i attend a key of its range.
 template <class Slots, class Pair>
 __device__ __forceinline__ bool is_allowed([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
                                            [[maybe_unused]] int i, [[maybe_unused]] int j, [[maybe_unused]] Pair pair) {
@@ -165,7 +165,7 @@ __device__ __forceinline__ bool is_allowed([[maybe_unused]] const Slots& slots, 
   }
 }
 
-/// How a query's sum of weighted values becomes its result.
+/// Maps a query's sum of weighted values to its result.
 struct Quotient {
   float scale;
   bool none;  // all keys are masked
@@ -173,7 +173,7 @@ struct Quotient {
   __device__ __forceinline__ float operator()(float sum) const { return none ? 0.0f : sum * scale; }
 };
 
-/// `total` is relative to `top`, `peak` the largest score.
+/// `total` is relative to `top`, `peak` is the largest score.
 template <class Slots>
 __device__ __forceinline__ Quotient quotient_of(const Slots& slots, float total, [[maybe_unused]] float top,
                                                 [[maybe_unused]] float peak, [[maybe_unused]] int b, [[maybe_unused]] int h,
@@ -187,7 +187,7 @@ __device__ __forceinline__ Quotient quotient_of(const Slots& slots, float total,
   }
 }
 
-/// Where a row begins; 0 for one that is computed.
+/// Offset of a row; 0 for a computed one.
 template <class Slots>
 __device__ __forceinline__ int64_t query_row_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
                                               [[maybe_unused]] int i) {
@@ -226,7 +226,7 @@ __device__ __forceinline__ Chunk<T, Vec> rounded_chunk(const float (&elements)[V
   return chunk;
 }
 
-/// Elements c and on of rows of head_dim elements, which begin at `row` where they are not computed.
+/// Elements of rows of head_dim elements from c on; rows that are not computed begin at `row`.
 template <int Vec, class T, class Slots>
 __device__ __forceinline__ Chunk<T, Vec> query_chunk(const In<T>& query, [[maybe_unused]] const Slots& slots, [[maybe_unused]] int b,
                                                      [[maybe_unused]] int h, [[maybe_unused]] int i, int64_t row, int c,

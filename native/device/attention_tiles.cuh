@@ -1,6 +1,6 @@
-// Swizzled shared tiles of 16-bit rows, and the fragments of warp matrix products read from them. A row's 16-byte chunks are
-// permuted by its number, so that eight rows read at one chunk, or copied along, never meet in a bank; rows of other lengths are
-// padded to the same end.
+// Swizzled shared tiles of 16-bit rows, and the fragments of warp matmuls read from them. A row's 16-byte chunks are permuted by its
+// number, so that reading one chunk of eight rows, or copying along a row, has no bank conflicts. Rows of other lengths are padded for the
+// same purpose.
 #ifndef HEDDLE_ATTENTION_TILES_CUH
 #define HEDDLE_ATTENTION_TILES_CUH
 
@@ -20,14 +20,14 @@ struct SwizzledRows {
   static constexpr int chunks = Width / chunk;
   static constexpr uint32_t row_bytes = Width * sizeof(T);
 
-  /// Bytes from a tile's start to a chunk of a row. Rows 8 apart are permuted alike.
+  /// Bytes from a tile's start to a chunk of a row. Rows 8 apart have the same permutation.
   static __device__ __forceinline__ uint32_t place(int row, int column_chunk) {
     const int permutation = chunks >= 8 ? row % 8 : row / 2 % 4;
     return static_cast<uint32_t>(row) * row_bytes + static_cast<uint32_t>(column_chunk ^ permutation) * 16;
   }
 
-  /// Calls `act(first, later, column_chunk, place)` for the calling thread's share of the chunks of Rows rows, of Threads threads: the
-  /// row is first + later, of which `later` is known when compiling, and the chunk lies `place` bytes from the tile's start.
+  /// Calls `act(first, later, column_chunk, place)` for the calling thread's share of the chunks of Rows rows, of Threads threads. The row
+  /// is first + later, of which `later` is known at compile time, and the chunk is `place` bytes from the tile's start.
   template <int Rows, int Threads, class Act>
   static __device__ __forceinline__ void each_chunk(Act act) {
     constexpr int step = Threads / chunks;
@@ -38,22 +38,22 @@ struct SwizzledRows {
     for (int i = 0; i < Rows / step; ++i) act(row, i * step, column_chunk, to + static_cast<uint32_t>(i * step) * row_bytes);
   }
 
-  /// Where lane `lane` reads its row of four neighbouring 8 x 8 matrices. Matrices 0 and 1 lie below one another when
-  /// `ColumnMajor`, side by side when not; so do 2 and 3, across. The other fragments of the tile follow by `fragment`.
+  /// Offset from which lane `lane` reads its row of four adjacent 8 x 8 matrices. Matrices 0 and 1 are below one another if `ColumnMajor`,
+  /// else side by side; so are 2 and 3, across. `fragment` gives the other fragments of the tile.
   template <bool ColumnMajor>
   static __device__ __forceinline__ uint32_t corner(int lane) {
     const int low = lane / 8 % 2, high = lane / 16;
     return ColumnMajor ? place(low * 8 + lane % 8, high) : place(high * 8 + lane % 8, low);
   }
 
-  /// The 16 x 16 elements that begin 16 * row16 rows below and 16 * column16 elements right of a lane's corner.
+  /// Offset of the 16 x 16 elements that begin 16 * row16 rows below and 16 * column16 elements right of a lane's corner.
   static __device__ __forceinline__ uint32_t fragment(uint32_t corner, int row16, int column16) {
     return (corner ^ static_cast<uint32_t>(column16) * 32) + static_cast<uint32_t>(row16) * 16 * row_bytes;
   }
 };
 
-/// Rows of Width elements of T, a multiple of 16 that no swizzle suits: a row is followed by 16 bytes where that makes an odd number
-/// of chunks, so that eight rows read at one chunk never meet in a bank.
+/// Rows of Width elements of T, a multiple of 16 that no swizzle suits. A row is followed by 16 bytes if that makes an odd number of
+/// chunks, so that reading one chunk of eight rows has no bank conflicts.
 template <class T, int Width>
 struct PaddedRows {
   static_assert(sizeof(T) == 2 && Width % 16 == 0, "whole fragments of a type of 16 bits");
@@ -90,14 +90,14 @@ struct PaddedRows {
 /// columns from `width` on arrive as zeros.
 template <class Layout, int Rows, int Threads, class T>
 __device__ __forceinline__ void copy_rows(Shared16 tile, const In<T>& tensor, int64_t first, int64_t stride, int valid, int width) {
-  // One form for whole tiles and others: a kernel that runs for microseconds waits for its code as well.
+  // One form for whole tiles and others: a kernel that runs for microseconds also waits for its code.
   Layout::template each_chunk<Rows, Threads>([&](int row, int later, int column_chunk, uint32_t place) {
     const bool exists = row + later < valid && column_chunk * Layout::chunk < width;
     copy_async_16(tile + place, tensor, first + row * stride + column_chunk * Layout::chunk + later * stride, exists);
   });
 }
 
-/// The same for rows that are computed: `elements(row, column, count, values)` gives those of eight columns, of which `count` exist.
+/// The same for computed rows: `elements(row, column, count, values)` gives eight columns, of which `count` exist.
 template <class T, class Layout, int Rows, int Threads, class Elements>
 __device__ __forceinline__ void compute_rows(Shared16 tile, Elements elements, int valid, int width) {
   constexpr int chunk = Layout::chunk;
@@ -122,7 +122,7 @@ __device__ __forceinline__ uint32_t round_pair(float low, float high) {
   return word;
 }
 
-/// Transposes 4 x 4 words among the four lanes of a quad: lane l gives words[i] to lane i and ends with what each gave it.
+/// Transposes 4 x 4 words among the four lanes of a quad: lane l gives words[i] to lane i and ends with the word of each.
 __device__ __forceinline__ void transpose_quad(uint32_t (&words)[4], int lane) {
   HEDDLE_UNROLL
   for (int distance = 1; distance <= 2; distance *= 2) {
@@ -140,8 +140,8 @@ __device__ __forceinline__ void transpose_quad(uint32_t (&words)[4], int lane) {
   }
 }
 
-/// The same for four halves of two words: lane l gives half i % 2 of words[i / 2] to lane i and ends with what each gave it, in
-/// the order of lanes.
+/// The same for four halves of two words: lane l gives half i % 2 of words[i / 2] to lane i and ends with the half of each, in the order of
+/// lanes.
 __device__ __forceinline__ void transpose_quad(uint32_t (&words)[2], int lane) {
   const bool upper = (lane & 2) != 0, odd = (lane & 1) != 0;
   const uint32_t word = __shfl_xor_sync(0xffffffffu, upper ? words[0] : words[1], 2);

@@ -1,5 +1,5 @@
-// From raw products to weights: what the bodies of attention on tensor cores do with a tile's scores between its two products. A thread
-// has parts of two rows, and its quad the rest of them.
+// Weights from raw dot products: the work of attention on tensor cores on a tile's scores between its two matmuls. A thread has parts of
+// two rows, and its quad the rest of them.
 #ifndef HEDDLE_ATTENTION_WEIGHTS_CUH
 #define HEDDLE_ATTENTION_WEIGHTS_CUH
 
@@ -11,24 +11,24 @@
 
 namespace heddle {
 
-/// A condition whose code is to lie apart from what is executed as a rule: instructions are fetched in order.
+/// A condition whose code is placed apart from the usual path: instructions are fetched in order.
 __device__ __forceinline__ bool is_rare(bool condition) { return __builtin_expect(condition, false); }
 
 /// The softmax of a thread's two rows so far.
 struct QuadSoftmax {
   OnlineSoftmax rows[2];
-  float peak[2] = {-INFINITY, -INFINITY};  // the largest scores; kept only where a Slots asks for them
+  float peak[2] = {-INFINITY, -INFINITY};  // the largest scores; updated only if a Slots needs them
 
-  /// Turns the tile's `Elements` raw products, `element(i)`, into weights, and gives the factors that what was summed up before is to be
-  /// multiplied by; returns whether some lane of the warp has others than 1. Element i is of row i / 2 % 2 and of the key i / 4 * 8 + i % 2 places behind the thread's first, for which
-  /// `score(half, place, raw)` compiles the op's arithmetic; unless the tile is Whole, keys that `is_attended(half, place)` denies weigh
-  /// nothing. `rescale()` is called where factors are not 1.
+  /// Replaces the tile's `Elements` raw dot products, `element(i)`, by weights, and sets the factors of earlier sums. Returns true if a
+  /// lane of the warp has a factor other than 1. Element i belongs to row i / 2 % 2 and to the key i / 4 * 8 + i % 2 places after the
+  /// thread's first, for which `score(half, place, raw)` compiles the op's arithmetic. Unless the tile is Whole, keys for which
+  /// `is_attended(half, place)` is false have weight 0. `rescale()` is called if factors are not 1.
   template <bool Whole, int Elements, class Slots, class Element, class IsAttended, class Score, class Rescale>
   __device__ __forceinline__ bool weigh(Element element, const Slots& slots, IsAttended is_attended, Score score, float (&factors)[2],
                                         Rescale rescale) {
     const auto half_of = [](int i) { return i / 2 % 2; };
     const auto place_of = [](int i) { return i / 4 * 8 + i % 2; };
-    // Where scores are a positive multiple of products, the multiplication is left to that by log2 e.
+    // If scores are a positive multiple of dot products, the multiplication is merged with that by log2 e.
     float factor = 1.0f;
     if constexpr (is_proportional<Slots>) factor = slots.score_factor();
     // Even and odd columns are kept apart, which halves the chains of dependent instructions.
@@ -76,7 +76,7 @@ struct QuadSoftmax {
     return changes;
   }
 
-  /// What the sums of one of the rows are to be divided by. All lanes of the quad take part.
+  /// Divisor of the sums of one of the rows. All lanes of the quad take part.
   template <class Slots>
   __device__ __forceinline__ Quotient quotient(const Slots& slots, int half, int b, int h, int i) const {
     float total = rows[half].total;

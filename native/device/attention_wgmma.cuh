@@ -1,6 +1,6 @@
-// The two products of attention by warpgroups of Hopper (wgmma): the left factor in registers, the right in a swizzled tile of 64
-// rows of 64 elements. attention_mma.cuh uses them in code for that GPU in place of the products of single warps; fragments of
-// the sums and of the left factor are the same.
+// The two matmuls of attention by warpgroups of Hopper (wgmma): the left operand in registers, the right in a swizzled tile of 64 rows of
+// 64 elements. attention_mma.cuh uses them in code for that GPU in place of the matmuls of single warps; fragments of the sums and of the
+// left operand are the same.
 #ifndef HEDDLE_ATTENTION_WGMMA_CUH
 #define HEDDLE_ATTENTION_WGMMA_CUH
 
@@ -14,7 +14,7 @@
 
 namespace heddle {
 
-/// Makes the thread's finished copies and stores to shared memory visible to products of warpgroups; a barrier follows.
+/// Makes the thread's finished copies and stores to shared memory visible to matmuls of warpgroups; a barrier follows.
 __device__ __forceinline__ void publish_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 #define HEDDLE_SUMS_4(mode, d) mode(d[0]), mode(d[1]), mode(d[2]), mode(d[3])
@@ -27,8 +27,8 @@ __device__ __forceinline__ void publish_copies() { asm volatile("fence.proxy.asy
         HEDDLE_SUMS_4(mode, d[4]), HEDDLE_SUMS_4(mode, d[5]), HEDDLE_SUMS_4(mode, d[6]), HEDDLE_SUMS_4(mode, d[7])              \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 
-/// d = a x b, plus d when Adds: a is 64 x 16, 16 rows a warp. b is 16 x 64 and described as its 64 rows of columns, or as its 16
-/// rows when InRows.
+/// d = a x b, plus d when Adds: a is 64 x 16, 16 rows per warp. b is 16 x 64 and described as its 64 rows of columns, or as its 16 rows
+/// when InRows.
 template <class T, bool InRows, bool Adds>
 __device__ __forceinline__ void multiply_64(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b) {
   static_assert(Adds || !InRows, "the combinations in use");
@@ -51,7 +51,7 @@ __device__ __forceinline__ void multiply_64(float (&d)[8][4], const uint32_t (&a
 #undef HEDDLE_WGMMA_64
 #undef HEDDLE_SUMS_4
 
-/// Waits for the products, and keeps uses of their sums behind this place.
+/// Waits for the matmuls, and keeps uses of their sums after this place.
 __device__ __forceinline__ void finish_products(float (&sums)[8][4]) {
   commit_products();
   wait_products<0>();
@@ -62,7 +62,7 @@ __device__ __forceinline__ void finish_products(float (&sums)[8][4]) {
 /// scores = queries x keys^T.
 template <class T>
 __device__ __forceinline__ void multiply_keys_wgmma(const uint32_t (&query)[4][4], Shared16 tile, float (&scores)[8][4]) {
-  // Descriptions count in units of 16 bytes; one is made and moved on.
+  // Descriptors count in units of 16 bytes; one is made and advanced.
   constexpr uint64_t step = 16 * sizeof(T) / 16;
   const uint64_t keys = swizzled_rows(tile);
   begin_products();
