@@ -1,6 +1,6 @@
-// Between storage types and the scalars of a body: float32 for floats and int8, int32 for the other integers. A store rounds
-// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric, and holds -127 for NaN. Other integers saturate to what
-// their type holds. Elements of uint32 and int64 beyond int32 are read as its nearest number: as an index that stays out of bounds.
+// Conversions between storage types and the scalars of a body: float32 for floats and int8, int32 for the other integers. A store rounds to
+// nearest even. int8 saturates to [-127, 127] so that the range is symmetric, and stores -127 for NaN. Other integers saturate to the range
+// of their type. Elements of uint32 and int64 beyond int32 are read as the nearest int32: as an index that stays out of bounds.
 #ifndef HEDDLE_CONVERT_CUH
 #define HEDDLE_CONVERT_CUH
 
@@ -97,16 +97,16 @@ struct Storage<int64_t> {
 template <class T>
 using Scalar = typename Storage<T>::Scalar;
 
-/// What a matmul sums products of T in: int32 for int8, which is exact, float32 for the rest.
+/// Accumulator type of a matmul of T: int32 for int8, which is exact, float32 for the rest.
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, signed char>, int, float>;
 
-/// Whether matmuls of T run on tensor cores.
+/// True if matmuls of T run on tensor cores.
 template <class T>
 constexpr bool tensor_core_type =
     std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, signed char>;
 
-/// The unsigned integer of a number of bytes.
+/// The unsigned integer of `Bytes` bytes.
 template <int Bytes>
 struct UnsignedOf;
 template <>
@@ -125,7 +125,7 @@ __device__ __forceinline__ std::enable_if_t<!is_float8<T>> round_into(Pack<T, N>
   for (int i = 0; i < N; ++i) pack.v[i] = Storage<T>::store(values[i]);
 }
 
-/// Pairs of 8-bit floats, which one instruction rounds from sm_89 on.
+/// Rounds pairs of 8-bit floats, with one instruction from sm_89 on.
 template <class T, int N>
 __device__ __forceinline__ std::enable_if_t<is_float8<T>> round_into(Pack<T, N>& pack, const float* values) {
   if constexpr (N == 1) {
@@ -162,8 +162,8 @@ __device__ __forceinline__ void round_into(Pack<__nv_bfloat16, N>& pack, const f
   }
 }
 
-/// The bits of a float in whose lowest byte is what Storage<signed char> stores: beyond 2^23 floats are integers, so the addition
-/// rounds. A conversion takes four times as long.
+/// Bits of a float whose lowest byte is the int8 that Storage<signed char> stores: floats beyond 2^23 are integers, so the addition rounds.
+/// A conversion takes four times as long.
 __device__ __forceinline__ unsigned int int8_bits(float x) {
   constexpr float rounds = 12582912.0f;  // 1.5 * 2^23, so that negative sums stay in the binade
   return __float_as_uint(fminf(fmaxf(x, -127.0f), 127.0f) + rounds);

@@ -1,5 +1,5 @@
-// The CUDA side of the vocabulary generated files are written in: tensor handles, shared arrays, launches. The CPU device
-// has its own version of exactly these names.
+// The CUDA side of the vocabulary of generated files: tensor handles, shared arrays, launches. The CPU device has its own version of
+// exactly these names.
 #ifndef HEDDLE_CUDA_CUH
 #define HEDDLE_CUDA_CUH
 
@@ -12,8 +12,8 @@
 #include <atomic>
 
 #define HEDDLE_SHARED(type, name, count) __shared__ type name[count]
-/// Declares a function that gives a block-shared array, the same one wherever a kernel calls it: in instances of a template an array
-/// of their own would be one each.
+/// Declares a function that returns a block-shared array, the same one wherever a kernel calls it: an array declared in a template would be
+/// another one per instance.
 #define HEDDLE_SHARED_FUNCTION(type, name, count)    \
   __device__ __forceinline__ type* name() {          \
     __shared__ type array[count];                    \
@@ -22,7 +22,7 @@
 
 namespace heddle {
 
-/// N neighbours moved in one access of at most 16 bytes.
+/// N adjacent elements moved in one access of at most 16 bytes.
 template <class T, int N>
 struct alignas(N * sizeof(T)) Pack {
   static_assert(N > 0 && (N & (N - 1)) == 0 && N * sizeof(T) <= 16, "a pack is a power of two of elements and at most 16 bytes");
@@ -53,8 +53,8 @@ struct PackWord<16> {
   using Type = uint4;
 };
 
-/// A tensor to read. Earlier launches may write it while this kernel waits for them, so its loads are ordinary ones: neither the
-/// compiler nor a cache may take them for those of data that never change, and none moves over wait_for_producers().
+/// A tensor to read. Earlier launches may write it while this kernel waits for them, so its loads are ordinary ones: neither the compiler
+/// nor a cache may treat its data as constant, and no load moves over wait_for_producers().
 template <class T>
 struct In {
   const T* data;
@@ -122,14 +122,14 @@ struct Out {
   }
 };
 
-/// Adds to an element of a block-shared array that other threads may add to at the same time; returns the value before.
+/// Adds to an element of a block-shared array that other threads may add to at the same time; returns the previous value.
 template <class T>
 __device__ __forceinline__ T add_shared(T* array, int i, T value) {
   return atomicAdd(array + i, value);
 }
 
-/// Adds to a 64-bit sum, half by half: shared memory adds 32 bits natively, and 64 by a loop of compare-and-swap. The sum is whole
-/// once all who add have met.
+/// Adds to a 64-bit sum in two halves: shared memory adds 32 bits natively, and 64 by a loop of compare-and-swap. The sum is complete after
+/// a barrier of all adding threads.
 __device__ __forceinline__ void sum_shared(unsigned long long* array, int i, unsigned long long value) {
   constexpr int half_bits = 32;
   unsigned int* const halves = reinterpret_cast<unsigned int*>(array + i);
@@ -142,7 +142,7 @@ __device__ __forceinline__ void sum_shared(unsigned long long* array, int i, uns
   if (high != 0) atomicAdd(halves + 1, high);
 }
 
-/// Which threads of a kernel wait for one another; the CPU device runs a kernel without waits as a plain loop.
+/// Threads of a kernel that wait for one another; the CPU device runs a kernel without waits as a plain loop.
 enum class Sync { none, warp, block };
 
 struct LaunchConfig {
@@ -151,27 +151,27 @@ struct LaunchConfig {
   dim3 block;
   uint32_t shared_bytes;
   Sync sync;
-  bool starts_early = false;  // before what it depends on is complete: the kernel calls wait_for_producers(); from sm_90
-  uint32_t cluster = 1;       // neighbouring blocks along x that share their shared memory; more than 1 from sm_90
+  bool starts_early = false;  // before its inputs are complete: the kernel calls wait_for_producers(); from sm_90
+  uint32_t cluster = 1;       // adjacent blocks along x that share their shared memory; more than 1 from sm_90
 };
 
-/// Waits until the launches this one depends on are complete and their writes visible. A launch that may start early (see
-/// LaunchConfig) calls it before it reads what they wrote or writes what they read; for others it is free.
+/// Waits until the launches this one depends on are complete and their writes visible. A launch that may start early (see LaunchConfig)
+/// calls it before it reads their outputs or writes their inputs; for others it is free.
 __device__ __forceinline__ void wait_for_producers() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// Lets the next launch start once every block has called this or ended; it waits for this launch in wait_for_producers().
+/// Lets the next launch start once every block has called this or ended. That launch waits for this one in wait_for_producers().
 __device__ __forceinline__ void release_consumers() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-/// What a kernel that may start early does first. It lets others start only when its own wait is over: blocks that wait behind
-/// blocks that wait take room and gain nothing.
+/// Begins a kernel that may start early. It lets others start only after its own wait: blocks that wait for waiting blocks take room and
+/// gain nothing.
 __device__ __forceinline__ void begin_kernel() {
   wait_for_producers();
   release_consumers();
@@ -189,19 +189,19 @@ inline int32_t fail(heddle_error* error, heddle_status status, const char* forma
   return status;
 }
 
-/// The launch's buffer `index` as a tensor of T to read. The name serves the CPU device's messages.
+/// The launch's buffer `index` as a tensor of T to read. Messages of the CPU device use the name.
 template <class T>
 In<T> in(const heddle_launch* launch, uint32_t index, const char*) {
   return {index < launch->buffer_count ? static_cast<const T*>(launch->buffers[index].data) : nullptr};
 }
 
-/// The same of a tensor that is constant while the launch runs; see Arguments::constant_in(), which makes sure of it.
+/// The same for a tensor that is constant while the launch runs; Arguments::constant_in() checks that.
 template <class T>
 ConstantIn<T> constant_in(const heddle_launch* launch, uint32_t index, const char*) {
   return {index < launch->buffer_count ? static_cast<const T*>(launch->buffers[index].data) : nullptr};
 }
 
-/// The same to write.
+/// The same for a tensor to write.
 template <class T>
 Out<T> out(const heddle_launch* launch, uint32_t index, const char*) {
   return {index < launch->buffer_count ? static_cast<T*>(launch->buffers[index].data) : nullptr};
@@ -213,8 +213,8 @@ inline int current_device() {
   return cudaGetDevice(&device) == cudaSuccess ? device : -1;
 }
 
-/// A property of the current device; 0 when it cannot be asked. It never changes, so each is asked for once: launches choose tiles by
-/// several of them.
+/// A property of the current device; 0 if the query fails. It never changes, so each is queried once: launches choose tiles by several of
+/// them.
 inline int device_attribute(cudaDeviceAttr attribute) {
   constexpr int most_devices = 16;
   static std::atomic<int> known[most_devices][cudaDevAttrMax];  // 1 + the value, or 0
@@ -230,8 +230,8 @@ inline int device_attribute(cudaDeviceAttr attribute) {
   return value;
 }
 
-/// How much dynamic shared memory kernels were granted on which device. Asking costs the host more than the rest of a launch, so
-/// it asks only where more is wanted than before. A limit is never lowered, whichever thread launches. Entries never change.
+/// Limits of dynamic shared memory per kernel and device. A query costs the host more than the rest of a launch, so it is made only if more
+/// is needed than before. A limit is never lowered, whichever thread launches. Entries never change.
 class SharedGrants {
  public:
   constexpr SharedGrants() = default;
@@ -246,7 +246,7 @@ class SharedGrants {
     }
   }
 
-  /// Sees to it that launches of `kernel` on the current device may ask for `bytes`.
+  /// Ensures that launches of `kernel` on the current device may use `bytes`.
   cudaError_t grant(const void* kernel, uint32_t bytes) {
     const int device = current_device();
     if (has(kernel, device, bytes)) return cudaSuccess;
@@ -288,7 +288,7 @@ int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchCon
                Args... args) {
   static_assert(sizeof...(Params) == sizeof...(Args), "a launch gives each of the kernel's parameters one argument");
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return HEDDLE_OK;
-  // Beyond this size dynamic shared memory is given to kernels that ask for it.
+  // Larger dynamic shared memory must be requested per kernel.
   constexpr uint32_t always_granted = 48 * 1024;
   if (config.shared_bytes > always_granted) {
     static SharedGrants grants;  // of the kernels with these parameters, which are few
@@ -311,7 +311,7 @@ int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchCon
   }
   const cudaError_t status = cudaLaunchKernelEx(&request, kernel, static_cast<Params>(args)...);
   if (status == cudaSuccess) return HEDDLE_OK;
-  cudaGetLastError();  // so that whoever asks next does not meet this one
+  cudaGetLastError();  // so that a later caller does not see this error
   return fail(error, HEDDLE_DEVICE, "kernel %s could not be launched: %s", config.kernel, cudaGetErrorString(status));
 }
 

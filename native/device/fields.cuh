@@ -1,5 +1,5 @@
-// Values of monoids that authors declare: a word for each field, a float or an integer, which lanes exchange as they are. Files whose
-// kernels use no such monoid do not include this one.
+// Values of user-defined monoids: a word for each field, a float or an integer, which lanes exchange unchanged. Files whose kernels use no
+// such monoid do not include this one.
 #ifndef HEDDLE_FIELDS_CUH
 #define HEDDLE_FIELDS_CUH
 
@@ -16,7 +16,7 @@ template <int Count>
 struct Fields {
   unsigned int words[Count];
 
-  /// Whether all bits are the same: what a scan leaves out because nothing is there.
+  /// True if all bits are equal: a scan skips values that equal the identity.
   __device__ __forceinline__ bool operator==(const Fields& other) const {
     bool same = true;
     HEDDLE_UNROLL

@@ -1,7 +1,7 @@
-// 8-bit floats of the OCP specification (OFP8), as storage: e4m3 has 4 bits of exponent, 3 of mantissa, no infinity, NaN at 0x7f and
-// 0xff and 448 as its largest number; e5m2 is binary16 without its lower byte, its largest number is 57344. A store rounds to nearest, ties to
-// even, saturates (infinities too), and writes every NaN as 0x7f: what the conversion instructions of sm_89 and later do, which have no
-// other way, so that the bits are the same on every device. Loads are exact. src/runtime/float8.ts is the same on the host.
+// 8-bit floats of the OCP specification (OFP8), as storage. e4m3 has 4 bits of exponent, 3 of mantissa, no infinity, NaN at 0x7f and 0xff
+// and 448 as its largest number. e5m2 is binary16 without its lower byte; its largest number is 57344. A store rounds to nearest, ties to
+// even, saturates (infinities too), and writes every NaN as 0x7f. The conversion instructions of sm_89 and later have no other mode, so the
+// bits are the same on every device. Loads are exact. src/runtime/float8.ts is the same on the host.
 #ifndef HEDDLE_FLOAT8_CUH
 #define HEDDLE_FLOAT8_CUH
 
@@ -15,7 +15,7 @@ struct F8E5M2 {
 };
 
 #if !defined(HEDDLE_SIMT)
-// Found by the type of their argument, like CUDA's own for halves.
+// Found by argument-dependent lookup, like CUDA's own for halves.
 __device__ __forceinline__ F8E4M3 __ldg(const F8E4M3* from) { return {::__ldg(&from->bits)}; }
 __device__ __forceinline__ F8E5M2 __ldg(const F8E5M2* from) { return {::__ldg(&from->bits)}; }
 #endif
@@ -30,7 +30,7 @@ __device__ __forceinline__ To bits_as(From from) {
   return to;
 }
 
-/// The code of a float in a format of `Mantissa` bits of mantissa whose exponents are biased by `Bias` and whose largest code is `Largest`.
+/// The code of a float in a format with `Mantissa` bits of mantissa, exponent bias `Bias` and largest code `Largest`.
 template <unsigned int Mantissa, unsigned int Bias, unsigned int Largest>
 __device__ __forceinline__ unsigned char code_of(float value) {
   constexpr unsigned int dropped = 23 - Mantissa, infinity = 0x7f800000u, nan = 0x7f;
@@ -39,12 +39,12 @@ __device__ __forceinline__ unsigned char code_of(float value) {
   if (magnitude > infinity) return nan;
   unsigned int code;
   if (magnitude >= least_normal) {
-    // Rebias the exponent, then round the dropped bits; a carry runs into the exponent as it should.
+    // Rebias the exponent, then round the dropped bits; a carry into the exponent is correct.
     const unsigned int odd = magnitude >> dropped & 1u;
     code = (magnitude - ((127 - Bias) << 23) + ((1u << (dropped - 1)) - 1) + odd) >> dropped;
     code = code < Largest ? code : Largest;
   } else {
-    // Subnormals lie as far apart as the floats from 2^(23 + the exponent of their step) on, so the addition rounds.
+    // The spacing of subnormals equals that of floats from 2^(23 + the exponent of the spacing) on, so the addition rounds.
     constexpr unsigned int rounds = (128 - Bias + dropped) << 23;
     code = bits_as<unsigned int>(bits_as<float>(magnitude) + bits_as<float>(rounds)) - rounds;
   }
@@ -85,7 +85,8 @@ __device__ __forceinline__ unsigned int halves_of(F8E4M3, unsigned short pair) {
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
   return halves;
 #else
-  // The exponent of binary16 is biased by 8 more. NaN alone has a carry when 1 is added behind its mantissa, and becomes all ones.
+  // The exponent bias of binary16 is larger by 8. Only NaN has a carry out of the exponent when 1 is added to the mantissa's lowest bit; it
+  // becomes all ones.
   const unsigned int spread = __byte_perm(pair, 0, 0x1404), magnitudes = spread >> 1 & 0x3f803f80u;
   const __half2 small = bits_as<__half2>(magnitudes | (spread & 0x80008000u)), raise = bits_as<__half2>(0x5c005c00u);
   const unsigned int nan = (magnitudes + 0x00800080u) >> 14 & 0x00010001u;
@@ -112,7 +113,7 @@ __device__ __forceinline__ float to_float(F8E4M3 value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   return __half2float(float8::bits_as<__half>(static_cast<unsigned short>(float8::halves_of(value, value.bits))));
 #else
-  // As float32, whose exponent is biased by 120 more. Multiplied by NaN, it is NaN.
+  // As float32, whose exponent bias is larger by 120. Multiplied by NaN, it is NaN.
   const unsigned int magnitude = value.bits & 0x7fu, sign = value.bits & 0x80u;
   const float small = float8::bits_as<float>(sign << 24 | magnitude << 20);
   return small * float8::bits_as<float>(magnitude == 0x7fu ? 0x7fc00000u : 0x7b800000u);

@@ -1,6 +1,6 @@
-// Recurrences along rows. A step needs what the step before it carries, so the lanes of a row take turns: each holds what the steps of its
-// chunk take, computed by all lanes together, and passes on what is carried behind its last element. Every team makes the same bits.
-// Files whose kernels carry nothing do not include this one.
+// Recurrences along rows. A step needs the carried value of the previous step, so the lanes of a row take turns: each holds the inputs of
+// its chunk's steps, which all lanes compute together, and passes on the carried value after its last element. Every team produces the same
+// bits. Files whose kernels have no recurrences do not include this one.
 #ifndef HEDDLE_FOLD_CUH
 #define HEDDLE_FOLD_CUH
 
@@ -13,13 +13,13 @@
 
 namespace heddle {
 
-/// One thread's share of a recurrence: what the steps of its current chunk take, then what each carries on.
+/// One thread's share of a recurrence: the inputs of its current chunk's steps, then the carried value after each.
 template <class Fold, int Vec>
 struct Carry {
   using Value = typename Fold::Value;
   using Element = typename Fold::Element;
 
-  /// What is carried in front of the team's next chunks.
+  /// Carried value before the team's next chunks.
   Value carried;
   Element elements[Vec];
   Value chunk[Vec];
@@ -32,7 +32,7 @@ struct Carry {
     elements[i] = element;
     count = i + 1;
   }
-  /// Makes the steps of the chunk. A chunk without elements carries on what it is given.
+  /// Runs the steps of the chunk. A chunk without elements passes on the carried value it receives.
   __device__ __forceinline__ void run() {
     HEDDLE_UNROLL
     for (int i = 0; i < Vec; ++i) {
@@ -43,13 +43,13 @@ struct Carry {
   __device__ __forceinline__ Value operator[](int i) const { return chunk[i]; }
 };
 
-/// Makes the steps of a thread's chunk.
+/// Runs the steps of a thread's chunk.
 template <int Rows, class Fold, int Vec>
 __device__ __forceinline__ void take_turns(ThreadTeam<Rows>&, Carry<Fold, Vec>& carry) {
   carry.run();
 }
 
-/// The steps of the chunks of Count neighbouring lanes, whose mask is `lanes`; `lane` is this one's number among them.
+/// Runs the steps of the chunks of Count adjacent lanes, whose mask is `lanes`; `lane` is this one's number among them.
 template <int Count, class Fold, int Vec>
 __device__ __forceinline__ void take_turns_of_lanes(Carry<Fold, Vec>& carry, unsigned int lanes, int lane) {
   HEDDLE_ROLLED
@@ -64,7 +64,7 @@ __device__ __forceinline__ void take_turns(WarpTeam<Lanes, Rows>& team, Carry<Fo
   take_turns_of_lanes<Lanes>(carry, team.own_lanes(), team.lane());
 }
 
-/// Warps take turns too. Each leaves what it carries on in a place of its own, which is written again only after all others have met.
+/// Warps take turns too. Each stores its carried value in its own place, which is written again only after a barrier of all others.
 template <int Lanes, class Fold, int Vec>
 __device__ __forceinline__ void take_turns(BlockTeam<Lanes>& team, Carry<Fold, Vec>& carry) {
   using Value = typename Fold::Value;

@@ -4,9 +4,8 @@
 
 namespace heddle {
 
-/// Integer quotient and remainder of 32 or 64 bits, rounded toward zero. To divide by 0 is a fault of a kernel on the CPU device; on a
-/// GPU the result is no number to rely on. A launcher, which counts with them, gets 0. The lowest number by -1 wraps, as on a GPU:
-/// processors trap it.
+/// Integer quotient and remainder of 32 or 64 bits, rounded toward zero. Division by 0 is a fault of a kernel on the CPU device; on a GPU
+/// its result is unspecified, and in a launcher 0. The lowest number divided by -1 wraps, as on a GPU: processors trap it.
 template <class A, class B, std::enable_if_t<std::is_integral_v<A> && std::is_integral_v<B>, int> = 0>
 __host__ __device__ __forceinline__ auto quotient(A a, B b) {
 #if !defined(__CUDA_ARCH__)
@@ -46,7 +45,7 @@ __device__ __forceinline__ int peel(int64_t& position, int extent) {
   return index;
 }
 
-/// Chunks of Vec elements a row of `length` has; the last may be partial. Correct up to the largest int.
+/// Chunks of Vec elements in a row of `length`; the last may be partial. Correct up to the largest int.
 template <int Vec>
 __host__ __device__ __forceinline__ int chunks_of(int length) {
   return length / Vec + (length % Vec != 0 ? 1 : 0);

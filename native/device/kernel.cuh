@@ -1,5 +1,5 @@
-// What every generated file includes: the target's own vocabulary, then the headers both targets share. The same text is
-// compiled by nvcc for GPUs and by a C++ compiler for the CPU device.
+// Includes of every generated file: the target's own vocabulary, then the headers both targets share. The same source is compiled by nvcc
+// for GPUs and by a C++ compiler for the CPU device.
 #ifndef HEDDLE_KERNEL_CUH
 #define HEDDLE_KERNEL_CUH
 

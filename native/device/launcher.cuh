@@ -1,5 +1,5 @@
-// Host side of a kernel file: reads and checks what a launch was given, and launches teams over rows. The first thing that
-// is wrong fills the error with one line that names the kernel, the argument and the value; later checks then do nothing.
+// Host side of a kernel file: reads and checks the arguments of a launch, and launches teams over rows. The first invalid argument fills
+// the error with one line that names the kernel, the argument and the value; later checks then do nothing.
 #ifndef HEDDLE_LAUNCHER_CUH
 #define HEDDLE_LAUNCHER_CUH
 
@@ -43,7 +43,7 @@ int64_t longest(int64_t a, Rest... rest) {
   return a < b ? b : a;
 }
 
-/// What every launch of a kernel must give.
+/// Arguments that every launch of a kernel must give.
 struct Signature {
   const char* kernel;
   uint32_t buffers;
@@ -51,7 +51,7 @@ struct Signature {
   uint32_t attrs;
 };
 
-/// A launch under examination. `status` stays HEDDLE_OK while everything is right; values read after a failure are zero.
+/// A launch under examination. `status` stays HEDDLE_OK while all arguments are valid; values read after a failure are zero.
 class Arguments {
  public:
   int32_t status = HEDDLE_OK;
@@ -73,14 +73,14 @@ class Arguments {
     return 0;
   }
 
-  /// A dimension the instance is compiled for.
+  /// Checks a dimension the instance is compiled for.
   void fixed_dim(uint32_t index, const char* name, int64_t fixed) {
     if (status != HEDDLE_OK || launch_->dims[index] == fixed) return;
     status = fail(error_, HEDDLE_INVALID, "kernel %s is compiled for %s = %lld, given is %lld", kernel_, name,
                   static_cast<long long>(fixed), static_cast<long long>(launch_->dims[index]));
   }
 
-  /// A number that the instance has memory for.
+  /// Checks a number against the memory of the instance.
   void at_most(int64_t given, int64_t most, const char* what) {
     if (status != HEDDLE_OK || given <= most) return;
     status = fail(error_, HEDDLE_INVALID, "kernel %s has memory for %lld %s, given are %lld", kernel_, static_cast<long long>(most), what,
@@ -106,7 +106,7 @@ class Arguments {
     return heddle::in<T>(launch_, index, name);
   }
 
-  /// A tensor to read through the read-only path. Refused where a launch may write it meanwhile: which none may, the program knows.
+  /// A tensor to read through the read-only path. Refused unless the program knows that no launch writes it meanwhile.
   template <class T>
   ConstantIn<T> constant_in(uint32_t index, const char* name, Count elements) {
     check_buffer(index, name, elements, sizeof(T));
@@ -116,17 +116,17 @@ class Arguments {
     return heddle::constant_in<T>(launch_, index, name);
   }
 
-  /// Whether no launch writes a buffer while this one runs or waits, so that it may be read before earlier launches are complete.
+  /// True if no launch writes a buffer while this one runs or waits, so that it may be read before earlier launches are complete.
   bool is_constant(uint32_t index) const {
     return status == HEDDLE_OK && launch_->constants != nullptr && launch_->constants[index] == HEDDLE_CONSTANT;
   }
 
-  /// Whether the launch in front does not write a buffer either, so that what this launch does not write of it may be read early.
+  /// True if the previous launch does not write a buffer either, so that parts of it that this launch does not write may be prefetched.
   bool is_settled(uint32_t index) const {
     return status == HEDDLE_OK && launch_->constants != nullptr && launch_->constants[index] != HEDDLE_CHANGING;
   }
 
-  /// The same to write.
+  /// A tensor to write that spans `elements`, padding included.
   template <class T>
   Out<T> out(uint32_t index, const char* name, Count elements) {
     check_buffer(index, name, elements, sizeof(T));
@@ -164,7 +164,7 @@ class Arguments {
   const char* kernel_;
 };
 
-/// Launches `kernel` with a thread for each of `work` chunks.
+/// Launches `kernel` with one thread for each of `work` chunks.
 template <class Kernel, class... Args>
 int32_t launch_elements(const heddle_launch* queue, heddle_error* error, const char* name, int64_t work, int threads,
                         Kernel kernel, Args... args) {
@@ -173,7 +173,7 @@ int32_t launch_elements(const heddle_launch* queue, heddle_error* error, const c
                 args...);
 }
 
-/// Launches `kernel` with a team for each of `rows`.
+/// Launches `kernel` with one team for each of `rows`.
 template <class Team, class Kernel, class... Args>
 int32_t launch_rows(Team, const heddle_launch* queue, heddle_error* error, const char* name, int64_t rows, Kernel kernel,
                     Args... args) {

@@ -1,11 +1,11 @@
-// Functions of the language that the C library has otherwise: more precise, and slower, than a float32 sum can show, or without NaN.
+// Functions of the language whose C library versions do not suit: more precise, and slower, than a float32 sum can show, or without NaN.
 #ifndef HEDDLE_MATH_CUH
 #define HEDDLE_MATH_CUH
 
 namespace heddle {
 
-/// The larger and the smaller of two values, NaN where either is NaN: `maximum` and `minimum` of IEEE 754-2019. In one instruction, as
-/// fmaxf and fminf, which drop NaN.
+/// The larger and the smaller of two values, NaN if either is NaN: `maximum` and `minimum` of IEEE 754-2019. One instruction, like fmaxf
+/// and fminf, which drop NaN.
 __device__ __forceinline__ float larger(float a, float b) {
 #if defined(HEDDLE_SIMT)
   return a > b || a != a ? a : b != b || b > a ? b : signbit(a) ? b : a;
@@ -38,8 +38,8 @@ __device__ __forceinline__ float exp2_flushed(float x) {
 #endif
 }
 
-/// The hyperbolic tangent within 7 roundings, without a branch: a quarter of tanhf's time. Near 0, where the difference of 1 and an
-/// exponential has lost its digits, its series.
+/// The hyperbolic tangent within 7 roundings, without a branch: a quarter of tanhf's time. Near 0, the difference of 1 and an exponential
+/// has lost its digits, so its series is used.
 __device__ __forceinline__ float tanh(float x) {
   constexpr float two_log2_e = 2.885390081777927f;
   const float t = fabsf(x), e = exp2_flushed(-two_log2_e * t), square = x * x;
@@ -55,8 +55,8 @@ __device__ __forceinline__ float tanh(float x) {
   return t < 0.25f ? fmaf(q * square, x, x) : copysignf(far, x);
 }
 
-/// The error function within 1e-7 (absolute): 1 - 2^q(|x|) with a polynomial fitted to log2(1 - erf). A third of erff's
-/// instructions, which otherwise decide how long an activation in a matmul's epilogue takes.
+/// The error function within 1e-7 (absolute): 1 - 2^q(|x|) with a polynomial fitted to log2(1 - erf). It has a third of erff's
+/// instructions, which would otherwise determine the time of an activation in a matmul's epilogue.
 __device__ __forceinline__ float erf(float x) {
   const float t = fabsf(x);
   float q = -4.53369685e-05f;
@@ -70,8 +70,8 @@ __device__ __forceinline__ float erf(float x) {
   return copysignf(1.0f - exp2_flushed(q * t), x);
 }
 
-/// x times the normal distribution function of x, within 1e-6 (absolute). The lesser of the two tails is 2^q(|x|) / 2 with a
-/// polynomial fitted so that its product with x errs least.
+/// x times the normal distribution function of x, within 1e-6 (absolute). The lesser of the two tails is 2^q(|x|) / 2 with a polynomial
+/// fitted to minimise the error of its product with x.
 __device__ __forceinline__ float gelu(float x) {
   const float z = fabsf(x);
   float q = -0.000488102203f;

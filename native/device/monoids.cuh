@@ -1,5 +1,5 @@
-// The associative combinations a row reduction or scan can use. T is the scalar type of the reduced elements; Value is what
-// threads exchange. `identity` is the value of an empty reduction and of a lane that has no element.
+// Associative combinations for row reductions and scans. T is the scalar type of the reduced elements; threads exchange Values. `identity`
+// is the value of an empty reduction and of a lane that has no element.
 #ifndef HEDDLE_MONOIDS_CUH
 #define HEDDLE_MONOIDS_CUH
 
@@ -50,8 +50,8 @@ struct Min {
   static __device__ __forceinline__ T result(Value value) { return value; }
 };
 
-/// An element and its place. Among equal elements the lowest place wins, so the order of combination does not matter. NaN, which
-/// compares with nothing, is never picked.
+/// An element and its place. Among equal elements the lowest place wins, so the order of combination does not matter. NaN, which compares
+/// false with everything, is never picked.
 template <class T>
 struct Placed {
   T value;
@@ -100,8 +100,8 @@ struct Accumulator {
   }
 };
 
-/// One thread's share of a scan: its current chunk, and what the row combines to before it. The elements of a chunk are known
-/// once the team has met in `scan`.
+/// One thread's share of a scan: its current chunk, and the combination of the row before it. The elements of a chunk are known after the
+/// team's barrier in `scan`.
 template <class Monoid, int Vec>
 struct Prefix {
   using Value = typename Monoid::Value;
@@ -119,7 +119,7 @@ struct Prefix {
     total = Monoid::combine(total, Monoid::lift(element, index));
     chunk[i] = total;
   }
-  /// Ends the chunk: `own` is what the row combines to before it, `next` what it does before the team's next chunks.
+  /// Ends the chunk: `own` is the combination of the row before it, `next` that before the team's next chunks.
   __device__ __forceinline__ void end_chunk(Value own, Value next) {
     before = own;
     carry = next;
@@ -128,7 +128,7 @@ struct Prefix {
   __device__ __forceinline__ auto operator[](int i) const { return Monoid::result(Monoid::combine(before, chunk[i])); }
 };
 
-/// A reduction inside an element: one thread combines `value(0) .. value(length - 1)` in order.
+/// Serial reduction inside an element: one thread combines `value(0) .. value(length - 1)` in order.
 template <class Monoid, class Function>
 __device__ __forceinline__ auto fold(int length, Function value) {
   typename Monoid::Value total = Monoid::identity();
