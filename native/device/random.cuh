@@ -1,10 +1,10 @@
-// Counter-based random numbers: Philox 4x32 with 10 rounds. The same bits as src/ir/philox.ts, which says where they come from.
+// Counter-based random numbers: Philox 4x32 with 10 rounds. The same bits as src/ir/philox.ts, which names the sources.
 #ifndef HEDDLE_RANDOM_CUH
 #define HEDDLE_RANDOM_CUH
 
 namespace heddle {
 
-/// The first word of the block of a counter (whose upper three words are 0) under a key.
+/// First word of the block of a counter (whose upper three words are 0) under a key.
 __device__ __forceinline__ unsigned int philox(unsigned int counter, unsigned int key_low, unsigned int key_high) {
   constexpr unsigned int multiplier_a = 0xd2511f53u, multiplier_c = 0xcd9e8d57u;
   constexpr unsigned int step_low = 0x9e3779b9u, step_high = 0xbb67ae85u;

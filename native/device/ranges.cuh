@@ -1,6 +1,6 @@
-// Interval arithmetic: what an expression of integers may be where its variables are anything between two bounds, and what a
-// comparison of such may say. Attention asks it which tiles of pairs a mask leaves out whole. All bounds are safe: no value an
-// expression takes lies outside of its range, whatever else does not.
+// Interval arithmetic: bounds of integer expressions whose variables lie between two bounds, and possible results of their comparisons.
+// Attention uses it to find tiles of pairs that a mask excludes entirely. All bounds are safe: no value of an expression lies outside of
+// its range, but a range may be too wide.
 #ifndef HEDDLE_RANGES_CUH
 #define HEDDLE_RANGES_CUH
 
@@ -23,7 +23,7 @@ struct Range {
 using Ints = Range<int>;
 using Floats = Range<float>;
 
-/// What a condition may be.
+/// Possible values of a condition.
 struct Truth {
   bool may_hold, may_fail;
 };
@@ -34,17 +34,17 @@ __device__ __forceinline__ Ints all_ints() { return {least_int, largest_int}; }
 __device__ __forceinline__ Floats all_floats() { return {-INFINITY, INFINITY}; }
 __device__ __forceinline__ Truth either() { return {true, true}; }
 
-/// One number; of a float that is none, all.
+/// Range of one number; of NaN, all floats.
 __device__ __forceinline__ Ints one(int value) { return {value, value}; }
 __device__ __forceinline__ Floats one(float value) { return value == value ? Floats{value, value} : all_floats(); }
 __device__ __forceinline__ Truth one(bool value) { return {value, !value}; }
-/// A condition from the bounds of the 0 and 1 it is in places.
+/// A condition from the bounds of its values 0 and 1 over places.
 __device__ __forceinline__ Truth truth(Ints range) { return {range.high != 0, range.low == 0}; }
 
 __device__ __forceinline__ int64_t smaller_of(int64_t a, int64_t b) { return b < a ? b : a; }
 __device__ __forceinline__ int64_t larger_of(int64_t a, int64_t b) { return a < b ? b : a; }
 
-/// Integers that may leave their 32 bits may be anything there is.
+/// Range of integers; all of them if 32 bits may overflow.
 __device__ __forceinline__ Ints in_ints(int64_t low, int64_t high) {
   return low >= least_int && high <= largest_int ? Ints{static_cast<int>(low), static_cast<int>(high)} : all_ints();
 }
@@ -59,13 +59,13 @@ __device__ __forceinline__ Ints mul(Ints a, Ints b) {
   return between(int64_t{a.low} * b.low, int64_t{a.low} * b.high, int64_t{a.high} * b.low, int64_t{a.high} * b.high);
 }
 
-/// Quotients go one way with what is divided, and one way with what it is divided by where that has one sign.
+/// Quotients are monotonic in the dividend, and in the divisor where that has one sign.
 __device__ __forceinline__ Ints idiv(Ints a, Ints b) {
   if ((b.low <= 0 && b.high >= 0) || a.low == least_int) return all_ints();
   return between(a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high);
 }
 
-/// Remainders have the sign of what is divided. Where all quotients are one, they lie as far apart as what is divided.
+/// Remainders have the sign of the dividend. If all quotients are equal, remainders lie as far apart as the dividends.
 __device__ __forceinline__ Ints mod(Ints a, Ints b) {
   if ((b.low <= 0 && b.high >= 0) || a.low == least_int || b.low == least_int) return all_ints();
   if (b.is_one()) {
@@ -84,7 +84,7 @@ __device__ __forceinline__ Ints abs(Ints a) {
 __device__ __forceinline__ Ints minimum(Ints a, Ints b) { return {min(a.low, b.low), min(a.high, b.high)}; }
 __device__ __forceinline__ Ints maximum(Ints a, Ints b) { return {max(a.low, b.low), max(a.high, b.high)}; }
 
-/// Ints as floats, which are rounded: in order.
+/// Ints as floats. Rounding keeps their order.
 __device__ __forceinline__ Floats to_float(Ints a) { return {static_cast<float>(a.low), static_cast<float>(a.high)}; }
 
 template <class T>
@@ -92,7 +92,7 @@ __device__ __forceinline__ Truth lt(Range<T> a, Range<T> b) {
   return {a.low < b.high, a.high >= b.low};
 }
 __device__ __forceinline__ Truth le(Ints a, Ints b) { return {a.low <= b.high, a.high > b.low}; }
-/// What may be no number is all floats, and no number is at most infinity.
+/// A range of all floats may stand for NaN, and NaN <= infinity is false.
 __device__ __forceinline__ Truth le(Floats a, Floats b) {
   return {a.low <= b.high, !(a.high <= b.low) || a.high == INFINITY || b.low == -INFINITY};
 }

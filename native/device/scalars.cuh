@@ -1,5 +1,5 @@
-// Functions of one number that the C library promises less of: powers of two that are exact, and bits that every device agrees on. Files
-// whose kernels call none of them do not include this one.
+// Functions of one number with stronger guarantees than the C library's: exact powers of two, and bits that are the same on every device.
+// Files whose kernels call none of them do not include this one.
 #ifndef HEDDLE_SCALARS_CUH
 #define HEDDLE_SCALARS_CUH
 
@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-/// The bits of a float; of any NaN those that src/ir/float_bits.ts states.
+/// Bits of a float; for any NaN those that src/ir/float_bits.ts states.
 __device__ __forceinline__ int bits_of(float x) { return x == x ? __float_as_int(x) : 0x7fc00000; }
 
 /// 2^x; exact where x is an integer, results below the normal range included.
@@ -23,7 +23,7 @@ __device__ __forceinline__ float exp2(float x) {
   return __int_as_float(n >= -126 ? (n + 127) << 23 : n >= -149 ? 1 << (n + 149) : 0);
 }
 
-/// The logarithm to base 2; exact of powers of two.
+/// The logarithm to base 2; exact for powers of two.
 __device__ __forceinline__ float log2(float x) {
   const int bits = __float_as_int(x);
   const bool is_normal = bits >= 0x00800000 && bits < 0x7f800000;

@@ -1,5 +1,5 @@
-// Device memory in which the blocks of one launch leave what the next launch of the same launcher puts together: sums of a row that
-// is divided over blocks. It belongs to the queue, whose launches follow one another, so nothing outlives the launcher that asked.
+// Device memory for values that the blocks of one launch pass to the next launch of the same launcher: sums of a row that is divided over
+// blocks. It belongs to the queue, whose launches run in order, so no content outlives the launcher that uses it.
 #ifndef HEDDLE_SCRATCH_CUH
 #define HEDDLE_SCRATCH_CUH
 
@@ -18,12 +18,12 @@
 
 namespace heddle {
 
-/// The user of scratch memory: one launcher, or the launches of an op together, each of which may take scratch of its own.
+/// User of scratch memory: one launcher, or the launches of an op together, each of which may take scratch of its own.
 enum class ScratchOf { launcher, op };
 
 #if defined(HEDDLE_SIMT)
 
-/// Room for `floats` floats. Launches are over when they return here, so it is a launcher's own; it holds NaN at first.
+/// Memory of `floats` floats. Launches are complete when they return here, so it belongs to the launcher; it holds NaN at first.
 class Scratch {
  public:
   Scratch(const heddle_launch*, heddle_error* error, const char* name, int64_t floats, ScratchOf = ScratchOf::launcher) {
@@ -46,7 +46,7 @@ class Scratch {
   void* data() const { return data_; }
   In<float> in() const { return in_as<float>(); }
   Out<float> out() const { return out_as<float>(); }
-  /// The same room as elements of another type.
+  /// The same memory as elements of another type.
   template <class T>
   In<T> in_as() const {
     return In<T>(named(sizeof(T)));
@@ -72,11 +72,12 @@ class Scratch {
 
 #else
 
-/// Memory of each queue of each device. It grows by doubling and is kept as long as the process lives: captured graphs refer to it, and
-/// queues that are made later at the same address find it.
+/// Memory of each queue of each device. It grows by doubling and lives as long as the process: captured graphs refer to it, and later
+/// queues at the same address find it.
 class QueueMemory {
  public:
-  /// At least `bytes`, aligned to 256. A run outside of a capture comes first, as for loading kernels: allocating cannot be captured.
+  /// Sets `data` to at least `bytes`, aligned to 256. A run outside of a capture must come first, as for loading kernels: allocation cannot
+  /// be captured.
   cudaError_t get(int device, void* queue, ScratchOf of, uint64_t bytes, void** data) {
     const std::lock_guard<std::mutex> lock(mutex_);
     uint64_t size = least;
@@ -88,7 +89,7 @@ class QueueMemory {
     }
     while (size < bytes) size *= 2;
     const cudaError_t status = cudaMalloc(data, size);
-    // Later pieces of a queue are larger ones.
+    // Later blocks of memory of a queue are larger.
     if (status == cudaSuccess) pieces_.push_back({device, queue, of, *data, size});
     return status;
   }
@@ -112,7 +113,7 @@ inline QueueMemory& queue_memory() {
   return *memory;
 }
 
-/// Room for `floats` floats, which hold anything at first.
+/// Memory of `floats` floats with unspecified content.
 class Scratch {
  public:
   Scratch(const heddle_launch* launch, heddle_error* error, const char* name, int64_t floats,
@@ -121,7 +122,7 @@ class Scratch {
     const uint64_t bytes = static_cast<uint64_t>(floats) * sizeof(float);
     const cudaError_t got = queue_memory().get(current_device(), launch->queue, of, bytes, &data_);
     if (got == cudaSuccess) return;
-    cudaGetLastError();  // so that whoever asks next does not meet this one
+    cudaGetLastError();  // so that a later caller does not see this error
     status = fail(error, got == cudaErrorMemoryAllocation ? HEDDLE_MEMORY : HEDDLE_DEVICE, "kernel %s: %llu bytes for sums: %s", name,
                   static_cast<unsigned long long>(bytes), cudaGetErrorString(got));
   }
@@ -130,7 +131,7 @@ class Scratch {
   void* data() const { return data_; }
   In<float> in() const { return in_as<float>(); }
   Out<float> out() const { return out_as<float>(); }
-  /// The same room as elements of another type.
+  /// The same memory as elements of another type.
   template <class T>
   In<T> in_as() const {
     return {static_cast<const T*>(data_)};

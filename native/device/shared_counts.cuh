@@ -1,5 +1,5 @@
-// Counts of the integers of a row in shared memory: the lanes of its team make them zero together, meet, add to them in any order, meet,
-// and then read any of them. Files whose kernels read no counts do not include this one.
+// Counts of the integers of a row in shared memory. The lanes of its team set them to zero together, meet in a barrier, add to them in any
+// order, meet again, and then read any of them. Files whose kernels read no counts do not include this one.
 #ifndef HEDDLE_SHARED_COUNTS_CUH
 #define HEDDLE_SHARED_COUNTS_CUH
 
@@ -19,14 +19,14 @@ struct SharedCounts {
   int start;
   int bins;
 
-  /// Counts one element. One outside [0, bins) is counted nowhere.
+  /// Counts one element. Elements outside [0, bins) are ignored.
   __device__ __forceinline__ void count(int bin) const {
     if (bin >= 0 && bin < bins) add_shared(places, start + bin, 1);
   }
   __device__ __forceinline__ int get(int bin) const { return places[start + bin]; }
 };
 
-/// Counts of zero, of which a row of the block has memory for Room. No lane returns before all are zero.
+/// Counts set to zero, of which a row of the block has memory for Room. No lane returns before all are zero.
 template <int Room, class Team, class Places>
 __device__ __forceinline__ SharedCounts<Places> shared_counts(const Team& team, Places& places, int bins) {
   const int start = static_cast<int>(threadIdx.x) / Team::lanes * Room;

@@ -1,5 +1,5 @@
-// Rows in shared memory: the lanes of a row write an element each, meet, and then read any of them. Files whose kernels share no rows
-// do not include this one.
+// Rows in shared memory: the lanes of a row write an element each, meet in a barrier, and then read any of them. Files whose kernels share
+// no rows do not include this one.
 #ifndef HEDDLE_SHARED_ROW_CUH
 #define HEDDLE_SHARED_ROW_CUH
 

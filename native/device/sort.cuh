@@ -1,7 +1,7 @@
-// Sorted rows. The threads of a block write a key for each element of their row into shared memory, with its place behind it, and sort
-// them by a bitonic network: about log2(n)^2 / 2 steps, of which those between 64 neighbours need no barrier of the block. Keys differ in
-// their places at least, so that equal elements stay in their order and no schedule changes the result. Files whose kernels sort nothing
-// do not include this one.
+// Sorted rows. The threads of a block write a key for each element of their row into shared memory, followed by its place, and sort them by
+// a bitonic network: about log2(n)^2 / 2 steps, of which those within 64 adjacent keys need no barrier of the block. Keys differ at least
+// in their places, so equal elements keep their order and no schedule changes the result. Files whose kernels sort nothing do not include
+// this one.
 #ifndef HEDDLE_SORT_CUH
 #define HEDDLE_SORT_CUH
 
@@ -14,10 +14,10 @@
 
 namespace heddle {
 
-/// A rank, and a place below it.
+/// A rank in the upper half, and a place in the lower.
 using SortKey = unsigned long long;
 
-/// A number that orders floats as they are: zeros of either sign are equal, NaN is above all.
+/// Rank with the order of floats: zeros of either sign are equal, NaN is above all.
 __device__ __forceinline__ unsigned int sort_rank(float value) {
   constexpr unsigned int sign = 0x80000000u;
   if (value != value) return 0xffffffffu;
@@ -44,7 +44,7 @@ struct Sorted {
   }
 };
 
-/// Sorts `length` keys, which `keys` has room for up to the next power of two.
+/// Sorts `length` keys; `keys` has memory up to the next power of two.
 template <int Lanes, class Keys>
 __device__ __forceinline__ Sorted<Keys> sort_keys(const BlockTeam<Lanes>& team, Keys& keys, int length) {
   int size = 1;
@@ -61,7 +61,7 @@ __device__ __forceinline__ Sorted<Keys> sort_keys(const BlockTeam<Lanes>& team, 
         keys[low] = b;
         keys[low + distance] = a;
       }
-      // 32 neighbouring pairs at a distance of 32 at most are 64 neighbouring keys, which one warp has in this step and in the next.
+      // 32 adjacent pairs at a distance of at most 32 are 64 adjacent keys, which belong to one warp in this step and in the next.
       const int next = distance > 1 ? distance / 2 : run;
       if (distance > warp_lanes || next > warp_lanes || (distance == 1 && run == size)) {
         team.meet();

@@ -1,4 +1,4 @@
-// Launches of one op, in order. What one leaves for those after it lies in scratch memory of the queue, apart from the scratch that a launch
+// Launches of one op, in order. Values passed between launches are in scratch memory of the queue, apart from the scratch that a launch
 // takes for itself.
 #ifndef HEDDLE_SPLIT_CUH
 #define HEDDLE_SPLIT_CUH
@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-/// Bytes of `N` scratch tensors of 4-byte elements, and where each begins.
+/// Bytes of `N` scratch tensors of 4-byte elements, and the offset of each.
 template <int N>
 class SplitSizes {
  public:

@@ -1,5 +1,5 @@
-// Tiles in shared memory: loads of an elementwise kernel that are contiguous along another axis than its stores. A block loads a tile along the
-// one axis and reads it along the other. Files whose kernels stage no loads do not include this one.
+// Tiles in shared memory: loads of an elementwise kernel that are contiguous along another axis than its stores. A block loads a tile along
+// the one axis and reads it along the other. Files whose kernels stage no loads do not include this one.
 #ifndef HEDDLE_STAGE_CUH
 #define HEDDLE_STAGE_CUH
 
@@ -14,14 +14,14 @@ namespace heddle {
 
 constexpr int stage_threads = 256;
 
-/// The shape of a tile: places along the axis that loads are contiguous along, and along that of the stores.
+/// Shape of a tile: places along the contiguous axis of the loads, and along that of the stores.
 template <int Rows, int Columns>
 struct TileShape {
   static constexpr int rows = Rows;
   static constexpr int columns = Columns;
 };
 
-/// A tile of elements as words of four bytes at least. A word more per column keeps neighbouring columns in different banks.
+/// A tile of elements as words of at least four bytes. One more word per column puts adjacent columns in different banks.
 template <class T, int Rows>
 struct TileWords {
   using Words = ChunkWord<T, (sizeof(T) < 4)>;
@@ -36,11 +36,11 @@ using TileWord = typename TileWords<T, 4>::Word;
 template <class T, class Shape>
 constexpr int tile_words = TileWords<T, Shape::rows>::stride * Shape::columns;
 
-/// Elements of a chunk of loads that are not aligned: as many as a word of the tile has.
+/// Elements per chunk of loads that are not aligned: one word of the tile.
 template <class T>
 constexpr int word_width = TileWords<T, 4>::per_word;
 
-/// Puts a chunk that begins at `row` of a column into a tile.
+/// Stores a chunk that begins at `row` of a column into a tile.
 template <class Shape, class Array, class T, int Vec>
 __device__ __forceinline__ void put_chunk(Array& tile, int column, int row, const Chunk<T, Vec>& chunk) {
   using Tile = TileWords<T, Shape::rows>;
@@ -57,7 +57,7 @@ __device__ __forceinline__ Scalar<T> tile_element(Array& tile, int column, int r
   return Storage<T>::load(Tile::Words::get(word, row % Tile::per_word));
 }
 
-/// Launches a block for each tile of `rows` times `columns` places, of `others` such planes.
+/// Launches one block for each tile of `rows` times `columns` places, of `others` such planes.
 template <class Shape, class Kernel, class... Args>
 int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, Arguments& arguments, const char* name, Count others, int64_t rows,
                      int64_t columns, Kernel kernel, Args... args) {
@@ -68,16 +68,16 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, Arguments&
   return launch(queue, error, config, kernel, args...);
 }
 
-/// Elements of a chunk of stores that are not aligned: neighbouring threads then store what lies side by side.
+/// Elements per chunk of stores that are not aligned: stores of adjacent threads are then coalesced.
 template <int Vec>
 constexpr int narrow_width = Vec < 4 ? 1 : Vec / 4;
 
-/// Lanes of a warp that store neighbouring chunks of one line: 128 bytes of the widest chunks. Fewer, which read a tile without bank conflicts,
-/// measured slower (51.3 for 47.5 us, NCHW to NHWC of 32 x 320 x 64 x 64 on an H200).
+/// Lanes of a warp that store adjacent chunks of one line: 128 bytes of the widest chunks. Fewer lanes, which read a tile without bank
+/// conflicts, measured slower (51.3 for 47.5 us, NCHW to NHWC of 32 x 320 x 64 x 64 on an H200).
 template <int Vec, int Chunks>
 constexpr int lanes_of_line = Chunks < (Vec < 4 ? 32 : 8) ? Chunks : Vec < 4 ? 32 : 8;
 
-/// Calls `run` with a tile of which a short axis leaves few places idle, and with the width of the chunks of stores.
+/// Calls `run` with a tile shape that leaves few places of a short axis idle, and with the width of the chunks of stores.
 template <int Vec, class Run>
 int32_t choose_tiles(int64_t rows, int64_t columns, Run run) {
   constexpr int narrow = narrow_width<Vec>;

@@ -1,12 +1,12 @@
-// The threads that compute one row together: a thread, some lanes of a warp, a block. Each walks the row in chunks, lane by
-// lane, and all lanes receive the result of a reduction. In a scan all lanes meet at every chunk, those whose own chunk is
-// beyond the row too. After `meet` every lane of the row sees what the others wrote before.
+// The threads that compute one row together: a thread, some lanes of a warp, a block. Each loops over the row in chunks, lane by lane, and
+// all lanes receive the result of a reduction. In a scan all lanes meet at every chunk, also those whose own chunk is beyond the row. After
+// `meet` every lane of the row sees earlier writes of the others.
 //
-// The order of combination follows from the team and the row's length, never from timing. A whole warp and a block agree:
-// chunk g of a row belongs to slot g mod 32, a slot combines its chunks in ascending order, and the 32 slots are combined
-// pairwise. So the number of rows may choose between a warp and a block of one chunk a lane without changing a bit. In a scan
-// they agree as well: 32 neighbouring chunks are combined by a warp, such groups one after the other in ascending order; blocks of
-// more than 16 warps, which take rows that are too long for a warp, combine groups pairwise.
+// The order of combination depends on the team and the row's length, never on timing. A whole warp and a block agree: chunk g of a row
+// belongs to slot g mod 32, a slot combines its chunks in ascending order, and the 32 slots are combined pairwise. So the number of rows
+// may choose between a warp and a block of one chunk per lane without changing a bit. In a scan they agree as well: 32 adjacent chunks are
+// combined by a warp, and such groups one after the other in ascending order. Blocks of more than 16 warps, which take rows that are too
+// long for a warp, combine groups pairwise.
 #ifndef HEDDLE_TEAM_CUH
 #define HEDDLE_TEAM_CUH
 
@@ -28,14 +28,14 @@ __device__ __forceinline__ Placed<T> exchange(Placed<T> placed, unsigned int lan
 template <int Count>
 struct Fields;
 
-/// Whether `combine` is an author's, which may give other bits the other way round.
+/// True if `combine` is user-defined; the reversed order of its operands may give other bits.
 template <class Value>
 struct IsFields : std::false_type {};
 template <int Count>
 struct IsFields<Fields<Count>> : std::true_type {};
 
-/// Combines the values of Count neighbouring lanes, whose mask is `lanes`, as a butterfly: each of them ends with the same
-/// bits, because `combine` is commutative, or because the lower lanes come first.
+/// Combines the values of Count adjacent lanes, whose mask is `lanes`, as a butterfly: each of them ends with the same bits, because
+/// `combine` is commutative, or because the lower lanes come first.
 template <class Monoid, int Count>
 __device__ __forceinline__ typename Monoid::Value combine_lanes(typename Monoid::Value value, unsigned int lanes) {
   HEDDLE_UNROLL
@@ -69,16 +69,16 @@ __device__ __forceinline__ Placed<T> from_below(Placed<T> placed, unsigned int l
   return {from_below(placed.value, lanes, distance, count), from_below(placed.index, lanes, distance, count)};
 }
 
-/// What neighbouring lanes of a warp hold, combined in ascending order.
+/// Values of adjacent lanes of a warp, combined in ascending order.
 template <class Value>
 struct LaneScan {
-  /// The lanes below this one.
+  /// The lower lanes.
   Value before;
-  /// All of them.
+  /// All lanes.
   Value all;
 };
 
-/// Scans the values of Count neighbouring lanes, whose mask is `lanes`; `lane` is this one's number among them.
+/// Scans the values of Count adjacent lanes, whose mask is `lanes`; `lane` is this one's number among them.
 template <class Monoid, int Count>
 __device__ __forceinline__ LaneScan<typename Monoid::Value> scan_lanes(typename Monoid::Value value, unsigned int lanes,
                                                                       int lane) {
@@ -91,7 +91,7 @@ __device__ __forceinline__ LaneScan<typename Monoid::Value> scan_lanes(typename 
   return {lane > 0 ? below : Monoid::identity(), from_lane(value, lanes, Count - 1, Count)};
 }
 
-/// One thread a row.
+/// One thread per row.
 template <int Rows>
 struct ThreadTeam {
   static constexpr int lanes = 1;
@@ -114,7 +114,7 @@ struct ThreadTeam {
   }
 };
 
-/// Lanes neighbours of a warp a row: a whole warp, or a part of it when rows are short.
+/// `Lanes` adjacent lanes of a warp per row: a whole warp, or a part of it when rows are short.
 template <int Lanes, int Rows>
 struct WarpTeam {
   static_assert(warp_lanes % Lanes == 0, "a power of two of lanes");
@@ -149,13 +149,13 @@ struct WarpTeam {
   static constexpr unsigned int all_ones = 0xffffffffu;
 };
 
-/// What the lanes of a block exchange in reductions, the same array for all that exchange one type: two buffers.
+/// Values that the lanes of a block exchange in reductions, the same array for all reductions of one type: two buffers.
 template <class Value, int Lanes>
 struct BlockPartials {
   HEDDLE_SHARED_FUNCTION(Value, values, 2 * Lanes)
 };
 
-/// One block a row.
+/// One block per row.
 template <int Lanes>
 struct BlockTeam {
   static_assert(Lanes % warp_lanes == 0, "whole warps");
@@ -168,9 +168,9 @@ struct BlockTeam {
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x); }
   __device__ __forceinline__ void meet() const { __syncthreads(); }
 
-  /// Lane l of a warp combines what lanes l of all warps hold, then a butterfly finishes: in every warp where warps are few, in one
-  /// for all of them where that is less work than a second barrier; the bits are the same. Two buffers take turns: a thread that
-  /// is a reduction ahead writes the one nobody reads.
+  /// Lane l of a warp combines the values of lanes l of all warps, then a butterfly finishes. With few warps every warp does so. Otherwise
+  /// one does it for all, where that is less work than a second barrier costs; the bits are the same. Two buffers alternate: a thread that
+  /// is a reduction ahead writes the one that is not read.
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
     using Value = typename Monoid::Value;
@@ -190,8 +190,8 @@ struct BlockTeam {
     return Monoid::result(value);
   }
 
-  /// Each warp scans its lanes, then what the warps found is combined: in ascending order where warps are few, by a scan in every
-  /// warp where that is less work. Two buffers take turns as in a reduction.
+  /// Each warp scans its lanes, then the results of warps are combined: in ascending order for few warps, by a scan in every warp where
+  /// that is less work. Two buffers alternate as in a reduction.
   template <class Monoid, int Vec>
   __device__ __forceinline__ void scan(Prefix<Monoid, Vec>& prefix) {
     using Value = typename Monoid::Value;
@@ -223,10 +223,10 @@ struct BlockTeam {
  private:
   static constexpr unsigned int all_ones = 0xffffffffu;
   static constexpr int warps = Lanes / warp_lanes;
-  /// More make a second barrier, or a scan of their own, cheaper than that every one of them combines all the others.
+  /// With more warps, a second barrier or a separate scan is cheaper than combining all other warps in every warp.
   static constexpr int few_warps = 16;
 
-  /// Scans what the lanes of a warp have, of which there mostly is nothing where few elements count.
+  /// Scans the values of a warp's lanes, which are mostly all the identity if few elements count.
   template <class Monoid, class Value>
   __device__ __forceinline__ LaneScan<Value> scan_present(const Value& value) const {
     if (!__any_sync(all_ones, !(value == Monoid::identity()))) return {Monoid::identity(), Monoid::identity()};

@@ -1,12 +1,12 @@
-// The threshold of a row: the largest of its keys from which on elements weigh at least a target together. Nothing is sorted.
-// Weights are summed as integers, in units of 2^-36, so neither the team nor the timing of its lanes shows in the result.
+// The threshold of a row: the largest of its keys at or above which elements together weigh at least a target. Nothing is sorted. Weights
+// are summed as integers, in units of 2^-36, so the result depends neither on the team nor on the timing of its lanes.
 //
-// A thread and the lanes of a warp find the bits of the key one by one, from the highest. A block looks at the highest element of
-// each lane first: where these weigh enough, as the few that are asked for mostly do, it collects what is not below them and
-// weighs it element against element. Otherwise it narrows the range of keys: it counts the weights of 1024 equal parts of the
-// range, finds the part that reaches the target, and collects its elements; where they are many (equal, or far closer than the
-// rest) it narrows the range again. An element is computed again in every walk over the row: rows that come here may be far
-// longer than registers or shared memory hold, and are in the cache after the first.
+// A thread and the lanes of a warp find the bits of the key one by one, from the highest. A block examines the highest element of each lane
+// first. If these weigh enough, as they usually do when few elements are needed, it collects the elements that are not below them and
+// compares all pairs. Otherwise it narrows the range of keys: it counts the weights of 1024 equal parts of the range, finds the part that
+// reaches the target, and collects its elements. If these are many (equal, or far closer than the rest) it narrows the range again. Each
+// pass over the row computes elements again: rows that come here may be far longer than registers or shared memory hold, and are in the
+// cache after the first pass.
 #ifndef HEDDLE_THRESHOLD_CUH
 #define HEDDLE_THRESHOLD_CUH
 
@@ -18,19 +18,19 @@ namespace heddle {
 using Units = unsigned long long;
 constexpr float units_of_one = 68719476736.0f;  // 2^36
 constexpr float heaviest = 256.0f;
-/// Targets from here on are beyond any sum.
+/// Larger targets are beyond any sum.
 constexpr float unreachable = 134217728.0f;  // 2^27
 
 __device__ __forceinline__ Units units_of(float weight) {
   return static_cast<Units>(fmaf(fminf(fmaxf(weight, 0.0f), heaviest), units_of_one, 0.5f));
 }
 
-/// At least one unit, so that something must be there.
+/// At least one unit, so that an empty sum does not reach it.
 __device__ __forceinline__ Units target_units(float target) {
   return target > 0.0f ? static_cast<Units>(fmaxf(target * units_of_one, 1.0f)) : 1;
 }
 
-/// Equal keys get equal bits: there is one zero. Whatever is not a number is below all numbers.
+/// Maps equal keys to equal bits: there is one zero. NaN is below all numbers.
 __device__ __forceinline__ float plain_key(float key) { return key == key ? key + 0.0f : -INFINITY; }
 
 /// Unsigned integers in the order of the keys.
@@ -42,7 +42,7 @@ __device__ __forceinline__ float key_of_order(unsigned int order) {
   return __uint_as_float((order >> 31) != 0 ? order & 0x7fffffffu : ~order);
 }
 
-/// For teams that are less than a block: rows are short. `key(c)` is the key of element c, `weight(c, key)` what it weighs.
+/// For teams smaller than a block: rows are short. `key(c)` is the key of element c, `weight(c, key)` its weight.
 template <class Team, class Key, class Weight>
 __device__ __forceinline__ float threshold(Team& team, int length, float target, Key key, Weight weight) {
   if (!(target < unreachable)) return -INFINITY;
@@ -60,8 +60,8 @@ __device__ __forceinline__ float threshold(Team& team, int length, float target,
   return found == 0 ? -INFINITY : key_of_order(found);
 }
 
-/// Keys from `low` to `high`, cut into equal parts. The highest key has the last part for itself, so parts are always fewer
-/// keys than the range, whatever float arithmetic makes of it.
+/// Keys from `low` to `high`, cut into equal parts. The highest key has the last part for itself, so a part always has fewer keys than the
+/// range, regardless of float rounding.
 struct KeyRange {
   static constexpr int parts = 1024;
 
@@ -73,7 +73,7 @@ struct KeyRange {
   __device__ __forceinline__ KeyRange(float lowest, float highest) : low(lowest), high(highest) {
     constexpr float largest = 3.4028235e38f, tiny = 1e-30f, huge_factor = 1.2676506e30f;  // 2^100
     const float width = fminf(fminf(high, largest) - low, largest);
-    // Where the width is so small that its inverse overflows, distances are made larger first.
+    // If the width is so small that its inverse overflows, distances are scaled up first.
     boost = width < tiny ? huge_factor : 1.0f;
     scale = static_cast<float>(parts - 1) / (width * boost);
   }
@@ -84,9 +84,9 @@ struct KeyRange {
   __device__ __forceinline__ bool holds(float key) const { return key >= low && key <= high; }
 };
 
-/// Visits the elements of a row, several at a time so that loads are under way together. What lies behind the row has a key of
-/// -Infinity. Such elements, and those whose key is no number, change no result: a threshold that is not reached above them is -Infinity
-/// in any case. Visitors let them fall by comparing.
+/// Visits the elements of a row, several at a time so that their loads overlap. Places after the row have a key of -Infinity. They and
+/// elements with a NaN key change no result: a threshold that is not reached above them is -Infinity in any case. Comparisons of visitors
+/// skip them.
 template <int Lanes, class Key, class Visit>
 __device__ __forceinline__ void walk_row(int lane, int length, Key key, Visit visit) {
   constexpr int batch = 8;
@@ -103,23 +103,23 @@ __device__ __forceinline__ void walk_row(int lane, int length, Key key, Visit vi
   }
 }
 
-// What a block shares, the same arrays for all thresholds of a kernel: every one ends with a meeting after its last access.
-// Weights of the parts, and afterwards those of collected elements and what each weighs with all above it, beside their keys; the part
-// found, and what is above it.
+// Shared memory of a block, the same arrays for all thresholds of a kernel: every threshold ends with a barrier after its last access.
+// Weights of the parts, and afterwards those of collected elements and the sum of each with all above it, beside their keys; the part
+// found, and the weight above it.
 HEDDLE_SHARED_FUNCTION(Units, threshold_weights, KeyRange::parts)
 HEDDLE_SHARED_FUNCTION(float, threshold_keys, KeyRange::parts)
 HEDDLE_SHARED_FUNCTION(int, threshold_found, 1)
 HEDDLE_SHARED_FUNCTION(Units, threshold_found_above, 1)
 HEDDLE_SHARED_FUNCTION(int, threshold_members, 1)
 
-/// The highest part down to which a target is reached, and the weight above it; no part where it is not reached at all.
+/// The highest part down to which a target is reached, and the weight above it; -1 if it is not reached at all.
 struct FoundPart {
   int part;
   Units above;
 };
 
-/// Weighs the elements that `visit_all` hands to its visitor, part by part, and finds the part that reaches the target.
-/// `weight(c, key)` is asked for elements of the range alone.
+/// Sums the weights of the elements that `visit_all` passes to its visitor, per part, and finds the part that reaches the target.
+/// `weight(c, key)` is called only for elements of the range.
 template <int Lanes, class Weight, class VisitAll>
 __device__ __forceinline__ FoundPart find_part(BlockTeam<Lanes>& team, const KeyRange& range, Units wanted, Weight weight,
                                                VisitAll visit_all) {
@@ -138,7 +138,7 @@ __device__ __forceinline__ FoundPart find_part(BlockTeam<Lanes>& team, const Key
   });
   team.meet();
 
-  // Lanes take parts from the highest down: before a lane lies what is above its parts.
+  // Lanes take parts from the highest down: earlier lanes have the parts above.
   const int top = parts - 1 - lane * each;
   Units own = 0;
   for (int i = 0; i < each && top - i >= 0; ++i) own += weights[top - i];
@@ -160,12 +160,12 @@ __device__ __forceinline__ FoundPart find_part(BlockTeam<Lanes>& team, const Key
   return {found[0], found_above[0]};
 }
 
-/// Collects the elements with keys from `from` to `to`, and finds the threshold among them if they are few. A threshold is no NaN, so
-/// one says that they are too many.
+/// Collects the elements with keys from `from` to `to`, and finds the threshold among them if they are few. NaN, which is no threshold,
+/// means that they are too many.
 template <int Lanes, class Key, class Weight>
 __device__ __forceinline__ float threshold_of_few(BlockTeam<Lanes>& team, int length, Units wanted, float from, float to, Key key,
                                                   Weight weight) {
-  // Each is weighed against each, by several lanes: from here on, another round over parts is shorter.
+  // Each is compared with each, by several lanes: with more elements, another round over parts is faster.
   constexpr int few = KeyRange::parts / 4, helpers = 4;
   const auto weights = threshold_weights();
   const auto keys = threshold_keys();
@@ -206,7 +206,7 @@ __device__ __forceinline__ float threshold_of_few(BlockTeam<Lanes>& team, int le
   return count <= few ? result : NAN;
 }
 
-/// One block a row.
+/// One block per row.
 template <int Lanes, class Key, class Weight>
 __device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, float target, Key key, Weight weight) {
   if (!(target < unreachable)) return -INFINITY;
@@ -226,12 +226,13 @@ __device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, f
   Accumulator<Max<float>> most;
   most.total = own;
   const float high = team.reduce(most);
-  // A row without a key above -Infinity.
+  // The row has no key above -Infinity.
   if (high == -INFINITY) return -INFINITY;
   Accumulator<Min<float>> least;
   if (own > -INFINITY) least.total = own;
   KeyRange range(team.reduce(least), high);
-  // At first the highest element of each lane alone: where these reach the target, the threshold is not below what they reach it with.
+  // The first round weighs only the highest element of each lane: if these reach the target, the threshold is not below the key at which
+  // they do.
   for (bool all = false;;) {
     const FoundPart found = find_part(team, range, wanted, weight, [&](auto visit) {
       if (all) {

@@ -1,8 +1,8 @@
-// The largest elements of rows. A warp keeps the K largest it has seen sorted across its lanes, lane l the places l, l + 32 and
-// so on: no list is in the registers of one thread, so even a K of 64 takes two pairs of registers a lane. An element is compared
-// with the last of the list, and only one that comes before it is inserted, which few do once a row is under way. The warps of a
-// block each keep a list, and the first of them merges the lists at the end. Elements are ordered by value and then by place, so
-// neither the team nor the order of insertion changes the result. Files whose kernels rank nothing do not include this one.
+// The largest elements of rows. A warp holds the K largest so far sorted across its lanes, lane l the places l, l + 32 and so on: no thread
+// has the list in its registers, so even a K of 64 takes two pairs of registers per lane. An element is compared with the last of the list,
+// and only one that precedes it is inserted; after the first chunks of a row, few do. The warps of a block each have a list, and the first
+// warp merges the lists at the end. Elements are ordered by value and then by place, so neither the team nor the order of insertion changes
+// the result. Files whose kernels rank nothing do not include this one.
 #ifndef HEDDLE_TOP_K_CUH
 #define HEDDLE_TOP_K_CUH
 
@@ -15,15 +15,15 @@
 
 namespace heddle {
 
-/// Whether a comes before b: the larger value, the lower place among equals. NaN comes before nothing.
+/// True if a precedes b: it has the larger value, or the lower place among equals. NaN precedes nothing.
 __device__ __forceinline__ bool precedes(const Placed<float>& a, const Placed<float>& b) {
   return a.value > b.value || (a.value == b.value && a.index < b.index);
 }
 
-/// What fills a list that has fewer elements than it could have: it comes after every element.
+/// Filler of a list with too few elements: it comes after every element.
 __device__ __forceinline__ Placed<float> no_element() { return {-INFINITY, INT32_MAX}; }
 
-/// The elements of a chunk that are to be ranked: none at first, for NaN is never taken.
+/// The elements of a chunk to rank: none at first, since NaN is never taken.
 template <int Vec>
 struct Offers {
   float value[Vec];
@@ -34,7 +34,7 @@ struct Offers {
   }
 };
 
-/// The K largest elements a warp has been offered. All its lanes call every function together.
+/// The K largest of the elements offered to a warp. All its lanes call every function together.
 template <int K>
 class WarpList {
  public:
@@ -43,8 +43,8 @@ class WarpList {
     for (int slot = 0; slot < slots; ++slot) list_[slot] = no_element();
   }
 
-  /// Takes in a chunk of every lane, whose first element stands at `first`. Most chunks of a row need one look: none of their values
-  /// reaches the last of the list. A lane offers its best element that is left, so that one insertion serves the whole chunk.
+  /// Takes in a chunk of every lane, whose first element has place `first`. Most chunks of a row need one comparison: none of their values
+  /// reaches the last of the list. A lane offers its best remaining element, so that one insertion serves the whole chunk.
   template <int Vec>
   __device__ __forceinline__ void take(Offers<Vec> offers, int first) {
     float most = offers.value[0];
@@ -89,7 +89,7 @@ class WarpList {
 
   __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % warp_lanes; }
 
-  /// A number that orders values as they are, and is above 0 for each; zeros of either sign may differ.
+  /// A number above 0 with the order of values; zeros of either sign may differ.
   __device__ __forceinline__ static unsigned int rank(float value) {
     constexpr unsigned int sign = 0x80000000u;
     unsigned int bits;
@@ -97,8 +97,8 @@ class WarpList {
     return (bits & sign) != 0 ? ~bits : bits | sign;
   }
 
-  /// Inserts one of the lanes' elements, if any comes before the last, and returns the lane it came from, otherwise -1. It is one of
-  /// the largest value: what is not among the K largest of the lanes is then never inserted, unless values are equal.
+  /// Inserts one of the lanes' elements, if any precedes the last, and returns the lane it came from, otherwise -1. It has the largest
+  /// value of the lanes: an element that is not among their K largest is never inserted, unless values are equal.
   __device__ __forceinline__ int insert_best(const Placed<float>& own) {
     const unsigned int waits = precedes(own, last_) ? rank(own.value) : 0;
     const unsigned int best = __reduce_max_sync(all, waits);
@@ -108,7 +108,7 @@ class WarpList {
     return source;
   }
 
-  /// Inserts an element that comes before the last; the others behind its place move up by one.
+  /// Inserts an element that precedes the last; the elements after its place move up by one.
   __device__ __forceinline__ void insert(const Placed<float>& element) {
     Placed<float> carried = {INFINITY, -1};
     HEDDLE_UNROLL
@@ -126,7 +126,7 @@ class WarpList {
   Placed<float> last_ = no_element();
 };
 
-/// The ranked elements of a row, read by any of its lanes. One the row lacks is -infinity at -1.
+/// The ranked elements of a row, read by any of its lanes. Missing elements are -infinity at -1.
 template <class Places>
 struct Ranked {
   Places& places;
@@ -140,7 +140,7 @@ struct Ranked {
   }
 };
 
-/// A row's ranking while its chunks are walked. All lanes of the team walk as many chunks.
+/// A row's ranking during the loop over its chunks. All lanes of the team process the same number of chunks.
 template <class Team, int K>
 struct Largest {
   static_assert(Team::lanes % warp_lanes == 0, "whole warps rank rows");
@@ -155,7 +155,7 @@ struct Largest {
     list.take(offers, first);
   }
 
-  /// Leaves the ranking of the row in `shared` for all its lanes.
+  /// Stores the ranking of the row in `shared` for all its lanes.
   template <class Places>
   __device__ __forceinline__ Ranked<Places> finish(const Team& team, Places& shared) {
     const int warp = static_cast<int>(threadIdx.x) / warp_lanes;

@@ -1,7 +1,7 @@
-// Reductions of whole tensors. Chunks of a walk are dealt out to blocks in turns, each block combines what its threads have, and where
-// there are several blocks a launch behind them combines theirs in ascending order. A short walk is a warp's, since there may be many of
-// them. Who walks, and the number of blocks, follow from the number of chunks alone, so that the bits of a result depend on neither device
-// nor timing, nor on how many results there are. Files whose kernels reduce no whole tensor do not include this one.
+// Reductions of whole tensors. Chunks of a walk are dealt out to blocks in turns, and each block combines the values of its threads. If
+// there are several blocks, a second launch combines theirs in ascending order. A short walk is done by one warp, since there may be many
+// of them. The team and the number of blocks depend on the number of chunks alone. So the bits of a result depend neither on device nor
+// timing, nor on the number of results. Files whose kernels reduce no whole tensor do not include this one.
 #ifndef HEDDLE_TOTALS_CUH
 #define HEDDLE_TOTALS_CUH
 
@@ -16,10 +16,10 @@
 namespace heddle {
 
 constexpr int total_threads = 256;
-/// Chunks of every tensor a thread asks for before it needs the first.
+/// Chunks of every tensor that a thread loads before it uses the first.
 constexpr int total_loads = 4;
-/// Chunks of a thread that are worth a block of their own, and the most blocks of one walk: what a warp combines in some rounds, and more
-/// than run at once. The CPU device divides earlier, so that short tensors check both ways.
+/// Chunks per thread that justify a block, and the most blocks of one walk: as many as a warp combines in some rounds, and more than run at
+/// once. The CPU device divides earlier, so that short tensors test both paths.
 #if defined(HEDDLE_SIMT)
 constexpr int64_t total_rounds = 1;
 #else
@@ -37,7 +37,7 @@ using WalkingWarp = WarpTeam<warp_lanes, walks_of_block>;
 template <class... Monoids>
 constexpr int words_of_totals = (0 + ... + static_cast<int>(sizeof(typename Monoids::Value) / sizeof(float)));
 
-/// What all threads of a walk have, in each of them.
+/// Combined value of all threads of a walk, in each of them.
 template <class Monoid>
 __device__ __forceinline__ typename Monoid::Value total_of(const WalkingWarp& team, const Accumulator<Monoid>& accumulator) {
   return combine_lanes<Monoid, warp_lanes>(accumulator.total, team.own_lanes());
@@ -58,7 +58,7 @@ __device__ __forceinline__ typename Monoid::Value total_of(const WalkingBlock&, 
   return total;
 }
 
-/// Leaves a block's total at word `place`.
+/// Stores a block's total at word `place`.
 template <class Value>
 __device__ __forceinline__ void leave_total(const Out<float>& sums, int64_t place, const Value& total) {
   constexpr int count = sizeof(Value) / sizeof(float);
@@ -69,8 +69,8 @@ __device__ __forceinline__ void leave_total(const Out<float>& sums, int64_t plac
   for (int i = 0; i < count; ++i) sums.set(place + i, words[i]);
 }
 
-/// Combines the totals of `parts` blocks, the first of which lies at word `place` and each `stride` words behind the last: by all lanes of
-/// a warp, for all of them.
+/// Combines the totals of `parts` blocks, of which the first is at word `place` and each further one `stride` words after the previous: by
+/// all lanes of a warp, which all get the result.
 template <class Monoid>
 __device__ __forceinline__ typename Monoid::Value take_total(const In<float>& sums, int64_t place, int parts, int stride) {
   using Value = typename Monoid::Value;
@@ -88,7 +88,7 @@ __device__ __forceinline__ typename Monoid::Value take_total(const In<float>& su
   return combine_lanes<Monoid, warp_lanes>(total, 0xffffffffu);
 }
 
-/// Launches the walk over `chunks` chunks of each of `rows` tensors: `brief` where a warp does it, `alone` where one block does, otherwise
+/// Launches the walk over `chunks` chunks of each of `rows` tensors: `brief` if a warp does it, `alone` if one block does, otherwise
 /// `divided`, whose totals of `words` words each `joined` combines.
 template <class... Params, class... JoinParams, class... Args>
 int32_t launch_totals(const heddle_launch* queue, heddle_error* error, Arguments& arguments, const char* name, Count rows, Count chunks,

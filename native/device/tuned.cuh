@@ -1,4 +1,4 @@
-// What generated text with measured variants needs besides kernel.cuh. Files without such variants do not include it.
+// Additions to kernel.cuh for generated sources with measured variants. Files without such variants do not include it.
 #ifndef HEDDLE_TUNED_CUH
 #define HEDDLE_TUNED_CUH
 
@@ -12,8 +12,8 @@ struct Width {
   static constexpr int value = Vec;
 };
 
-/// Whether a variant measured on an architecture (90 for sm_90, 0 for the CPU device) may run here. The CPU device takes the
-/// variants of every architecture, so that it checks what a GPU would run.
+/// True if a variant measured on an architecture (90 for sm_90, 0 for the CPU device) may run here. The CPU device takes the variants of
+/// every architecture, so that it tests the kernels of a GPU.
 inline bool runs_on(int architecture) {
 #if defined(HEDDLE_SIMT)
   return architecture >= 0;

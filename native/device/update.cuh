@@ -1,4 +1,4 @@
-// Outputs that replace elements of an input in its memory. For generated text of ops that say `updates`.
+// Outputs that replace elements of an input in its memory. For generated source of ops with `updates`.
 #ifndef HEDDLE_UPDATE_CUH
 #define HEDDLE_UPDATE_CUH
 
@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-/// Refuses a launch whose output `name` is not the memory of the input it updates: elements beside the place would be undefined.
+/// Refuses a launch whose output `name` is not the memory of the input it updates: elements outside of the place would be undefined.
 inline void check_update(Arguments& arguments, const heddle_launch* launch, heddle_error* error, const char* kernel, uint32_t index,
                          const char* name, uint32_t before, const char* before_name) {
   if (arguments.status != HEDDLE_OK || launch->buffers[index].data == launch->buffers[before].data) return;
@@ -17,10 +17,10 @@ inline void check_update(Arguments& arguments, const heddle_launch* launch, hedd
       fail(error, HEDDLE_INVALID, "kernel %s: %s updates %s and must have its memory", kernel, name, before_name);
 }
 
-/// Slots for the places of an interval, which are no more than any of these.
+/// Number of slots for the places of an interval: the smallest of `most`, at least 0.
 inline int slots_of(std::initializer_list<int64_t> most) { return static_cast<int>(std::max<int64_t>(0, std::min(most))); }
 
-/// Places of an axis from `from` up to `to`, the first one behind.
+/// Places of an axis from `from` up to `to`, exclusive.
 struct Interval {
   int64_t from, to;
 

@@ -1,6 +1,6 @@
-// Chunks: Vec consecutive elements of a row, moved as 16-byte packs where the chunk is whole and its address allows, element
-// by element otherwise. A row whose chunks all are (`Whole`) is the common case: without a branch between them, all its
-// loads are under way before the first is needed.
+// Chunks: Vec consecutive elements of a row, moved as 16-byte packs if the chunk is whole and its address allows, element by element
+// otherwise. Rows with only whole, aligned chunks (`Whole`) are the common case: without a branch between them, all their loads are in
+// flight before the first is needed.
 #ifndef HEDDLE_VECTOR_CUH
 #define HEDDLE_VECTOR_CUH
 
@@ -12,20 +12,20 @@ namespace heddle {
 template <class T, int Vec>
 constexpr int pack_elements = Vec * static_cast<int>(sizeof(T)) <= 16 ? Vec : 16 / static_cast<int>(sizeof(T));
 
-/// Whether a chunk of Vec elements at `offset` can be moved in packs.
+/// True if a chunk of Vec elements at `offset` can be moved in packs.
 template <int Vec, template <class> class Tensor, class T>
 __device__ __forceinline__ bool is_aligned(const Tensor<T>& tensor, int64_t offset) {
   return tensor.aligned(offset, pack_elements<T, Vec> * static_cast<int>(sizeof(T)));
 }
 
-/// A constant as a type, which picks the instance of a generic lambda.
+/// A constant as a type, which selects the instance of a generic lambda.
 template <bool Value>
 struct Constant {
   static constexpr bool value = Value;
 };
 
-/// What a chunk is kept as: the machine words that loads deliver. Small elements are taken apart where they are used, so a
-/// load does not have to be waited for, and a chunk of halves occupies half the registers of its floats.
+/// Storage of a chunk: the machine words that loads deliver. Small elements are extracted at their uses, so no wait for a load is needed
+/// before, and a chunk of halves occupies half the registers of its floats.
 template <class T, bool InWords>
 struct ChunkWord {
   using Type = T;
@@ -52,8 +52,8 @@ struct ChunkWord<T, true> {
   }
 };
 
-/// Byte `i` of a word of int8 as a float: set into a float beyond 2^23, whose integers lie 1 apart, and brought back. Conversions of
-/// bytes take a unit that is a quarter as wide.
+/// Byte `i` of a word of int8 as a float: inserted into a float beyond 2^23, where integers are 1 apart, and shifted back by a subtraction.
+/// Conversions of bytes use a unit with a quarter of the throughput.
 __device__ __forceinline__ float int8_of_word(unsigned int word, int i) {
   const unsigned int from_zero = word ^ 0x80808080u, beyond = 0x4b000000u;
 #if defined(HEDDLE_SIMT)
@@ -66,7 +66,7 @@ __device__ __forceinline__ float int8_of_word(unsigned int word, int i) {
   return value - 8388736.0f;
 }
 
-/// Vec elements as they are stored; reading one converts it.
+/// Vec elements in their storage type; reading one converts it.
 template <class T, int Vec>
 struct Chunk {
   static constexpr int width = pack_elements<T, Vec>;
@@ -117,8 +117,7 @@ __device__ __forceinline__ Chunk<T, Vec> load_chunk(const Tensor<T>& tensor, int
   return chunk;
 }
 
-/// Reads a lane's chunks of a row of `length` elements; `offset(c)` is the place of element c. Chunks beyond the row stay as
-/// they are.
+/// Reads a lane's chunks of a row of `length` elements; `offset(c)` is the place of element c. Chunks beyond the row are unchanged.
 template <int Vec, bool Whole, int Chunks, class Team, template <class> class Tensor, class T, class Offset>
 __device__ __forceinline__ void load_row(const Team& team, const Tensor<T>& tensor, int length, Chunk<T, Vec> (&chunks)[Chunks],
                                          Offset offset) {
