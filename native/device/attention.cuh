@@ -60,7 +60,7 @@ constexpr bool has_tensor_products<__half> = true;
 template <>
 constexpr bool has_tensor_products<__nv_bfloat16> = true;
 
-/// True if a score that is a multiple of the dot product grows with it: the loops on tensor cores search for the largest product.
+/// True unless a score is a multiple of the dot product and does not grow with it: the loops on tensor cores search for the largest product.
 template <class Slots>
 bool has_rising_scores([[maybe_unused]] const Slots& slots) {
   if constexpr (is_proportional<Slots>) {
@@ -107,7 +107,7 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
   // Indices are passed to scores as floats, too.
   constexpr int64_t most_places = int64_t{1} << 24;
   if (extents.queries > most_places || extents.keys > most_places) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %lld queries and %lld keys, allowed are %lld of each", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: got %lld queries and %lld keys, expected at most %lld of each", name,
                 static_cast<long long>(extents.queries), static_cast<long long>(extents.keys), static_cast<long long>(most_places));
   }
   if constexpr (has_tensor_products<T>) {
@@ -150,7 +150,7 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
   if (wider <= 128) return start(Integer<4>{}, Integer<4>{});
   if (wider <= 256) return start(Integer<4>{}, Integer<8>{});
   if (wider <= 1024) return start(Integer<1>{}, Integer<32>{});
-  return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name, static_cast<long long>(wider));
+  return fail(error, HEDDLE_INVALID, "kernel %s: expected heads of 1 to 1024 elements, got %lld", name, static_cast<long long>(wider));
 }
 
 /// The same by one tile, for heads of HeadDim elements and a 16-bit type. HEDDLE_INVALID for others.
@@ -159,7 +159,7 @@ int32_t launch_attention_as(const heddle_launch* launch, heddle_error* error, co
                             In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
   static_assert(has_tensor_products<T>, "tiles are of 16-bit types");
   if (extents.head_dim != HeadDim || extents.value_dim > HeadDim || !in_words(extents, query, key, value, out, slots)) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: the tile for heads of %d cannot compute heads of %lld, rows not in words of 16 bytes, or scores that fall",
+    return fail(error, HEDDLE_INVALID, "kernel %s: the tile for heads of %d cannot compute heads of %lld, rows that are not in 16-byte words, or decreasing scores",
                 name, HeadDim, static_cast<long long>(extents.head_dim));
   }
   return launch_attention_tiles<HeadDim, has_plain_score<Slots>, Tile>(launch, error, name, extents, query, key, value, out, slots);

@@ -174,12 +174,12 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   static_assert(sizeof...(Caches) == (Slots::has_fresh ? 2 : 0), "a fresh place is stored in two caches");
   constexpr int64_t most_items = INT32_MAX / 8;
   if (given.shared < 1 || given.heads % given.shared != 0) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %lld heads in groups of %lld", name, static_cast<long long>(given.heads),
-                static_cast<long long>(given.shared));
+    return fail(error, HEDDLE_INVALID, "kernel %s: got %lld heads in groups of %lld, expected whole groups", name,
+                static_cast<long long>(given.heads), static_cast<long long>(given.shared));
   }
   const Count items = Count(given.batch) * given.queries * given.heads;
   if (items.is_overflow() || items.value > most_items) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld queries with %lld heads, allowed are %lld heads in all", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: got %lld sequences of %lld queries with %lld heads, expected at most %lld heads in total", name,
                 static_cast<long long>(given.batch), static_cast<long long>(given.queries), static_cast<long long>(given.heads),
                 static_cast<long long>(most_items));
   }
@@ -238,7 +238,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   if (wider <= 64) return start(Integer<64 / vec>{}, Integer<1>{}, Constant<false>{});
   if (wider <= 256) return start(Integer<decode_lanes(256, vec)>{}, Integer<decode_chunks(256, vec)>{}, Constant<false>{});
   if (wider <= 1024) return start(Integer<32>{}, Integer<decode_chunks(1024, vec)>{}, Constant<false>{});
-  return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name, static_cast<long long>(wider));
+  return fail(error, HEDDLE_INVALID, "kernel %s: expected heads of 1 to 1024 elements, got %lld", name, static_cast<long long>(wider));
 }
 
 }  // namespace heddle

@@ -196,7 +196,7 @@ int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, 
   using Shape = AttentionShape<T, HeadDim, PlainScore, Used>;
   constexpr int64_t most = 65535;
   if (extents.batch > most || extents.heads > most) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld heads, allowed are %lld of each", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: got %lld sequences of %lld heads, expected at most %lld of each", name,
                 static_cast<long long>(extents.batch), static_cast<long long>(extents.heads), static_cast<long long>(most));
   }
   // A sequence without queries may own rows that must be zero.

@@ -230,7 +230,7 @@ int32_t launch_attention_pipelined(const heddle_launch* queue, heddle_error* err
   using Shape = PipelinedShape<T, Width, narrow>;
   constexpr int64_t most = 65535;
   if (extents.batch > most || extents.heads > most) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld heads, allowed are %lld of each", name,
+    return fail(error, HEDDLE_INVALID, "kernel %s: got %lld sequences of %lld heads, expected at most %lld of each", name,
                 static_cast<long long>(extents.batch), static_cast<long long>(extents.heads), static_cast<long long>(most));
   }
   const int64_t tiles = longest((extents.queries + Shape::queries - 1) / Shape::queries, int64_t{1});

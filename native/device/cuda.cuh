@@ -294,7 +294,7 @@ int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchCon
     static SharedGrants grants;  // of the kernels with these parameters, which are few
     const cudaError_t granted = grants.grant(reinterpret_cast<const void*>(kernel), config.shared_bytes);
     if (granted != cudaSuccess) {
-      return fail(error, HEDDLE_DEVICE, "kernel %s asks for %u bytes of shared memory: %s", config.kernel, config.shared_bytes,
+      return fail(error, HEDDLE_DEVICE, "kernel %s requests %u bytes of shared memory: %s", config.kernel, config.shared_bytes,
                   cudaGetErrorString(granted));
     }
   }

@@ -59,7 +59,7 @@ class Arguments {
   Arguments(const heddle_launch* launch, heddle_error* error, const Signature& want)
       : launch_(launch), error_(error), kernel_(want.kernel) {
     if (launch->buffer_count == want.buffers && launch->dim_count == want.dims && launch->attr_count == want.attrs) return;
-    status = fail(error, HEDDLE_INVALID, "kernel %s takes %u buffers, %u dims and %u attrs, given are %u, %u and %u", kernel_,
+    status = fail(error, HEDDLE_INVALID, "kernel %s: expected %u buffers, %u dims and %u attrs, got %u, %u and %u", kernel_,
                   want.buffers, want.dims, want.attrs, launch->buffer_count, launch->dim_count, launch->attr_count);
   }
 
@@ -68,7 +68,7 @@ class Arguments {
     if (status != HEDDLE_OK) return 0;
     const int64_t extent = launch_->dims[index];
     if (extent >= 0 && extent <= INT32_MAX) return extent;
-    status = fail(error_, HEDDLE_INVALID, "kernel %s: dimension %s is %lld, allowed are 0 to 2147483647", kernel_, name,
+    status = fail(error_, HEDDLE_INVALID, "kernel %s: expected dimension %s in [0, 2147483647], got %lld", kernel_, name,
                   static_cast<long long>(extent));
     return 0;
   }
@@ -76,14 +76,14 @@ class Arguments {
   /// Checks a dimension the instance is compiled for.
   void fixed_dim(uint32_t index, const char* name, int64_t fixed) {
     if (status != HEDDLE_OK || launch_->dims[index] == fixed) return;
-    status = fail(error_, HEDDLE_INVALID, "kernel %s is compiled for %s = %lld, given is %lld", kernel_, name,
+    status = fail(error_, HEDDLE_INVALID, "kernel %s is compiled for %s = %lld, got %lld", kernel_, name,
                   static_cast<long long>(fixed), static_cast<long long>(launch_->dims[index]));
   }
 
   /// Checks a number against the memory of the instance.
   void at_most(int64_t given, int64_t most, const char* what) {
     if (status != HEDDLE_OK || given <= most) return;
-    status = fail(error_, HEDDLE_INVALID, "kernel %s has memory for %lld %s, given are %lld", kernel_, static_cast<long long>(most), what,
+    status = fail(error_, HEDDLE_INVALID, "kernel %s has memory for %lld %s, got %lld", kernel_, static_cast<long long>(most), what,
                   static_cast<long long>(given));
   }
 
@@ -95,7 +95,7 @@ class Arguments {
     if (status != HEDDLE_OK) return 0;
     const double value = launch_->attrs[index];
     if (value >= INT32_MIN && value <= INT32_MAX && value == floor(value)) return static_cast<int>(value);
-    status = fail(error_, HEDDLE_INVALID, "kernel %s: attribute %s is %g, allowed are 32-bit integers", kernel_, name, value);
+    status = fail(error_, HEDDLE_INVALID, "kernel %s: expected a 32-bit integer for attribute %s, got %g", kernel_, name, value);
     return 0;
   }
 

@@ -123,7 +123,7 @@ class Scratch {
     const cudaError_t got = queue_memory().get(current_device(), launch->queue, of, bytes, &data_);
     if (got == cudaSuccess) return;
     cudaGetLastError();  // so that a later caller does not see this error
-    status = fail(error, got == cudaErrorMemoryAllocation ? HEDDLE_MEMORY : HEDDLE_DEVICE, "kernel %s: %llu bytes for sums: %s", name,
+    status = fail(error, got == cudaErrorMemoryAllocation ? HEDDLE_MEMORY : HEDDLE_DEVICE, "kernel %s: cannot allocate %llu bytes for sums: %s", name,
                   static_cast<unsigned long long>(bytes), cudaGetErrorString(got));
   }
 

@@ -26,7 +26,7 @@ constexpr int64_t total_rounds = 1;
 constexpr int64_t total_rounds = 8;
 #endif
 constexpr int64_t most_parts = 1024;
-/// Chunks that a warp takes in as many rounds, with a walk of its own for each warp of a block.
+/// Chunks that a warp takes in the same number of rounds, with a walk of its own for each warp of a block.
 constexpr int64_t few_chunks = int64_t{warp_lanes} * total_loads * (total_rounds > 1 ? 4 : 1);
 constexpr int walks_of_block = total_threads / warp_lanes;
 

@@ -14,7 +14,7 @@ inline void check_update(Arguments& arguments, const heddle_launch* launch, hedd
                          const char* name, uint32_t before, const char* before_name) {
   if (arguments.status != HEDDLE_OK || launch->buffers[index].data == launch->buffers[before].data) return;
   arguments.status =
-      fail(error, HEDDLE_INVALID, "kernel %s: %s updates %s and must have its memory", kernel, name, before_name);
+      fail(error, HEDDLE_INVALID, "kernel %s: %s updates %s and must share its memory", kernel, name, before_name);
 }
 
 /// Number of slots for the places of an interval: the smallest of `most`, at least 0.

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-/// Elements one instruction moves: as many of a chunk as fit 16 bytes.
+/// Elements moved by one instruction: as many of a chunk as fit 16 bytes.
 template <class T, int Vec>
 constexpr int pack_elements = Vec * static_cast<int>(sizeof(T)) <= 16 ? Vec : 16 / static_cast<int>(sizeof(T));
 

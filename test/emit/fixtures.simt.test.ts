@@ -84,7 +84,7 @@ describe('launchers refuse arguments that do not fit', () => {
   }
   it.each<[string, number[], readonly [number, number]]>([
     ['transpose__f32: y needs 24 bytes, its buffer has 20', [2, 3], [24, 20]],
-    ['transpose__f32: dimension m is 2147483648, allowed', [2 ** 31, 1], [24, 24]],
+    ['transpose__f32: expected dimension m in [0, 2147483647], got 2147483648', [2 ** 31, 1], [24, 24]],
     ['transpose__f32: the size of x in bytes exceeds 64 bits', [2 ** 31 - 1, 2 ** 31 - 1], [24, 24]],
   ])('%s', async (message, dims, bytes) => {
     await expect(attempt(dims, bytes)).rejects.toThrow(message)

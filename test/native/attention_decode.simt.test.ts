@@ -103,7 +103,7 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
   test('heads beyond 1024 elements are refused', () => {
     expect(results.get('too_wide')).toMatchObject({
       status: status.invalid,
-      message: 'kernel too_wide: heads of 1025 elements, allowed are 1 to 1024',
+      message: 'kernel too_wide: expected heads of 1 to 1024 elements, got 1025',
     })
   })
 })

@@ -139,7 +139,7 @@ describe('states on simt', () => {
     const step = { kind: 'kernel', label: 'record', ...place, dims: [4, 3, 1], attrs: [] } as const
     await expect(device.program([step]).run([], [])).rejects.toMatchObject({
       code: 'device.invalid',
-      message: 'record: kernel record: y updates history and must have its memory',
+      message: 'record: kernel record: y updates history and must share its memory',
     })
   })
 })

@@ -143,7 +143,7 @@ describe('sorted rows', () => {
     expect(Array.from(toNumbers(places))).toEqual([3, 2, 4, 7, 0, 5, 6, 1])
     expect(Array.from(toNumbers(descending))).toEqual([6, 0, 5, 2, 4, 7, 3, 1])
     await expect(device.call(sortRows, { x: tensor('f32', [1, 601], new Float32Array(601)) })).rejects.toThrow(
-      'has memory for 600 elements of a row that is sorted, given are 601',
+      'has memory for 600 elements of a row that is sorted, got 601',
     )
   })
 })
