@@ -168,9 +168,9 @@ struct BlockTeam {
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x); }
   __device__ __forceinline__ void meet() const { __syncthreads(); }
 
-  /// Lane l of a warp combines the values of lanes l of all warps, then a butterfly finishes. With few warps every warp does so. Otherwise
-  /// one does it for all, where that is less work than a second barrier costs; the bits are the same. Two buffers alternate: a thread that
-  /// is a reduction ahead writes the one that is not read.
+  /// Lane l of a warp combines the values of lanes l of all warps, then a butterfly finishes. With few warps every warp does so. With more,
+  /// one does it for all, since a second barrier costs less than that work; the bits are the same. Two buffers alternate: a thread that is
+  /// a reduction ahead writes the one that is not read.
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
     using Value = typename Monoid::Value;

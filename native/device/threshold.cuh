@@ -3,7 +3,7 @@
 //
 // A thread and the lanes of a warp find the bits of the key one by one, from the highest. A block examines the highest element of each lane
 // first. If these weigh enough, as they usually do when few elements are needed, it collects the elements that are not below them and
-// compares all pairs. Otherwise it narrows the range of keys: it counts the weights of 1024 equal parts of the range, finds the part that
+// compares all pairs. Otherwise it narrows the range of keys: it sums the weights of 1024 equal parts of the range, finds the part that
 // reaches the target, and collects its elements. If these are many (equal, or far closer than the rest) it narrows the range again. Each
 // pass over the row computes elements again: rows that come here may be far longer than registers or shared memory hold, and are in the
 // cache after the first pass.
@@ -18,7 +18,7 @@ namespace heddle {
 using Units = unsigned long long;
 constexpr float units_of_one = 68719476736.0f;  // 2^36
 constexpr float heaviest = 256.0f;
-/// Larger targets are beyond any sum.
+/// This target and larger ones are beyond any sum.
 constexpr float unreachable = 134217728.0f;  // 2^27
 
 __device__ __forceinline__ Units units_of(float weight) {

@@ -1,8 +1,8 @@
 // The largest elements of rows. A warp holds the K largest so far sorted across its lanes, lane l the places l, l + 32 and so on: no thread
-// has the list in its registers, so even a K of 64 takes two pairs of registers per lane. An element is compared with the last of the list,
-// and only one that precedes it is inserted; after the first chunks of a row, few do. The warps of a block each have a list, and the first
-// warp merges the lists at the end. Elements are ordered by value and then by place, so neither the team nor the order of insertion changes
-// the result. Files whose kernels rank nothing do not include this one.
+// has the whole list in its registers, so even a K of 64 takes two pairs of registers per lane. An element is compared with the last of the
+// list, and only one that precedes it is inserted; after the first chunks of a row, few do. The warps of a block each have a list, and the
+// first warp merges the lists at the end. Elements are ordered by value and then by place, so neither the team nor the order of insertion
+// changes the result. Files whose kernels rank nothing do not include this one.
 #ifndef HEDDLE_TOP_K_CUH
 #define HEDDLE_TOP_K_CUH
 
