@@ -60,7 +60,8 @@ constexpr bool has_tensor_products<__half> = true;
 template <>
 constexpr bool has_tensor_products<__nv_bfloat16> = true;
 
-/// True unless a score is a multiple of the dot product and does not grow with it: the loops on tensor cores search for the largest product.
+/// True unless a score is a multiple of the dot product and does not grow with it: the loops on tensor cores search for the largest
+/// product.
 template <class Slots>
 bool has_rising_scores([[maybe_unused]] const Slots& slots) {
   if constexpr (is_proportional<Slots>) {

@@ -16,8 +16,8 @@ namespace heddle {
 
 /// Rows of queries, keys and values have up to Width elements, in blocks of 64 columns: the width of a 128-byte swizzle. Three warpgroups
 /// compute if their scores and output leave room for a third in the register file, since they share keys and values. Scores that are more
-/// than a multiple of dot products need registers, masks most of them. They are computed for fewer keys at a time: Narrow, where rows have
-/// up to 64 elements.
+/// than a multiple of dot products need registers, and most of all with masks. They are computed for fewer keys at a time: Narrow, where
+/// rows have up to 64 elements.
 template <class T, int Width, int Narrow>
 struct PipelinedShape {
   static_assert(sizeof(T) == 2 && Width % 16 == 0 && Width <= 256, "whole slices of a type of 16 bits");
