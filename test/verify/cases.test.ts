@@ -86,9 +86,7 @@ describe('casesOf', () => {
   it('refuses integers whose values no fact states', () => {
     const entry = entryOf('embedding_lookup', 'f32')
     const facts = { inputs: {}, dims: {}, attrs: {}, results: {}, loops: [] }
-    expect(() => casesOf({ ...entry, facts })).toThrow(
-      'embedding_lookup reads integers whose values no fact states: ids',
-    )
+    expect(() => casesOf({ ...entry, facts })).toThrow('embedding_lookup reads integers whose values no fact states: ids')
   })
 
   it('gives every length to reduced loops, and to the dimension that facts name', () => {

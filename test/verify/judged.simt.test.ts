@@ -154,9 +154,7 @@ export const same = op('same', {
     await rm(join(root, 'specs/same.ts'))
     expect(code).toBe(2)
     expect(log).toContain('none same: not tried')
-    expect(log).toContain(
-      "reads integers whose values no fact states: a; state it on the op: facts: { a: { index: 'n' } }",
-    )
+    expect(log).toContain("reads integers whose values no fact states: a; state it on the op: facts: { a: { index: 'n' } }")
     expect(log).not.toContain('npx heddle repro')
   })
 })
