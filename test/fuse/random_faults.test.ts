@@ -199,7 +199,7 @@ const planted: readonly (readonly [string, Family, Fault])[] = [
   [
     'an index is captured by the loop around it',
     'attention',
-    { module: '../../src/ir/folds.js', patch: () => ({ renameFolds: captured }) },
+    { module: '../../src/ir/loop_names.js', patch: () => ({ renameLoops: captured }) },
   ],
   [
     'nodes run in another order than they wait for each other',

@@ -165,10 +165,9 @@ describe('a note on one block', () => {
   })
 })
 
-it('kernels of layers have none, a transpose that is written along its stores has one', () => {
+it('kernels of layers and transposes have none', () => {
   const of = (name: string) => everything.find((each) => each.name === name) ?? expect.fail(name)
-  for (const name of ['softmax', 'layer_norm']) expect(kinds(of(name)), name).toEqual([])
-  expect(kinds(of('transpose'))).toEqual(['strided'])
+  for (const name of ['softmax', 'layer_norm', 'transpose']) expect(kinds(of(name)), name).toEqual([])
 })
 
 describe('a note on strided reads that share sectors', () => {
