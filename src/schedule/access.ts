@@ -1,6 +1,6 @@
 /**
- * How a tensor access moves with the loop over a row: the fact that decides between 16-byte packs, one load for the whole
- * row, and element by element access. Derived from the layout's offset function, not from the layout's name.
+ * Access pattern of a tensor along the loop over a row. It decides between 16-byte packs, one load for the whole row, and element by element
+ * access. Derived from the layout's offset function, not from the layout's name.
  */
 import { dim, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
@@ -12,18 +12,18 @@ import { substituteDims } from './rewrite.js'
 export type Access =
   /** The same element for the whole row. */
   | { readonly kind: 'uniform' }
-  /** Consecutive elements, in runs of `run` that begin at multiples of `run` (Infinity: the whole row). */
+  /** Consecutive elements, in runs of `run` elements that begin at multiples of `run` (Infinity: the whole row). */
   | { readonly kind: 'contiguous'; readonly run: number }
   /** Anything else. */
   | { readonly kind: 'gather' }
 
-/** Element offset of an access: the layout's function over the access' indices and the tensor's extents. */
+/** Element offset of an access: the layout's function of the access' indices and the tensor's extents. */
 export function offsetOf(tensor: TensorParam, indices: readonly Expr[], fixed: Readonly<Record<string, number>>): Expr {
   const inIndices = new Map(tensor.layout.axes.map((axis, i) => [axis, indices[i] ?? i32(0)]))
   return substitute(substituteDims(tensor.layout.offset, extentsOf(tensor, fixed)), inIndices)
 }
 
-/** Elements the tensor's buffer holds, padding included. */
+/** Number of elements in the tensor's buffer, padding included. */
 export const sizeOf = (tensor: TensorParam, fixed: Readonly<Record<string, number>>): Expr =>
   substituteDims(tensor.layout.size, extentsOf(tensor, fixed))
 
@@ -39,16 +39,16 @@ function extentsOf(tensor: TensorParam, fixed: Readonly<Record<string, number>>)
 }
 
 interface Motion {
-  /** What one step of the index adds; NaN when that is not one known number. */
+  /** Increment of the value per step of the index; NaN if it is not one known number. */
   readonly step: number
-  /** The step holds within runs of this many indices, each beginning at a multiple of it. */
+  /** Length of the runs within which the step holds. Each run begins at a multiple of it. */
   readonly run: number
 }
 
 const still: Motion = { step: 0, run: Number.POSITIVE_INFINITY }
 const unknown: Motion = { step: Number.NaN, run: 1 }
 
-/** Classifies an offset by what one step of the loop index adds to it. */
+/** Classifies an offset by its increment per step of the loop index. */
 export function classify(offset: Expr, index: string): Access {
   const { step, run } = motion(offset, index)
   if (step === 0 && run === Number.POSITIVE_INFINITY) return { kind: 'uniform' }
@@ -62,9 +62,9 @@ function motion(e: Expr, index: string): Motion {
   if (e.kind === 'element') return unknown
   if (e.kind !== 'call') return still
   const motions = e.args.map((arg) => motion(arg, index))
-  // Within blocks of each: those of 8 and of 12 have blocks of 4 in common.
+  // Runs common to all arguments: those of 8 and of 12 have runs of 4 in common.
   const run = motions.map((each) => each.run).reduce(commonRun, Number.POSITIVE_INFINITY)
-  // What is computed from values that stand still within a block stands still there too.
+  // A value computed from arguments that are constant within a run is constant there too.
   if (motions.every(({ step }) => step === 0)) return { step: 0, run }
   const [a, b, c] = e.args
   const [ma, mb, mc] = motions
@@ -95,15 +95,15 @@ function motion(e: Expr, index: string): Motion {
   }
 }
 
-/** The longest run whose blocks lie in blocks of both. */
+/** Longest run that divides the runs of both. */
 function commonRun(a: number, b: number): number {
   if (a === Number.POSITIVE_INFINITY || b === Number.POSITIVE_INFINITY) return Math.min(a, b)
   return b === 0 ? a : commonRun(b, a % b)
 }
 
 /**
- * `c / q` stands still and `c % q` moves by one while c stays within one block of q: for the index itself, whose blocks begin at
- * multiples of q, and for what is a multiple of q away from it.
+ * Motion of `c / q` (constant) or `c % q` (moving by one) while c stays within one block of q. Holds for the index itself, whose blocks begin at
+ * multiples of q, and for the index plus a multiple of q.
  */
 function blocked(a: Expr, index: string, block: number | undefined, step: 0 | 1): Motion {
   return block !== undefined && block > 0 && isAligned(a, index, block) ? { step, run: block } : unknown
@@ -118,7 +118,7 @@ function isAligned(e: Expr, index: string, block: number): boolean {
   return beside(a, b) || beside(b, a)
 }
 
-/** True if a value is a multiple of a number whatever its variables are. */
+/** True if a value is a multiple of a number for all values of its variables. */
 export function isMultiple(e: Expr, of: number): boolean {
   const number = numberOf(e)
   if (number !== undefined) return number % of === 0

@@ -1,4 +1,4 @@
-/** Rows whose elements are reductions, written as elements with reductions of their own: the form that column programs are found in. */
+/** Rewrites rows whose elements are reductions as elements with reductions of their own: the form in which column programs are found. */
 import { index as indexVar } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import type { Kernel, Stmt, StmtOf } from '../ir/kernel.js'
@@ -8,8 +8,8 @@ import { freshName } from './normal.js'
 import { hashOf, rewritePaths, sameExpr, substituteIndex, usesIndex } from './rewrite.js'
 
 /**
- * A kernel that stores rows whose elements are reductions as one over the elements, the reductions as statements; undefined where it is
- * none. Only reductions that every element needs are taken out.
+ * Rewrites a kernel that stores rows of reductions as a kernel over the elements, with the reductions as statements. Returns undefined for any
+ * other kernel. Only reductions that every element needs are extracted.
  */
 export function acrossElements(kernel: Kernel): Kernel | undefined {
   const stores = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
@@ -25,7 +25,7 @@ export function acrossElements(kernel: Kernel): Kernel | undefined {
   const lifted = (e: Expr): Expr =>
     rewritePaths(e, (node, always) => {
       if (node.kind !== 'fold' || !always || !isHostExpr(node.length)) return undefined
-      // What it reads of reductions that stand for themselves comes first.
+      // Nested reductions that do not depend on this one's index are lifted first.
       const inner = rewritePaths(node.value, (within, alwaysWithin) =>
         within.kind === 'fold' && alwaysWithin && !usesIndex(within, node.index) && isHostExpr(within.length)
           ? lifted(within)
@@ -37,7 +37,7 @@ export function acrossElements(kernel: Kernel): Kernel | undefined {
       const key = `${node.monoid} ${hashOf(node.length)} ${hashOf(over)}`
       const known = made.get(key)
       const name = known?.name ?? freshName(node.monoid, taken)
-      // Every loop of a kernel has an index of its own.
+      // No two loops of a kernel share an index.
       const index = made.size === 0 ? loopIndex : freshName(loopIndex, taken)
       if (known === undefined) {
         const own = substituteIndex(inner, node.index, indexVar(index))

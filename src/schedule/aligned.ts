@@ -1,6 +1,7 @@
 /**
- * Places in a chunk that begins at a multiple of its width: quotients and remainders of an element's index that the chunk settles are written
- * by its first element, or by the element's place in it, which an unrolled loop knows. Runs while a pass is written, when widths are known.
+ * Simplifies index arithmetic in a chunk that begins at a multiple of its width. Quotients and remainders of an element's index are expressed by
+ * the chunk's first element, or by the element's place in the chunk, which an unrolled loop knows. Runs while a pass is emitted, when widths are
+ * known.
  *
  *     c = c0 + i, chunks of 8:   scales[c / 128]   becomes   scales[c0 / 128], the same for the whole chunk
  *                                c % 128           becomes   c0 % 128 + i
@@ -15,29 +16,29 @@ import { usesIndex } from './rewrite.js'
 export interface AlignedChunk {
   /** The index that runs over the elements. */
   readonly index: string
-  /** Index variables for the chunk's first element, and for an element's place in the chunk. */
+  /** Index variables for the chunk's first element and for an element's place in the chunk. */
   readonly first: string
   readonly place: string
-  /** Elements of a chunk, by each width that the text is compiled for. */
+  /** Elements per chunk, one entry for each width that the source is compiled for. */
   readonly widths: readonly number[]
   /** Rows that are the same for all elements of a chunk. */
   readonly same: ReadonlySet<string>
 }
 
-/** How a value goes along a chunk. */
+/** Behaviour of a value along a chunk. */
 type Folded =
   /** The same for all elements. */
   | { readonly kind: 'same'; readonly expr: Expr }
-  /** The place more than `first`, which is a multiple of every width and not negative. */
+  /** `first` plus the place; `first` is a multiple of every width and not negative. */
   | { readonly kind: 'moving'; readonly expr: Expr; readonly first: Expr }
-  /** Known of the place alone. */
+  /** Depends on the place alone. */
   | { readonly kind: 'place'; readonly expr: Expr }
   | { readonly kind: 'other'; readonly expr: Expr }
 
-/** The expression of one element with what its chunk settles folded. */
+/** The expression of one element, with the values that its chunk determines folded. */
 export const inAlignedChunk = (e: Expr, chunk: AlignedChunk): Expr => folder(chunk)(e).expr
 
-/** True if an expression has one value for all elements of a chunk, but is another for the next chunk. */
+/** True if an expression has one value for all elements of a chunk, and another value for the next chunk. */
 export const isOfChunk = (e: Expr, chunk: AlignedChunk): boolean => {
   const { kind, expr } = folder(chunk)(e)
   return kind === 'same' && usesIndex(expr, chunk.first)
@@ -62,7 +63,7 @@ function foldNode(e: Expr, chunk: AlignedChunk, fold: (e: Expr) => Folded): Fold
       return e.name === chunk.index ? { kind: 'moving', expr: e, first: indexVar(chunk.first) } : { kind: 'same', expr: e }
     case 'element':
       if (chunk.same.has(e.row)) return { kind: 'same', expr: { kind: 'local', type: e.type, name: e.row } }
-      // An element of a row of the pass is read at the loop's own index.
+      // An element of a row of the pass is always read at the loop's own index.
       return ofOperands(e, fold)
     case 'fold':
       return { kind: usesIndex(e, chunk.index) ? 'other' : 'same', expr: e }
@@ -75,7 +76,7 @@ function foldNode(e: Expr, chunk: AlignedChunk, fold: (e: Expr) => Folded): Fold
   }
 }
 
-/** A value that is computed of others: known of what all of these are known of. */
+/** Classification of a computed value: the property that all of its operands share. */
 function ofOperands(e: Expr, fold: (e: Expr) => Folded): Folded {
   const kinds = new Set<Folded['kind']>()
   const expr = mapOperands(e, (operand) => {
@@ -87,7 +88,7 @@ function ofOperands(e: Expr, fold: (e: Expr) => Folded): Folded {
   return { kind: kinds.size === 1 && kinds.has('place') && e.kind === 'call' ? 'place' : 'other', expr }
 }
 
-/** Sums, quotients and remainders of an index that moves; undefined for anything else. */
+/** Sums, quotients and remainders of a moving index; undefined for anything else. */
 function foldCall(e: ExprOf<'call'>, folded: readonly Folded[], widths: readonly number[], place: string): Folded | undefined {
   const [a, b] = folded
   if (a === undefined || b === undefined || e.type !== 'i32') return undefined
@@ -102,7 +103,7 @@ function foldCall(e: ExprOf<'call'>, folded: readonly Folded[], widths: readonly
   return by.remains ? remainder(a.first, by.of, widths, place) : quotient(a.first, by.of, widths, place)
 }
 
-/** What an integer is divided by, as a constant, and whether the remainder is asked for. */
+/** Constant divisor of an integer operation, and whether the operation takes the remainder. */
 function divisorOf({ fn, args }: ExprOf<'call'>): { readonly of: number; readonly remains: boolean } | undefined {
   const number = args[1] === undefined ? undefined : numberOf(args[1])
   if (number === undefined || number < 0) return undefined
@@ -127,7 +128,7 @@ function remainder(first: Expr, of: number, widths: readonly number[], place: st
   return { kind: 'moving', expr: call('add', before, own), first: before }
 }
 
-/** True if an integer is known not to be negative: a quotient of a negative one is rounded the other way. */
+/** True if an integer is known not to be negative. Quotients of negative integers round the other way. */
 const isNotNegative = (e: Expr): boolean =>
   e.kind === 'index' ||
   e.kind === 'dim' ||

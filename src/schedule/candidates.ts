@@ -1,6 +1,6 @@
 /**
- * The schedules worth measuring for rows of one length: every shape of team that holds the row without leaving most of its lanes
- * idle. Runs for `heddle tune`; the rules know nothing of it.
+ * Schedules worth measuring for rows of one length: every team shape that holds the row without leaving most of its lanes idle. Used by `heddle
+ * tune`; the rules do not depend on it.
  */
 import { choiceName, choiceOf, orderOf, problemOf, type RowChoice, type ScheduleChoice } from './choice.js'
 import type { MappedKernel, RowProgram, Team } from './mapped.js'
@@ -8,16 +8,16 @@ import { fewRows } from './rules.js'
 
 const warp = 32
 const blockSizes = [64, 128, 256]
-/** Narrower chunks are tried in blocks of one size: they win seldom, and every candidate is compiled. */
+/** Narrower chunks are tried with one block size: they rarely win, and every candidate is compiled. */
 const narrowBlocks = [128]
 const elementwiseBlocks = [64, 128, 256, 512]
 const groups = [4, 8, 16, 32]
 const chunkCounts = [1, 2, 3, 4]
 const rereadBlocks = [128, 256, 512, 1024]
-/** The longest row one thread is asked to compute. */
+/** Longest row that one thread computes. */
 const threadRow = 32
 
-/** Legal choices for rows of `length` elements, each once, in a fixed order. Those that equal a rule of that length are among them. */
+/** Legal choices for rows of `length` elements, each once, in a fixed order. They include those that equal a rule of that length. */
 export function candidatesFor(mapped: MappedKernel, length: number): ScheduleChoice[] {
   if (isFixed(mapped)) return []
   const wanted = mapped.program.kind === 'elementwise' ? elementwise(mapped.vec) : rowChoices(mapped.vec, length)
@@ -60,7 +60,7 @@ function teamsFor(length: number, vec: number, sizes: readonly number[]): RowCho
   return [...threads, ...warps, ...blocks]
 }
 
-/** The choices the rules make for rows of `length` elements: one for few rows, one for many, often the same. */
+/** Choices of the rules for rows of `length` elements: one for few rows and one for many, often the same. */
 export function ruleChoices(mapped: MappedKernel, length: number): ScheduleChoice[] {
   const { vec, program } = mapped
   if (isFixed(mapped)) return []
@@ -78,6 +78,6 @@ const ruleVariant = ({ variants }: RowProgram, length: number, rows: number) =>
       (limit.rows ?? Number.POSITIVE_INFINITY) >= rows,
   )
 
-/** True if a choice combines rows of `length` elements as the rules do, so that the number of rows may decide about it. */
+/** True if a choice combines rows of `length` elements in the order of the rules, so that it may depend on the number of rows. */
 export const keepsOrder = (choice: ScheduleChoice, mapped: MappedKernel, length: number): boolean =>
   ruleChoices(mapped, length).every((rule) => orderOf(rule, length) === orderOf(choice, length))

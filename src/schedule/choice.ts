@@ -1,6 +1,6 @@
 /**
- * A schedule choice as data: which threads compute a row and how wide, apart from any kernel. It is what `heddle tune` measures and
- * a tuning file holds; `mapKernel` turns it into a variant, after holding it against what the kernel can have.
+ * A schedule choice as data: the team that computes a row and the vector width, independent of any kernel. `heddle tune` measures choices and a
+ * tuning file stores them. `mapKernel` turns a choice into a variant, after checking it against the kernel.
  */
 import { z } from 'zod'
 import { hasMemory } from './kept_rows.js'
@@ -20,7 +20,7 @@ export const choiceSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('rows'),
     team: teamSchema,
-    /** Chunks of `vec` values a lane keeps in registers, or `reread` when every pass reads the row again. */
+    /** Number of chunks of `vec` values that a lane keeps in registers, or `reread` if every pass reads the row again. */
     chunks: z.union([count, z.literal('reread')]),
     vec: count,
   }),
@@ -32,7 +32,7 @@ export type RowChoice = ScheduleChoice & { readonly kind: 'rows' }
 
 const warp = 32
 const maxThreads = 1024
-/** A block of more threads leaves each less than the registers that the budget of kept rows counts on. */
+/** A block of more threads leaves each thread fewer registers than the budget of kept rows assumes. */
 const maxThreadsOfMany = 512
 
 const isPowerOfTwo = (n: number): boolean => Number.isInteger(Math.log2(n))
@@ -40,7 +40,7 @@ const lanesOf = (team: Team): number => (team.kind === 'thread' ? 1 : team.lanes
 const threadsOf = (team: Team): number =>
   team.kind === 'thread' ? team.rowsPerBlock : team.lanes * (team.kind === 'warp' ? team.rowsPerBlock : 1)
 
-/** A name for text and files: `warp32x4_c3_v8`, `block512_reread_v8`, `threads256_v4`, or a tile's. */
+/** Name of a choice for sources and files: `warp32x4_c3_v8`, `block512_reread_v8`, `threads256_v4`, or a tile's name. */
 export function choiceName(choice: ScheduleChoice | TileChoice): string {
   if (isTile(choice)) return tileName(choice)
   if (choice.kind === 'elementwise') return `threads${choice.threads}_v${choice.vec}`
@@ -56,7 +56,7 @@ const programWords: Readonly<Record<MappedKernel['program']['kind'], string>> = 
   totals: 'programs of totals, whose schedule follows from their sizes,',
 }
 
-/** Why a kernel cannot have a choice for rows of `length` elements, in words; undefined when it can. */
+/** Reason, in words, why a kernel cannot have a choice for rows of `length` elements; undefined if it can. */
 export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel, length: number): string | undefined {
   if (choice.kind !== program.kind) return `the kernel has ${programWords[program.kind]} only`
   if (program.kind === 'elementwise' && program.staging !== undefined)
@@ -96,8 +96,8 @@ function valuesProblem({ team, chunks, vec }: RowChoice, most: number, length: n
 }
 
 /**
- * Names the order in which the values of a row of `length` elements are combined. Choices of one order give the same bits
- * (native/device/team.cuh), so the number of rows may choose between them; choices of different orders differ in rounding.
+ * Name of the order in which the values of a row of `length` elements are combined. Choices of one order give the same bits
+ * (native/device/team.cuh), so the number of rows may select among them. Choices of different orders differ in rounding.
  */
 export function orderOf(choice: ScheduleChoice, length: number): string {
   if (choice.kind === 'elementwise') return 'none'
@@ -107,7 +107,7 @@ export function orderOf(choice: ScheduleChoice, length: number): string {
   return `${team.kind} of ${lanesOf(team)}, ${vec}`
 }
 
-/** The choice a variant of a row program with chunks of `vec` embodies. */
+/** The choice that a variant of a row program with chunks of `vec` represents. */
 export const choiceOf = ({ team, chunks, vec }: Variant, kernelVec: number): RowChoice => ({
   kind: 'rows',
   team,

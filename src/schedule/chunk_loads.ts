@@ -1,6 +1,6 @@
 /**
- * Vectorises loads: one that is made for every element, one that is proven in bounds, and one behind a condition that is the same for
- * the whole row. `x(t, c)` behind `t < count` becomes a vector load that is masked by the condition.
+ * Vectorises loads that are made for every element, loads that are proven in bounds, and loads guarded by a row-uniform condition. `x(t, c)`
+ * guarded by `t < count` becomes a vector load that the condition masks.
  */
 import { call, i32, index as indexVar } from '../ir/build.js'
 import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
@@ -9,7 +9,10 @@ import { freshName, type Loop } from './normal.js'
 import { inPiece, isCondition, whereKnown } from './pieces.js'
 import { contains, hashOf, type Path, rewriteWhere, sameExpr, usesIndex } from './rewrite.js'
 
-/** Replaces contiguous loads by elements of a row that is loaded in chunks. `when`: the value is evaluated for elements where it holds alone. */
+/**
+ * Replaces contiguous loads by elements of a row that is loaded in chunks. If `when` is given, the value is evaluated only for elements where it
+ * holds.
+ */
 export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?: Expr): Expr {
   const { pieces } = context
   const value = pieces === undefined ? given : inPiece(given, loop, pieces)
@@ -17,7 +20,7 @@ export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?:
   return rewriteWhere(value, () => true, chunk, when === undefined ? [] : [when])
 }
 
-/** A load as an element of a row in chunks; undefined when it cannot be a vector load. */
+/** The load as an element of a row in chunks; undefined if it cannot be a vector load. */
 function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context): Expr | undefined {
   const load = whereKnown(given, path ?? [])
   const run = runOf(load, loop, context)
@@ -28,7 +31,7 @@ function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context
   const guard = first === undefined ? undefined : more.reduce((all, next) => call('and', all, next), first)
   const safe = guard === undefined ? load : guarded(load, guard, loop)
   if (safe === undefined) return undefined
-  // The load has the index of its loop, and no two loops share one.
+  // The load contains the index of its loop, and no two loops share one.
   const same = [...context.rows.values()].find(
     (row) => row.kind === 'loaded' && sameExpr(row.load, safe) && keyOfGuard(row.guard) === keyOfGuard(guard),
   )
@@ -39,19 +42,19 @@ function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context
 
 const keyOfGuard = (guard: Expr | undefined): string => (guard === undefined ? '' : hashOf(guard))
 
-/** The same for all elements of a row, and known before anything is computed of it. */
+/** True if a guard is the same for all elements of a row and is known before any value of the row is computed. */
 const isKnownEarly = (guard: Expr, { index }: Loop, { pieces }: Context): boolean =>
   !usesIndex(guard, index) &&
   !contains(guard, (e) => (e.kind === 'local' && !isCondition(e.name, pieces)) || e.kind === 'element' || e.kind === 'fold')
 
-/** Computes from indices and parameters alone, with nothing that can fault. */
+/** True if an expression computes from indices and parameters alone and cannot fault. */
 const isArithmetic = (e: Expr): boolean =>
   !contains(e, (node) => {
     if (node.kind === 'call') return node.fn === 'idiv' || node.fn === 'mod'
     return node.kind === 'load' || node.kind === 'element' || node.kind === 'fold'
   })
 
-/** The load with a place that may be computed where the guard does not hold; undefined when that cannot be had. */
+/** The load with indices that can be computed where the guard does not hold; undefined if there are none. */
 function guarded(load: ExprOf<'load'>, guard: Expr, { index }: Loop): ExprOf<'load'> | undefined {
   const isLoop = (e: Expr): boolean => e.kind === 'index' && e.name === index
   const isAlong = (e: Expr): boolean => usesIndex(e, index)

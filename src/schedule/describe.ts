@@ -1,4 +1,4 @@
-/** A schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
+/** Description of a schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
 import { printExpr, printStmt } from '../ir/print.js'
 import { printAxis } from '../ir/row_axis.js'
 import type { ColumnStep } from './column_program.js'
@@ -13,7 +13,7 @@ interface VariantLine {
   readonly when: string
 }
 
-/** One line a variant: its name, who computes what, and when. Those of launches in front come first. */
+/** One line per variant: its name, its schedule, and its condition. Variants of earlier launches come first. */
 export const variantLines = (mapped: MappedKernel): VariantLine[] => [
   ...(mapped.split?.before ?? []).flatMap(ownVariantLines),
   ...ownVariantLines(mapped),
@@ -38,7 +38,7 @@ function ownVariantLines(mapped: MappedKernel): VariantLine[] {
   }
   if (program.kind === 'columns') {
     const schedule = `${vec} columns a thread, 32 threads a chunk, rows in ${program.parts} parts`
-    // As choose_stored_columns has it (native/device/columns.cuh).
+    // Matches choose_stored_columns (native/device/columns.cuh).
     const few = program.sequence.some(({ kind }) => kind === 'stores') ? `; up to ${4 * program.parts} rows are a thread's` : ''
     const when = `always; the blocks of a cluster take a part each where tiles of columns are few${few}`
     return [{ name: key, schedule, when }]

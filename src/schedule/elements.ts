@@ -1,6 +1,6 @@
 /**
- * Helpers of normalisation: the loop a construct belongs to, inlining of row elements that are read at another index than the loop's, and
- * which loads are contiguous. Runs for every statement that `normalise` takes up.
+ * Helpers of normalisation: the loop of a construct, inlining of row elements that are read at another index than the loop's, and detection of
+ * contiguous loads. Used for every statement that `normalise` processes.
  */
 import { call, dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -22,28 +22,28 @@ import {
 } from './normal.js'
 import { contains, hashOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
-/** A kernel while its statements are taken up, one after the other. */
+/** State of a kernel while its statements are processed one after the other. */
 export interface Context {
   readonly kernel: Kernel
-  /** All statements, those before and those after the one at hand. */
+  /** All statements, including those before and after the current one. */
   readonly statements: readonly Statement[]
   readonly fixed: Readonly<Record<string, number>>
   readonly types: Instance['types']
   readonly loops: Map<string, Loop>
-  /** The index of the row axis that became the loop; undefined when none did. */
+  /** Index of the row axis that became the loop; undefined if none did. */
   readonly elementIndex: string | undefined
-  /** What each index variable runs up to. */
+  /** Extent of each index variable. */
   readonly extents: Map<string, Expr>
   readonly lets: Map<string, Expr>
   readonly rows: Map<string, RowDef>
   /** Rows in shared memory. */
   readonly shared: Map<string, Ranking | SortedRow | SharedRow | CountedRow | FoldedState>
   readonly taken: Set<string>
-  /** Where every chunk lies in one piece of its row. */
+  /** Present if every chunk lies in one piece of its row. */
   readonly pieces: Pieces | undefined
 }
 
-/** True when an element depends on a scan at its own index. */
+/** True if an element depends on a scan at its own index. */
 export const readsScan = (e: Expr, rows: ReadonlyMap<string, RowDef>): boolean =>
   contains(e, (node) => {
     const row = node.kind === 'element' ? rows.get(node.row) : undefined
@@ -51,18 +51,18 @@ export const readsScan = (e: Expr, rows: ReadonlyMap<string, RowDef>): boolean =
   })
 
 /**
- * The loop of a row value. Where a row axis became the loop, every element of that axis has a row of its own, so the row
- * shares no loop with anything: its elements are written out wherever they are read.
+ * Loop of a row value. If a row axis became the loop, every element of that axis has a row of its own. The row then shares no loop, and its
+ * elements are inlined wherever they are read.
  */
 export const rowLoop = (row: { readonly index: string; readonly length: Expr }, context: Context): Loop =>
   context.elementIndex === undefined || context.elementIndex === row.index
     ? loopFor(row.index, row.length, context)
     : { index: row.index, length: lengthOf(row.length, context) }
 
-/** A length over dimensions and attributes where it can be: what goes through a `let` is written out for the host. */
+/** A length over dimensions and attributes where possible: a `let` is written out so that the host can evaluate it. */
 const lengthOf = (length: Expr, context: Context): Expr => inlineElements(writeOut(length, context.lets), undefined, context)
 
-/** The loop of a length. */
+/** Loop of a length; loops of equal length are one. */
 export function loopFor(index: string, length: Expr, context: Context): Loop {
   const written = lengthOf(length, context)
   const key = hashOf(written)
@@ -78,7 +78,7 @@ const writeOut = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
     return value === undefined ? undefined : writeOut(value, lets)
   })
 
-/** A construct's element over the index of the shared loop, elements at other indices inlined. */
+/** Element of a construct over the index of the shared loop, with elements at other indices inlined. */
 export const overLoop = (value: Expr, index: string, loop: Loop, context: Context): Expr =>
   inlineElements(substituteIndex(value, index, indexVar(loop.index)), loop, context)
 
@@ -93,7 +93,7 @@ export const inlineElements = (e: Expr, loop: Loop | undefined, context: Context
     return inlineElements(elementAt(row, index, context), loop, context)
   })
 
-/** The computation of one element of a row, on its own. One of a scan combines all elements up to it once more. */
+/** Computation of one element of a row, on its own. An element of a scan combines all elements up to it again. */
 function elementAt(row: RowDef, at: Expr, context: Context): Expr {
   if (row.kind === 'loaded') return substituteIndex(row.load, row.loop.index, at)
   if (row.kind === 'computed') return substituteIndex(row.value, row.loop.index, at)
@@ -105,7 +105,7 @@ function elementAt(row: RowDef, at: Expr, context: Context): Expr {
   return { kind: 'fold', type: row.type, monoid: row.monoid, length: call('add', at, i32(1)), index, value }
 }
 
-/** The run of consecutive elements a load makes along a loop; undefined when it makes none. */
+/** Run of consecutive elements that a load reads along a loop; undefined if there is none. */
 export function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): number | undefined {
   const access = classify(offsetOf(tensorOf(load.tensor, context), load.indices, context.fixed), loop.index)
   return access.kind === 'contiguous' ? access.run : undefined
@@ -123,8 +123,8 @@ export function addLoadedRow(
 }
 
 /**
- * True when every index of a load is a variable that runs over exactly that dimension, so that the load may be made
- * even where the body would not make it.
+ * True if every index of a load is a variable that runs over exactly that dimension. The load may then be made even where the body would not make
+ * it.
  */
 export function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
   const tensor = tensorOf(load.tensor, context)

@@ -1,31 +1,31 @@
 /**
- * The variants of a row program that carries something along its rows. Steps run one after the other whatever the team, so wide teams win
- * nothing: a warp a row loads rows in wide pieces while there are warps to spare, and a thread a row makes 32 times as many rows at once.
+ * Variants of a row program with a recurrence along its rows. Steps are sequential in any team, so wide teams gain nothing. One warp per row loads
+ * rows in wide chunks while there are warps to spare; one thread per row processes 32 times as many rows at once.
  */
 import type { Variant } from './mapped.js'
 import type { PassStmt, RowDef } from './normal.js'
 import type { Step } from './passes.js'
 
 const warp = 32
-/** Warps that a large GPU (132 multiprocessors) runs at once, half of all it holds: beyond, they wait for each other's steps. */
+/** Warps that a large GPU (132 multiprocessors) runs at once, half of its capacity. More warps wait for each other's steps. */
 const mostWarps = 4224
 
-/** True if a recurrence makes a row. */
+/** True if a row is the result of a recurrence. */
 export const isCarried = (row: RowDef): boolean =>
   row.kind === 'scanned' && typeof row.monoid !== 'string' && 'next' in row.monoid
 
 const passesOf = (steps: readonly Step[]) => steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
 
-/** True if something is carried along the rows. */
+/** True if a recurrence runs along the rows. */
 export const carries = (steps: readonly Step[]): boolean => passesOf(steps).some(({ rows }) => rows.some(isCarried))
 
-/** True if no team combines elements to other bits: the number of rows may then choose any. */
+/** True if every team computes the same bits; the number of rows may then select any team. */
 const isOrderFree = (s: PassStmt): boolean =>
   s.kind === 'loopStore' || s.kind === 'histogram' || (s.kind === 'reduce' && (s.monoid !== 'sum' || s.type === 'i32'))
 
 /**
- * @param values that a lane can keep of each row
- * @param areNeighbours rows lie side by side: threads that have one each read neighbours together, lanes of one row would not
+ * @param values per lane of each row that registers can hold
+ * @param areNeighbours rows are adjacent in memory: one thread per row gives coalesced reads, lanes of one row would not
  */
 export function foldVariants(
   kept: readonly Step[],

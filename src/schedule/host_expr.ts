@@ -1,4 +1,4 @@
-/** What the host knows before a launch: values of dimensions and attributes alone. */
+/** Expressions that the host can evaluate before a launch: over dimensions and attributes alone. */
 import type { Expr } from '../ir/expr.js'
 import { intrinsic } from '../ir/intrinsics.js'
 

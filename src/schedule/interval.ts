@@ -1,7 +1,7 @@
 /**
- * The interval of an axis that a kernel replaces elements in, such as the places of a cache that a prompt fills: its threads go over that
- * interval and not over the whole axis, of which it may be a small part. Where it lies only the device knows; how long it may be follows from
- * its bounds, or from a tensor that is read place by place. Of a condition that says no interval every part is asked at every element.
+ * Update range: the interval of an axis in which a kernel replaces elements, such as the places of a cache that a prompt fills. Threads run over
+ * that interval and not over the whole axis, of which it may be a small part. Only the device knows its position. Its maximum length follows from
+ * its bounds, or from a tensor that is read place by place. A condition that states no interval is evaluated at every element.
  */
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -11,29 +11,29 @@ import { freeNames, mapStmt, operands, rewrite, substitute } from '../ir/walk.js
 import { isHostExpr } from './host_expr.js'
 import { substituteDims } from './rewrite.js'
 
-/** Integers that are added or taken away. The sum may be more than 32 bits hold. */
+/** Integers that are added or subtracted. The sum may exceed 32 bits. */
 export type Sum = readonly { readonly sign: '+' | '-'; readonly value: Expr }[]
 
-/** What narrows the interval. Each is asked only where those before it leave anything: it may read what is there only then. */
+/** Constraint on the interval. Each is evaluated only if those before it leave a nonempty interval: it may read memory that is valid only then. */
 export type Bound = {
-  /** The part of the condition that says it. */
+  /** Part of the condition that states the bound. */
   readonly part: Expr
 } & (
-  | /** Without it nothing is replaced. */ { readonly kind: 'if' }
-  | /** The first place, and the one behind the last. */ { readonly kind: 'from' | 'to'; readonly place: Sum }
+  | /** Without it no element is replaced. */ { readonly kind: 'if' }
+  | /** The first place, or the one after the last. */ { readonly kind: 'from' | 'to'; readonly place: Sum }
 )
 
 export interface Interval {
   readonly axis: RowAxis
   readonly bounds: readonly Bound[]
-  /** Places that it has at most, each by dimensions and attributes; none where only the device knows. */
+  /** Upper bounds of the length, over dimensions and attributes; empty if only the device knows the length. */
   readonly most: readonly Sum[]
 }
 
 /**
- * The interval that all stores of a kernel have in common.
+ * Interval that all stores of a kernel have in common.
  * @param kernel with its updates placed
- * @param axes those that may be narrowed, outermost first
+ * @param axes that may be narrowed, outermost first
  */
 export function intervalOf(
   kernel: Kernel,
@@ -47,14 +47,14 @@ export function intervalOf(
   for (const axis of axes) {
     const [first, ...others] = conditions.map((each) => (each === undefined ? [] : boundsOf(each, axis.index, indices)))
     if (first === undefined || !first.some(({ kind }) => kind !== 'if')) continue
-    if (!others.every((bounds) => textOf(bounds) === textOf(first))) continue
+    if (!others.every((bounds) => hashOfBounds(bounds) === hashOfBounds(first))) continue
     const inside = insideOf({ ...kernel, body }, first)
     return { axis, bounds: first, most: [...lengthsOf(first), ...readBy(inside, axis.index, fixed)] }
   }
   return undefined
 }
 
-/** The kernel as it is where threads are inside of the interval: what bounds say holds there, and is not asked again. */
+/** The kernel inside the interval: conditions that the bounds imply are removed. */
 export function insideOf(kernel: Kernel, bounds: readonly Bound[]): Kernel {
   const whole = writtenOut(kernel)
   const holding = new Set(bounds.map(({ part }) => hashOf(part)))
@@ -79,9 +79,9 @@ export function insideOf(kernel: Kernel, bounds: readonly Bound[]): Kernel {
 
 const always: Expr = { kind: 'const', type: 'bool', value: true }
 
-const textOf = (bounds: readonly Bound[]): string => bounds.map(({ part }) => hashOf(part)).join('; ')
+const hashOfBounds = (bounds: readonly Bound[]): string => bounds.map(({ part }) => hashOf(part)).join('; ')
 
-/** Writes named scalars out. */
+/** Returns a function that substitutes named scalars by their values. */
 function writtenOut({ body }: Kernel): (expr: Expr) => Expr {
   const written = new Map(body.flatMap((stmt) => (stmt.kind === 'let' ? [[stmt.name, stmt.value] as const] : [])))
   const whole = (expr: Expr): Expr => {
@@ -91,7 +91,10 @@ function writtenOut({ body }: Kernel): (expr: Expr) => Expr {
   return whole
 }
 
-/** What a condition says of an axis, in the order in which it is asked, up to the first part that is no bound, or not of these indices alone. */
+/**
+ * Bounds that a condition states for an axis, in order of evaluation. Ends before the first part that is no bound, or that depends on other names
+ * than these indices.
+ */
 function boundsOf(condition: Expr, axis: string, indices: ReadonlySet<string>): Bound[] {
   const bounds: Bound[] = []
   for (const part of partsOf(condition)) {
@@ -104,23 +107,23 @@ function boundsOf(condition: Expr, axis: string, indices: ReadonlySet<string>): 
   return bounds
 }
 
-/** What must hold at the same time. */
+/** Conjuncts of a condition. */
 const partsOf = (condition: Expr): readonly Expr[] =>
   condition.kind === 'call' && condition.fn === 'and' ? condition.args.flatMap(partsOf) : [condition]
 
-/** A comparison with its sides exchanged. */
-const turned = { lt: 'gt', le: 'ge', gt: 'lt', ge: 'le' } as const
+/** Comparisons with their sides exchanged. */
+const exchanged = { lt: 'gt', le: 'ge', gt: 'lt', ge: 'le' } as const
 
-/** The bound that a comparison of integers is. */
+/** Bound stated by a comparison of integers. */
 function boundOf(part: Expr, axis: string): Bound | undefined {
-  if (part.kind !== 'call' || !(part.fn in turned)) return undefined
-  const fn = part.fn as keyof typeof turned
+  if (part.kind !== 'call' || !(part.fn in exchanged)) return undefined
+  const fn = part.fn as keyof typeof exchanged
   const [left, right] = part.args
   if (left?.type !== 'i32' || right?.type !== 'i32') return undefined
   const found = besidesAxis([...sumOf(left), ...flipped(sumOf(right))], axis)
   if (found === undefined) return undefined
   const { sign, rest } = found
-  const compared = sign === '+' ? fn : turned[fn]
+  const compared = sign === '+' ? fn : exchanged[fn]
   const at = sign === '+' ? flipped(rest) : rest
   const place: Sum = compared === 'gt' || compared === 'le' ? [...at, { sign: '+', value: i32(1) }] : at
   return { part, kind: compared === 'ge' || compared === 'gt' ? 'from' : 'to', place }
@@ -134,14 +137,14 @@ function sumOf(expr: Expr): Sum {
 
 const flipped = (sum: Sum): Sum => sum.map(({ sign, value }) => ({ sign: sign === '+' ? '-' : '+', value }))
 
-/** A sum without an axis that is in it once. */
+/** The other terms of a sum that contains an axis exactly once. */
 function besidesAxis(sum: Sum, axis: string): { readonly sign: '+' | '-'; readonly rest: Sum } | undefined {
   const [own, ...more] = sum.filter(({ value }) => freeNames(value).has(axis))
   if (own?.value.kind !== 'index' || more.length > 0) return undefined
   return { sign: own.sign, rest: sum.filter((each) => each !== own) }
 }
 
-/** From each first place to each place behind the last, where what only the device knows is in both. */
+/** Distances from each lower bound to each upper bound, where the terms that only the device knows cancel. */
 const lengthsOf = (bounds: readonly Bound[]): Sum[] =>
   bounds.flatMap((to) =>
     bounds.flatMap((from) => {
@@ -157,8 +160,8 @@ const lengthsOf = (bounds: readonly Bound[]): Sum[] =>
   )
 
 /**
- * Extents of what every element of the interval reads at a place that moves along with its own: there are no more places than that has. Of a
- * store under a further condition some elements read nothing, and of a row without elements all.
+ * Extents of tensors that every element of the interval reads at a place that moves along with its own: the interval is not longer than these.
+ * Under a further condition some elements of a store read nothing, and a row without elements reads nothing at all.
  */
 function readBy(inside: Kernel, axis: string, fixed: ReadonlyMap<string, Expr>): Sum[] {
   const whole = writtenOut(inside)
@@ -174,7 +177,7 @@ function readBy(inside: Kernel, axis: string, fixed: ReadonlyMap<string, Expr>):
   return [...new Set(extents)].map((name) => [{ sign: '+', value: fixed.get(name) ?? dimVar(name) }])
 }
 
-/** Loads that an expression makes whatever its conditions are. */
+/** Loads that an expression makes whatever the values of its conditions. */
 function loadsOf(expr: Expr): ExprOf<'load'>[] {
   if (expr.kind === 'fold') return []
   const isChosen = expr.kind === 'call' && ['select', 'and', 'or'].includes(expr.fn)

@@ -1,6 +1,6 @@
 /**
- * Shared memory of rows that their threads compute once and keep whole, and of counts that are read. One whose length a launch knows has as
- * much as its team keeps in registers, or, where its passes read it again, as much as the longest. Asked where variants are chosen.
+ * Shared memory of rows that their threads compute once and keep whole, and of histograms that are read. A row whose length is known at launch has
+ * as much memory as its team keeps in registers, or, if its passes read it again, as much as the longest row. Used when variants are chosen.
  */
 import { sharedWords } from '../ir/constructs/shared_memory.js'
 import type { Expr } from '../ir/expr.js'
@@ -8,7 +8,7 @@ import type { Variant } from './mapped.js'
 import type { PassStmt } from './normal.js'
 import type { Step } from './passes.js'
 
-/** A row in shared memory: its length, the most there is memory for, and what a message calls it. */
+/** A row in shared memory: its length, its capacity, and its name in messages. */
 interface WholeRow {
   readonly length: Expr
   readonly most: number
@@ -25,15 +25,18 @@ const wholeRows = (steps: readonly Step[]): WholeRow[] =>
 
 const isFixed = ({ length }: WholeRow): boolean => length.kind === 'const'
 
-/** Rows of a length that a launch knows. */
+/** Rows whose length is known only at launch. */
 export const keptRows = (steps: readonly Step[]): WholeRow[] => wholeRows(steps).filter((row) => !isFixed(row))
 
-/** True if a kernel counts, or keeps rows whole before it replaces them: its text has one copy, since two would have memory each. */
+/**
+ * True if a kernel counts, or keeps rows whole before it replaces them. Its source is then instantiated once, since two copies would each have
+ * memory.
+ */
 export const isWrittenOnce = (steps: readonly Step[]): boolean =>
   steps.some((step) => step.kind === 'pass' && step.pass.statements.some(({ kind }) => kind === 'counts')) ||
   (wholeRows(steps).length > 0 && steps.some(({ kind }) => kind === 'meet'))
 
-/** True if a block of a variant has memory for the rows that are kept whole. @param vec elements of a chunk */
+/** True if a block of a variant has memory for the rows that are kept whole. @param vec elements per chunk */
 export function hasMemory({ team, chunks }: Pick<Variant, 'team' | 'chunks'>, steps: readonly Step[], vec: number): boolean {
   const lanes = team.kind === 'thread' ? 1 : team.lanes
   const rows = team.kind === 'block' ? 1 : team.rowsPerBlock

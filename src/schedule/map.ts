@@ -1,4 +1,7 @@
-/** The scheduler: place updates, normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map the same way. */
+/**
+ * The scheduler: place updates, normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map to the same
+ * result.
+ */
 
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
@@ -27,7 +30,7 @@ import { verifyNormal, verifySteps } from './verify.js'
 import { verifyMapped } from './verify_mapped.js'
 import { windowsOf } from './windows.js'
 
-/** The passes of the schedule, in order. Each is verified where it ends; a test puts a faulty one in the place of each. */
+/** Passes of the schedule, in order. Each is verified where it ends; a test replaces each with a faulty one. */
 export const schedulePasses = {
   placeUpdates,
   columnsOf,
@@ -44,7 +47,7 @@ export const schedulePasses = {
   applyTuning,
 } as const
 
-/** What a pass leaves behind: a kernel of the IR, steps in the order they run, or a mapped kernel. */
+/** Result of a pass: a kernel of the IR, steps in execution order, or a mapped kernel. */
 export interface SchedulePassResult {
   readonly kernel?: Kernel
   readonly steps?: readonly Step[]
@@ -52,7 +55,8 @@ export interface SchedulePassResult {
 }
 
 /**
- * Maps one instance of a kernel: by the default rules, behind what a plan asks for, behind what a tuning file has measured.
+ * Maps one instance of a kernel. Measured variants of a tuning file come first, then the schedule of a plan, then the default rules.
+ * @param see receives the result of each pass
  * @param see is shown what each pass leaves behind
  * @throws usage `plan.schedule` for a schedule that the kernel cannot have; usage `tuning.choice`, `tuning.order` for an entry that the kernel cannot have
  */
@@ -73,7 +77,7 @@ export function mapKernel(
   return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
 }
 
-/** Maps a kernel that is a part of another, such as the prologue of a matmul: as one launch, by the rules. */
+/** Maps a kernel that is part of another, such as the prologue of a matmul: as one launch, by the rules. */
 export const mapPart = (instance: Instance): MappedKernel =>
   mapKernel(instance, undefined, undefined, { ...schedulePasses, splitLaunch: () => undefined })
 
@@ -141,7 +145,7 @@ function mapByRules(
   const staged = interval === undefined && across === undefined ? passes.stageLoads(placed, kernel, program.steps) : undefined
   if (staged !== undefined) return { ...mapped, program: { ...program, ...staged } }
   const inPieces = normal(asked, 'in pieces')
-  // Rows in which no piece ends have the steps of any chunk.
+  // Without a boundary inside the row, the general steps already apply.
   if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(kernel))
     return mapped
   const { index, bounds } = inPieces.pieces
@@ -150,8 +154,8 @@ function mapByRules(
 }
 
 /**
- * The kernel as it is inside of the interval that it replaces, where it replaces one. Steps that carry a row may need the ones beside it, and
- * loads of rows that no condition holds back would be under way all at once, for which registers are too few.
+ * The kernel inside the interval that it replaces, if there is one. Steps of a recurrence may need their neighbours. Unconditional loads of rows
+ * would all be in flight at once, for which there are too few registers.
  */
 function within(placed: Instance, { intervalOf }: typeof schedulePasses, normal: (given: Instance) => NormalKernel) {
   const whole = normal(placed)
@@ -161,22 +165,22 @@ function within(placed: Instance, { intervalOf }: typeof schedulePasses, normal:
   if (interval === undefined || !whole.elementwise) return { kernel: whole, asked: placed, interval }
   const asked = { ...placed, kernel: insideOf(placed.kernel, interval.bounds) }
   const kernel = normal(asked)
-  // Without its conditions it may run along another axis.
+  // Without its conditions, neighbouring threads may run along another axis.
   const axis = besideNeighbours(kernel).find(({ index }) => index === interval.axis.index)
   return axis === undefined ? { kernel: whole, asked: placed } : { kernel, asked, interval: { ...interval, axis } }
 }
 
-/** The axes that neighbouring threads do not run along. */
+/** Axes other than the one that neighbouring threads run along. */
 const besideNeighbours = ({ axes, across }: NormalKernel): readonly RowAxis[] => axes.filter((axis) => axis !== across)
 
-/** Rows that are read in chunks. */
+/** Number of rows that are read in chunks. */
 const loadedRows = ({ rows }: NormalKernel): number => [...rows.values()].filter(({ kind }) => kind === 'loaded').length
 
 const keyOf = ({ kernel, types, dims }: Instance): string => instanceKey(kernel.name, types, dims)
 
-/** The widths, teams and variants of a kernel by the rules. */
+/** Chooses the widths, teams and variants of a kernel by the rules. */
 function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: boolean) => readonly Step[]): MappedKernel {
-  // Threads that carry a row each ask for the elements of some steps before they make the first of them.
+  // In a recurrence with one thread per row, threads load the elements of several steps before they compute the first.
   const areNeighbours = [...kernel.rows.values()].some(isCarried) && rowsAreNeighbours(instance, kernel)
   const width = vectorWidth(instance, kernel)
   const vec = areNeighbours && width === 1 ? maxVec : width
@@ -196,14 +200,14 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }
 
-/** The lengths of all loops, or what bounds them, when that follows from dimensions and attributes alone. */
+/** Lengths of all loops, or upper bounds of them; undefined unless they follow from dimensions and attributes alone. */
 function hostLengths(kernel: NormalKernel): readonly Expr[] | undefined {
   const bounds = kernel.loops.flatMap((loop) => hostBound(loop.length) ?? [])
   const bins = kernel.statements.flatMap((s) => (s.kind === 'counts' ? [s.bins] : []))
   return bounds.length === kernel.loops.length ? [...bounds, ...bins.filter(isHostExpr)] : undefined
 }
 
-/** A length that follows from dimensions and attributes, or one that it cannot exceed: that of a part of a row, which the last part may not fill. */
+/** A length that follows from dimensions and attributes, or an upper bound of it: that of a part of a row, of which the last may be shorter. */
 function hostBound(length: Expr): Expr | undefined {
   if (isHostExpr(length)) return length
   return length.kind === 'call' && length.fn === 'minimum' ? length.args.find(isHostExpr) : undefined

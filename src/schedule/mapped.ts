@@ -1,4 +1,4 @@
-/** What scheduling produces: a kernel with its passes, its vector width, and the teams of threads and register budgets of its variants. */
+/** Result of scheduling: a kernel with its passes, its vector width, and the teams of threads and register budgets of its variants. */
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
@@ -11,27 +11,27 @@ import type { TotalProgram } from './totals.js'
 /** The threads that compute one row together. */
 export type Team =
   | { readonly kind: 'thread'; readonly rowsPerBlock: number }
-  /** A power of two of neighbouring lanes of a warp. */
+  /** A power of two of adjacent lanes of a warp. */
   | { readonly kind: 'warp'; readonly lanes: number; readonly rowsPerBlock: number }
   | { readonly kind: 'block'; readonly lanes: number }
 
-/** A bound on a run-time extent, as the launcher tests it. */
+/** A bound on a run-time extent, tested by the launcher. */
 export interface Limit {
-  /** Longest row the variant takes; undefined when it takes any. */
+  /** Longest row that the variant accepts; undefined if it accepts any. */
   readonly length: number | undefined
-  /** Most rows the variant takes; undefined when it takes any. */
+  /** Largest number of rows that the variant accepts; undefined if it accepts any. */
   readonly rows: number | undefined
-  /** What a measured variant is limited to besides: where it was measured. */
+  /** Further limits of a measured variant: the conditions of its measurement. */
   readonly tuned?: TunedFor
 }
 
-/** Where a measurement holds. */
+/** Conditions under which a measurement holds. */
 export interface TunedFor {
-  /** `sm_90`, or `simt`. The CPU device takes the variants of every architecture, so that what a GPU would run is checked. */
+  /** `sm_90`, or `simt`. The CPU device accepts the variants of every architecture, so that variants of GPUs are tested. */
   readonly architecture: string
-  /** The one row length. */
+  /** The only row length. */
   readonly length: number
-  /** Fewest rows. */
+  /** Smallest number of rows. */
   readonly fromRows: number
 }
 
@@ -39,12 +39,12 @@ export interface TunedFor {
 export interface Variant {
   readonly name: string
   readonly team: Team
-  /** Row values stay in registers, `chunks` chunks a lane; undefined when each pass reads and computes them again. */
+  /** Chunks per lane of row values in registers; undefined if each pass reads and computes the values again. */
   readonly chunks: number | undefined
-  /** Consecutive elements a lane handles at a time, where they are not the kernel's `vec`. */
+  /** Consecutive elements that a lane handles at a time, if not the kernel's `vec`. */
   readonly vec?: number
   readonly limit: Limit
-  /** Why rows within the limit are best served this way. */
+  /** Reason why this variant suits rows within the limit. */
   readonly reason: string
 }
 
@@ -54,21 +54,21 @@ export interface ElementwiseProgram {
   /** Scalars of the row, then exactly one pass. */
   readonly steps: readonly Step[]
   readonly threads: number
-  /** What a chunk that lies in one piece of its row is computed by instead, where that loads more of it at once. */
+  /** Steps for a chunk that lies in one piece of its row, if they load more of it in chunks. */
   readonly pieces?: PieceSteps
-  /** The axis that threads go over in part only. */
+  /** The axis that threads cover only in part. */
   readonly interval?: Interval
   /** Measured variants, which the launcher tries first. */
   readonly tuned?: readonly ElementwiseVariant[]
-  /** Loads that blocks make for tiles of the loop and one axis. */
+  /** Loads that blocks stage for tiles of the loop and one axis. */
   readonly staging?: Staging
 }
 
 /** Steps for chunks in which no piece ends (src/schedule/pieces.ts). */
 export interface PieceSteps {
-  /** Stands for the chunk's first element. */
+  /** Index variable of the chunk's first element. */
   readonly index: string
-  /** Where pieces end. */
+  /** Ends of pieces. */
   readonly bounds: readonly Expr[]
   readonly steps: readonly Step[]
 }
@@ -89,14 +89,14 @@ export interface RowProgram {
   readonly kept: readonly Step[]
   /** Steps when each pass computes the row values it needs again. */
   readonly reread: readonly Step[]
-  /** The axis of which teams take rows in part only. */
+  /** The axis of which teams process only a part of the rows. */
   readonly interval?: Interval
-  /** Lengths of all loops, or bounds of them, the longest of which decides the variant; undefined when only the row itself knows them. */
+  /** Lengths of all loops, or bounds of them; the longest decides the variant. Undefined if only the row itself knows them. */
   readonly lengths: readonly Expr[] | undefined
   readonly variants: readonly Variant[]
 }
 
-/** The steps of a program that names are taken from; those of columns are of a kind of their own. */
+/** Steps of a program from which names are taken; those of columns are of another kind. */
 export const stepsOf = ({ program }: Pick<MappedKernel, 'program'>): readonly Step[] =>
   program.kind === 'rows' ? program.kept : program.kind === 'elementwise' ? program.steps : []
 
@@ -104,29 +104,29 @@ export interface MappedKernel {
   readonly instance: Instance
   /** Names the generated file, the launcher and the manifest entry. */
   readonly key: string
-  /** The axes one row (elementwise: one row of chunks) is an element of, outermost first. */
+  /** Axes that one row (elementwise: one row of chunks) is an element of, outermost first. */
   readonly axes: readonly RowAxis[]
-  /** Of these, the one neighbouring threads of an elementwise kernel run along, where that is not the row of chunks. */
+  /** The axis among these along which neighbouring threads of an elementwise kernel run, if that is not the row of chunks. */
   readonly across?: RowAxis | undefined
-  /** Consecutive elements a thread handles at a time. */
+  /** Consecutive elements that a thread handles at a time. */
   readonly vec: number
-  /** Kernels take their width (elementwise: their block size too) as a template argument, since variants differ in it. */
+  /** True if kernels take their width (elementwise: also their block size) as a template argument, since variants differ in it. */
   readonly generic?: boolean
   readonly program: ElementwiseProgram | RowProgram | ColumnProgram | TotalProgram
   readonly split?: Split
 }
 
-/** The launches in front of a kernel that is the last of several. They leave in scratch memory what later ones read. */
+/** Launches before a kernel that is the last of several. Their results stay in scratch memory for later ones. */
 export interface Split {
   /** The instance that all launches compute together. */
   readonly whole: Instance
-  /** In order. Outputs of each are scratch. */
+  /** In order of execution. The outputs of each are scratch. */
   readonly before: readonly MappedKernel[]
 }
 
-/** The instance that a mapped kernel was made of. */
+/** The instance that a mapped kernel was made from. */
 export const wholeOf = ({ instance, split }: Pick<MappedKernel, 'instance' | 'split'>): Instance => split?.whole ?? instance
 
-/** The axis that a kernel goes over in part only. */
+/** The axis that a kernel covers only in part. */
 export const intervalIn = ({ program }: Pick<MappedKernel, 'program'>): Interval | undefined =>
   program.kind === 'elementwise' || program.kind === 'rows' ? program.interval : undefined

@@ -1,7 +1,7 @@
 /**
- * A note on sums that are matmuls: where a sum multiplies two factors, each of which is the same all along an axis that the other differs
- * along, every element of the result loads what its neighbours load, and no tensor core works. Read off bodies, not off names: a
- * dot product in an element, a squared distance, weights that an index chooses.
+ * Notes on sums that are matmuls. Such a sum multiplies two factors, each constant along an axis that the other varies along. Every element of the
+ * result then loads the same values as its neighbours, and no tensor core is used. Derived from bodies, not from names: a dot product in an
+ * element, a squared distance, weights selected by an index.
  *
  *     y[t, n] = sum(c < k: x[t, c] * w[n, c])      x is the same for every n, w for every t
  */
@@ -11,28 +11,28 @@ import { printExpr } from '../ir/print.js'
 import { introducedNames, operands, stmtExprs, visit } from '../ir/walk.js'
 import { contains, hashOf } from './rewrite.js'
 
-/** Shorter sums, where that is known, fill no tile of a tensor core. */
+/** Sums that are known to be shorter fill no tile of a tensor core. */
 const shortest = 32
 
-/** A sum, by a statement or in an element. */
+/** A sum, of a statement or in an element. */
 interface Sum {
   readonly index: string
   readonly length: Expr
   readonly value: Expr
 }
 
-/** What is read of a tensor for a factor, and the indices that it differs along. */
+/** A read of a tensor in a factor, with the indices that it varies along. */
 interface Read {
   readonly tensor: string
   readonly along: ReadonlySet<string>
-  /** True if data choose some of it. */
+  /** True if an index depends on loaded data. */
   readonly isChosen: boolean
 }
 
-/** The reads that a name stands for: those of a row's elements. */
+/** Reads that a name stands for: those of a row's elements. */
 type Rows = ReadonlyMap<string, readonly Read[]>
 
-/** What of a kernel is a matmul, each once. */
+/** Messages for the matmuls in a kernel, each once. */
 export function matmulMessages(kernel: Kernel): readonly string[] {
   const rows = new Map<string, readonly Read[]>()
   const messages: string[] = []
@@ -50,14 +50,14 @@ export function matmulMessages(kernel: Kernel): readonly string[] {
   return [...new Set(messages)]
 }
 
-/** Dimensions of the indices that elements of the kernel are computed side by side along. */
+/** Dimensions of the parallel indices of the kernel. */
 function parallelIndices({ rows, body }: Kernel): ReadonlyMap<string, string> {
   const found = new Map(rows.map(({ index, dim }) => [index, dim]))
   for (const s of body) if (s.kind === 'storeRow' || s.kind === 'row') found.set(s.index, printExpr(s.length))
   return found
 }
 
-/** Reads of an expression. @param own the index of the row that it is an element of, which whoever reads the row replaces */
+/** Reads of an expression. @param own index of the row that it is an element of; readers of the row replace it */
 function readsIn(value: Expr, rows: Rows, own?: string): readonly Read[] {
   const found: Read[] = []
   const see = (node: Expr): void => {
@@ -83,13 +83,13 @@ const readOf = ({ tensor, indices }: ExprOf<'load'>, own?: string): Read => ({
   isChosen: indices.some((at) => contains(at, ({ kind }) => kind === 'load' || kind === 'element')),
 })
 
-/** Indices that places are made of as they are; one that is added to another slides a window, which is no matmul. */
+/** Indices that places use directly. An index added to another slides a window, which is no matmul. */
 function indicesIn(places: readonly Expr[]): readonly string[] {
   return places.flatMap((at) => {
     const names: string[] = []
     const see = (e: Expr): void => {
       if (e.kind === 'index') names.push(e.name)
-      // What data choose is the same for all that choose it.
+      // A place loaded from memory is the same for all elements that load it.
       if (e.kind !== 'load' && e.kind !== 'element') for (const operand of operands(e)) see(operand)
     }
     see(at)
@@ -97,7 +97,7 @@ function indicesIn(places: readonly Expr[]): readonly string[] {
   })
 }
 
-/** What to say of a sum, if it is a matmul. */
+/** Message for a sum; undefined if it is no matmul. */
 function messageOf({ index, length, value }: Sum, rows: Rows, parallel: ReadonlyMap<string, string>): string | undefined {
   if (length.kind === 'const' && Number(length.value) < shortest) return undefined
   if (slides(value, index, parallel)) return undefined
@@ -123,11 +123,11 @@ function messageOf({ index, length, value }: Sum, rows: Rows, parallel: Readonly
   return undefined
 }
 
-/** An index side by side that one read differs along and another does not. */
+/** A parallel index that one read varies along and another does not. */
 const differing = (of: Read, other: Read, parallel: ReadonlyMap<string, string>): string | undefined =>
   [...of.along].find((name) => parallel.has(name) && !other.along.has(name))
 
-/** True if places add the index of the sum, or of one inside it, and one of the result, as those of a convolution do. */
+/** True if a place adds the index of the sum, or of one nested in it, to an index of the result, as in a convolution. */
 function slides(value: Expr, index: string, parallel: ReadonlyMap<string, string>): boolean {
   const summed = new Set([index])
   visit(value, (node) => {
@@ -140,7 +140,7 @@ function slides(value: Expr, index: string, parallel: ReadonlyMap<string, string
   return contains(value, (node) => node.kind === 'load' && node.indices.some(isWindow))
 }
 
-/** What is multiplied: factors, or the two sides of a difference or sum that is squared. */
+/** The two factors of a multiplication, or the two sides of a squared difference or sum. */
 interface Factors {
   readonly left: Expr
   readonly right: Expr

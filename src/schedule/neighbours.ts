@@ -1,6 +1,6 @@
 /**
- * Which of two neighbours read side by side: the elements of a row, whose lanes then read together, or the rows themselves, which wants a
- * thread a row. Asked for kernels that carry something along their rows, where either is possible.
+ * Coalescing of recurrences: decides whether the elements of a row are adjacent in memory, so that its lanes read together, or the rows, which
+ * calls for one thread per row. Used for kernels with a recurrence along their rows, where either is possible.
  */
 import type { ExprOf } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
@@ -10,7 +10,7 @@ import { scheduledOf } from './constructs/index.js'
 import { type NormalKernel, rowExprs } from './normal.js'
 import { usesIndex } from './rewrite.js'
 
-/** True if what rows read for an element lies side by side from row to row, and not along the row. */
+/** True if the reads of an element are contiguous from row to row, and not along the row. */
 export function rowsAreNeighbours({ kernel: { tensors }, dims }: Instance, kernel: NormalKernel): boolean {
   const last = kernel.axes.at(-1)
   if (last === undefined) return false

@@ -1,11 +1,11 @@
 /**
- * First pass of the schedule: brings a kernel into the one form the later passes work on.
+ * First pass of the schedule: brings a kernel into the normal form of the later passes.
  * - Fixed dimensions become constants.
  * - The loops of a kernel that transposes are interchanged.
- * - A kernel whose outputs are scalars of all row axes gives its innermost axis up as the loop, so that `gelu` over (m, c)
- *   and over a row of m are the same thing.
- * - Constructs of equal length share one loop index, so equal computations have equal texts.
- * - A row element at another place than the loop index is replaced by its computation, unless the row is worth sharing.
+ * - If the outputs of a kernel are scalars of all row axes, its innermost axis becomes the loop, so that `gelu` over (m, c)
+ *   and over a row of m have one form.
+ * - Constructs of equal length share one loop index, so equal computations have equal structural hashes.
+ * - A row element at another index than the loop's is replaced by its computation, unless the row is worth sharing.
  * - Loads of consecutive elements become vector loads: rows of their own, which the later passes may keep in registers.
  *
  *     reduce top = max(c < n: x[m, c])            top = max of x_c[c]             where x_c = load x[m, c] in chunks
@@ -28,11 +28,11 @@ import { turn } from './turn.js'
 
 /**
  * Brings an instance's kernel into normal form. The kernel must have passed the IR verifier.
- * @param chunks `in pieces`: for chunks that lie in one piece of an elementwise kernel's row each (src/schedule/pieces.ts)
+ * @param chunks `in pieces`: for chunks that each lie in one piece of an elementwise kernel's row (src/schedule/pieces.ts)
  */
 export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any' | 'in pieces' = 'any'): NormalKernel {
-  const turned = turn(given, dims)
-  const kernel = turned?.kernel ?? given
+  const interchanged = turn(given, dims)
+  const kernel = interchanged?.kernel ?? given
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
   const body = kernel.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed)))
   const { axes, statements } =
@@ -64,7 +64,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
   return {
     elementwise,
     axes,
-    across: turned?.across,
+    across: interchanged?.across,
     rows: context.rows,
     shared: context.shared,
     loops,
@@ -77,7 +77,7 @@ export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any
   }
 }
 
-/** Outputs that replace what the kernel reads. */
+/** Outputs that replace inputs which the kernel reads. */
 function replacedOf(kernel: Kernel): Set<string> {
   const read = new Set<string>()
   visitKernel(kernel, (node) => {
@@ -86,21 +86,21 @@ function replacedOf(kernel: Kernel): Set<string> {
   return new Set(kernel.tensors.flatMap(({ name, updates }) => (updates !== undefined && read.has(updates) ? [name] : [])))
 }
 
-/** Numbers of a row beside its elements are read by all its threads, rows that are kept whole by the passes that make them. */
+/** Scalars of a row are read by all its threads; rows that are kept whole are read by the passes that compute them. */
 function waitsOf({ body }: Kernel, replaced: ReadonlySet<string>): NormalKernel['waits'] {
   if (body.some((s) => s.kind === 'row' && s.kept !== undefined)) return 'passes'
   const isNumber = body.some((s) => s.kind === 'store' && replaced.has(s.tensor))
   return isNumber && body.some(({ kind }) => kind === 'storeRow') ? 'reads' : 'no'
 }
 
-/** All results are scalars of the row axes and nothing walks over a row: rows are computed where they are read. */
+/** True if all results are scalars of the row axes and no statement walks over a row: rows are computed where they are read. */
 const isPointwise = (body: readonly Stmt[]): boolean =>
   body.every((s) => {
     const { walk } = constructOf(s).traits
     return walk === 'none' || walk === 'where read'
   })
 
-/** Turns the innermost row axis into the loop: lets that depend on it become rows, stores become loop stores. */
+/** Makes the innermost row axis the loop: lets that depend on it become rows, stores become loop stores. */
 function loopOverLastAxis(
   kernel: Kernel,
   body: readonly Stmt[],

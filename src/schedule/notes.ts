@@ -1,7 +1,7 @@
 /**
- * What a schedule cannot compute well, in words with what it costs: reads that neighbouring threads do not share, one block for
- * everything, a block for rows that may be short, a row value that is computed again wherever it is read, a reduction that every row
- * repeats, a sum that is a matmul. Notes change nothing; `heddle gen` and `heddle inspect` print them at the line of the op.
+ * Notes on parts of a kernel that a schedule computes slowly, with their cost: uncoalesced reads, one block for the whole kernel, a block for each
+ * row that may be short, a row value that is recomputed wherever it is read, a reduction that every row repeats, a sum that is a matmul. Notes do
+ * not change the schedule; `heddle gen` and `heddle inspect` print them at the line of the op.
  */
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
@@ -18,16 +18,16 @@ import { stridedMessages } from './strided_notes.js'
 
 export interface Note {
   readonly kind: 'strided' | 'one block' | 'block a row' | 'recomputed' | 'matmul'
-  /** What is so, why it costs, and what to write instead. */
+  /** The finding, its cost, and the code to write instead. */
   readonly message: string
 }
 
-/** Multiprocessors of an H200, which one block has one of. */
+/** Multiprocessors of an H200. A block occupies one of them. */
 const multiprocessors = 132
 /** Elements that one block computes in about the time of a launch. */
 const fewElements = 8192
 
-/** The notes of one instance, those of launches in front first. */
+/** Notes of one instance; those of earlier launches come first. */
 export const notesOf = (mapped: MappedKernel): readonly Note[] => [...(mapped.split?.before ?? []), mapped].flatMap(notesOfLaunch)
 
 function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
@@ -41,7 +41,7 @@ function notesOfLaunch(mapped: MappedKernel): readonly Note[] {
   ]
 }
 
-/** Everything by the threads of one block. */
+/** Notes on kernels that one block computes. */
 function oneBlockNotes({ program, axes }: MappedKernel): Note[] {
   if (program.kind !== 'rows' || axes.length > 0) return []
   const loops = program.kept.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop] : []))
@@ -53,7 +53,7 @@ function oneBlockNotes({ program, axes }: MappedKernel): Note[] {
   return [{ kind: 'one block', message }]
 }
 
-/** A block for each of many rows, none of which is known to be long. */
+/** Notes on kernels with one block per row, where there are many rows and none is known to be long. */
 function blockNotes({ program, axes }: MappedKernel): Note[] {
   if (program.kind !== 'rows' || axes.length === 0 || program.lengths !== undefined) return []
   const [only, ...others] = program.variants
@@ -68,11 +68,11 @@ function blockNotes({ program, axes }: MappedKernel): Note[] {
   return [{ kind: 'block a row', message }]
 }
 
-/** One of several lengths that are known before the kernel runs. */
+/** True if a length is one of several lengths that are known before the kernel runs. */
 const isEither = (length: Expr): boolean =>
   isHostExpr(length) || (length.kind === 'call' && length.fn === 'select' && length.args.slice(1).every(isEither))
 
-/** Rows whose elements are read at other places than their own, and computed there once more. */
+/** Notes on rows whose elements are read at other indices than their own, and recomputed there. */
 function recomputedNotes({ kernel }: Instance): Note[] {
   const { body } = kernel
   return body.flatMap((s): Note[] => {
@@ -87,18 +87,18 @@ function recomputedNotes({ kernel }: Instance): Note[] {
   })
 }
 
-/** Reductions that are the same all along an axis, each row of which computes them. */
+/** Notes on reductions that are constant along an axis, but are computed for each of its rows. */
 function repeatedNotes({ instance: { kernel }, axes, program }: MappedKernel): Note[] {
   if (program.kind !== 'rows' && program.kind !== 'elementwise') return []
   const isStored = (dim: string): boolean => kernel.tensors.some(({ access, dims }) => access === 'out' && dims.includes(dim))
-  /** The axes that what is known by a name differs along. */
+  /** Axes that the value of a name varies along. */
   const along = new Map<string, ReadonlySet<string>>(kernel.rows.map(({ index }) => [index, new Set([index])]))
   return kernel.body.flatMap((s): Note[] => {
     const read = new Set(stmtExprs(s).flatMap((e) => [...freeNames(e)].flatMap((name) => [...(along.get(name) ?? [])])))
     for (const name of introducedNames(s)) along.set(name, read)
-    // A list beside the tensors, of ends say, costs little.
+    // A list beside the tensors, such as one of ends, costs little.
     if (s.kind !== 'reduce' || s.length.kind !== 'dim' || !isStored(s.length.name)) return []
-    // Of an axis that elements are replaced along, few places may be left.
+    // Along an axis with an update range, few places may be left.
     const isWalked = (index: string): boolean => axes.some((axis) => axis.index === index && axis !== program.interval?.axis)
     const same = kernel.rows.filter(({ index }) => !read.has(index) && isWalked(index))
     if (same.length === 0) return []
@@ -110,7 +110,7 @@ function repeatedNotes({ instance: { kernel }, axes, program }: MappedKernel): N
   })
 }
 
-/** What an element costs, where that is worth a word. */
+/** Cost of an element in words; undefined if it is small. */
 function costOf(s: StmtOf<'row'> | StmtOf<'scan'>): string | undefined {
   if (s.kind === 'scan') return `a ${s.monoid} of up to ${printExpr(s.length)} elements`
   let cost: string | undefined

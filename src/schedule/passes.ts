@@ -1,8 +1,7 @@
 /**
- * Second pass of the schedule: orders a normalised kernel into steps. A step runs once a row, or it is a pass: one loop over the elements
- * of a row into which as many statements as possible are fused. A statement waits for the passes whose results it reads, so a kernel
- * has as many passes over a length as its longest chain of reductions, plus one. A scan is a row like any other: what reads it
- * needs no pass of its own.
+ * Second pass of the schedule: orders a normalised kernel into steps. A step runs once per row, or it is a pass: one loop over the elements of a
+ * row into which as many statements as possible are fused. A statement waits for the passes whose results it reads, so a kernel has as many passes
+ * over a length as its longest chain of reductions, plus one. A scan is a row like any other: its readers need no pass of their own.
  *
  *     top = max of v[c]                           pass over c: top = max of v[c]               (v kept in registers)
  *     total = sum of exp(v[c] - top)              pass over c: total = sum of e[c]             (e kept, v found in registers)
@@ -25,9 +24,9 @@ import { hashOf } from './rewrite.js'
 
 export interface Pass {
   readonly loop: Loop
-  /** Rows this pass needs and no earlier pass has kept, in dependency order. */
+  /** Rows that this pass needs and no earlier pass has kept, in dependency order. */
   readonly rows: readonly PassRow[]
-  /** What it computes for each element besides, in the order it is written in. */
+  /** Statements executed for each element, in order of emission. */
   readonly statements: readonly PassStmt[]
 }
 
@@ -42,7 +41,7 @@ export const statementsOf = <K extends PassStmt['kind']>({ statements }: Pick<Pa
 /** A row value within a pass; `keep` when a later pass uses it too and finds it in registers. */
 export type PassRow = RowDef & { readonly keep: boolean }
 
-/** A row with the expressions its elements are computed of replaced; one that is loaded stays. */
+/** Maps the expressions of a row's elements; a loaded row is returned unchanged. */
 export function mapRow(row: PassRow, f: (e: Expr) => Expr): PassRow {
   if (row.kind === 'loaded') return row
   return row.kind === 'scanned' ? { ...row, values: row.values.map(f) } : { ...row, value: f(row.value) }
@@ -50,7 +49,7 @@ export function mapRow(row: PassRow, f: (e: Expr) => Expr): PassRow {
 
 export type Step = RowStmt | { readonly kind: 'pass'; readonly pass: Pass }
 
-/** The steps of a kernel. With `keep`, a row is computed in the first pass that uses it; without, in every one. */
+/** Steps of a kernel. With `keep`, a row is computed in the first pass that uses it; without, in every one. */
 export function planSteps(kernel: NormalKernel, keep: boolean): Step[] {
   const groups = groupByLevel(kernel)
   const passes = groups.flatMap((group) => [...group.passes.values()])
@@ -72,11 +71,11 @@ interface DraftPass {
 
 interface DraftGroup {
   readonly scalars: RowStmt[]
-  /** By the key of their loop's length. */
+  /** By the key of the loop's length. */
   readonly passes: Map<string, DraftPass>
 }
 
-/** Groups statements by level: how many passes must be finished before they can run. */
+/** Groups statements by level: the number of passes that must be finished before they can run. */
 function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   const levels = new Map<string, number>()
   const levelOf = (e: Expr): number => {
@@ -113,16 +112,16 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
     for (const { name } of scheduledOf(s).defines(s)) levels.set(name, isPassStmt(s) ? level + 1 : level)
   }
   for (const s of kernel.statements) if (!replaces(s, kernel)) place(s, knownAt(s))
-  // What replaces memory that is read waits until nothing reads it any more.
+  // A store that replaces memory waits until every read of that memory is done.
   const last = kernel.statements.filter((s) => replaces(s, kernel))
-  const behind = Math.max(-1, ...drafts.keys()) + (kernel.waits === 'passes' ? 1 : 0)
-  const level = Math.max(behind, ...last.map(knownAt))
+  const after = Math.max(-1, ...drafts.keys()) + (kernel.waits === 'passes' ? 1 : 0)
+  const level = Math.max(after, ...last.map(knownAt))
   if (kernel.waits !== 'no') at(level).scalars.push({ kind: 'meet' })
   for (const s of last) place(s, level)
   return [...drafts.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }
 
-/** True if a statement stores what replaces an input in its memory. */
+/** True if a statement stores into the memory of an input that it replaces. */
 const replaces = (s: NormalStmt, { replaced }: NormalKernel): boolean =>
   (s.kind === 'loopStore' || s.kind === 'store') && replaced.has(s.tensor)
 

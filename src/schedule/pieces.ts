@@ -1,7 +1,7 @@
 /**
- * Pieces of a row: where a body asks `c < e` of the index of its loop, all elements of a chunk answer alike unless `e` lies inside of the
- * chunk. A thread that has one chunk asks for the first of them, and loads whose places depend on the answer, such as the other half of a
- * rotated head, are consecutive again. Runs while an elementwise kernel is normalised for chunks that lie in one piece.
+ * Pieces of a row. If a body compares the index of its loop with `c < e`, the result is the same for all elements of a chunk unless `e` lies inside
+ * the chunk. A thread with one chunk compares only the first element, and loads whose places depend on the result, such as the other half of a
+ * rotated head, are contiguous again. Runs while an elementwise kernel is normalised for chunks that lie in one piece.
  */
 import { index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -9,11 +9,11 @@ import { isHostExpr } from './host_expr.js'
 import type { Loop, Pieces } from './normal.js'
 import { hashOf, rewriteDown } from './rewrite.js'
 
-/** True if a scalar names the condition of a store: a let in front of the one pass of an elementwise kernel. */
+/** True if a scalar names the condition of a store: a let before the one pass of an elementwise kernel. */
 export const isCondition = (name: string, pieces: Pieces | undefined): boolean =>
   pieces !== undefined && [...pieces.conditions.values()].some((known) => known.name === name)
 
-/** The expression with comparisons of the loop's index asked of the chunk's first element; notes their bounds. */
+/** Replaces the loop's index by the chunk's first element in comparisons, and records their bounds. */
 export const inPiece = (e: Expr, loop: Loop, { index, bounds }: Pieces): Expr =>
   rewriteDown(e, (node) => {
     const bound = boundOf(node, loop)
@@ -22,7 +22,7 @@ export const inPiece = (e: Expr, loop: Loop, { index, bounds }: Pieces): Expr =>
     return { ...node, args: node.args.map((arg) => (arg === bound ? arg : indexVar(index))) }
   })
 
-/** The bound of a comparison that changes its answer once along the loop: `c < e`, `c >= e`, and the same turned round. */
+/** Bound of a comparison whose result changes once along the loop: `c < e`, `c >= e`, and the same with sides exchanged. */
 export function boundOf(node: Expr, loop: Pick<Loop, 'index'>): Expr | undefined {
   if (node.kind !== 'call') return undefined
   const [left, right] = node.args
@@ -33,7 +33,7 @@ export function boundOf(node: Expr, loop: Pick<Loop, 'index'>): Expr | undefined
   return undefined
 }
 
-/** A load where conditions are known: of a choice between places by one of them remains what it chooses. */
+/** A load under known conditions: a `select` between places by one of them is replaced by the selected place. */
 export function whereKnown(load: ExprOf<'load'>, conditions: readonly Expr[]): ExprOf<'load'> {
   const known = new Map<string, boolean>()
   for (const condition of conditions) {

@@ -1,6 +1,6 @@
 /**
- * The schedule a plan asks for a kernel, ahead of the rules and behind what a tuning file has measured. It serves every number of rows,
- * so that it changes no result with the batch; rows longer than its team can hold fall to the rules.
+ * The schedule that a plan requests for a kernel. It takes precedence over the rules, and a tuning file takes precedence over it. It accepts any
+ * number of rows, so that results do not change with the batch; rows longer than its team can hold use the rules.
  */
 import { usageError } from '../errors.js'
 import type { Schedule } from '../lang/plan.js'
@@ -11,7 +11,7 @@ const name = 'planned'
 const reason = 'the plan asks for it'
 
 /**
- * A mapped kernel with the schedule in front.
+ * Adds the schedule to a mapped kernel as its first variant.
  * @throws usage `plan.schedule` for a schedule the kernel cannot have, with the reason
  */
 export function applySchedule(mapped: MappedKernel, schedule: Schedule): MappedKernel {
@@ -36,7 +36,7 @@ export function applySchedule(mapped: MappedKernel, schedule: Schedule): MappedK
   return { ...mapped, generic: mapped.generic === true || choice.vec !== vec, program: { ...program, variants } }
 }
 
-/** The longest row a team keeps in registers; undefined where it keeps none. */
+/** Longest row that a team keeps in registers; undefined if it keeps none. */
 function longestOf(choice: ScheduleChoice): number | undefined {
   if (choice.kind === 'elementwise' || choice.chunks === 'reread') return undefined
   const { team, chunks, vec } = choice

@@ -1,4 +1,4 @@
-/** Steps of a schedule as text, for people: what runs once a row, and each loop over elements with what it computes. */
+/** Prints the steps of a schedule for people: statements that run once per row, and each loop over elements with its statements. */
 import type { Expr } from '../ir/expr.js'
 import { printExpr } from '../ir/print.js'
 import type { Loop } from './normal.js'
@@ -7,7 +7,7 @@ import type { Step } from './passes.js'
 const isExpr = (value: unknown): value is Expr =>
   typeof value === 'object' && value !== null && 'kind' in value && 'type' in value && !('loop' in value)
 
-/** A statement by its kind and name, and each of its expressions under the name of its field. */
+/** A statement as its kind and name, followed by its other fields with their names. */
 function statementText(stmt: object): string {
   const said = new Map<string, string>()
   for (const [field, value] of Object.entries(stmt)) {

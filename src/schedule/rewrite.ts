@@ -1,6 +1,6 @@
 /**
- * Rewriting for scheduling passes, beside `ir/walk.ts`: structural keys, rewriting from the top, and rewriting that knows
- * which parts are evaluated on every path. Expressions may be graphs; every function here costs one visit a node.
+ * Rewriting for scheduling passes, in addition to `ir/walk.ts`: structural hashes, top-down rewriting, and rewriting that knows which parts are
+ * evaluated on every path. Expressions may be graphs; every function here visits a node once.
  */
 import { constant } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
@@ -8,7 +8,7 @@ import { hashOf } from '../ir/expr_hash.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
 import { mapOperands, operands, rewrite, visit, visitUp } from '../ir/walk.js'
 
-/** True when some node of the expression satisfies `test`. */
+/** True if some node of the expression satisfies `test`. */
 export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
   let found = false
   visit(e, (node) => {
@@ -17,16 +17,16 @@ export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
   return found
 }
 
-/** True when the expression depends on an index variable of this name. */
+/** True if the expression depends on an index variable of this name. */
 export const usesIndex = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
 
 export { hashOf, sameExpr } from '../ir/expr_hash.js'
 
-/** Replaces dimensions by expressions: a fixed extent, or the tensor dimension a layout axis stands for. */
+/** Replaces dimensions by expressions: a fixed extent, or the tensor dimension that a layout axis stands for. */
 export const substituteDims = (e: Expr, replacements: ReadonlyMap<string, Expr>): Expr =>
   rewrite(e, (node) => (node.kind === 'dim' ? (replacements.get(node.name) ?? node) : node))
 
-/** Rewrites from the top. A node that `f` replaces is final; the operands of the others follow. */
+/** Rewrites top-down. A node that `f` replaces is final; the operands of other nodes are rewritten next. */
 export function rewriteDown(e: Expr, f: (node: Expr) => Expr | undefined): Expr {
   const done = new Map<Expr, Expr>()
   const go = (node: Expr): Expr => {
@@ -39,12 +39,12 @@ export function rewriteDown(e: Expr, f: (node: Expr) => Expr | undefined): Expr 
   return go(e)
 }
 
-/** Calls that evaluate their first argument always and the others only where that asks for it, as src/ir/evaluate.ts does. */
+/** Calls that always evaluate their first argument and the others only as needed, as src/ir/evaluate.ts does. */
 const lazyCalls: ReadonlySet<IntrinsicName> = new Set(['select', 'and', 'or'])
 
 /**
- * `rewriteDown` that tells `f` whether the node is evaluated whenever the whole expression is: the branches of a `select`,
- * the right side of `&&` and `||` and the element of a fold may not be.
+ * `rewriteDown` that tells `f` whether the node is evaluated whenever the whole expression is. The branches of a `select`, the right side of `&&`
+ * and `||` and the element of a serial reduction may not be.
  */
 export const rewritePaths = (e: Expr, f: (node: Expr, always: boolean) => Expr | undefined): Expr =>
   rewriteWhere(
@@ -53,17 +53,17 @@ export const rewritePaths = (e: Expr, f: (node: Expr, always: boolean) => Expr |
     (node, path) => f(node, path !== undefined),
   )
 
-/** What holds wherever a node is evaluated: no condition for what always is; undefined where it is not known. */
+/** Conditions that hold wherever a node is evaluated: none for a node that always is; undefined if they are not known. */
 export type Path = readonly Expr[] | undefined
 
-/** `rewriteDown` that tells `f` on which side of choices by conditions that `isKnown` accepts a node lies; `start` holds everywhere. */
+/** `rewriteDown` that gives `f` the conditions under which a node is evaluated, among those that `isKnown` accepts; `start` holds everywhere. */
 export function rewriteWhere(
   given: Expr,
   isKnown: (condition: Expr) => boolean,
   f: (node: Expr, path: Path) => Expr | undefined,
   start: readonly Expr[] = [],
 ): Expr {
-  // What several places share is visited once for each path.
+  // A shared node is visited once per path.
   const done = new Map<string, Map<Expr, Expr>>()
   const go = (e: Expr, path: Path): Expr => {
     const key = path === undefined ? '?' : path.map(hashOf).join(' ')
@@ -89,7 +89,7 @@ export function rewriteWhere(
   return go(given, start)
 }
 
-/** Keys of the folds that are evaluated whichever way conditions go: a `select` evaluates those of both of its branches. */
+/** Hashes of the serial reductions that are evaluated for every outcome of conditions. Of a `select`: those in both of its branches. */
 export function foldsOnEveryPath(e: Expr): ReadonlySet<string> {
   const found = new Map<Expr, ReadonlySet<string>>()
   const of = (node: Expr | undefined): ReadonlySet<string> => (node === undefined ? none : (found.get(node) ?? none))
@@ -112,10 +112,10 @@ const none: ReadonlySet<string> = new Set()
 export const substituteIndex = (e: Expr, name: string, by: Expr): Expr =>
   rewrite(e, (node) => (node.kind === 'index' && node.name === name ? by : node))
 
-/** Calls of two integers that are 0 where the first is. */
+/** Calls of two integers that return 0 if the first is 0. */
 const zeroKept: ReadonlySet<IntrinsicName> = new Set(['idiv', 'mod', 'shiftRight', 'shiftLeft', 'bitAnd'])
 
-/** Removes integer sums and products with zero, which remain when an index is replaced by 0. */
+/** Removes integer sums and products with zero, which remain after an index is replaced by 0. */
 export const dropZeros = (e: Expr): Expr =>
   rewrite(e, (node) => {
     if (node.kind !== 'call' || node.type !== 'i32') return node

@@ -1,8 +1,8 @@
 /**
- * The rules of a default schedule, each with its reason. Vector width first, then the variants of a row program.
+ * Rules of the default schedule, each with its reason. Vector width first, then the variants of a row program.
  *
- * Results must not depend on how many rows there are, so a rule that looks at the row count may only choose between
- * variants that combine in the same order: a whole warp and a block (native/device/team.cuh).
+ * Results must not depend on the number of rows. A rule that reads the row count may therefore only choose between variants that combine in the
+ * same order: a whole warp and a block (native/device/team.cuh).
  */
 
 import { mostCarried } from '../ir/constructs/fold_state.js'
@@ -16,13 +16,13 @@ import type { NormalKernel } from './normal.js'
 import type { Step } from './passes.js'
 import { contains } from './rewrite.js'
 
-/** A vector access is one 16-byte instruction. More than 8 elements a chunk cost registers and win nothing. */
+/** A vector access is one 16-byte instruction. More than 8 elements per chunk cost registers and gain nothing. */
 const packBytes = 16
 export const maxVec = 8
 
 /**
- * Elements a chunk has: as many as fill a 16-byte access of the smallest tensor that is read or written in chunks. Where each element by
- * itself sums up what it loads, one: neighbouring threads then load what lies side by side, at every step of their sums.
+ * Elements per chunk: as many as fill a 16-byte access of the smallest tensor that is read or written in chunks. One if each element sums up its
+ * own loads: neighbouring threads then make coalesced loads at every step of their sums.
  */
 export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
   if (kernel.elementwise && sumsUp(kernel)) return 1
@@ -55,13 +55,13 @@ function sumsUp({ rows, statements }: NormalKernel): boolean {
 
 export const elementwiseThreads = 256
 
-/** Values a lane keeps of each row: few for short rows, so that more rows run at once; many while registers last. */
+/** Values of each row per lane: few for short rows, so that more rows run at once; many while registers last. */
 const fewValues = 8
 const someValues = 16
 const manyValues = 32
-/** The same where the row is ranked: every warp that takes part inserts about as many elements as one that has the row for itself. */
+/** The same for a ranked row: each participating warp inserts about as many elements as a warp that has the row to itself. */
 const rankedValues = 64
-/** 32-bit registers a lane may spend on kept rows; the rest of 128 is for addresses and temporaries. */
+/** 32-bit registers per lane for kept rows; the rest of 128 is for addresses and temporaries. */
 const registerBudget = 72
 
 const threadLimit = 16
@@ -71,15 +71,15 @@ const blockThreads = 128
 const wideBlock = 256
 const rereadBlock = 512
 const maxBlock = 1024
-/** Below this many rows, warps alone leave most of a large GPU (132 multiprocessors, 4 schedulers each) without work. */
+/** Below this many rows, one warp per row leaves most of a large GPU (132 multiprocessors, 4 schedulers each) idle. */
 export const fewRows = 528
 
-/** The variants of a row program, in the order the launcher tries them. */
+/** Variants of a row program, in the order in which the launcher tries them. */
 export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean, areNeighbours = false): Variant[] {
   const [carried] = carriedRows(kept)
   if (carried !== undefined) return [carried]
   if (carries(kept)) return foldVariants(kept, vec, boundedLength, valuesThatFit(kept), areNeighbours)
-  // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
+  // A threshold search reads the row again in any case, and compiles slowly: one block variant is enough.
   const searches = kept.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)
   const reread: Variant = {
     name: 'block_reread',
@@ -137,14 +137,14 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
     },
   ]
   const usable = variants.filter((v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block'))
-  // A variant that takes no length an earlier one with the same row limit leaves over would never run.
+  // A variant is unreachable if an earlier one without a row limit accepts all its lengths.
   const reached = usable.filter(
     (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),
   )
   return [...reached, reread]
 }
 
-/** The variant of a kernel that carries rows from step to step: a warp a row, as many to a block as its shared memory has place for. */
+/** Variant of a kernel with a recurrence that has row state: one warp per row, with as many rows per block as shared memory holds. */
 function carriedRows(steps: readonly Step[]): Variant[] {
   const counts = steps.flatMap((step) => (step.kind === 'foldState' ? [step.fields.filter(({ is }) => is === 'row').length] : []))
   if (counts.length === 0) return []
@@ -160,7 +160,10 @@ function carriedRows(steps: readonly Step[]): Variant[] {
   ]
 }
 
-/** True if a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps; a block sorts. */
+/**
+ * True if a team can compute the rows of a kernel. If lanes synchronise in every chunk, as in a ranking, it needs whole warps; sorting needs a
+ * block.
+ */
 export const isLegal = (team: Team, steps: readonly Step[]): boolean => {
   const [carried] = carriedRows(steps)
   if (carried !== undefined) return sameTeam(team, carried.team)
@@ -181,7 +184,7 @@ const ranks = (steps: readonly Step[]): boolean =>
   steps.some((step) => step.kind === 'pass' && step.pass.statements.some((s) => passStatementOf(s).meets))
 
 /**
- * Whether a variant is worth its text. Chunk after chunk of a ranking is a copy of it, which only pays where later passes find the row in
+ * True if a variant is worth compiling. Each further chunk of a ranking is another copy of it, which only pays if later passes find the row in
  * registers.
  */
 export function isProfitable({ chunks = 1 }: Variant, steps: readonly Step[], vec: number): boolean {
@@ -189,7 +192,7 @@ export function isProfitable({ chunks = 1 }: Variant, steps: readonly Step[], ve
   return keeps || !ranks(steps) || chunks * vec <= fewValues
 }
 
-/** Values of each kept row a lane can hold within the register budget: 32 (64 where rows are ranked), 16 or 8. */
+/** Values of each kept row that a lane can hold within the register budget: 32 (64 if rows are ranked), 16 or 8. */
 export function valuesThatFit(steps: readonly Step[]): number {
   let bytes = 0
   for (const step of steps) {

@@ -1,8 +1,7 @@
 /**
- * Rows in shared memory. An element that is read at another index than its loop's is inlined, that is recomputed where it is read: cheap for
- * arithmetic, expensive for a fold, impossible for what a recurrence made. A short row of these that others index into is therefore computed
- * once by the threads of the row.
- * Asked for each row while a kernel is brought into normal form.
+ * Rows in shared memory. An element that is read at another index than its loop's is inlined, which means recomputed where it is read. That is
+ * cheap for arithmetic, expensive for a serial reduction, and impossible for the result of a recurrence. A short row of the latter kinds that is
+ * read at other indices is therefore computed once, by the threads of the row. Decided for each row during normalisation.
  */
 import { isShort } from '../ir/constructs/row.js'
 import { whenOf } from '../ir/constructs/when.js'
@@ -15,8 +14,8 @@ import type { SharedRow, Statement } from './normal.js'
 import { contains, sameExpr, usesIndex } from './rewrite.js'
 
 /**
- * Whether a row is one to share. Its length must be known when text is generated, and all elements of the loop must have the same
- * row: where a row axis became the loop, its index is `elementIndex`.
+ * True if a row is to be shared. Its length must be known when source is generated, and all elements of the loop must have the same row: if a row
+ * axis became the loop, its index is `elementIndex`.
  */
 export function isShared(s: StmtOf<'row'>, statements: readonly Statement[], elementIndex: string | undefined): boolean {
   if (!isShort(s.length)) return false
@@ -25,7 +24,7 @@ export function isShared(s: StmtOf<'row'>, statements: readonly Statement[], ele
   return isDear && statements.some((other) => readsElsewhere(other, s))
 }
 
-/** True when a value reads a row whose elements are made one after the other, which nothing can make again where it is read. */
+/** True if a value reads a row whose elements are computed in sequence, so that none can be recomputed where it is read. */
 function readsInOrder(value: Expr, statements: readonly Statement[]): boolean {
   const read = new Set<string>()
   contains(value, (e) => {
@@ -39,7 +38,7 @@ function readsInOrder(value: Expr, statements: readonly Statement[]): boolean {
   })
 }
 
-/** True when a statement reads an element of the row at another place than the index of a loop as long as the row. */
+/** True if a statement reads an element of the row at an index other than that of a loop as long as the row. */
 export function readsElsewhere(s: Statement, row: StmtOf<'row'> | StmtOf<'scan'>): boolean {
   const loop = 'length' in s ? s : undefined
   const own = (at: Expr): boolean =>
@@ -48,7 +47,7 @@ export function readsElsewhere(s: Statement, row: StmtOf<'row'> | StmtOf<'scan'>
   return exprs.some((e) => contains(e, (node) => node.kind === 'element' && node.row === row.name && !own(node.index)))
 }
 
-/** The statement that computes a row to share. */
+/** Statement that computes a shared row. */
 export function shareRow(s: StmtOf<'row'>, context: Context): SharedRow[] {
   const loop = loopFor(s.index, s.length, context)
   const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)

@@ -1,7 +1,7 @@
 /**
- * Third pass of the schedule: hoists loop invariants in front of the pass, eliminates common subexpressions within it, and drops what nothing reads. Only
- * expressions that cannot fault move: a load that is not proven in bounds, an element of a row in shared memory, or a quotient stays
- * behind the conditions of the body.
+ * Third pass of the schedule: hoists loop invariants out of a pass, eliminates common subexpressions within it, and drops values that are never
+ * read. Only expressions that cannot fault move. A load that is not proven in bounds, an element of a row in shared memory, and a quotient stay
+ * guarded by the conditions of the body.
  *
  *     pass over c: store y[m, c] = v[c] * rsqrt(variance + eps)
  * becomes
@@ -35,7 +35,7 @@ export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Ste
   return dropUnread(simplified)
 }
 
-/** True when the expression may be evaluated speculatively: it cannot fault. */
+/** True if the expression may be evaluated speculatively: it cannot fault. */
 export const isSpeculatable = (e: Expr, kernel: Pick<NormalKernel, 'inBounds' | 'shared'>): boolean =>
   !contains(
     e,
@@ -77,14 +77,14 @@ const hoistInvariants = (
     return local
   })
 
-/** Depends on the row's own indices only: on no loop index, no fold index and no row element. */
+/** True if an expression depends on the row's own indices only: on no loop index, no index of a serial reduction and no row element. */
 const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
   !contains(e, (node) => {
     if (node.kind === 'element' || node.kind === 'fold') return true
     return node.kind === 'index' && node.name !== kernel.pieces?.index && !kernel.axes.some((axis) => axis.index === node.name)
   })
 
-/** Common subexpressions of a pass get a name right before their first use. */
+/** Names common subexpressions of a pass right before their first use. */
 function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
   const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : rowExprs(row)))
   const rows: PassRow[] = []
@@ -101,7 +101,7 @@ function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass
   return { ...pass, rows, statements }
 }
 
-/** Common subexpressions of one statement that runs once a row. */
+/** Names common subexpressions of one statement that runs once per row. */
 function shareInScalar(step: RowStmt, kernel: NormalKernel, taken: Set<string>): RowStmt[] {
   const lets: StmtOf<'let'>[] = []
   const statement = rowStatementOf(step)
@@ -116,8 +116,8 @@ function shareInScalar(step: RowStmt, kernel: NormalKernel, taken: Set<string>):
 }
 
 /**
- * A rewriting of `roots` that replaces each computation used at two different places by what `define` returns for it. Those of the
- * roots that are `conditional` may not be computed at all.
+ * Rewrites `roots` so that each computation with two different uses is replaced by the result of `define`. Those of the roots that are
+ * `conditional` may not be computed at all.
  */
 function sharer(
   roots: readonly Expr[],
@@ -138,12 +138,12 @@ function sharer(
   return common.size === 0 ? (e) => e : share
 }
 
-/** Keys of calls and loads with at least two different users, which may be evaluated before the first of them. */
+/** Hashes of calls and loads that have at least two different users and may be evaluated before the first of them. */
 function findCommon(roots: readonly Expr[], conditional: ReadonlySet<Expr>, kernel: NormalKernel): Set<string> {
   const uses = new Map<string, number>()
   const movable = new Set<string>()
   const users = new Set<string>()
-  // An index is a name already: under another one it would be no index of its loop.
+  // An index is already a name; renamed, it would no longer be an index of its loop.
   const use = (e: Expr): void => {
     if (e.kind !== 'index') uses.set(hashOf(e), (uses.get(hashOf(e)) ?? 0) + 1)
   }
@@ -152,7 +152,7 @@ function findCommon(roots: readonly Expr[], conditional: ReadonlySet<Expr>, kern
     rewritePaths(root, (e, always) => {
       if (e.kind === 'fold') return e
       if ((always && !conditional.has(root)) || isSpeculatable(e, kernel)) movable.add(hashOf(e))
-      // A user counts once, however often the author's text repeats it.
+      // A user counts once, however often the body repeats it.
       if (!users.has(hashOf(e)) && (e.kind === 'call' || e.kind === 'load')) {
         users.add(hashOf(e))
         for (const operand of e.kind === 'call' ? e.args : e.indices)

@@ -1,26 +1,27 @@
-/** How far apart neighbours of an index lie in memory, as far as an offset tells: what the notes of a schedule judge reads by. */
+/** Distance in memory between neighbours of an index, derived from an offset. The notes of a schedule judge reads by it. */
 import { i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { rewrite, visit } from '../ir/walk.js'
 
-/** `still`: at one place. `near`: within the given number of elements. `far`: further. `unknown`: data decide. */
+/** `still`: no distance. `near`: within the given number of elements. `far`: further. `unknown`: depends on data. */
 export type Stride = 'still' | 'near' | 'far' | 'unknown'
 
 /**
- * @param offset of an element, over dimensions, indices and what is loaded
- * @param near elements up to which neighbours share what memory gives at once
+ * Stride of an offset along an index.
+ * @param offset of an element, over dimensions, indices and loaded values
+ * @param near distance in elements up to which neighbours share a memory sector
  */
 export function strideAlong(offset: Expr, index: string, near: number): Stride {
   const stride = strideBy(offset, index, near)
   if (stride !== 'far') return stride
-  // A few streams side by side: what neighbours in one of them take is read by the others' neighbours from sectors of their own.
+  // A few streams in parallel: neighbours within one stream share the sectors of that stream.
   return turnsIn(offset, index).some((turn) => strideBy(inTurns(offset, index, turn), index, near) === 'near') ? 'near' : 'far'
 }
 
-/** Streams that caches hold at once, each with a sector. */
+/** Number of streams that caches hold at once, each with a sector. */
 const mostStreams = 16
 
-/** Numbers that the index is divided by, as places of planes are: `x[c % 2, c / 2]`. */
+/** Constants that the index is divided by, as in places of planes: `x[c % 2, c / 2]`. */
 function turnsIn(offset: Expr, index: string): readonly number[] {
   const found = new Set<number>()
   visit(offset, (e) => {
@@ -30,7 +31,7 @@ function turnsIn(offset: Expr, index: string): readonly number[] {
   return [...found].filter((turn) => turn > 1 && turn <= mostStreams)
 }
 
-/** The offset of one stream: of every `turn`-th index, whose remainder is the same. */
+/** Offset within one stream: over every `turn`-th index, all with the same remainder. */
 const inTurns = (offset: Expr, index: string, turn: number): Expr =>
   rewrite(offset, (e) => {
     const [a, b] = e.kind === 'call' ? e.args : []
@@ -59,7 +60,7 @@ function strideBy(offset: Expr, index: string, near: number): Stride {
         const step = factor?.kind === 'const' ? moving.step * Number(factor.value) : Number.POSITIVE_INFINITY
         return { stride: strideOf(step), step }
       }
-      // Neighbours mostly have one quotient, and neighbouring remainders.
+      // Most neighbours have equal quotients, and their remainders are neighbours.
       case 'idiv':
       case 'shiftRight':
         return b.stride === 'still' && a.stride === 'near' ? still : unknown

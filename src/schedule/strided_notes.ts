@@ -1,6 +1,6 @@
 /**
- * Notes on reads and stores that neighbouring threads make far apart: memory gives a sector for each of them. What is used of the sector
- * counts: extents that facts state, reads of the same sector, and streams of which each is read side by side.
+ * Notes on strided reads and stores: those of neighbouring threads that are far apart, so that memory transfers one sector for each. Only the used
+ * part of a sector counts. Known extents from facts, reads of the same sector, and streams that are each contiguous are taken into account.
  */
 import { index as indexVar } from '../ir/build.js'
 import { dtypeInfo } from '../ir/dtype.js'
@@ -17,17 +17,17 @@ import { statementsOf } from './passes.js'
 import { hashOf, usesIndex } from './rewrite.js'
 import { strideAlong } from './stride.js'
 
-/** Bytes that memory gives at least, and elements apart from which on neighbours share none of them. */
+/** Smallest transfer of memory in bytes. Elements further apart share no sector. */
 const sectorBytes = 32
 
-/** An access that neighbours of `index` make far apart. */
+/** A strided access: neighbours of `index` are far apart in memory. */
 interface Strided {
   readonly does: 'read' | 'written'
   readonly tensor: string
   readonly indices: readonly Expr[]
   readonly index: string
   readonly bytes: number
-  /** True if the last index of the tensor runs over neighbours. */
+  /** True if the tensor's layout is row-major, so that neighbours of its last index are adjacent. */
   readonly isRow: boolean
 }
 
@@ -37,7 +37,7 @@ const fixedByFacts = ({ facts }: Kernel): Readonly<Record<string, number>> =>
     Object.entries(facts?.dims ?? {}).flatMap(([name, { equal }]) => (typeof equal === 'number' ? [[name, equal]] : [])),
   )
 
-/** The last index of an access without the number that is added to it, and that number. */
+/** The last index of an access, split into a base and a constant offset. */
 function placeInSector({ indices, isRow }: Strided): { readonly base: Expr | undefined; readonly place: number } {
   const last = indices.at(-1)
   if (!isRow) return { base: last, place: 0 }
@@ -46,7 +46,7 @@ function placeInSector({ indices, isRow }: Strided): { readonly base: Expr | und
   return b?.kind === 'const' ? { base: a, place: Number(b.value) } : { base: last, place: 0 }
 }
 
-/** What is said of accesses, of those that share their sectors once. */
+/** Messages for accesses; accesses that share their sectors give one message. */
 function messagesOf(accesses: readonly Strided[]): readonly string[] {
   const shared = new Map<string, { readonly first: Strided; readonly places: Set<number> }>()
   for (const access of accesses) {
@@ -77,13 +77,13 @@ function messageOf({ does, tensor, indices, index, bytes }: Strided, used: numbe
   )
 }
 
-/** A load, and the indices of the loops inside of which a thread makes it again and again, outermost first. */
+/** A load, with the indices of the serial loops in which a thread repeats it, outermost first. */
 interface RepeatedLoad {
   readonly load: ExprOf<'load'>
   readonly serial: readonly string[]
 }
 
-/** The loads of a value that a thread computes, of which each is in a loop of its own where the value is. @param around loops around the value */
+/** Loads of a value that a thread computes, each with the serial loops around it. @param around loops around the value */
 function loadsOf(value: Expr, around: readonly string[]): readonly RepeatedLoad[] {
   const found: RepeatedLoad[] = []
   const seen = new Set<Expr>()
@@ -98,7 +98,7 @@ function loadsOf(value: Expr, around: readonly string[]): readonly RepeatedLoad[
   return found
 }
 
-/** What neighbouring threads touch far from each other, and no thread touches element by element. */
+/** Messages for accesses of neighbouring threads that are far apart, unless the elements of a sector are used by one thread in sequence. */
 export function stridedMessages({ instance, program, axes, across, vec }: MappedKernel): readonly string[] {
   const { kernel, types } = instance
   const dims = { ...fixedByFacts(kernel), ...instance.dims }
@@ -113,13 +113,13 @@ export function stridedMessages({ instance, program, axes, across, vec }: Mapped
     const param = kernel.tensors.find(({ name }) => name === tensor)
     if (param === undefined) return
     const { bytes } = dtypeInfo[resolveDType(param.dtype, types)]
-    // Neighbouring threads have chunks, whose elements one thread touches itself.
+    // Neighbouring threads have chunks, and one thread accesses all elements of a chunk.
     const offset = offsetOf(param, indices, dims)
     if (strideAlong(offset, index, sectorBytes / bytes / vec) !== 'far') return
-    // What memory gives for one element has those that the thread reads next.
+    // The sector of one element holds the elements that the thread reads next.
     const innermost = serial.at(-1)
     if (innermost !== undefined && strideAlong(offset, innermost, sectorBytes / bytes) === 'near') return
-    // Loops that a body writes out twice differ in the name of their index.
+    // Loops that a body contains twice differ only in the name of their index.
     const unnamed = new Map(serial.map((each, at) => [each, indexVar(`(${at})`)]))
     const key = [does, tensor, ...indices.map((each) => hashOf(substitute(each, unnamed)))].join(' ')
     if (!found.has(key)) found.set(key, { does, tensor, indices, index, bytes, isRow: param.layout.name === 'row' })

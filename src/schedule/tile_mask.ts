@@ -1,8 +1,8 @@
 /**
- * What a mask makes of a whole tile of pairs: which conditions on a query and a key can be told for all queries between two places and
- * all keys between two others. What depends on the query alone, or on the key alone, and reads memory becomes a value of the row or of
- * the column, whose bounds in a tile a kernel finds by reading them all; places have bounds themselves; everything else is worked out by
- * interval arithmetic (native/device/ranges.cuh). What that cannot say anything about may be anything. Runs when slots are written.
+ * Evaluates a mask on a whole tile of pairs: finds the conditions on a query and a key that can be decided for all queries between two places and
+ * all keys between two others. An operand that reads memory and depends on the query alone, or on the key alone, becomes a value of the row or of
+ * the column; a kernel finds its bounds in a tile by reading all values. Places have bounds themselves. Everything else is interval arithmetic
+ * (native/device/ranges.cuh); an operation that it does not cover may have any value. Runs when slots are emitted.
  *
  *   mask   documents[b, i] === documents[b, j]
  *   makes  row value documents[b, i], column value documents[b, j], and the question whether their ranges meet
@@ -16,15 +16,15 @@ import type { IntrinsicName } from '../ir/intrinsics.js'
 import type { AttentionKernel } from '../ir/template.js'
 import { freeNames, operands, visitUp } from '../ir/walk.js'
 
-/** A score as the condition under which a pair counts, and what it is then. */
+/** A score as the condition under which a pair counts, and its value if it does. */
 export interface MaskedScore {
   readonly kept: Expr
   readonly condition: Expr | undefined
 }
 
 /**
- * Takes the mask off a score: `condition ? kept : low`, with `low` below every score. Conditions on the product itself stay with the
- * score, and with them what stands behind them, which may be meant for pairs that they leave.
+ * Removes the mask from a score: `condition ? kept : low`, with `low` below every score. Conditions on the matmul result itself stay with the
+ * score. So do the conditions after them, which may be valid only for pairs that they leave.
  */
 export function maskedScore(score: Expr): MaskedScore {
   const [condition, kept, low] = score.kind === 'call' && score.fn === 'select' ? score.args : []
@@ -36,9 +36,9 @@ export function maskedScore(score: Expr): MaskedScore {
   const [first, ...more] = own < 0 ? all : all.slice(0, own)
   if (first === undefined) return unmasked
   const both = (left: Expr, right: Expr): Expr => call('and', left, right)
-  const [behind, ...further] = own < 0 ? [] : all.slice(own)
+  const [next, ...further] = own < 0 ? [] : all.slice(own)
   return {
-    kept: behind === undefined ? kept : call('select', further.reduce(both, behind), kept, low),
+    kept: next === undefined ? kept : call('select', further.reduce(both, next), kept, low),
     condition: more.reduce(both, first),
   }
 }
@@ -46,28 +46,28 @@ export function maskedScore(score: Expr): MaskedScore {
 const conjuncts = (condition: Expr): readonly Expr[] =>
   condition.kind === 'call' && condition.fn === 'and' ? condition.args.flatMap(conjuncts) : [condition]
 
-/** How to tell what a mask makes of a tile. */
+/** Evaluation of a mask on a tile. */
 export interface TileMask {
-  /** Values of a row, of `b`, `h` and `i`, and of a column, of `b`, `h` and `j`. */
+  /** Values of a row, over `b`, `h` and `i`, and of a column, over `b`, `h` and `j`. */
   readonly rows: readonly Expr[]
   readonly keys: readonly Expr[]
-  /** The condition, with the locals `rowValue` and `keyValue` for these, and `unknown` for what may be anything. */
+  /** The condition, with the locals `rowValue` and `keyValue` for these values, and `unknown` for a value that may be anything. */
   readonly test: Expr
 }
 
-/** Names of the locals of a test, followed by a number. */
+/** Prefixes of the locals of a test; a number follows. */
 export const tileLocals = { row: 'row value ', key: 'key value ', unknown: 'unknown' } as const
 
 type Sides = Pick<AttentionKernel, 'tensors' | 'batch' | 'heads' | 'queries' | 'keys'>
 
-/** Values of rows, and of columns, that a kernel finds the bounds of; with more, finding them costs more than it saves. */
+/** Largest number of values of rows, and of columns, whose bounds a kernel finds. With more, finding them costs more than it saves. */
 const mostValues = 4
-/** Longest condition that is told, in operations: what expressions share is written out. */
+/** Longest condition that is evaluated on tiles, in operations. Shared subexpressions are written out. */
 const longestTest = 200
-/** A tile has more places than this, so that remainders by less take all values in it. */
+/** Lower bound of the places in a tile: remainders by less take all values in it. */
 const shortest = 16
 
-/** @returns undefined for a condition that nothing is known about in a tile of any size */
+/** @returns undefined for a condition of which no part can be decided on a tile of any size */
 export function tileMaskOf(condition: Expr, kernel: Sides): TileMask | undefined {
   if (sizeOf(condition) > longestTest) return undefined
   const [rows, keys] = [new Map<string, Expr>(), new Map<string, Expr>()]
@@ -100,7 +100,7 @@ export function tileMaskOf(condition: Expr, kernel: Sides): TileMask | undefined
 const unknown = ({ type }: Expr): Expr => ({ kind: 'local', type, name: tileLocals.unknown })
 export const isUnknown = (expr: Expr): boolean => expr.kind === 'local' && expr.name === tileLocals.unknown
 
-/** Which of the two places of a pair an expression depends on. */
+/** The places of a pair that an expression depends on. */
 function sideOf(expr: Expr): 'row' | 'key' | 'both' | 'none' {
   const names = freeNames(expr)
   if (names.has('i')) return names.has('j') ? 'both' : 'row'
@@ -115,7 +115,7 @@ function reads(expr: Expr): boolean {
   return found
 }
 
-/** Operations whose results ints and comparisons have without rounding, on any thread and at any place. */
+/** Operations on integers and comparisons that are exact, on any thread and at any place. */
 const exactCalls: ReadonlySet<IntrinsicName> = new Set([
   ...([
     'add',
@@ -140,8 +140,8 @@ const exactCalls: ReadonlySet<IntrinsicName> = new Set([
 ])
 
 /**
- * The parts of an expression that may be computed where the mask itself does not ask for them: they read nothing outside of a tensor,
- * divide by nothing that may be 0, and are not rounded, so that they are the same there.
+ * Parts of an expression that may be computed where the mask itself would not compute them: they read nothing outside of a tensor, divide by
+ * nothing that may be 0, and are not rounded, so that their values are the same there.
  */
 function exactIn(condition: Expr, kernel: Sides): ReadonlySet<Expr> {
   const exact = new Set<Expr>()
@@ -171,7 +171,7 @@ function isExact(expr: Expr, exact: ReadonlySet<Expr>, kernel: Sides): boolean {
   }
 }
 
-/** True if every index of a load counts just what the tensor's axis does. */
+/** True if every index of a load runs over exactly the dimension of the tensor's axis. */
 export function isInside({ tensor, indices }: ExprOf<'load'>, { tensors, batch, heads, queries, keys }: Sides): boolean {
   const counted: Readonly<Record<string, Expr>> = { b: batch, h: heads, i: queries, j: keys }
   const dims = tensors.find(({ name }) => name === tensor)?.dims ?? []
@@ -181,7 +181,7 @@ export function isInside({ tensor, indices }: ExprOf<'load'>, { tensors, batch, 
   })
 }
 
-/** A call of operands of which some may be unknown. */
+/** A call whose operands may be unknown. */
 function combined(expr: ExprOf<'call'>, args: readonly Expr[]): Expr {
   const { fn } = expr
   const [a, b, c] = args
@@ -194,7 +194,7 @@ function combined(expr: ExprOf<'call'>, args: readonly Expr[]): Expr {
     case 'select':
       return b !== undefined && c !== undefined && (isUnknown(b) || isUnknown(c)) ? unknown(expr) : whole
     case 'mod':
-      // A remainder of what runs over both sides of a tile, by a number smaller than it, takes every value there is.
+      // A remainder by a number smaller than the tile takes every value, if the dividend varies along both sides of the tile.
       if (b?.kind === 'const' && Math.abs(Number(b.value)) <= shortest && sideOf(expr) === 'both') return unknown(expr)
       return args.some(isUnknown) ? unknown(expr) : whole
     default:
@@ -206,13 +206,13 @@ function combined(expr: ExprOf<'call'>, args: readonly Expr[]): Expr {
 
 const comparisons: ReadonlySet<IntrinsicName> = new Set(['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
 
-/** Calls that ranges.cuh has. */
+/** Calls implemented by ranges.cuh. */
 const rangedCalls: ReadonlySet<IntrinsicName> = new Set([
   ...comparisons,
   ...(['add', 'sub', 'mul', 'idiv', 'neg', 'abs', 'minimum', 'maximum', 'not', 'toFloat'] as const),
 ])
 
-/** Nodes of an expression, those that are shared counted each time they are used. */
+/** Number of nodes of an expression; a shared node counts once per use. */
 function sizeOf(expr: Expr): number {
   const sizes = new Map<Expr, number>()
   visitUp(expr, (node) => {

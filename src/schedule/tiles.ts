@@ -1,6 +1,6 @@
 /**
- * Tiles of template kernels as data: what `heddle tune` measures of a matmul or of attention and a tuning file holds, as choice.ts has it
- * for row programs. Rules in native/device choose a tile where nothing was measured.
+ * Tiles of template kernels as data: `heddle tune` measures them for a matmul or attention, and a tuning file stores them, as choice.ts does for
+ * row programs. Rules in native/device choose a tile where no measurement exists.
  */
 import { z } from 'zod'
 import type { DType } from '../ir/dtype.js'
@@ -8,7 +8,7 @@ import type { TemplateKernel } from '../ir/template.js'
 
 const count = z.number().int().positive()
 
-/** The names of native/device/matmul_choice.cuh, in its order. */
+/** Names of native/device/matmul_choice.cuh, in the same order. */
 export const matmulTiles = [
   'rows',
   'few',
@@ -36,16 +36,16 @@ export const tileSchema = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('matmul'),
     tile: z.enum(matmulTiles),
-    /** Blocks that divide k among them. */
+    /** Number of blocks that divide k (split-k). */
     split: count.max(8),
   }),
   z.strictObject({
     kind: z.literal('attention'),
-    /** Query rows of a block. */
+    /** Query rows per block. */
     queries: count,
-    /** Keys it meets at a time. */
+    /** Keys per step. */
     keys: count,
-    /** Products of warpgroups, where the GPU has them. */
+    /** True for matmuls by warpgroups, on GPUs that have them. */
     warpgroups: z.boolean(),
   }),
 ])
@@ -53,13 +53,13 @@ export const tileSchema = z.discriminatedUnion('kind', [
 export type TileChoice = z.infer<typeof tileSchema>
 type AttentionChoice = TileChoice & { readonly kind: 'attention' }
 
-/** A name for text and files: `mma_64x64_k2`, `queries128_keys64_warpgroups`. */
+/** Name of a tile for sources and files: `mma_64x64_k2`, `queries128_keys64_warpgroups`. */
 export function tileName(choice: TileChoice): string {
   if (choice.kind === 'matmul') return choice.split === 1 ? choice.tile : `${choice.tile}_k${choice.split}`
   return `queries${choice.queries}_keys${choice.keys}${choice.warpgroups ? '_warpgroups' : ''}`
 }
 
-/** The parts of k that tiles of each body are worth dividing among; others compute all of k. */
+/** Splits of k worth measuring for the tiles of each body; other tiles compute all of k. */
 const splits: Readonly<Partial<Record<MatmulTile, readonly number[]>>> = {
   mma_64x32: [1, 2, 4, 8],
   mma_64x64: [1, 2, 4, 8],
@@ -70,7 +70,7 @@ const splits: Readonly<Partial<Record<MatmulTile, readonly number[]>>> = {
   pair_128x160: [1, 2],
 }
 
-/** What the rules take wherever it can win: for a few rows, and where no tensor core can compute. */
+/** Tiles that the rules use wherever they can win: for a few rows, and where no tensor core can compute. */
 const hopeless: readonly MatmulTile[] = ['rows', 'few', 'simple']
 
 const attentionChoices: readonly AttentionChoice[] = [
@@ -82,17 +82,17 @@ const attentionChoices: readonly AttentionChoice[] = [
   { kind: 'attention', queries: 64, keys: 128, warpgroups: false },
 ]
 
-/** What a tile computes: the columns of a matmul and its k, or the elements of a head. */
+/** Size of a tile's problem: the columns of a matmul and its k, or the elements of a head. */
 export interface TileSize {
   readonly length: number
   readonly depth?: number | undefined
 }
 
-/** The types attention multiplies on tensor cores, and the heads. */
+/** Data types and head sizes that attention multiplies on tensor cores. */
 const tensorTypes: readonly DType[] = ['f16', 'bf16']
 const tensorHeads: readonly number[] = [32, 64, 128]
 
-/** Tiles worth measuring, each once, in a fixed order; the rules' own are among them. A device refuses those it has not. */
+/** Tiles worth measuring, each once, in a fixed order, including those of the rules. A device refuses tiles that it does not support. */
 export function tileCandidates(kernel: TemplateKernel, dtype: DType, size: TileSize): TileChoice[] {
   const all: readonly TileChoice[] =
     kernel.kind === 'attention'
@@ -103,7 +103,7 @@ export function tileCandidates(kernel: TemplateKernel, dtype: DType, size: TileS
   return all.filter((choice) => tileProblem(choice, kernel, dtype, size) === undefined)
 }
 
-/** Why a kernel cannot have a tile, in words; undefined when it can. `dtype` is what it multiplies. */
+/** Reason, in words, why a kernel cannot have a tile; undefined if it can. `dtype` is the type of its operands. */
 export function tileProblem(
   choice: TileChoice,
   kernel: TemplateKernel,
@@ -121,15 +121,15 @@ export function tileProblem(
   const known = attentionChoices.some((other) => tileName(other) === tileName(choice))
   if (!known) return `allowed are ${attentionChoices.map(tileName).join(', ')}`
   if (choice.warpgroups && length !== 64) return 'products of warpgroups are for heads of 64'
-  // They fit no registers.
+  // They do not fit in registers.
   return choice.keys > 64 && length > 64 ? 'scores of so many keys do not fit beside such heads' : undefined
 }
 
-/** True if a choice is of a template kernel. */
+/** True if a choice is one of a template kernel. */
 export const isTile = <C extends { readonly kind: string }>(choice: C): choice is C & TileChoice =>
   choice.kind === 'matmul' || choice.kind === 'attention'
 
-/** The type a template kernel multiplies: that of its left factor, or of its queries. */
+/** Operand whose type a template kernel multiplies: its left operand, or its queries. */
 export function operandOf(kernel: TemplateKernel): string {
   return kernel.kind === 'matmul' ? kernel.a.tensor : kernel.kind === 'attention' ? kernel.query.tensor : kernel.key.tensor
 }

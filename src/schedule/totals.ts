@@ -1,8 +1,8 @@
 /**
- * Reductions of a whole tensor. A team a row would leave all but one block idle where there is one row, and a reduction of reductions
- * would walk its inner loop serially. Such a kernel is a program of totals instead: loops one in the other are one walk, whose chunks are
- * dealt out to blocks; what each block has combined, one more combines in ascending order. How many blocks there are follows from the
- * number of chunks alone. Found before a kernel is brought into normal form.
+ * Full reductions of a tensor. With one team per row, all but one block would idle if there is one row, and a reduction of reductions would run its
+ * inner loop serially. Such a kernel becomes a program of totals: nested loops form one walk, whose chunks are distributed over blocks. One more
+ * block combines the results of the blocks in ascending order. The number of blocks follows from the number of chunks alone. Found before a kernel
+ * is brought into normal form.
  *
  *     top = max(r < m: max(c < n: x[r, c])); y[] = top    chunks x[r, c .. c + 3] of all rows, largest by blocks, largest of those
  */
@@ -22,10 +22,10 @@ import { contains, rewritePaths, sameExpr, substituteDims, substituteIndex } fro
 /** Elements of one chunk of a row of the innermost loop. */
 export type TotalLoad = ColumnLoad
 
-/** What is combined: the statement, with `values` over the loops of the walk; of a reduction, one. */
+/** A reduced statement, with `values` over the loops of the walk; a reduction has one value. */
 export interface Total {
   readonly stmt: StmtOf<'reduce'> | StmtOf<'merge'>
-  /** Of an element; loads in chunks are elements of rows that have the names of the loads. */
+  /** Values of an element. Loads in chunks are elements of rows named like the loads. */
   readonly values: readonly Expr[]
 }
 
@@ -33,22 +33,22 @@ export interface TotalProgram {
   readonly kind: 'totals'
   /** Outermost first; chunks lie along the last. */
   readonly loops: readonly Loop[]
-  /** What is known before the walk. */
+  /** Scalars known before the walk. */
   readonly before: readonly StmtOf<'let'>[]
   readonly loads: readonly TotalLoad[]
   readonly totals: readonly Total[]
-  /** What is computed of the totals. */
+  /** Statements over the totals. */
   readonly after: readonly (StmtOf<'let'> | StmtOf<'store'>)[]
 }
 
-/** A program of totals with the axes each has totals of its own for, and the elements of a chunk. */
+/** A program of totals, with the axes over which there are separate totals, and the number of elements per chunk. */
 export interface Totals {
   readonly axes: readonly RowAxis[]
   readonly vec: number
   readonly program: TotalProgram
 }
 
-/** The names a program of totals gives, in order. */
+/** Names that a program of totals introduces, in order. */
 export const totalProgramNames = ({ loops, before, loads, totals, after }: TotalProgram): readonly string[] => [
   ...before.map(({ name }) => name),
   ...loops.map(({ index }) => index),
@@ -57,15 +57,15 @@ export const totalProgramNames = ({ loops, before, loads, totals, after }: Total
   ...after.flatMap((s) => (s.kind === 'let' ? [s.name] : [])),
 ]
 
-/** Bytes of one access, and the most elements of a chunk. */
+/** Bytes per access, and the maximum number of elements per chunk. */
 const packBytes = 16
 const mostElements = 8
-/** Fewer elements, where that is known, are not worth several blocks. */
+/** Tensors that are known to have fewer elements are not worth several blocks. */
 const fewestElements = 4096
 
 type Simple = StmtOf<'let'> | StmtOf<'store'> | StmtOf<'reduce'> | StmtOf<'merge'>
 
-/** The kernel as a program of totals; undefined where it is none, or gains nothing. */
+/** The kernel as a program of totals; undefined if it is none, or if there is no gain. */
 export function totalsOf({ kernel, dims, types }: Instance): Totals | undefined {
   if (isUpdating(kernel)) return undefined
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
@@ -104,12 +104,12 @@ export interface Nest {
   readonly values: readonly Expr[]
 }
 
-/** The loops of a reduction of reductions that all combine alike, and what the innermost combines. */
+/** Loops of a nested reduction with one monoid at all levels, and the values that the innermost loop combines. */
 export function nestOf(stmt: Total['stmt']): Nest {
   const loops: Loop[] = [{ index: stmt.index, length: stmt.length }]
   if (stmt.kind === 'merge') return { stmt, loops, values: stmt.values }
   let { value } = stmt
-  // A place within one row says nothing about the others.
+  // A place within one row is not comparable with places in other rows.
   const isPlaced = stmt.monoid === 'argmax' || stmt.monoid === 'argmin'
   while (!isPlaced && value.kind === 'fold' && value.monoid === stmt.monoid && isHostExpr(value.length)) {
     loops.push({ index: value.index, length: value.length })
@@ -134,11 +134,11 @@ const tensorOf = (name: string, { tensors, name: of }: Kernel): TensorParam => {
   return found
 }
 
-/** How a load moves along a loop. */
+/** Access pattern of a load along a loop. */
 const along = (load: ExprOf<'load'>, index: string, kernel: Kernel, dims: Instance['dims']) =>
   classify(offsetOf(tensorOf(load.tensor, kernel), load.indices, dims), index)
 
-/** The loops with the one along which most loads are of neighbours last: sums and largest elements may be found in any order. */
+/** Moves the loop along which most loads are contiguous to the end: sums and maxima may be computed in any order. */
 function innermostLast(loops: readonly Loop[], values: readonly Expr[], kernel: Kernel, dims: Instance['dims']): readonly Loop[] {
   const counts = loops.map(({ index }) => {
     let count = 0
@@ -153,7 +153,7 @@ function innermostLast(loops: readonly Loop[], values: readonly Expr[], kernel: 
   return [...loops.filter((_, i) => i !== last), ...loops.filter((_, i) => i === last)]
 }
 
-/** Loads of neighbours along the innermost loop as chunks, of as many elements as fill an access of the smallest. */
+/** Turns contiguous loads along the innermost loop into chunks of as many elements as fill an access of the smallest type. */
 function inChunks(
   values: readonly (readonly Expr[])[],
   loops: readonly Loop[],

@@ -1,4 +1,4 @@
-/** The tiles a tuning file names for a template kernel, each with the products it is for. tuning.ts does the same for row programs. */
+/** Tiles of a tuning file for a template kernel, each with the matmuls it is for. Counterpart of tuning.ts, which handles row programs. */
 import type { DType } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
 import type { TemplateKernel } from '../ir/template.js'
@@ -11,13 +11,13 @@ export interface TunedTile {
   readonly length: number
   readonly depth: number | undefined
   readonly fromRows: number
-  /** undefined: any number from `fromRows` on. */
+  /** Undefined: any number from `fromRows` on. */
   readonly toRows: number | undefined
   readonly architecture: string
   readonly reason: string
 }
 
-/** What a template kernel multiplies. */
+/** Type of the operands of a template kernel. */
 export function operandType(kernel: TemplateKernel, types: Readonly<Record<string, DType>>): DType {
   const tensor = kernel.tensors.find(({ name }) => name === operandOf(kernel))
   if (tensor === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${operandOf(kernel)}`)

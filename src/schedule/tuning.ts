@@ -1,6 +1,6 @@
 /**
- * The tuning file: measured schedule choices by kernel, storage type, row length and architecture. `heddle tune` writes it, `heddle
- * gen` reads it; its text is sorted and byte-stable, so that generated text follows from committed files alone.
+ * The tuning file: measured schedule choices by kernel, storage type, row length and architecture. `heddle tune` writes it, `heddle gen` reads it.
+ * Its contents are sorted and byte-stable, so that generated source follows from committed files alone.
  */
 import { z } from 'zod'
 import { type CodeOf, type HeddleError, usageError } from '../errors.js'
@@ -16,7 +16,7 @@ const microseconds = z.number().positive()
 
 const measuredSchema = z.strictObject({
   rows: count,
-  /** What runs where nothing was measured took: the default schedule or tile, or the library's product. */
+  /** Time of the choice without measurements: the default schedule or tile, or the library's matmul. */
   rules: microseconds,
   choice: microseconds,
 })
@@ -39,9 +39,9 @@ const entrySchema = z.strictObject({
   kernel: z.string().min(1),
   /** Storage types of the kernel's type parameters, joined by `_`. */
   dtype: z.string(),
-  /** Elements of a row; of a matmul its columns, of attention those of a head. */
+  /** Elements of a row; for a matmul its columns, for attention those of a head. */
   length: count,
-  /** Products summed for an element of a matmul. */
+  /** Products summed per element of a matmul. */
   depth: count.optional(),
   architecture: z.string().regex(/^(simt|sm_[0-9]{2,3})$/, 'expected simt or an architecture such as sm_90'),
   /** Name of the device that was measured. */
@@ -59,7 +59,7 @@ const tuningSchema = z.strictObject({
 export type TuningEntry = z.infer<typeof entrySchema>
 export type TunedVariant = TuningEntry['variants'][number]
 
-/** A tuning file that was read. */
+/** A parsed tuning file. */
 export interface Tuning {
   /** Path, for messages. */
   readonly file: string
@@ -73,7 +73,7 @@ type TuningKey = Pick<TuningEntry, 'kernel' | 'dtype' | 'length' | 'depth' | 'ar
 const keyOf = ({ kernel, dtype, length, depth = 0, architecture }: TuningKey): string =>
   [kernel, dtype, ...[length, depth].map((extent) => String(extent).padStart(10, '0')), architecture].join(' ')
 
-/** @throws usage `tuning.json` when the text is not JSON, `tuning.schema` naming the first value that is not as expected */
+/** @throws usage `tuning.json` if the text is not JSON, `tuning.schema` naming the first value that is not as expected */
 export function parseTuning(text: string, file: string): Tuning {
   let value: unknown
   try {
@@ -108,7 +108,7 @@ function refuseTwice(matmuls: readonly TunedMatmul[], file: string): void {
   throw usageError('tuning.twice', `${file}: matmuls[${at}] (${keys[at]}): it is there twice`, { hint: 'keep one of the two' })
 }
 
-/** The text of a tuning file: sorted by key, ending with a line end. */
+/** Text of a tuning file: sorted by key, ending with a line end. */
 export function formatTuning(entries: readonly TuningEntry[], matmuls: readonly TunedMatmul[] = []): string {
   const sorted = [...entries].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
   const ofLibraries = matmuls.length === 0 ? {} : { matmuls: sortedMatmuls(matmuls) }
@@ -116,7 +116,7 @@ export function formatTuning(entries: readonly TuningEntry[], matmuls: readonly 
   return `${JSON.stringify(tuningSchema.parse({ version: 1, entries: sorted, ...ofLibraries }), null, 2)}\n`
 }
 
-/** Entries with those of measured keys replaced: a key that was measured and has no fresh entry is served by the rules. */
+/** Entries with those of measured keys replaced. A key that was measured and has no fresh entry uses the rules. */
 export function mergeTuning(
   old: readonly TuningEntry[],
   fresh: readonly TuningEntry[],
@@ -126,7 +126,7 @@ export function mergeTuning(
   return [...old.filter((entry) => !again.has(keyOf(entry))), ...fresh]
 }
 
-/** The storage types of an instance as a tuning file names them. */
+/** Storage types of an instance, as a tuning file names them. */
 export const dtypeName = ({ types }: Pick<Instance, 'types'>): string => Object.values(types).join('_')
 
 /** @throws usage `tuning.kernel` for an entry of a kernel or storage type that is not among the instances, template kernels' included */
@@ -141,7 +141,7 @@ export function refuseUnknown(
 }
 
 /**
- * A mapped kernel whose first variants are those its entries of the tuning file name; without any, the kernel as it is.
+ * Puts the variants of its entries in the tuning file first; a kernel without entries is returned unchanged.
  * @throws usage `tuning.choice` for a choice the kernel cannot have, `tuning.order` for one that the number of rows may not decide about
  */
 export function applyTuning(mapped: MappedKernel, tuning: Tuning): MappedKernel {
@@ -181,7 +181,7 @@ function refuseVariant(mapped: MappedKernel, tuning: Tuning, at: number, entry: 
   throw refusal('tuning.order', tuning, at, why, 'let it serve every number of rows, or remove the entry')
 }
 
-/** `768`, or of a matmul `3072x768`: columns and depth. */
+/** `768`, or for a matmul `3072x768`: columns and depth. */
 export const sizeName = ({ length, depth }: { readonly length: number; readonly depth?: number | undefined }): string =>
   depth === undefined ? `${length}` : `${length}x${depth}`
 
@@ -197,7 +197,7 @@ function describe(
   }
 }
 
-/** Why a variant is there, in words. */
+/** Reason for a measured variant, in words. */
 export function reasonOf({ device }: TuningEntry, measured: TunedVariant['measured']): string {
   const times = measured.map(({ rows, rules, choice }) => `${choice} us instead of ${rules} at ${rows} rows`)
   return `measured on ${device}: ${times.join(', ')}`

@@ -1,7 +1,7 @@
 /**
- * Loop interchange for kernels that transpose: reads are contiguous along one axis, stores along another. Neighbouring threads stay on the
- * axis of the reads, so that loads coalesce; the loop of a thread runs along the axis of the stores, so that each thread stores a
- * vector. Without it every stored element would cost a memory sector of its own. Runs before a kernel is brought into normal form.
+ * Loop interchange for kernels that transpose: reads are contiguous along one axis, stores along another. Neighbouring threads stay on the axis of
+ * the reads, so that loads coalesce. The loop of a thread runs along the axis of the stores, so that each thread stores a vector. Without it every
+ * stored element would use a memory sector of its own. Runs before a kernel is brought into normal form.
  *
  *     for m: y[c, m] = x[m, c] for c < n      becomes      for c (neighbouring threads), m (the loop): y[c, m] = x[m, c]
  */
@@ -16,13 +16,13 @@ import { substituteIndex } from './rewrite.js'
 const shortestRun = 4
 
 export interface Turned {
-  /** Results are scalars of the row axes, of which the last is the one stores are contiguous along. */
+  /** Results are scalars of the row axes; stores are contiguous along the last axis. */
   readonly kernel: Kernel
-  /** The axis neighbouring threads run along. */
+  /** The axis along which neighbouring threads run. */
   readonly across: RowAxis
 }
 
-/** The kernel with its loops interchanged; undefined for one that has a reduction, stores in the order it reads, or gains nothing. */
+/** The kernel with its loops interchanged; undefined if it has a reduction, if its stores are contiguous already, or if there is no gain. */
 export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): Turned | undefined {
   const stores = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
   const [first] = stores
@@ -58,7 +58,7 @@ export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): T
   return { kernel: { ...kernel, rows: [...others, across, axis], body }, across }
 }
 
-/** True if something is read in runs along what is stored element by element. */
+/** True if some load is contiguous along the axis of the strided stores. */
 function readsAlong(
   kernel: Kernel,
   stores: readonly StmtOf<'storeRow'>[],

@@ -1,5 +1,5 @@
 /**
- * Drops what no later step reads, last to first, so that what only that reads goes too: a length that is written out for the host, a row
+ * Drops values that no later step reads, from last to first, so that their inputs are dropped too: a length that is written out for the host, a row
  * that simplification has replaced. Stores and counts stay. Last of the passes that order and simplify steps.
  */
 import type { Expr } from '../ir/expr.js'
@@ -8,7 +8,7 @@ import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { type PassStmt, type RowStmt, rowExprs, startsOf } from './normal.js'
 import type { Pass, Step } from './passes.js'
 
-/** What leaves the kernel; anything else is there to be read. */
+/** Statements with effects; all others are dropped if nothing reads their results. */
 const leaves: ReadonlySet<(RowStmt | PassStmt)['kind']> = new Set(['store', 'foldState', 'meet', 'loopStore', 'histogram'])
 
 export function dropUnread(steps: readonly Step[]): Step[] {

@@ -1,7 +1,7 @@
 /**
- * The verifiers of the schedule: what each pass of `mapKernel` must keep, asked after every one of them. A failure is a defect of that pass,
- * so the error is internal and names the pass and the kernel. Expressions keep the rules of the IR; besides, rows are read only where
- * they are, every output is stored exactly once, and what moves in chunks is divided by the width of a chunk.
+ * Verifiers of the schedule: the invariants that each pass of `mapKernel` must keep, checked after every one. A failure is a defect of that pass,
+ * so the error is internal and names the pass and the kernel. Expressions follow the rules of the IR. In addition, rows are read only where they
+ * exist, every output is stored exactly once, and accesses in chunks are divisible by the width of a chunk.
  */
 
 import { index as indexVar } from '../ir/build.js'
@@ -28,14 +28,14 @@ import { type Loop, type NormalKernel, type NormalStmt, type RowDef, rowExprs, s
 import type { Pass, Step } from './passes.js'
 import { hashOf, sameExpr } from './rewrite.js'
 
-/** Fails with the pass and the kernel. */
+/** Returns a function that fails with the pass and the kernel. */
 export const failAfter =
   (pass: string, { kernel }: Pick<Instance, 'kernel'>): Fail =>
   (problem) => {
     throw new Error(`internal: after ${pass}: kernel ${kernel.name}: ${problem}`)
   }
 
-/** What all statements may read: parameters and the indices of the rows. */
+/** Scope of all statements: parameters and the indices of the rows. */
 function startOf(
   { kernel }: Pick<Instance, 'kernel'>,
   { axes, pieces }: Pick<NormalKernel, 'axes' | 'pieces'>,
@@ -65,7 +65,7 @@ function expectUnique(names: readonly string[], fail: Fail): void {
 
 /**
  * Checks a kernel in normal form.
- * @param instance what was normalised, its updates placed
+ * @param instance the input of normalisation, its updates placed
  * @throws an internal error naming pass, kernel and problem
  */
 export function verifyNormal(normal: NormalKernel, instance: Instance, pass: string): void {
@@ -112,14 +112,14 @@ export function verifyNormal(normal: NormalKernel, instance: Instance, pass: str
   if (elementwise && (tied || loops.length !== 1)) fail('it is elementwise, but something ties the elements of a row together')
 }
 
-/** Rows as names that can be read. */
+/** Scope with rows added. */
 const withRows = (rows: readonly RowDef[], scope: Scope): Scope =>
   bind(
     scope,
     rows.map(({ name, type }) => ({ kind: 'row', name, type })),
   )
 
-/** A row in chunks is a load of consecutive elements, of the type its tensor has. */
+/** Checks a row in chunks: it is a load of consecutive elements, of its tensor's type. */
 function checkRow(row: RowDef, { kernel, dims, types }: Instance, fail: Fail): void {
   if (row.kind !== 'loaded') return
   const tensor = kernel.tensors.find(({ name }) => name === row.load.tensor)
@@ -133,7 +133,7 @@ function checkRow(row: RowDef, { kernel, dims, types }: Instance, fail: Fail): v
     fail(`row ${row.name} is loaded in runs of ${row.run}, but lies otherwise`)
 }
 
-/** Rows are read at the index of their loop, and nowhere else; what is shared may be read at any place. Rows of rows are read there too. */
+/** Checks that rows are read only at the index of their loop. Shared rows may be read at any index. The rows that a row reads are checked too. */
 function checkReads(exprs: readonly Expr[], loop: Loop | undefined, normal: NormalKernel, scope: Scope): void {
   const done = new Set<string>()
   const check = (expr: Expr): void =>
@@ -154,13 +154,13 @@ function checkReads(exprs: readonly Expr[], loop: Loop | undefined, normal: Norm
 }
 
 /**
- * Checks the steps of a kernel: whatever a step reads was computed before it, in its own pass or kept by an earlier one.
+ * Checks the steps of a kernel: every value that a step reads was computed before it, in its own pass or kept by an earlier one.
  * @throws an internal error naming pass, kernel and problem
  */
 export function verifySteps(steps: readonly Step[], normal: NormalKernel, instance: Instance, pass: string): void {
   const fail = failAfter(pass, instance)
   let scope = startOf(instance, normal, fail)
-  /** Kept rows by the length of the loop they are kept along. */
+  /** Kept rows by the length of their loop. */
   const kept = new Map<string, RowDef[]>()
   const stored: string[] = []
   const defined: string[] = []
@@ -226,7 +226,7 @@ function checkPass(pass: Pass, kept: readonly RowDef[], normal: NormalKernel, in
   for (const row of rows) if (row.kind !== 'loaded') checkReadsInPass(rowExprs(row), loop, normal, failingWith(scope, outer.fail))
 }
 
-/** The same rule in a pass, whose rows may be ones that a pass made: any row that is not shared is read at the loop's own index. */
+/** The same rule in a pass, which may read rows that an earlier pass made: a row that is not shared is read at the loop's own index. */
 function checkReadsInPass(exprs: readonly Expr[], loop: Loop, { shared }: NormalKernel, scope: Scope): void {
   for (const expr of exprs) {
     visit(expr, (node) => {

@@ -1,6 +1,6 @@
 /**
- * The verifier of a mapped kernel, asked after every pass that chooses variants: widths divide what moves in chunks, some variant takes
- * every row, and no variant is one that the kernel cannot have.
+ * Verifier of a mapped kernel, run after every pass that chooses variants: widths divide accesses in chunks, every row is accepted by some variant,
+ * and the kernel can have every variant.
  */
 import type { Fail } from '../ir/check.js'
 import type { Expr } from '../ir/expr.js'
@@ -47,7 +47,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (program.interval !== undefined) checkInterval(program.interval, mapped, fail)
 }
 
-/** A tile lies over an axis of the kernel, and the pass reads what is staged. */
+/** Checks that a tile lies over an axis of the kernel, and that the pass reads the staged loads. */
 function checkStaging(
   { axis, loads }: Staging,
   { steps, interval, pieces }: ElementwiseProgram,
@@ -68,7 +68,7 @@ function checkStaging(
   }
 }
 
-/** Launches read what the op is given and what earlier ones left, and the last stores the outputs of the op. */
+/** Checks that launches read inputs of the op and results of earlier launches, and that the last stores the outputs of the op. */
 function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void {
   const known = new Set(whole.kernel.tensors.flatMap(({ name, access }) => (access === 'in' ? [name] : [])))
   for (const { kernel } of [...before.map(({ instance }) => instance), last])
@@ -80,7 +80,7 @@ function checkSplit({ whole, before }: Split, last: Instance, fail: Fail): void 
   for (const { name } of whole.kernel.tensors) if (!known.has(name)) fail(`no launch stores ${name}`)
 }
 
-/** Chunks of whole packs; every walk reduces or stores something, and reads of rows no chunks but those it loads. */
+/** Checks that chunks are whole packs, that every walk reduces or stores a value, and that it reads chunks only of rows that it loads. */
 function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fail): void {
   if (vec < 4) fail(`chunks of ${vec} columns do not fill packs of results`)
   if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
@@ -103,7 +103,7 @@ const checkLoaded = (name: string, value: Expr, loads: readonly ColumnLoad[], fa
       fail(`${name} reads ${node.row}, which is not loaded`)
   })
 
-/** Every walk has a loop the host can count, reduces something, and reads of rows no chunks but those it loads. */
+/** Checks that every walk has loops that the host can count, reduces a value, and reads chunks only of rows that it loads. */
 function checkTotals({ loops, totals, loads, before }: TotalProgram, axes: readonly RowAxis[], fail: Fail): void {
   if (loops.length === 0 || totals.length === 0) fail('a walk over a tensor reduces nothing')
   for (const { index, length } of loops) if (!isHostExpr(length)) fail(`only a row knows how far ${index} runs`)
@@ -117,7 +117,7 @@ function checkTotals({ loops, totals, loads, before }: TotalProgram, axes: reado
     }
 }
 
-/** The steps of any chunk, and those of one that lies in one piece. */
+/** Steps for any chunk, and steps for a chunk that lies in one piece. */
 const walksOf = ({ steps, pieces }: ElementwiseProgram): (readonly Step[])[] => [
   steps,
   ...(pieces === undefined ? [] : [pieces.steps]),
@@ -138,7 +138,7 @@ function checkElementwise(program: ElementwiseProgram, vec: number, fail: Fail):
   }
 }
 
-/** Bounds are known before threads go over the axis, and none of them runs beside its neighbours along it. */
+/** Checks that bounds are known before threads run along the axis, and that neighbouring threads do not run along it. */
 function checkInterval({ axis, bounds, most }: Interval, { axes, across }: MappedKernel, fail: Fail): void {
   if (!axes.includes(axis) || axis === across) fail(`threads cannot go over an interval of ${axis.index}`)
   if (bounds.every(({ kind }) => kind === 'if')) fail(`an interval of ${axis.index} has no bound`)

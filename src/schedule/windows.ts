@@ -1,7 +1,7 @@
 /**
- * Sums over windows: a convolution adds up, for each of its elements, what lies around a place in several axes. Elements are many and what
- * each combines is few, so that they are no totals of tensors (src/schedule/totals.ts): neighbouring threads have neighbouring elements,
- * whose windows lie side by side as well, and add up by themselves. Found before a kernel is brought into normal form.
+ * Window (stencil) sums. A convolution sums, for each of its elements, a neighbourhood of a place in several axes. There are many elements and each
+ * sums few values, so that they are no totals of tensors (src/schedule/totals.ts). Neighbouring threads have neighbouring elements, whose windows
+ * are adjacent in memory as well, and each thread sums serially. Found before a kernel is brought into normal form.
  *
  *     for b, o, h, w: top = sum(c: sum(u: x[b, c, h + u, w])); y[b, o, h, w] = top
  *     for b, o, h: y[b, o, h, w] = sum(c: sum(u: x[b, c, h + u, w])) for w < W
@@ -16,12 +16,12 @@ import { isHostExpr } from './host_expr.js'
 import { freshName } from './normal.js'
 import { contains, substituteIndex, usesIndex } from './rewrite.js'
 
-/** Fewer axes are of channels or of matrices, each with a total of its own. */
+/** Kernels with fewer axes are over channels or matrices, each with a total of its own. */
 const fewestAxes = 3
 
 type Simple = StmtOf<'let'> | StmtOf<'store'> | StmtOf<'reduce'>
 
-/** The kernel with its elements along a row, the sums among them; undefined where it has no sums over windows of several axes. */
+/** The kernel with its elements along a row and its sums inside elements; undefined if it has no sums over windows of several axes. */
 export function windowsOf({ kernel }: Instance): Kernel | undefined {
   const last = kernel.rows.at(-1)
   const body = kernel.body.filter(isSimple)
@@ -37,19 +37,19 @@ export function windowsOf({ kernel }: Instance): Kernel | undefined {
 
 const isSimple = (s: Stmt): s is Simple => s.kind === 'let' || s.kind === 'reduce' || (s.kind === 'store' && s.when === undefined)
 
-/** The expression with every named scalar written out. */
+/** Substitutes named scalars by their values. */
 function writtenOut(expr: Expr, named: ReadonlyMap<string, Expr>): Expr {
   const once = substitute(expr, named)
   return once === expr ? expr : writtenOut(once, named)
 }
 
-/** True if a sum is over several axes, whose extents are known before the kernel runs. */
+/** True if a sum is over several axes whose extents are known before the kernel runs. */
 const isNest = ({ value, length }: StmtOf<'reduce'>): boolean =>
   isHostExpr(length) &&
   contains(value, (node) => node.kind === 'fold') &&
   !contains(value, (node) => node.kind === 'fold' && !isHostExpr(node.length))
 
-/** True if a place that is read moves with an element and with what is summed up for it. */
+/** True if some index of a load depends on both an element's index and a summation index. */
 function readsWindow({ index, value }: StmtOf<'reduce'>, { rows }: Kernel): boolean {
   const loops = new Set([index])
   contains(value, (node) => {
@@ -61,7 +61,7 @@ function readsWindow({ index, value }: StmtOf<'reduce'>, { rows }: Kernel): bool
   return contains(value, (node) => node.kind === 'load' && node.indices.some(isAround))
 }
 
-/** True if elements are stored along an axis as it runs. */
+/** True if the last index of a store is the axis, and no other index depends on it. */
 function endsAlong({ indices }: StmtOf<'store'>, { index }: RowAxis): boolean {
   const at = indices.at(-1)
   return at?.kind === 'index' && at.name === index && !indices.slice(0, -1).some((other) => usesIndex(other, index))
@@ -73,7 +73,7 @@ function alongRow(kernel: Kernel, body: readonly Simple[], last: RowAxis): Kerne
   for (const s of body) for (const name of introducedNames(s)) taken.add(name)
   const length = dim(last.dim)
   const ofElements = new Set<string>()
-  /** An expression of one element, at another name for its place. */
+  /** An expression of one element, with its index renamed. */
   const at = (expr: Expr, index: string): Expr =>
     rewrite(substituteIndex(expr, last.index, indexVar(index)), (node) =>
       node.kind === 'local' && ofElements.has(node.name)

@@ -1,4 +1,4 @@
-/** A sorted row: what the threads of a block write in a pass is sorted behind it, and lies in shared memory from there on. */
+/** A sorted row: a pass writes its elements, the threads of a block sort them after the pass, and the result stays in shared memory. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import { nameChunkLoads } from '../chunk_loads.js'
@@ -15,7 +15,7 @@ export const normaliseArgsort: Normalise<StmtOf<'argsort'>> = (s, context) => {
 }
 
 export const sortedRowStatement: PassStatement<SortedRow> = {
-  // The lanes meet behind the pass. As where rows are ranked, there is one copy of it for all rows: two would have memory for keys each.
+  // The lanes synchronise after the pass. As with ranked rows, there is one copy of it for all rows: two would have memory for keys each.
   meets: true,
   isConditional: () => false,
   defines: ({ name }) => [{ kind: 'row', name, type: 'i32' }],

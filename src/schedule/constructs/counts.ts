@@ -1,4 +1,4 @@
-/** Counts of a row that its threads read: they are cleared before the pass that counts, and lie in shared memory behind it. */
+/** Counts of a row that its threads read. They are cleared before the pass that counts, and are in shared memory after it. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import { nameChunkLoads } from '../chunk_loads.js'

@@ -1,4 +1,4 @@
-/** Rows that a recurrence makes: rows like any other, which the threads of a row make chunk by chunk where they are read, in turns. */
+/** Rows computed by a recurrence. They are rows like any other; the threads of a row compute them in order, chunk by chunk, where they are read. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { nameChunkLoads } from '../chunk_loads.js'
 import { inlineElements, overLoop, rowLoop } from '../elements.js'

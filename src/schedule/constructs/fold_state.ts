@@ -1,6 +1,6 @@
 /**
- * A fold that carries rows: the lanes of a warp make its steps together, with what is carried in shared memory, in loops of their own. Loads
- * are made element by element, lanes beside each other. What is stored for every step is stored within it (`storesOfSteps`).
+ * A recurrence with row state. The lanes of a warp execute its steps together, in loops of their own, with the state in shared memory. Loads are
+ * made element by element, coalesced over the lanes. Values stored for every step are stored within the step (`storesOfSteps`).
  */
 import { index as indexVar } from '../../ir/build.js'
 import type { Check, Defined } from '../../ir/constructs/construct.js'
@@ -53,7 +53,7 @@ export const normaliseFoldState: Normalise<StmtOf<'foldState'>> = (s, context) =
   return [folded]
 }
 
-/** What is stored for every step: numbers of the fold, by the name of what makes them. */
+/** Stores of every step: scalars of the recurrence, by the name of the statement that computes them. */
 function storesOfSteps({ fields, index }: StmtOf<'foldState'>, statements: readonly Statement[]): FoldedState['stores'] {
   return statements.flatMap((s) => {
     if (s.kind !== 'storeRow' || s.value.kind !== 'element') return []
@@ -64,13 +64,13 @@ function storesOfSteps({ fields, index }: StmtOf<'foldState'>, statements: reado
   })
 }
 
-/** The stores that folds make with their steps, which are no statements of their own. */
+/** Stores that recurrences make within their steps, which are no statements of their own. */
 export function madeWithSteps(statements: readonly Statement[]): (s: Statement) => boolean {
   const rows = stepRows(statements)
   return (s) => s.kind === 'storeRow' && s.value.kind === 'element' && rows.has(s.value.row)
 }
 
-/** What can be read behind the steps. */
+/** Names that can be read after the steps. */
 const defined = (s: FoldedState): readonly Defined[] =>
   foldStateConstruct
     .defines({ ...s, kind: 'foldState' })
@@ -82,7 +82,7 @@ export const foldedStateStatement: RowStatement<FoldedState> = {
   defines: defined,
   places: ({ length, width }) => [length, width],
   values: ({ starts, values }) => [...starts, ...values],
-  // Its expressions read what its steps make: nothing of them may be moved in front.
+  // Its expressions read values of its own steps, so no part of them may be hoisted.
   mapValues: (s) => s,
   verify(s, check: Check) {
     check.index(s.length)

@@ -1,4 +1,4 @@
-/** Scheduling of every construct, by the kinds of src/ir/constructs and of normal form: tsc refuses a kind that is missing. */
+/** Scheduling of every construct, by the kinds of src/ir/constructs and of normal form. tsc reports a missing kind. */
 import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normal.js'
 import { normaliseArgsort, sortedRowStatement } from './argsort.js'
 import type { Normalise, PassStatement, RowStatement, Scheduled } from './construct.js'
@@ -47,7 +47,7 @@ const rowStatements: { readonly [K in RowStmt['kind']]: RowStatement<Of<RowStmt,
   meet: meetingStatement,
 }
 
-/** In the order in which the statements of one pass are written. */
+/** In the order in which the statements of one pass are emitted. */
 const passStatements: { readonly [K in PassStmt['kind']]: PassStatement<Of<PassStmt, K>> } = {
   reduce: reductionStatement,
   merge: mergeStatement,
@@ -59,7 +59,7 @@ const passStatements: { readonly [K in PassStmt['kind']]: PassStatement<Of<PassS
   loopStore: loopStoreStatement,
 }
 
-/** The object of a statement's own kind, which is to be given that statement: methods are bivariant, so this needs no cast. */
+/** The object for a statement's own kind, to be called with that statement: methods are bivariant, so no cast is needed. */
 export const rowStatementOf = ({ kind }: Pick<RowStmt, 'kind'>): RowStatement<RowStmt> => rowStatements[kind]
 
 export const passStatementOf = ({ kind }: Pick<PassStmt, 'kind'>): PassStatement<PassStmt> => passStatements[kind]
@@ -70,6 +70,6 @@ export const isPassStmt = (s: NormalStmt): s is PassStmt => Object.hasOwn(passSt
 
 const passOrder = Object.keys(passStatements)
 
-/** Statements of one pass in the order they are written in: by kind, and as the body has them within a kind. */
+/** Statements of one pass in the order in which they are emitted: by kind, and in the order of the body within a kind. */
 export const inPassOrder = (statements: readonly PassStmt[]): PassStmt[] =>
   [...statements].sort((a, b) => passOrder.indexOf(a.kind) - passOrder.indexOf(b.kind))

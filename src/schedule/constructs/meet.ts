@@ -1,4 +1,4 @@
-/** A meeting of the threads of a row: what they read before it may be replaced behind it. */
+/** A barrier for the threads of a row: values read before it may be replaced after it. */
 import type { Meeting } from '../normal.js'
 import type { RowStatement } from './construct.js'
 

@@ -1,4 +1,4 @@
-/** Reductions and scans by monoids of the author's: as those by the language's own, with a value for each field. */
+/** Reductions and scans by user monoids: like those by built-in monoids, with one value per field. */
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
@@ -15,7 +15,7 @@ export const normaliseMerge: Normalise<StmtOf<'merge'>> = (s, context) => {
   return [{ kind: 'merge', names: s.names, monoid: s.monoid, loop, values: valuesOver(s, loop, context) }]
 }
 
-/** Rows like any other, which the threads of a row make chunk by chunk where they are read. */
+/** Rows like any other, which the threads of a row compute chunk by chunk where they are read. */
 export const normaliseMergeScan: Normalise<StmtOf<'mergeScan'>> = (s, context) => {
   const loop = rowLoop(s, context)
   const values = valuesOver(s, loop, context)

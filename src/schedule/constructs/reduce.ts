@@ -1,4 +1,4 @@
-/** A reduction: every lane combines its elements in a pass, then the lanes combine what they have. */
+/** A reduction: every lane combines its elements in a pass, then the lanes combine their partial results. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import { nameChunkLoads } from '../chunk_loads.js'

@@ -1,4 +1,4 @@
-/** A row value: kept or computed again by whatever reads its elements; read in chunks where it is a load of consecutive elements. */
+/** A row value: kept or recomputed by the readers of its elements; read in chunks if it is a load of consecutive elements. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { nameChunkLoads } from '../chunk_loads.js'
 import { addLoadedRow, overLoop, rowLoop, runOf } from '../elements.js'

@@ -1,4 +1,4 @@
-/** A row of running combinations: a row like any other, which the threads of a row make chunk by chunk where it is read. */
+/** A scan. Its row is like any other; the threads of a row compute it chunk by chunk where it is read. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { nameChunkLoads } from '../chunk_loads.js'
 import { overLoop, rowLoop } from '../elements.js'

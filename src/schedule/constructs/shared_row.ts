@@ -1,4 +1,4 @@
-/** A short row in shared memory, which a pass computes. What becomes one is decided by src/schedule/shared_rows.ts. */
+/** A short row in shared memory, computed by a pass. src/schedule/shared_rows.ts decides which rows become shared. */
 import { printExpr } from '../../ir/print.js'
 import type { SharedRow } from '../normal.js'
 import type { PassStatement } from './construct.js'

@@ -1,4 +1,4 @@
-/** A store of one element a row. */
+/** A store of one element per row. */
 
 import { whenOf } from '../../ir/constructs/when.js'
 import type { Expr } from '../../ir/expr.js'

@@ -1,4 +1,4 @@
-/** A store of one element for every loop index: in chunks where the elements stored are consecutive. */
+/** A store of one element per loop index: in chunks if the stored elements are consecutive. */
 import { index as indexVar } from '../../ir/build.js'
 import { indicesOfRow } from '../../ir/constructs/store_row.js'
 import { whenOf } from '../../ir/constructs/when.js'
@@ -27,7 +27,7 @@ export const normaliseWrittenStore: Normalise<WrittenStore> = (s, context) => {
   return [...lets, { ...store, when, run: usesIndex(when, loop.index) ? undefined : run }]
 }
 
-/** In pieces, a condition of the whole row as a scalar of its own, once: many loads wait for it. */
+/** For chunks in pieces, names a row-uniform condition as a scalar, once: many loads depend on it. */
 function named(
   when: Expr | undefined,
   loop: Loop,

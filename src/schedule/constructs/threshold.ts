@@ -1,4 +1,4 @@
-/** A threshold: the threads of a row find it in walks of their own, so its key and weight name no row and load element by element. */
+/** A threshold. The threads of a row find it in loops of their own, so its key and weight read no row and load element by element. */
 import { index as indexVar } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'

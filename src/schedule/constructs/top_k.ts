@@ -1,4 +1,4 @@
-/** A ranking: what the lanes of a row keep of a pass lies in shared memory after it, as rows that may be read at any place. */
+/** A ranking: the elements that the lanes of a row keep in a pass are in shared memory after it, as rows that may be read at any index. */
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import { nameChunkLoads } from '../chunk_loads.js'
