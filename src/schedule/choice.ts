@@ -61,28 +61,28 @@ export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel
   if (choice.kind !== program.kind) return `the kernel has ${programWords[program.kind]} only`
   if (program.kind === 'elementwise' && program.staging !== undefined)
     return 'the kernel computes tiles, whose schedule follows from their sizes'
-  if (!isPowerOfTwo(choice.vec) || choice.vec > vec) return `vec is ${choice.vec}, allowed are powers of two up to ${vec}`
+  if (!isPowerOfTwo(choice.vec) || choice.vec > vec) return `vec: expected a power of two up to ${vec}, got ${choice.vec}`
   if (choice.kind === 'elementwise') {
     const { threads } = choice
     return threads % warp === 0 && threads <= maxThreads
       ? undefined
-      : `threads is ${threads}, allowed are multiples of 32 up to 1024`
+      : `threads: expected a multiple of 32 up to 1024, got ${threads}`
   }
   if (program.kind !== 'rows') return undefined
   if (!isLegal(choice.team, program.kept))
-    return 'the kernel ranks rows, which takes a block or all 32 lanes of a warp a row, or sorts them, which takes a block'
+    return 'the kernel ranks rows, which needs a block or all 32 lanes of a warp per row, or sorts them, which needs a block'
   const chunks = choice.chunks === 'reread' ? undefined : choice.chunks
   if (!hasMemory({ team: choice.team, chunks }, program.kept, choice.vec))
-    return 'the kernel keeps rows whole, and a block of this team has no memory for them'
+    return 'the kernel keeps rows whole, and they do not fit in the shared memory of a block of this team'
   return teamProblem(choice.team) ?? valuesProblem(choice, valuesThatFit(program.kept), length)
 }
 
 function teamProblem(team: Team): string | undefined {
   const threads = threadsOf(team)
   if (threads % warp !== 0 || threads > maxThreads)
-    return `a block has ${threads} threads, allowed are multiples of 32 up to 1024`
+    return `threads per block: expected a multiple of 32 up to 1024, got ${threads}`
   if (team.kind !== 'warp' || (isPowerOfTwo(team.lanes) && team.lanes > 1 && team.lanes <= warp)) return undefined
-  return `${team.lanes} lanes of a warp, allowed are 2, 4, 8, 16 and 32`
+  return `lanes of a warp: expected 2, 4, 8, 16 or 32, got ${team.lanes}`
 }
 
 function valuesProblem({ team, chunks, vec }: RowChoice, most: number, length: number): string | undefined {

@@ -109,13 +109,13 @@ function messageOf({ index, length, value }: Sum, rows: Rows, parallel: Readonly
         if (p === undefined || q === undefined || !a.along.has(index) || !b.along.has(index)) continue
         const [over, across] = [parallel.get(p), parallel.get(q)]
         const instead = isSquared
-          ? 'a squared difference is the two squares less twice the matmul, which g.matmul of a graph computes'
+          ? 'a squared difference is the sum of both squares less twice the matmul, which g.matmul of a graph computes'
           : a.isChosen || b.isChosen
-            ? 'put together what shares its factor, and let g.matmul of a graph multiply each group'
-            : 'let g.matmul of a graph compute it, with what is around it as prologue and epilogue'
+            ? 'group the elements that share a factor, and let g.matmul of a graph multiply each group'
+            : 'let g.matmul of a graph compute it, with the code around it as prologue and epilogue'
         return (
-          `a matmul: the sum over ${index} multiplies ${a.tensor}, the same all along ${across}, by ${b.tensor}, the same all along ${over}; ` +
-          `each of ${over} x ${across} elements loads 2 x ${printExpr(length)} numbers, and no tensor core works; ${instead}`
+          `a matmul: the sum over ${index} multiplies ${a.tensor}, constant along ${across}, by ${b.tensor}, constant along ${over}; ` +
+          `each of ${over} x ${across} elements loads 2 x ${printExpr(length)} numbers, and no tensor core is used; ${instead}`
         )
       }
     }

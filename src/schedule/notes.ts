@@ -49,7 +49,7 @@ function oneBlockNotes({ program, axes }: MappedKernel): Note[] {
   if (long === undefined) return []
   const message =
     `there is one row, of ${printExpr(long.length)} elements, and one block computes it: one of the ${multiprocessors} multiprocessors ` +
-    'of an H200 works; reductions that need no other are divided over blocks where the op returns nothing but numbers made of them, so write these as an op and what reads them as another'
+    'of an H200 is busy; split the op: one op that returns only scalars of reductions that depend on no other reduction, which are divided over blocks, and one op that reads these scalars'
   return [{ kind: 'one block', message }]
 }
 
@@ -63,8 +63,8 @@ function blockNotes({ program, axes }: MappedKernel): Note[] {
   if (own === undefined) return []
   const length = printExpr(own.length)
   const message =
-    `the row alone knows how long ${length} is, so that a block of ${only.team.lanes} threads computes each row, however short; ` +
-    `where no row is longer than 128, say, write minimum(128, ${length}): lanes of a warp compute a row then, or a thread`
+    `only the row knows how long ${length} is, so a block of ${only.team.lanes} threads computes each row, however short; ` +
+    `if no row is longer than 128, for example, write minimum(128, ${length}): the lanes of a warp, or one thread, then compute a row`
   return [{ kind: 'block a row', message }]
 }
 
@@ -81,8 +81,8 @@ function recomputedNotes({ kernel }: Instance): Note[] {
     const cost = costOf(s)
     if (cost === undefined) return []
     const message =
-      `${s.name} is read at another place than the index of a loop over it, where it is computed again: ${cost} for every such element; ` +
-      `read it at the index of its loop, or write it as an output of an op of its own`
+      `${s.name} is read at another index than that of a loop over it, and recomputed there: ${cost} for every such element; ` +
+      `read it at the index of its loop, or make it an output of a separate op`
     return [{ kind: 'recomputed', message }]
   })
 }
@@ -104,8 +104,8 @@ function repeatedNotes({ instance: { kernel }, axes, program }: MappedKernel): N
     if (same.length === 0) return []
     const places = same.map(({ index }) => index).join(' and ')
     const message =
-      `${s.name}, a ${s.monoid} of ${printExpr(s.length)} elements, is the same for every ${places} and is computed again for each: ` +
-      `${same.map(({ dim }) => dim).join(' x ')} times the work; let an op of its own return it`
+      `${s.name}, a ${s.monoid} of ${printExpr(s.length)} elements, is the same for every ${places} and is recomputed for each: ` +
+      `${same.map(({ dim }) => dim).join(' x ')} times the work; return it from a separate op`
     return [{ kind: 'recomputed', message }]
   })
 }

@@ -18,7 +18,7 @@ export function applySchedule(mapped: MappedKernel, schedule: Schedule): MappedK
   const { program, vec } = mapped
   const choice: ScheduleChoice = { ...schedule, vec: schedule.vec ?? vec }
   const longest = longestOf(choice)
-  const unknown = program.kind === 'rows' && program.lengths === undefined ? 'its rows alone know their length' : undefined
+  const unknown = program.kind === 'rows' && program.lengths === undefined ? 'only its rows know their length' : undefined
   const problem = unknown ?? problemOf(choice, mapped, longest ?? 1)
   if (problem !== undefined) {
     throw usageError('plan.schedule', `schedule ${choiceName(choice)} of kernel ${mapped.key}: ${problem}`, {

@@ -72,7 +72,7 @@ function messageOf({ does, tensor, indices, index, bytes }: Strided, used: numbe
   if (times <= 1) return undefined
   const place = `${tensor}[${indices.map(printExpr).join(', ')}]`
   return (
-    `${place} is ${does} with neighbours of ${index} far apart: memory moves ${sectorBytes} bytes for each ${bytes * used} that are used, ` +
+    `${place} is ${does} with a stride: consecutive ${index} are far apart in memory, which moves ${sectorBytes} bytes for each ${bytes * used} that are used, ` +
     `up to ${Number(times.toFixed(1))} times the traffic; let ${index} run along the last axis of ${tensor}, or give ${tensor} a layout in which it does`
   )
 }

@@ -112,17 +112,19 @@ export function tileProblem(
 ): string | undefined {
   if (kernel.kind !== choice.kind) return `the kernel is ${kernel.kind}`
   if (choice.kind === 'matmul') {
-    if (kernel.kind === 'matmul' && kernel.batch.length > 0) return 'matrices of a batch have tiles of their own'
+    if (kernel.kind === 'matmul' && kernel.batch.length > 0) return 'batched matmuls have their own tiles'
     return depth === undefined ? 'a matmul is measured for columns and depth' : undefined
   }
   if (depth !== undefined) return 'attention has no depth'
   if (!tensorTypes.includes(dtype) || !tensorHeads.includes(length))
     return `tiles are for heads of ${tensorHeads.join(', ')} in 16 bits`
   const known = attentionChoices.some((other) => tileName(other) === tileName(choice))
-  if (!known) return `allowed are ${attentionChoices.map(tileName).join(', ')}`
-  if (choice.warpgroups && length !== 64) return 'products of warpgroups are for heads of 64'
+  if (!known) return `expected one of ${attentionChoices.map(tileName).join(', ')}`
+  if (choice.warpgroups && length !== 64) return 'matmuls by warpgroups need heads of 64'
   // They do not fit in registers.
-  return choice.keys > 64 && length > 64 ? 'scores of so many keys do not fit beside such heads' : undefined
+  return choice.keys > 64 && length > 64
+    ? 'scores of more than 64 keys do not fit in registers beside heads of more than 64 elements'
+    : undefined
 }
 
 /** True if a choice is one of a template kernel. */

@@ -96,7 +96,7 @@ export function parseTuning(text: string, file: string): Tuning {
   const { entries, matmuls } = parsed.data
   const keys = entries.map(keyOf)
   const twin = keys.findIndex((key, i) => keys.indexOf(key) !== i)
-  if (twin >= 0) throw refusal('tuning.twice', { file, entries }, twin, 'it is there twice', 'keep one of the two')
+  if (twin >= 0) throw refusal('tuning.twice', { file, entries }, twin, 'the entry is listed twice', 'keep one of the two')
   refuseTwice(matmuls ?? [], file)
   return { file, entries, ...(matmuls === undefined ? {} : { matmuls }) }
 }
@@ -105,7 +105,9 @@ function refuseTwice(matmuls: readonly TunedMatmul[], file: string): void {
   const keys = matmuls.map(tunedMatmulKey)
   const at = keys.findIndex((key, i) => keys.indexOf(key) !== i)
   if (at < 0) return
-  throw usageError('tuning.twice', `${file}: matmuls[${at}] (${keys[at]}): it is there twice`, { hint: 'keep one of the two' })
+  throw usageError('tuning.twice', `${file}: matmuls[${at}] (${keys[at]}): the entry is listed twice`, {
+    hint: 'keep one of the two',
+  })
 }
 
 /** Text of a tuning file: sorted by key, ending with a line end. */
@@ -154,7 +156,7 @@ export function applyTuning(mapped: MappedKernel, tuning: Tuning): MappedKernel 
   const first = own[0]
   if (first === undefined) return mapped
   if (program.kind === 'rows' && program.lengths === undefined) {
-    throw refusal('tuning.choice', tuning, first.at, 'its rows alone know their length', 'remove the entry')
+    throw refusal('tuning.choice', tuning, first.at, 'only its rows know their length', 'remove the entry')
   }
   for (const { at, entry, v } of own) refuseVariant(mapped, tuning, at, entry, v)
   const about = own.map(({ entry, v }) => ({ ...describe(entry, v), choice: v.choice }))

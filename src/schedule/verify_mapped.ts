@@ -161,7 +161,7 @@ const runsOf = (pass: Pass): (readonly [what: string, run: number])[] => [
 
 function checkWidth(vec: number, most: number, fail: Fail): void {
   if (!Number.isInteger(Math.log2(vec)) || vec < 1 || vec > most)
-    fail(`chunks have ${vec} elements, allowed are powers of two up to ${most}`)
+    fail(`elements per chunk: expected a power of two up to ${most}, got ${vec}`)
 }
 
 function checkRows({ kept, reread, variants }: RowProgram, { vec }: MappedKernel, fail: Fail): void {

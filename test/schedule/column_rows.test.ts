@@ -136,11 +136,11 @@ describe('reductions that rows repeat', () => {
     const ofAll = { ...total, value: nested } as Stmt
     const row: Stmt = { kind: 'storeRow', tensor: 'y', rows: [b, c], length: dim('p'), index: 's', value: share }
     const group = { ...shares([ofAll, row]), rows: [axis('b', 'm'), axis('c', 'n')] }
-    expect(messages(group).join()).not.toContain('computed again')
+    expect(messages(group).join()).not.toContain('recomputed')
     const beside = { ...group, rows: [axis('b', 'm'), { ...axis('c', 'n'), also: ['p'] }] }
     expect(messages(beside).join()).toContain(
-      'total, a sum of n elements, is the same for every c and is computed again for each: n times',
+      'total, a sum of n elements, is the same for every c and is recomputed for each: n times',
     )
-    expect(messages(shares()).join()).not.toContain('computed again')
+    expect(messages(shares()).join()).not.toContain('recomputed')
   })
 })

@@ -33,7 +33,7 @@ describe('a note on strided reads', () => {
   it('appears if the lanes of a row read columns, with the cost', () => {
     const [note, ...others] = notes(summed(call('mul', load('x', a, c), load('t', c, a))))
     expect(others).toEqual([])
-    expect(note?.message).toContain('t[c, a] is read with neighbours of c far apart')
+    expect(note?.message).toContain('t[c, a] is read with a stride: consecutive c are far apart')
     expect(note?.message).toContain('32 bytes for each 2 that are used, up to 16 times the traffic')
   })
   it.each<[string, Expr]>([
@@ -63,7 +63,7 @@ describe('a note on strided reads', () => {
     expect(kinds(along(inside('j', index('j'), a, c)))).toEqual([])
     const [note, ...others] = notes(along(inside('j', c, index('j'), a)))
     expect(others).toEqual([])
-    expect(note?.message).toMatch(/^x\[\w+, j, a\] is read with neighbours of \w+ far apart/)
+    expect(note?.message).toMatch(/^x\[\w+, j, a\] is read with a stride: consecutive \w+ are far apart/)
   })
   it('appears once for loops that are written twice', () => {
     const again = inside('l', b, index('l'), a)
@@ -91,7 +91,7 @@ describe('a note on rows that are computed again', () => {
   it('appears if they are read at another index, at a cost', () => {
     const [note] = notes(summed(elsewhere, row(call('exp', load('x', a, index('j'))))))
     expect(note).toMatchObject({ kind: 'recomputed' })
-    expect(note?.message).toContain('v is read at another place than the index of a loop over it')
+    expect(note?.message).toContain('v is read at another index than that of a loop over it')
     expect(note?.message).toContain('exp of x[a, j] for every such element')
     const scan: Stmt = {
       kind: 'scan',
@@ -119,7 +119,7 @@ describe('a note on a block for each row', () => {
   it('appears if only the row knows its length', () => {
     const [note] = notes(upTo(own))
     expect(note).toMatchObject({ kind: 'block a row' })
-    expect(note?.message).toContain('the row alone knows how long p[a, 0] is, so that a block of 512 threads computes each row')
+    expect(note?.message).toContain('only the row knows how long p[a, 0] is, so a block of 512 threads computes each row')
     expect(note?.message).toContain('write minimum(128, p[a, 0])')
   })
   it('does not appear with a bound, or for one of two lengths', () => {
@@ -240,7 +240,7 @@ describe('a note on a matmul', () => {
     const [note, ...others] = matmuls(product(value))
     expect(others).toEqual([])
     expect(note?.message).toMatch(
-      /multiplies x, the same all along n, by (w|each), the same all along m; each of m x n elements loads 2 x k/,
+      /multiplies x, constant along n, by (w|each), constant along m; each of m x n elements loads 2 x k/,
     )
   })
   it('appears for squared differences', () =>

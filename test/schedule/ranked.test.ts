@@ -35,7 +35,7 @@ describe('a kernel that ranks', () => {
     ] as const) {
       expect(() => map({ kind: 'rows', team, chunks: 'reread' })).toThrow(HeddleError)
       expect(() => map({ kind: 'rows', team, chunks: 'reread' })).toThrow(
-        'the kernel ranks rows, which takes a block or all 32 lanes',
+        'the kernel ranks rows, which needs a block or all 32 lanes',
       )
     }
     expect(() => map({ kind: 'rows', team: { kind: 'block', lanes: 64 }, chunks: 'reread' })).not.toThrow()

@@ -116,7 +116,7 @@ describe('measured tiles in generated source', () => {
     [
       'that is none',
       entry({ ...wide, queries: 96 } as TileChoice, { kernel: 'attention', length: 64, depth: undefined }),
-      'allowed are queries64_keys64_warpgroups, ',
+      'expected one of queries64_keys64_warpgroups, ',
     ],
   ])('%s are refused', (_, wrong, why) => {
     const error = refusal(() => text(wrong.kernel, wrong))

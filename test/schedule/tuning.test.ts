@@ -129,15 +129,19 @@ describe('refusals name the entry', () => {
   it.each<[string, ScheduleChoice, string]>([
     ['too few values', warp(8, 2), 'the team holds 512 values, rows have 768'],
     ['too many registers', warp(8, 5), 'a lane keeps 40 values of a row, at most 32 fit its registers'],
-    ['a width the kernel cannot have', warp(16, 2), 'vec is 16, allowed are powers of two up to 8'],
-    ['a width that is no power of two', warp(3, 8), 'vec is 3'],
+    ['a width the kernel cannot have', warp(16, 2), 'vec: expected a power of two up to 8, got 16'],
+    ['a width that is no power of two', warp(3, 8), 'vec: expected a power of two up to 8, got 3'],
     ['another kind of program', { kind: 'elementwise', vec: 8, threads: 256 }, 'the kernel has row programs only'],
     [
       'lanes that do not divide a warp',
       { kind: 'rows', team: { kind: 'warp', lanes: 24, rowsPerBlock: 4 }, chunks: 4, vec: 8 },
-      '24 lanes',
+      'lanes of a warp: expected 2, 4, 8, 16 or 32, got 24',
     ],
-    ['half a warp', { kind: 'rows', team: { kind: 'block', lanes: 48 }, chunks: 2, vec: 8 }, 'a block has 48 threads'],
+    [
+      'half a warp',
+      { kind: 'rows', team: { kind: 'block', lanes: 48 }, chunks: 2, vec: 8 },
+      'threads per block: expected a multiple of 32 up to 1024, got 48',
+    ],
     ['many values of many lanes', { kind: 'rows', team: { kind: 'block', lanes: 1024 }, chunks: 2, vec: 8 }, 'over 512 threads'],
   ])('%s', (_, choice, why) => {
     const error = refusal(() => tuned(fixtures.softmax, other, entry(choice)))
@@ -153,7 +157,7 @@ describe('refusals name the entry', () => {
 
   it('a length only the rows know', () => {
     const wanted = entry(warp(8, 3), { kernel: fixtures.raggedSum.name })
-    expect(refusal(() => tuned(fixtures.raggedSum, wanted)).message).toContain('its rows alone know their length')
+    expect(refusal(() => tuned(fixtures.raggedSum, wanted)).message).toContain('only its rows know their length')
   })
 
   it('a number of rows that would decide about rounding', () => {

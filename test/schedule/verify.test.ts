@@ -224,8 +224,8 @@ describe('choosing variants', () => {
   const after = 'internal: after choosing variants: kernel softmax: '
 
   it('has a width that divides the required extents', () => {
-    plant(() => ({ vec: 3 }))(`${after}chunks have 3 elements, allowed are powers of two up to 8`)
-    plant(() => ({ vec: 16 }))(`${after}chunks have 16 elements`)
+    plant(() => ({ vec: 3 }))(`${after}elements per chunk: expected a power of two up to 8, got 3`)
+    plant(() => ({ vec: 16 }))(`${after}elements per chunk: expected a power of two up to 8, got 16`)
     const runs = (found: MappedKernel): Partial<MappedKernel> => ({
       program: found.program.kind === 'elementwise' ? { ...found.program, steps: cut(found.program.steps) } : found.program,
     })
@@ -276,7 +276,7 @@ it("checks a plan's schedule after it was applied", () => {
   expect(() => mapped(fixtures.softmax, {}, schedule)).not.toThrow()
   const faulty: Partial<Passes> = { applySchedule: (found, asked) => ({ ...schedulePasses.applySchedule(found, asked), vec: 5 }) }
   expect(() => mapped(fixtures.softmax, faulty, schedule)).toThrow(
-    'internal: after applying the plan: kernel softmax: chunks have 5',
+    'internal: after applying the plan: kernel softmax: elements per chunk: expected a power of two up to 8, got 5',
   )
 })
 
@@ -284,7 +284,7 @@ it('checks a measured schedule after it was applied', () => {
   const faulty: Passes = { ...schedulePasses, applyTuning: (found) => ({ ...found, vec: 5 }) }
   const tuning = { file: 'tuning.json', entries: [] }
   expect(() => mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, tuning, undefined, faulty)).toThrow(
-    'internal: after applying measurements: kernel softmax: chunks have 5',
+    'internal: after applying measurements: kernel softmax: elements per chunk: expected a power of two up to 8, got 5',
   )
 })
 
